@@ -68,7 +68,10 @@ export class Admission {
 
   /** Place of its class where room is shared out, 0 the highest. */
   place(sequence: Sequence): number {
-    return rank(sequence === this.#favoured && sequence.priority === 'summary' ? { priority: 'chat' } : sequence, this.#policies);
+    return rank(
+      sequence === this.#favoured && sequence.priority === 'summary' ? { priority: 'chat' } : sequence,
+      this.#policies,
+    );
   }
 
   isRunningDecode(sequence: Sequence): boolean {
@@ -87,7 +90,9 @@ export class Admission {
     const { capacity } = this.#cache;
     const numTokens = sequence.tokenIds.length;
     // Looked up only where it matters: a context that was let go in part may be longer than the window.
-    return numTokens > capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > capacity;
+    return (
+      numTokens > capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > capacity
+    );
   }
 
   /** The running one that attends to parts of its context; null when none does. One at a time. */
@@ -132,7 +137,12 @@ export class Admission {
     this.#refusedSince.set(sequence, refusedSince);
     if (!this.#favoured || this.#favoured === sequence) {
       // Beside completions it has to fit, or chats would wait for nothing; beside other summaries, or they would wait for those, too.
-      const isDue = isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) && this.#fitsBeside(this.#needs(sequence, sparse), ({ priority }) => priority === 'completion' || priority === 'summary');
+      const isDue =
+        isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) &&
+        this.#fitsBeside(
+          this.#needs(sequence, sparse),
+          ({ priority }) => priority === 'completion' || priority === 'summary',
+        );
       this.#favoured = isDue ? sequence : null;
     }
     return this.place(sequence);
@@ -163,7 +173,13 @@ export class Admission {
     const { numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
     const numFound = path.numTokens;
     // A sparse lease holds no path: what is wanted is for all of it.
-    if (sparse) return { path: this.#cache.lookUp([], 0).path, numFound, wanted: this.#cache.sparse.room.slotsFor(numTokens), room: this.#cache.availableBeside(numTokens) };
+    if (sparse)
+      return {
+        path: this.#cache.lookUp([], 0).path,
+        numFound,
+        wanted: this.#cache.sparse.room.slotsFor(numTokens),
+        room: this.#cache.availableBeside(numTokens),
+      };
     return { path, numFound, wanted: numTokens - numFree, room: this.#cache.available };
   }
 
@@ -171,7 +187,13 @@ export class Admission {
   #fitsBeside({ wanted, room, path }: Needs, stays: (sequence: Sequence) => boolean): boolean {
     const staying = [...this.running].filter(([other]) => stays(other));
     const inFlight = staying.reduce((sum, [other]) => sum + (this.#batch.get(other)?.newSlots.length ?? 0), 0);
-    const freed = this.#cache.numReferenced - numHeld(staying.map(([, lease]) => lease), path) - inFlight;
+    const freed =
+      this.#cache.numReferenced -
+      numHeld(
+        staying.map(([, lease]) => lease),
+        path,
+      ) -
+      inFlight;
     return staying.length < MAX_RUNNING && room + freed - this.#reserved(staying) >= wanted;
   }
 

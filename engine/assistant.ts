@@ -13,7 +13,13 @@ import { speakBytes } from './formatBytes.ts';
 import { IdleWork } from './idleWork.ts';
 import { inspectFolder } from './inspection.ts';
 import { type LoadedModel, loadModel, type LoadProgress } from './loadedModel.ts';
-import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
+import {
+  type EngineMessage,
+  type EngineStats,
+  type HostMessage,
+  PROTOCOL_VERSION,
+  type ReplyValue,
+} from './protocol.ts';
 import { Machine } from './machine.ts';
 import { memoryStats } from './memory.ts';
 import { Metrics } from './metrics.ts';
@@ -83,7 +89,8 @@ export class Assistant {
     if (message.type === 'inspect') return void this.#inspect(message.requestId, message.modelDir);
     if (this.#held) {
       // Whoever waits behind an import that takes minutes no longer wants its result.
-      if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown') this.#loadCancelled = true;
+      if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown')
+        this.#loadCancelled = true;
       this.#held.push(message);
       return;
     }
@@ -92,7 +99,11 @@ export class Assistant {
       this.#dispatch(message);
     } catch (error) {
       // A document message has no request to fail; the next request for that document says what is wrong with it.
-      this.#emit({ type: 'error', ...('requestId' in message ? { requestId: message.requestId } : {}), ...explain(error) });
+      this.#emit({
+        type: 'error',
+        ...('requestId' in message ? { requestId: message.requestId } : {}),
+        ...explain(error),
+      });
     }
   }
 
@@ -107,7 +118,12 @@ export class Assistant {
         if (this.#model?.engine === engine) this.fail(reason);
       });
     }
-    this.#requests.failAll(new RequestError('engineFailed', t('the engine failed ({0}); it was restarted, please try again', explain(reason).message)));
+    this.#requests.failAll(
+      new RequestError(
+        'engineFailed',
+        t('the engine failed ({0}); it was restarted, please try again', explain(reason).message),
+      ),
+    );
     this.#idle.forget();
     if (this.#inStep) this.#fault = { reason };
     else this.#mend(reason);
@@ -121,7 +137,15 @@ export class Assistant {
       model.rebuild();
     } catch (again) {
       this.#model = null;
-      this.#emit({ type: 'error', code: 'engineFailed', message: t('the engine is down: {0}; {1}. Restart it, or choose another model', explain(reason).message, explain(again).message) });
+      this.#emit({
+        type: 'error',
+        code: 'engineFailed',
+        message: t(
+          'the engine is down: {0}; {1}. Restart it, or choose another model',
+          explain(reason).message,
+          explain(again).message,
+        ),
+      });
       model.dispose().catch(() => undefined);
     }
     this.#answerFlushes();
@@ -146,11 +170,17 @@ export class Assistant {
       case 'configure':
         if (message.idleWork !== undefined) this.#idle.enabled = message.idleWork;
         if (!this.#idle.enabled) this.#idle.stop(this.#model);
-        if (message.maxBytes !== undefined || message.memoryShare !== undefined) this.#model?.setBudget({ maxBytes: message.maxBytes, share: message.memoryShare });
+        if (message.maxBytes !== undefined || message.memoryShare !== undefined)
+          this.#model?.setBudget({ maxBytes: message.maxBytes, share: message.memoryShare });
         return this.#wake();
       case 'generate':
         // Without the id: it belongs to the request that is running, which goes on.
-        if (this.#requests.has(message.requestId)) return this.#emit({ type: 'error', code: 'badRequest', message: `request id "${message.requestId}" is in use` });
+        if (this.#requests.has(message.requestId))
+          return this.#emit({
+            type: 'error',
+            code: 'badRequest',
+            message: `request id "${message.requestId}" is in use`,
+          });
         this.#requests.start(message, this.#loaded(), () => this.#wake());
         return this.#wake();
       case 'abort':
@@ -160,7 +190,8 @@ export class Assistant {
       case 'prioritise':
         return this.#model ? this.#requests.prioritise(message.requestId, message.priority, this.#model) : undefined;
       case 'documentChanged':
-        if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
+        if ('text' in message)
+          this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);
         this.#files.changed(message.docId, { secret: 'text' in message && message.secret, unsaved: message.unsaved });
         // Whoever types is not away, whatever file is being read.
@@ -188,7 +219,10 @@ export class Assistant {
       case 'countTokens':
         return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
       case 'measure':
-        return this.#reply(message.requestId, { kind: 'measured', size: this.#requests.measure(message.task, message.sampling, this.#loaded()) });
+        return this.#reply(message.requestId, {
+          kind: 'measured',
+          size: this.#requests.measure(message.task, message.sampling, this.#loaded()),
+        });
       case 'pin':
         return this.#pin(message.docId, message.pinned);
       case 'evict':
@@ -200,13 +234,24 @@ export class Assistant {
         return this.#reply(message.requestId, { kind: 'stats', stats: this.#stats(message.tree ?? false) });
       case 'trace': {
         const { engine, info } = this.#loaded();
-        return this.#reply(message.requestId, { kind: 'trace', json: chromeTrace(engine.trace(), { model: info.name, precision: info.precision, kv: info.kv }) });
+        return this.#reply(message.requestId, {
+          kind: 'trace',
+          json: chromeTrace(engine.trace(), { model: info.name, precision: info.precision, kv: info.kv }),
+        });
       }
       case 'metrics':
-        return this.#reply(message.requestId, { kind: 'metrics', text: prometheusText({ ...this.#loaded().engine.stats(), memory: memoryStats() }) });
+        return this.#reply(message.requestId, {
+          kind: 'metrics',
+          text: prometheusText({ ...this.#loaded().engine.stats(), memory: memoryStats() }),
+        });
       case 'machine':
         // Not while requests run: they and the measurement would slow each other down.
-        return void this.#machine.describe({ graphics: message.graphics ?? true, speed: (message.speed ?? false) && this.#requests.size === 0 }).then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
+        return void this.#machine
+          .describe({
+            graphics: message.graphics ?? true,
+            speed: (message.speed ?? false) && this.#requests.size === 0,
+          })
+          .then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
     }
   }
 
@@ -233,13 +278,18 @@ export class Assistant {
   #clear(pinned = false): void {
     const kept = pinned ? [] : this.#documents.all().filter(({ docId }) => this.#files.isPinned(docId));
     this.#model?.engine.evict([], { pinned });
-    void this.#model?.engine.forgetDisk(undefined, kept.map((document) => document.path));
+    void this.#model?.engine.forgetDisk(
+      undefined,
+      kept.map((document) => document.path),
+    );
     if (pinned) this.#files.forgetClosed();
   }
 
   #countTokens(message: Extract<HostMessage, { type: 'countTokens' }>): number {
     const { text, layout } = this.#loaded();
-    return 'docId' in message ? this.#files.blockIds(this.#documents.get(message.docId), layout).length : text.tokenizer.encode(message.text).length;
+    return 'docId' in message
+      ? this.#files.blockIds(this.#documents.get(message.docId), layout).length
+      : text.tokenizer.encode(message.text).length;
   }
 
   // --- the step loop ---------------------------------------------------------
@@ -323,18 +373,21 @@ export class Assistant {
       const isOver = (): boolean => this.#idleTimer !== timer || this.#model !== model;
       const began = performance.now();
       let failure: unknown = null;
-      this.#tidying = model.engine.tidy(this.#blocks(model), { secret: this.#blocks(model, true), mustEnd: isOver, sparing }).then(
-        (more) => more,
-        (error) => {
-          failure = error;
-          return false;
-        },
-      );
+      this.#tidying = model.engine
+        .tidy(this.#blocks(model), { secret: this.#blocks(model, true), mustEnd: isOver, sparing })
+        .then(
+          (more) => more,
+          (error) => {
+            failure = error;
+            return false;
+          },
+        );
       const more = await this.#tidying;
       this.#tidying = null;
       if (failure) return this.fail(failure);
       // What has come meanwhile ends in another quiet moment. Half the time it rests: nobody waits for it, and a laptop would get warm.
-      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? performance.now() - began : Math.max(TIDY_MS, 2 * ms));
+      if (this.#idleTimer === timer && !this.#stepping)
+        this.#tidyIn(more ? performance.now() - began : Math.max(TIDY_MS, 2 * ms));
     }, ms);
     timer.unref();
     this.#idleTimer = timer;
@@ -342,7 +395,9 @@ export class Assistant {
 
   /** Those that were used last first: there may not be time for all. */
   #blocks({ layout }: LoadedModel, secret = false): Block[] {
-    const blocks = this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.mayBeKept(docId) !== secret);
+    const blocks = this.#files
+      .blocks(this.#documents, layout)
+      .filter(({ docId }) => this.#files.mayBeKept(docId) !== secret);
     return blocks.sort((a, b) => this.#files.lastUse(b.docId) - this.#files.lastUse(a.docId));
   }
 
@@ -372,7 +427,10 @@ export class Assistant {
         if (this.#loadCancelled) throw new RequestError('notLoaded', t('loading was cancelled'));
         this.#emit({ type: 'loadProgress', requestId, stage, fraction });
       };
-      this.#model = await this.#load(options, progress, { onReady: () => this.#wake(), log: (message) => this.#emit({ type: 'log', message }) });
+      this.#model = await this.#load(options, progress, {
+        onReady: () => this.#wake(),
+        log: (message) => this.#emit({ type: 'log', message }),
+      });
       this.#failures = 0;
       this.#idle.forget();
       this.#reply(requestId, { kind: 'loaded', model: this.#model.info });
@@ -424,7 +482,15 @@ export class Assistant {
     if (!this.#model) return { ...NOTHING, memory, files: [] };
     const { engine, info, layout, numEngines, diskFault } = this.#model;
     const blocks = this.#files.blocks(this.#documents, layout);
-    return { model: info, ...(diskFault === null ? {} : { diskFault }), ...engine.stats(), ...(numEngines > 1 ? { numEngines } : {}), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
+    return {
+      model: info,
+      ...(diskFault === null ? {} : { diskFault }),
+      ...engine.stats(),
+      ...(numEngines > 1 ? { numEngines } : {}),
+      memory,
+      files: this.#files.stats(blocks, engine),
+      ...(tree ? { tree: engine.outline(blocks) } : {}),
+    };
   }
 
   #reply(requestId: string, value: ReplyValue): void {
@@ -434,13 +500,27 @@ export class Assistant {
 
 const UNUSED = new Metrics();
 const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
-  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, scratchBytes: 0, bufferBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 0,
+  model: null,
+  maxBytes: 0,
+  windowBytes: 0,
+  storeBytes: 0,
+  scratchBytes: 0,
+  bufferBytes: 0,
+  diskBytes: 0,
+  diskMaxBytes: 0,
+  kvBytesPerToken: 0,
   windowSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
   tokens: UNUSED.tokens,
   events: { steps: 0, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 },
-  tokensPerSecond: 0, utilisation: 0, busyMs: 0, stepMs: UNUSED.stepMs(), batchTokens: 0, batchSequences: 0,
-  ttftMs: UNUSED.ttftMs(), classes: UNUSED.classes(),
+  tokensPerSecond: 0,
+  utilisation: 0,
+  busyMs: 0,
+  stepMs: UNUSED.stepMs(),
+  batchTokens: 0,
+  batchSequences: 0,
+  ttftMs: UNUSED.ttftMs(),
+  classes: UNUSED.classes(),
 };
 
 function explain(error: unknown): { code: RequestError['code']; message: string } {

@@ -39,12 +39,22 @@ export function partSlots({ before, after }: TurnIds): number {
  * Parts of a context from token `from` on, each behind its `numRows` rows: as text that goes on like it, and as the answer to a
  * message that begins alike. Positions stay below `maxContext`.
  */
-export function probes(tokenIds: readonly number[], from: number, numRows: number, turn: TurnIds, maxContext: number): MeterPart[] {
+export function probes(
+  tokenIds: readonly number[],
+  from: number,
+  numRows: number,
+  turn: TurnIds,
+  maxContext: number,
+): MeterPart[] {
   const parts: MeterPart[] = [];
   for (let at = from; at < tokenIds.length; at += PROBE_TOKENS) {
     const part = tokenIds.slice(at, at + PROBE_TOKENS);
     for (const ids of [part, [...turn.before, ...part.slice(0, NAMED_TOKENS), ...turn.after, ...part]]) {
-      parts.push({ tokenIds: ids, startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - ids.length)), numRows });
+      parts.push({
+        tokenIds: ids,
+        startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - ids.length)),
+        numRows,
+      });
     }
   }
   return parts;
@@ -53,7 +63,8 @@ export function probes(tokenIds: readonly number[], from: number, numRows: numbe
 /** The tokens from `from` on again, where they stand; `numPruned` tokens before them have no rows. */
 export function inPlace(tokenIds: readonly number[], from: number, numPruned: number): MeterPart[] {
   const parts: MeterPart[] = [];
-  for (let at = from; at < tokenIds.length; at += PART_TOKENS) parts.push({ tokenIds: tokenIds.slice(at, at + PART_TOKENS), startIndex: at, numRows: at - numPruned });
+  for (let at = from; at < tokenIds.length; at += PART_TOKENS)
+    parts.push({ tokenIds: tokenIds.slice(at, at + PART_TOKENS), startIndex: at, numRows: at - numPruned });
   return parts;
 }
 
@@ -83,7 +94,13 @@ export class AttentionMeter {
    * rows receive, and the part's own tokens where they are the context's. False, and nothing is counted: no room, or `mustEnd`. One
    * part at a time.
    */
-  async feed(runner: ModelRunner, part: MeterPart, slots: Int32Array, allocate: (n: number) => Int32Array | null, mustEnd: () => boolean): Promise<boolean> {
+  async feed(
+    runner: ModelRunner,
+    part: MeterPart,
+    slots: Int32Array,
+    allocate: (n: number) => Int32Array | null,
+    mustEnd: () => boolean,
+  ): Promise<boolean> {
     const { tokenIds, startIndex, numRows } = part;
     const contextSlots = new Int32Array(numRows + tokenIds.length);
     contextSlots.set(slots.subarray(0, numRows));
@@ -93,12 +110,24 @@ export class AttentionMeter {
       const newSlots = mustEnd() ? null : allocate(ids.length);
       if (!newSlots) return false;
       const start = performance.now();
-      await runner.run([{ tokenIds: ids, startIndex: startIndex + at, contextSlots: contextSlots.subarray(0, numRows + at), newSlots, numLogits: 0, measures: true }]);
+      await runner.run([
+        {
+          tokenIds: ids,
+          startIndex: startIndex + at,
+          contextSlots: contextSlots.subarray(0, numRows + at),
+          newSlots,
+          numLogits: 0,
+          measures: true,
+        },
+      ]);
       const ms = performance.now() - start;
       contextSlots.set(newSlots, numRows + at);
       at += ids.length;
       this.#add(this.#found, runner.received!.sum);
-      this.#stepTokens = Math.max(1, Math.min(MOST_TOKENS, 2 * this.#stepTokens, Math.round((ids.length * STEP_MS) / ms)));
+      this.#stepTokens = Math.max(
+        1,
+        Math.min(MOST_TOKENS, 2 * this.#stepTokens, Math.round((ids.length * STEP_MS) / ms)),
+      );
     }
     this.#add(this.sum, this.#found);
     return true;
@@ -108,6 +137,7 @@ export class AttentionMeter {
   #add(to: Float32Array, given: Float32Array): void {
     const width = given.length / this.#numHeads;
     const count = Math.min(width, this.numRows);
-    for (let h = 0; h < this.#numHeads; h++) for (let i = 0; i < count; i++) to[h * this.numRows + i]! += given[h * width + i]!;
+    for (let h = 0; h < this.#numHeads; h++)
+      for (let i = 0; i < count; i++) to[h * this.numRows + i]! += given[h * width + i]!;
   }
 }

@@ -15,11 +15,17 @@ export interface OtherNext {
  * @param logits [vocabSize]
  * @param logZ log of the sum of their exp; @param max the highest
  */
-export function blend(logits: Float32Array, logZ: number, max: number, { tokenIds, shares, weight }: OtherNext): { /** Puts the logits back. */ undo(): void } {
+export function blend(
+  logits: Float32Array,
+  logZ: number,
+  max: number,
+  { tokenIds, shares, weight }: OtherNext,
+): { /** Puts the logits back. */ undo(): void } {
   const ofOther = weight(Math.exp(max - logZ));
   const odds = ofOther / (1 - ofOther);
   const before = tokenIds.map((id) => logits[id]!);
-  for (const [i, id] of tokenIds.entries()) logits[id] = logZ + Math.log(Math.exp(before[i]! - logZ) + odds * shares[i]!);
+  for (const [i, id] of tokenIds.entries())
+    logits[id] = logZ + Math.log(Math.exp(before[i]! - logZ) + odds * shares[i]!);
   return {
     undo: () => {
       for (const [i, id] of tokenIds.entries()) logits[id] = before[i]!;

@@ -47,7 +47,12 @@ interface CodecReach {
 }
 
 /** @param diskBytes that rows may take on the disk for which there is no room in memory. @param mostBytes that the budget may come to under the same settings: the prefill lane's share goes by it (see divideCeiling). */
-export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: number, mostBytes = budgetBytes): CacheReach {
+export function cacheReach(
+  config: ModelConfig,
+  budgetBytes: number,
+  diskBytes: number,
+  mostBytes = budgetBytes,
+): CacheReach {
   const shape = kvShape(config, 'int8');
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = scratchBytesPerToken(shape);
@@ -58,15 +63,33 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
-  const ceilingBeside = (bytes: number, reserve: number): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
+  const ceilingBeside = (bytes: number, reserve: number): Ceiling =>
+    new Ceiling({
+      maxBytes: Math.max(0, rowBytes - besideBytes - bytes),
+      bytesPerSlot: slotBytes,
+      softSlots: 2 * config.contextTokens,
+      reserve,
+    });
   const ceiling = ceilingBeside(0, 0);
   const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
-  const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
+  const reach = (
+    codec: CodecName | PruningName,
+    bytesPerToken: number,
+    compression: Compression | null,
+  ): CodecReach => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
-    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext));
-    return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
+    const left = Math.max(
+      0,
+      ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext),
+    );
+    return {
+      codec,
+      bytesPerToken,
+      compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+      storedTokens: Math.floor(left / bytesPerToken),
+    };
   };
   const kept = codecNamed(KEPT_CODEC, shape, rope);
   const codecs = [
@@ -76,14 +99,32 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
     }),
     ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name), compressionOf(KVZIP, [kept]))),
   ];
-  const room = new SparseRoom({ ceiling, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes: spills ? diskBytes : 0 });
+  const room = new SparseRoom({
+    ceiling,
+    shape,
+    storeBytesPerToken: exactBytesPerToken(shape),
+    diskBytes: spills ? diskBytes : 0,
+  });
   room.prefillTokens = prefillTokens;
-  return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
+  return {
+    budgetBytes,
+    workBytes,
+    windowTokens,
+    longestContext,
+    sketchedTokens: room.capacity > windowTokens ? room.capacity : 0,
+    diskBytes,
+    codecs,
+  };
 }
 
 /** What is enough for texts of so many tokens. `diskBytes`: see cacheReach; 0: there is no file for parts. */
 export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
-  return { numTokens, whole: leastBudget(config, numTokens, diskBytes, true), inParts: leastBudget(config, numTokens, diskBytes || USUAL_DISK), spills: diskBytes > 0 };
+  return {
+    numTokens,
+    whole: leastBudget(config, numTokens, diskBytes, true),
+    inParts: leastBudget(config, numTokens, diskBytes || USUAL_DISK),
+    spills: diskBytes > 0,
+  };
 }
 
 /**

@@ -15,7 +15,15 @@ import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageErr
 import { summarize } from './cli/summarize.ts';
 
 /** Each returns the exit status. */
-const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo, complete, chat, summarize, generate, eval: evaluate, inspect };
+const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
+  demo,
+  complete,
+  chat,
+  summarize,
+  generate,
+  eval: evaluate,
+  inspect,
+};
 
 async function main(argv: string[]): Promise<number> {
   const name = argv[0];
@@ -65,7 +73,9 @@ main(process.argv.slice(2)).then(
   },
   (error: unknown) => {
     const usage = error instanceof UsageError;
-    process.stderr.write(`kvasir: ${error instanceof Error ? error.message : String(error)}${usage ? ' (see kvasir help)' : ''}\n`);
+    process.stderr.write(
+      `kvasir: ${error instanceof Error ? error.message : String(error)}${usage ? ' (see kvasir help)' : ''}\n`,
+    );
     process.exitCode = usage ? 2 : 1;
   },
 );

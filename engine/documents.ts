@@ -37,10 +37,17 @@ export class Documents {
   edit(docId: string, version: number, edits: readonly TextEdit[]): SourceDocument {
     const document = this.get(docId);
     if (version !== document.version + 1) {
-      throw this.#break(docId, `edits for version ${version} of ${docId} do not follow version ${document.version}; send the whole text`);
+      throw this.#break(
+        docId,
+        `edits for version ${version} of ${docId} do not follow version ${document.version}; send the whole text`,
+      );
     }
     const text = applyEdits(document.text, edits);
-    if (text === undefined) throw this.#break(docId, `edits for version ${version} of ${docId} overlap, are not ordered last to first, or lie outside its text; send the whole text`);
+    if (text === undefined)
+      throw this.#break(
+        docId,
+        `edits for version ${version} of ${docId} overlap, are not ordered last to first, or lie outside its text; send the whole text`,
+      );
     document.removed = removedBy(document, edits);
     document.text = text;
     document.version = version;
@@ -79,7 +86,10 @@ export class Documents {
 /** What is typed anew after it was taken out is often the same, or nearly. */
 function removedBy({ text, removed }: SourceDocument, edits: readonly TextEdit[]): readonly string[] {
   // What takes out more, such as formatting the whole file, is likely to have put most of it in again.
-  const passages = edits.filter(({ start, end }) => end - start <= MOST_REMOVED).map(({ start, end }) => text.slice(start, end).replaceAll('\r\n', '\n')).filter(({ length }) => length >= LEAST_REMOVED);
+  const passages = edits
+    .filter(({ start, end }) => end - start <= MOST_REMOVED)
+    .map(({ start, end }) => text.slice(start, end).replaceAll('\r\n', '\n'))
+    .filter(({ length }) => length >= LEAST_REMOVED);
   if (passages.length === 0) return removed;
   // Edits come last to first.
   const all = [...removed, ...passages.reverse()];

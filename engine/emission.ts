@@ -50,8 +50,13 @@ export class Emission {
     let numGenerated = 0;
     for (const part of batch) {
       const { sequence, numLogits, startIndex, count, draft, newSlots, asks } = part;
-      let outcome: FinishReason | RequestError | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
-      if (!hasFiniteRows(this.#window, newSlots)) outcome = new RequestError('engineFailed', t('The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.'));
+      let outcome: FinishReason | RequestError | null =
+        numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
+      if (!hasFiniteRows(this.#window, newSlots))
+        outcome = new RequestError(
+          'engineFailed',
+          t('The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.'),
+        );
       let numNew = 0;
       // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
       for (let i = 0; i < numLogits && !outcome && !this.#isEnding(sequence); i++) {
@@ -104,7 +109,8 @@ function hasFiniteRows(window: KvWindow, slots: Int32Array): boolean {
   for (const slot of slots) {
     const first = places[Math.floor(slot / pageSlots)]! * shape.kvHeads * pageSlots + (slot % pageSlots);
     for (let l = 0; l < shape.numLayers; l++) {
-      for (let h = 0, at = first; h < shape.kvHeads; h++, at += pageSlots) sum += 0 * keyScales[l]![at]! + 0 * valueScales[l]![at]!;
+      for (let h = 0, at = first; h < shape.kvHeads; h++, at += pageSlots)
+        sum += 0 * keyScales[l]![at]! + 0 * valueScales[l]![at]!;
     }
   }
   return sum === 0;

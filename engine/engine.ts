@@ -134,14 +134,35 @@ export class Engine {
     this.#mostBytes = options.mostBytes ?? options.maxBytes;
     this.#usesDisk = options.usesDisk ?? true;
     this.#mostBufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
-    this.#mostKernelBytes = Math.max(codingBytes(options.compression ?? null), options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0);
-    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased, staleMs: options.pruning?.idleMs });
+    this.#mostKernelBytes = Math.max(
+      codingBytes(options.compression ?? null),
+      options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0,
+    );
+    this.#cache = new KvCache({
+      window,
+      maxBytes: this.#divide(options.maxBytes),
+      softSlots,
+      clock: this.#clock,
+      compression: options.compression,
+      spillFile: options.spillFile,
+      ranks: { ...ALL_POLICIES, ...options.policies }.sketch,
+      biased: options.biased,
+      staleMs: options.pruning?.idleMs,
+    });
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
     if (options.numWindows) this.#cache.numWindows = options.numWindows;
     if (options.needs) this.#cache.needs = options.needs;
     this.#disk = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
-    this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
+    this.#pruning = options.pruning
+      ? new Pruning(options.pruning, {
+          cache: this.#cache,
+          runner: this.#runner,
+          shape: window.shape,
+          maxContext: this.#maxContext,
+          clock: this.#clock,
+        })
+      : null;
     this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
@@ -149,8 +170,21 @@ export class Engine {
     this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
-    this.#emission = new Emission({ window, scheduler: this.#scheduler, journal: this.#journal, speculation: this.#speculation, isEnding: ({ id }) => this.#ending.has(id), onEnd: (sequence, outcome) => this.#end(sequence, outcome) });
-    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget, options.runner.numHeads);
+    this.#emission = new Emission({
+      window,
+      scheduler: this.#scheduler,
+      journal: this.#journal,
+      speculation: this.#speculation,
+      isEnding: ({ id }) => this.#ending.has(id),
+      onEnd: (sequence, outcome) => this.#end(sequence, outcome),
+    });
+    this.#planner = new StepPlanner(
+      this.#policies,
+      this.#clock,
+      options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) },
+      options.tokenBudget,
+      options.runner.numHeads,
+    );
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
@@ -204,7 +238,8 @@ export class Engine {
 
   /** Whether `step` has something to do. */
   hasWork(includeIdle = true): boolean {
-    for (const sequence of this.#sequences.values()) if ((includeIdle || sequence.priority !== 'idle') && !this.#fetching.has(sequence)) return true;
+    for (const sequence of this.#sequences.values())
+      if ((includeIdle || sequence.priority !== 'idle') && !this.#fetching.has(sequence)) return true;
     return false;
   }
 
@@ -229,8 +264,14 @@ export class Engine {
         const run = this.#clock();
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         const numTokens = numTokensOf(batch);
-        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.paidColumns, prefill && { count: prefill.count, startIndex: prefill.startIndex - prefill.lease.numPruned }, run - scheduled - (this.#runner.copyMs ?? 0));
-        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.paidColumns));
+        this.#planner.learn(
+          numTokens - (prefill?.count ?? 0),
+          this.#runner.paidColumns,
+          prefill && { count: prefill.count, startIndex: prefill.startIndex - prefill.lease.numPruned },
+          run - scheduled - (this.#runner.copyMs ?? 0),
+        );
+        if (batch.every(({ prefill }) => !prefill))
+          this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.paidColumns));
         const entry = this.#journal.begin(batch);
         const asking = batch.find(({ numQueries }) => numQueries > 0);
         if (asking) this.#scheduler.saw(asking, this.#runner.queries!);
@@ -249,7 +290,10 @@ export class Engine {
   }
 
   /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. `mostBytes` and `usesDisk`: see EngineOptions; with other settings only. */
-  setMaxBytes(maxBytes: number, { mostBytes = this.#mostBytes, usesDisk = this.#usesDisk }: Pick<EngineOptions, 'mostBytes' | 'usesDisk'> = {}): void {
+  setMaxBytes(
+    maxBytes: number,
+    { mostBytes = this.#mostBytes, usesDisk = this.#usesDisk }: Pick<EngineOptions, 'mostBytes' | 'usesDisk'> = {},
+  ): void {
     this.#betweenSteps(() => {
       this.#mostBytes = mostBytes;
       this.#usesDisk = usesDisk;
@@ -273,7 +317,14 @@ export class Engine {
    * `mustEnd`. Nothing of `secret` blocks is written. `sparing`, on battery: memory is given back, and
    * nothing else done. Requests may come meanwhile; not to be called again before it has settled.
    */
-  async tidy(blocks: readonly FileTokens[], { secret = [], mustEnd = () => false, sparing = false }: { secret?: readonly FileTokens[]; mustEnd?: () => boolean; sparing?: boolean } = {}): Promise<boolean> {
+  async tidy(
+    blocks: readonly FileTokens[],
+    {
+      secret = [],
+      mustEnd = () => false,
+      sparing = false,
+    }: { secret?: readonly FileTokens[]; mustEnd?: () => boolean; sparing?: boolean } = {},
+  ): Promise<boolean> {
     if (sparing && !this.#stepping) this.#pruning?.drop();
     if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
@@ -318,11 +369,20 @@ export class Engine {
   }
 
   /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
-  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): ReturnType<KvCache['describe']> & { shiftedTokens: number; diskTokens: number } {
+  describe(
+    tokenIds: readonly number[],
+    prefill: readonly TokenRange[] = [[0, tokenIds.length]],
+  ): ReturnType<KvCache['describe']> & { shiftedTokens: number; diskTokens: number } {
     const ids = laneIds(tokenIds, clipped(prefill, this.#laneLimit(tokenIds.length)));
     const found = this.#cache.describe(ids);
     const diskTokens = this.#snapshots?.missing(ids, ids.length, found.tokens) ?? 0;
-    return { ...found, tier: found.tokens < diskTokens ? 'disk' : found.tier, codecs: found.codecs.length > 0 ? found.codecs : [this.#window.shape.kv], shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0, diskTokens };
+    return {
+      ...found,
+      tier: found.tokens < diskTokens ? 'disk' : found.tier,
+      codecs: found.codecs.length > 0 ? found.codecs : [this.#window.shape.kv],
+      shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0,
+      diskTokens,
+    };
   }
 
   /** Lets go of what stood in for tokens of this block that have been computed since. */
@@ -358,8 +418,15 @@ export class Engine {
     return {
       ...journal,
       // Who reads from the disk waits, too.
-      requests: { ...journal.requests, waiting: journal.requests.waiting + [...this.#fetching].filter(({ priority }) => priority !== 'idle').length },
-      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0, promptFromDisk: this.#disk?.numFetched ?? 0 },
+      requests: {
+        ...journal.requests,
+        waiting: journal.requests.waiting + [...this.#fetching].filter(({ priority }) => priority !== 'idle').length,
+      },
+      tokens: {
+        ...journal.tokens,
+        promptShifted: this.#shifted?.numTokens ?? 0,
+        promptFromDisk: this.#disk?.numFetched ?? 0,
+      },
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
@@ -389,13 +456,25 @@ export class Engine {
 
   /** Whether the disk has what memory has not of a prompt: all but its last token, whose logits are wanted. */
   #isOnDisk({ cacheIds, numPromptTokens }: Sequence): boolean {
-    return this.#snapshots !== null && this.#snapshots.missing(cacheIds, numPromptTokens - 1, this.#cache.lookUp(cacheIds, numPromptTokens - 1).numTokens) > 0;
+    return (
+      this.#snapshots !== null &&
+      this.#snapshots.missing(
+        cacheIds,
+        numPromptTokens - 1,
+        this.#cache.lookUp(cacheIds, numPromptTokens - 1).numTokens,
+      ) > 0
+    );
   }
 
   /** Into the queue once its prompt has been read. What cannot be read is computed, and so is the rest where the ceiling has no room for reading any more. */
   async #fetch(sequence: Sequence, arrivedAt: number): Promise<void> {
     this.#fetching.add(sequence);
-    await this.#disk!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#usesDisk && this.#fetching.has(sequence));
+    await this.#disk!.fetch(
+      sequence.cacheIds,
+      sequence.numPromptTokens - 1,
+      (action) => this.#betweenSteps(action),
+      () => this.#usesDisk && this.#fetching.has(sequence),
+    );
     this.#betweenSteps(() => {
       // It may have been aborted.
       if (!this.#fetching.delete(sequence)) return;
@@ -418,11 +497,17 @@ export class Engine {
     if (numPromptTokens >= this.#maxContext) {
       return new RequestError(
         'contextTooLong',
-        t('The prompt has {0} tokens; the context holds {1}, the answer included. Send less text or load the model with a longer context.', numPromptTokens, this.#maxContext),
+        t(
+          'The prompt has {0} tokens; the context holds {1}, the answer included. Send less text or load the model with a longer context.',
+          numPromptTokens,
+          this.#maxContext,
+        ),
       );
     }
     const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= this.#runner.vocabSize);
-    return unknown === undefined ? null : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
+    return unknown === undefined
+      ? null
+      : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
   }
 
   get #snapshots(): Snapshots | null {
@@ -445,7 +530,10 @@ export class Engine {
 
   /** The same, by each lane limit that it may have been computed under. */
   #everyBlockIds(tokenIds: readonly number[]): number[][] {
-    const limits = new Set([...laneLimits(tokenIds.length), Math.min(tokenIds.length, this.#laneLimit(tokenIds.length))]);
+    const limits = new Set([
+      ...laneLimits(tokenIds.length),
+      Math.min(tokenIds.length, this.#laneLimit(tokenIds.length)),
+    ]);
     return Array.from(limits, (limit) => laneIds(tokenIds, [[0, limit]]));
   }
 

@@ -97,7 +97,13 @@ export class FileLedger {
     this.#entries.delete(docId);
     if (!entry?.block) return;
     // Last in the order of closing. Its text is no longer needed to know whether the block is the text's.
-    this.#entries.set(docId, { ...entry, open: false, stale: false, pinned: false, block: { ...entry.block, text: '' } });
+    this.#entries.set(docId, {
+      ...entry,
+      open: false,
+      stale: false,
+      pinned: false,
+      block: { ...entry.block, text: '' },
+    });
     const closed = [...this.#entries].filter(([, each]) => !each.open);
     for (const [id] of closed.slice(0, -MOST_CLOSED)) this.#entries.delete(id);
   }
@@ -111,7 +117,11 @@ export class FileLedger {
    * The path of a file that is open (`document`) or remembered, and what its block begins with: the header or, where files have none,
    * FEW_TOKENS, with which others may begin, too.
    */
-  beginningOf(docId: string, document: SourceDocument | undefined, layout: Layout): { path: string; tokenIds: readonly number[] } | undefined {
+  beginningOf(
+    docId: string,
+    document: SourceDocument | undefined,
+    layout: Layout,
+  ): { path: string; tokenIds: readonly number[] } | undefined {
     const header = document ? layout.header(document.path) : [];
     if (document && header.length) return { path: document.path, tokenIds: header };
     const block = document ? this.#block(document, layout) : this.#entries.get(docId)?.block;
@@ -154,7 +164,16 @@ export class FileLedger {
       const entry = this.#of(docId);
       const found = engine.describe(tokenIds);
       // Less than the header is another file's.
-      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: found.diskTokens > 0 ? ('disk' as const) : ('none' as const), shiftedTokens: 0 };
+      const cached =
+        found.tokens > numHeaderTokens
+          ? found
+          : {
+              ...found,
+              tokens: 0,
+              bytes: 0,
+              tier: found.diskTokens > 0 ? ('disk' as const) : ('none' as const),
+              shiftedTokens: 0,
+            };
       if (!entry.open && cached.tokens === 0 && cached.diskTokens === 0) {
         this.#entries.delete(docId);
         continue;
@@ -176,10 +195,24 @@ export class FileLedger {
   #block(document: SourceDocument, layout: Layout): NonNullable<Entry['block']> {
     const entry = this.#of(document.docId);
     const { text } = document;
-    if (!entry.block || entry.block.layout !== layout || entry.block.text !== text || entry.block.cursor !== entry.cursor) {
-      const options = entry.cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(entry.cursor, text.length)) };
+    if (
+      !entry.block ||
+      entry.block.layout !== layout ||
+      entry.block.text !== text ||
+      entry.block.cursor !== entry.cursor
+    ) {
+      const options =
+        entry.cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(entry.cursor, text.length)) };
       const { tokenIds, numHeaderTokens } = layout.fileBlock(document, options);
-      entry.block = { layout, text, cursor: entry.cursor, docId: document.docId, path: document.path, tokenIds, numHeaderTokens };
+      entry.block = {
+        layout,
+        text,
+        cursor: entry.cursor,
+        docId: document.docId,
+        path: document.path,
+        tokenIds,
+        numHeaderTokens,
+      };
     }
     return entry.block;
   }
@@ -187,7 +220,19 @@ export class FileLedger {
   #of(docId: string): Entry {
     let entry = this.#entries.get(docId);
     if (!entry) {
-      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, secret: false, unsaved: false, cursor: undefined, block: undefined };
+      entry = {
+        open: true,
+        hits: 0,
+        blockTokens: 0,
+        cachedTokens: 0,
+        lastUse: performance.now(),
+        stale: false,
+        pinned: false,
+        secret: false,
+        unsaved: false,
+        cursor: undefined,
+        block: undefined,
+      };
       this.#entries.set(docId, entry);
     }
     return entry;

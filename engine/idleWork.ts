@@ -53,7 +53,10 @@ export class IdleWork {
       const spent = isSame ? known.multiplyAdds : 0;
       // A block that is longer than memory: what is computed of it is not kept.
       if (isSame && cached <= known.from) continue;
-      const promptIds = block.slice(0, cached + Math.floor(Math.min(PART_MULTIPLY_ADDS, MOST_MULTIPLY_ADDS - spent) / model.info.parameters));
+      const promptIds = block.slice(
+        0,
+        cached + Math.floor(Math.min(PART_MULTIPLY_ADDS, MOST_MULTIPLY_ADDS - spent) / model.info.parameters),
+      );
       if (tokens >= promptIds.length || promptIds.length < 2) continue;
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
@@ -67,7 +70,11 @@ export class IdleWork {
         const isWhole = reason !== 'abort';
         const numComputed = Math.max(0, sequence.numReached - cached);
         // One that was given up says nothing of what is kept: it goes on where it was.
-        this.#spent.set(docId, { version, multiplyAdds: spent + numComputed * model.info.parameters, from: isWhole ? cached : isSame ? known.from : -1 });
+        this.#spent.set(docId, {
+          version,
+          multiplyAdds: spent + numComputed * model.info.parameters,
+          from: isWhole ? cached : isSame ? known.from : -1,
+        });
         // The next part, after a pause.
         if (isWhole && promptIds.length < block.length) this.#files.touch(docId);
       };

@@ -20,10 +20,19 @@ export interface FolderInspection extends InspectedModel {
 export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
-  const manifest = await readManifest(folder, offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)));
+  const manifest = await readManifest(
+    folder,
+    offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)),
+  );
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
   // The rows go with the weights' form; a row of the scratch is a float32 one.
-  const atWork = (precision: Precision) => residentBytes[precision] + cacheBytesAtWork(kvBytesPerToken[precision === 'float32' ? 'float32' : 'int8'], kvBytesPerToken.float32, contextTokens);
+  const atWork = (precision: Precision) =>
+    residentBytes[precision] +
+    cacheBytesAtWork(
+      kvBytesPerToken[precision === 'float32' ? 'float32' : 'int8'],
+      kvBytesPerToken.float32,
+      contextTokens,
+    );
   return {
     modelDir,
     name: manifest.name,

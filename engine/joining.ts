@@ -24,7 +24,12 @@ export function joins(sequence: Sequence, budget: TokenBudget, { cache, policies
   const toCome = alike.reduce((sum, [one, lease]) => sum + length(one) - numComputed(lease), 0);
   const all = (cache.numReferenced + toCome) / pageSlots;
   const most = Math.max(...alike.map(([one]) => length(one))) / pageSlots;
-  const columns = (numTokens: number, most: number, all: number): number => cache.attended(numTokens, most, all).pages * pageSlots;
+  const columns = (numTokens: number, most: number, all: number): number =>
+    cache.attended(numTokens, most, all).pages * pageSlots;
   const together = columns(alike.length + 1, Math.max(most, own), all + own - numFree / pageSlots);
-  return budget.shares({ tokens: alike.length, columns: columns(alike.length, most, all) }, { tokens: 1, columns: own * pageSlots }, together);
+  return budget.shares(
+    { tokens: alike.length, columns: columns(alike.length, most, all) },
+    { tokens: 1, columns: own * pageSlots },
+    together,
+  );
 }

@@ -16,7 +16,18 @@ export interface StepTimes {
   readonly end: number;
 }
 
-type Told = 'tokens' | 'requests' | 'events' | 'tokensPerSecond' | 'utilisation' | 'busyMs' | 'stepMs' | 'batchTokens' | 'batchSequences' | 'ttftMs' | 'classes';
+type Told =
+  | 'tokens'
+  | 'requests'
+  | 'events'
+  | 'tokensPerSecond'
+  | 'utilisation'
+  | 'busyMs'
+  | 'stepMs'
+  | 'batchTokens'
+  | 'batchSequences'
+  | 'ttftMs'
+  | 'classes';
 
 export class Journal {
   readonly #cache: KvCache;
@@ -46,10 +57,23 @@ export class Journal {
     const spans = batch.map(tracedSpan);
     return {
       finish: (numGenerated, times) => {
-        this.#metrics.recordStep({ startedAt: times.start, endedAt: times.end, numTokens: numTokensOf(batch), numGenerated, priorities: spans.map(({ priority }) => priority) });
+        this.#metrics.recordStep({
+          startedAt: times.start,
+          endedAt: times.end,
+          numTokens: numTokensOf(batch),
+          numGenerated,
+          priorities: spans.map(({ priority }) => priority),
+        });
         const { windowBytes, storeBytes, events } = this.#cache;
         const { numPreemptions: preemptions } = this.#scheduler;
-        this.#trace.add({ ...times, spans, events: { ...events, preemptions }, windowBytes, storeBytes, waiting: this.#scheduler.counts().waiting });
+        this.#trace.add({
+          ...times,
+          spans,
+          events: { ...events, preemptions },
+          windowBytes,
+          storeBytes,
+          waiting: this.#scheduler.counts().waiting,
+        });
       },
     };
   }
@@ -98,5 +122,14 @@ export class Journal {
 
 function tracedSpan({ sequence, startIndex, count, draft, prefill, lane }: Scheduled): TracedSpan {
   const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
-  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count + draft.length, lane, phase: prefill ? 'prefill' : 'decode' };
+  return {
+    arrivalIndex,
+    priority,
+    arrivedAt,
+    startedAt,
+    startIndex,
+    tokens: count + draft.length,
+    lane,
+    phase: prefill ? 'prefill' : 'decode',
+  };
 }

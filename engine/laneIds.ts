@@ -16,7 +16,8 @@ export type TokenRange = readonly [from: number, to: number];
 /** Ids of tokens of which those in the ranges, which are in order, are computed in the prefill lane. */
 export function laneIds(tokenIds: readonly number[], prefill: readonly TokenRange[]): number[] {
   const ids = [...tokenIds];
-  for (const [from, to] of prefill) for (let i = from; i < Math.min(to, ids.length); i++) ids[i] = tokenIds[i]! + PREFILL;
+  for (const [from, to] of prefill)
+    for (let i = from; i < Math.min(to, ids.length); i++) ids[i] = tokenIds[i]! + PREFILL;
   return ids;
 }
 

@@ -36,7 +36,12 @@ export class LiveEngines {
   }
 
   /** Counts among those in the folder, which is made if missing, until `leave`. `onChange`: `num` is another one now. */
-  static async join(folder: string, onChange: () => void, log: (line: string) => void, beatMs = BEAT_MS): Promise<LiveEngines> {
+  static async join(
+    folder: string,
+    onChange: () => void,
+    log: (line: string) => void,
+    beatMs = BEAT_MS,
+  ): Promise<LiveEngines> {
     const engines = new LiveEngines(folder, onChange, log);
     engines.num = await engines.#look();
     engines.#timer = setInterval(() => engines.#beat(), beatMs);
@@ -71,7 +76,10 @@ export class LiveEngines {
       this.#failed = false;
       return num;
     } catch (error) {
-      if (!this.#failed) this.#log(`The other windows are not seen, and the cache's memory is divided among ${this.num} as before: ${(error as Error).message}`);
+      if (!this.#failed)
+        this.#log(
+          `The other windows are not seen, and the cache's memory is divided among ${this.num} as before: ${(error as Error).message}`,
+        );
       this.#failed = true;
       return this.num;
     }
@@ -86,7 +94,9 @@ export class LiveEngines {
     const { mtimeMs: now } = await stat(this.#file);
     // The machine may have slept: then the others' files are as old as this one was.
     const times = [now, before?.mtimeMs ?? now];
-    const others = (await readdir(this.#folder)).filter((name) => NAME.test(name) && name !== path.basename(this.#file));
+    const others = (await readdir(this.#folder)).filter(
+      (name) => NAME.test(name) && name !== path.basename(this.#file),
+    );
     const live = await Promise.all(others.map((name) => this.#isLive(name, times)));
     return 1 + live.filter(Boolean).length;
   }

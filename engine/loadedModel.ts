@@ -63,10 +63,15 @@ export interface LoadHooks {
 }
 
 /** No processor is known where that is so. */
-const NOT_EXACT = 'On this processor the last bits of a product with weights in blocks depend on how many rows it has, so a text that is computed with others may differ from the same one alone.';
+const NOT_EXACT =
+  'On this processor the last bits of a product with weights in blocks depend on how many rows it has, so a text that is computed with others may differ from the same one alone.';
 
 /** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field. */
-export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}, hooks: LoadHooks = { onReady: () => {}, log: () => {} }): Promise<LoadedModel> {
+export async function loadModel(
+  options: LoadOptions,
+  progress: LoadProgress = () => {},
+  hooks: LoadHooks = { onReady: () => {}, log: () => {} },
+): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
   // Meanwhile: a full folder has thousands of files.
@@ -75,7 +80,12 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const reading = ModelText.load(options.modelDir);
   reading.catch(() => undefined);
   const located = saysWhere(options.modelDir);
-  const imported = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) }).catch(located);
+  const imported = await importModel({
+    modelDir: options.modelDir,
+    cacheDir: options.cacheDir,
+    precision: options.precision,
+    onProgress: (fraction) => progress('import', fraction),
+  }).catch(located);
   const text = await reading.catch(located);
   switchOff(text, selfTest(text, imported.config.vocabSize));
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
@@ -86,22 +96,47 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   let live: LiveEngines | null = null;
   try {
     if (!runner.isExact) hooks.log(NOT_EXACT);
-    const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens }, (fraction) => progress('session', fraction));
+    const fewestPrefill = await laneCrossover(
+      imported.dir,
+      runner,
+      { parameters: imported.parameters, contextTokens },
+      (fraction) => progress('session', fraction),
+    );
     const encode = (source: string): number[] => text.tokenizer.encode(source);
-    const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
+    const shifted =
+      options.reuseShifted && kv === 'int8'
+        ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction))
+        : null;
     const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
     const rope = new RopeTable(imported.config.rope, imported.config.headSize);
     const { turn } = text;
-    const compressed = options.compress && kv === 'int8' ? await modelCompression(options.compress, { imported, runner, rope, encode, turn, contextTokens, onProgress: (fraction) => progress('session', fraction), log: hooks.log }) : null;
+    const compressed =
+      options.compress && kv === 'int8'
+        ? await modelCompression(options.compress, {
+            imported,
+            runner,
+            rope,
+            encode,
+            turn,
+            contextTokens,
+            onProgress: (fraction) => progress('session', fraction),
+            log: hooks.log,
+          })
+        : null;
     const compression = compressed?.compression ?? null;
     const pruning = compressed?.prunes ? { idleMs: PRUNED_MS, turn, ...compressed.prunes } : null;
     progress('session', 1);
     const disk = await opening;
-    live = options.enginesDir === undefined ? null : await LiveEngines.join(options.enginesDir, () => follow(), hooks.log);
+    live =
+      options.enginesDir === undefined ? null : await LiveEngines.join(options.enginesDir, () => follow(), hooks.log);
     const numEngines = (): number => live?.num ?? 1;
     const reading = (usedBytes: number): MemoryReading => ({ ...memoryReading(usedBytes), numEngines: numEngines() });
     // After the weights are in memory: they are not available any more.
-    const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, reading(0), performance.now());
+    const budget = new MemoryBudget(
+      { maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE },
+      reading(0),
+      performance.now(),
+    );
     let lookedAt = performance.now();
     const follow = (): void => {
       lookedAt = performance.now();
@@ -111,12 +146,20 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       model.engine.setMaxBytes(budget.ceiling, { usesDisk: usesDisk() });
     };
     const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-    const snapshots = disk.tier && { disk: disk.tier, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
+    const snapshots = disk.tier && {
+      disk: disk.tier,
+      codec: codecNamed('int8', shape, null),
+      modelKey: imported.key,
+      log: hooks.log,
+    };
     // By this window's part: what is read from the disk or written to it takes as much in each.
     const usesDisk = (): boolean => Snapshots.fitUnder(budget.ceiling, shape);
     const hasNoRoom = (): boolean => snapshots !== null && !usesDisk();
     const logNoRoom = (before: boolean): void => {
-      if (!before && hasNoRoom()) hooks.log(`The KV cache's limit of ${formatBytes(budget.ceiling)} has no room for reading and writing the disk: nothing is kept there.`);
+      if (!before && hasNoRoom())
+        hooks.log(
+          `The KV cache's limit of ${formatBytes(budget.ceiling)} has no room for reading and writing the disk: nothing is kept there.`,
+        );
     };
     logNoRoom(false);
     const { onReady } = hooks;
@@ -132,7 +175,25 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     const makeEngine = () => {
       spillFile?.close();
       if (options.disk && disk.tier) spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
-      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, numWindows: numEngines, ...figures, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, usesDisk: usesDisk(), spillFile, biased: new Set(imported.biased), onReady });
+      return new Engine({
+        runner,
+        stepCosts,
+        window,
+        maxBytes: budget.ceiling,
+        numWindows: numEngines,
+        ...figures,
+        mostBytes: budget.most,
+        maxContext: contextTokens,
+        prefillBytesPerToken: runner.prefillBytesPerToken,
+        reuseShifted,
+        compression,
+        pruning,
+        snapshots,
+        usesDisk: usesDisk(),
+        spillFile,
+        biased: new Set(imported.biased),
+        onReady,
+      });
     };
     const model = {
       info: {
@@ -166,7 +227,15 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
         return numEngines();
       },
       get diskFault() {
-        return disk.fault ?? (hasNoRoom() ? t('the {0} of memory that the KV cache may take have no room for reading and writing the disk', formatBytes(budget.ceiling)) : null);
+        return (
+          disk.fault ??
+          (hasNoRoom()
+            ? t(
+                'the {0} of memory that the KV cache may take have no room for reading and writing the disk',
+                formatBytes(budget.ceiling),
+              )
+            : null)
+        );
       },
       setBudget(change: BudgetChange) {
         const before = hasNoRoom();
@@ -199,7 +268,12 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
 /** What is wrong with a model's file is said with its folder: there may be many. */
 function saysWhere(modelDir: string): (error: unknown) => never {
   return (error) => {
-    if (!(error instanceof RequestError) || (error.code !== 'modelInvalid' && error.code !== 'modelUnsupported') || error.message.includes(modelDir)) throw error;
+    if (
+      !(error instanceof RequestError) ||
+      (error.code !== 'modelInvalid' && error.code !== 'modelUnsupported') ||
+      error.message.includes(modelDir)
+    )
+      throw error;
     throw new RequestError(error.code, `${modelDir}: ${error.message}`);
   };
 }
@@ -214,7 +288,10 @@ interface OpenedDisk {
 const NO_DISK: OpenedDisk = { tier: null, fault: null };
 
 /** A folder that cannot be used is a line in the log. */
-async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log: LoadHooks['log']): Promise<OpenedDisk> {
+async function openDisk(
+  { dir, maxBytes }: NonNullable<LoadOptions['disk']>,
+  log: LoadHooks['log'],
+): Promise<OpenedDisk> {
   try {
     return { tier: await DiskTier.open(dir, maxBytes, log), fault: null };
   } catch (error) {
@@ -226,12 +303,22 @@ async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log
 /** What would answer with garbage is not offered, and the model's note says why. @throws RequestError when nothing is left. */
 export function switchOff(text: ModelText, faults: Faults): void {
   const { can, note } = text.manifest;
-  const left = { complete: can.complete && !faults.complete, chat: can.chat && !faults.chat, summarize: can.summarize && !faults.chat, edit: can.edit && !faults.chat };
-  const found = [can.complete && faults.complete, (can.chat || can.summarize) && faults.chat].filter((fault) => fault !== undefined && fault !== false);
+  const left = {
+    complete: can.complete && !faults.complete,
+    chat: can.chat && !faults.chat,
+    summarize: can.summarize && !faults.chat,
+    edit: can.edit && !faults.chat,
+  };
+  const found = [can.complete && faults.complete, (can.chat || can.summarize) && faults.chat].filter(
+    (fault) => fault !== undefined && fault !== false,
+  );
   if (!found.length) return;
   if (!left.complete && !left.chat && !left.summarize) throw new RequestError('modelInvalid', `${found.join('; ')}.`);
   text.faults = faults;
-  const said = [can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '', can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : ''];
+  const said = [
+    can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '',
+    can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : '',
+  ];
   const add = (own: string): string => [own, ...said].filter(Boolean).join(' ');
   text.manifest = { ...text.manifest, can: left, note: { en: add(note.en), pt: add(note.pt) } };
 }

@@ -61,7 +61,13 @@ export class Machine {
       readBytesPerSecond: null,
     };
     return new Promise((resolve) => {
-      const probe = new Worker(this.#script, { name: 'kvasir-machine', execArgv: [], stdout: true, stderr: true, workerData: wanted });
+      const probe = new Worker(this.#script, {
+        name: 'kvasir-machine',
+        execArgv: [],
+        stdout: true,
+        stderr: true,
+        workerData: wanted,
+      });
       const end = () => {
         clearTimeout(timer);
         probe.unref();

@@ -14,7 +14,8 @@ type Asked = { graphics: boolean; speed: boolean; batteryAlone?: boolean };
 
 const MB = 1024 * 1024;
 /** Display adapters that draw a desktop and compute nothing. */
-const VIRTUAL = /virtual|vmware|svga ii|virtio|qemu|bochs|cirrus|qxl|parallels|hyper-v|basic (display|render)|remote display|aspeed|matrox g200|mirage/i;
+const VIRTUAL =
+  /virtual|vmware|svga ii|virtio|qemu|bochs|cirrus|qxl|parallels|hyper-v|basic (display|render)|remote display|aspeed|matrox g200|mirage/i;
 /** Read by all threads together: larger than a laptop's caches. */
 const BUFFER_BYTES = 128 * MB;
 const READ_MS = 120;
@@ -35,7 +36,15 @@ parentPort.postMessage('ready');
 `;
 
 /** What systeminformation says of the graphics adapters, as the protocol has it. */
-export function gpusOf(controllers: readonly { vendor?: string; model?: string; vram?: number | null; memoryTotal?: number; memoryUsed?: number }[]): Gpu[] {
+export function gpusOf(
+  controllers: readonly {
+    vendor?: string;
+    model?: string;
+    vram?: number | null;
+    memoryTotal?: number;
+    memoryUsed?: number;
+  }[],
+): Gpu[] {
   return controllers
     .filter(({ vendor = '', model = '' }) => (vendor || model) && !VIRTUAL.test(`${vendor} ${model}`))
     .map(({ vendor = '', model = '', vram, memoryTotal, memoryUsed }) => ({
@@ -49,10 +58,14 @@ export function gpusOf(controllers: readonly { vendor?: string; model?: string; 
 /** Linux's driver for AMD tells its memory in files; `folder` is where it lists the adapters. Those of AMD in `gpus` are in the same order. */
 export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
   const known: Pick<Gpu, 'totalBytes' | 'usedBytes'>[] = [];
-  const read = (card: string, name: string) => Number(readFileSync(join(folder, card, 'device', `mem_info_vram_${name}`), 'utf8'));
+  const read = (card: string, name: string) =>
+    Number(readFileSync(join(folder, card, 'device', `mem_info_vram_${name}`), 'utf8'));
   try {
-    for (const card of readdirSync(folder).filter((name) => /^card\d+$/.test(name)).sort()) {
-      if (existsSync(join(folder, card, 'device/mem_info_vram_total'))) known.push({ totalBytes: read(card, 'total'), usedBytes: read(card, 'used') });
+    for (const card of readdirSync(folder)
+      .filter((name) => /^card\d+$/.test(name))
+      .sort()) {
+      if (existsSync(join(folder, card, 'device/mem_info_vram_total')))
+        known.push({ totalBytes: read(card, 'total'), usedBytes: read(card, 'used') });
     }
   } catch {
     // Another system, or a container that does not show them.
@@ -65,14 +78,26 @@ export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
 }
 
 /** null: no battery, or one that does not say. */
-export function onBatteryOf({ hasBattery, acConnected }: Pick<Awaited<ReturnType<typeof battery>>, 'hasBattery' | 'acConnected'>): boolean | null {
+export function onBatteryOf({
+  hasBattery,
+  acConnected,
+}: Pick<Awaited<ReturnType<typeof battery>>, 'hasBattery' | 'acConnected'>): boolean | null {
   return hasBattery && typeof acConnected === 'boolean' ? !acConnected : null;
 }
 
 /** Bytes per second that `readers` threads read from memory together. */
 export async function readSpeed(readers: number): Promise<number> {
-  const workers = Array.from({ length: readers }, () => new Worker(READER, { eval: true, execArgv: [], workerData: { bytes: Math.floor(BUFFER_BYTES / readers), ms: READ_MS } }));
-  const next = (worker: Worker) => new Promise<unknown>((resolve, reject) => worker.once('message', resolve).once('error', reject));
+  const workers = Array.from(
+    { length: readers },
+    () =>
+      new Worker(READER, {
+        eval: true,
+        execArgv: [],
+        workerData: { bytes: Math.floor(BUFFER_BYTES / readers), ms: READ_MS },
+      }),
+  );
+  const next = (worker: Worker) =>
+    new Promise<unknown>((resolve, reject) => worker.once('message', resolve).once('error', reject));
   try {
     await Promise.all(workers.map(next));
     const speeds = workers.map(next);
@@ -83,19 +108,31 @@ export async function readSpeed(readers: number): Promise<number> {
   }
 }
 
-async function probe({ graphics: withGraphics, speed, batteryAlone }: Asked, tell: (known: Partial<MachineInfo>) => void): Promise<void> {
+async function probe(
+  { graphics: withGraphics, speed, batteryAlone }: Asked,
+  tell: (known: Partial<MachineInfo>) => void,
+): Promise<void> {
   const ask = (question: () => Promise<Partial<MachineInfo>>) => question().then(tell, () => undefined);
-  const askBattery = () => ask(async () => ({ onBattery: onBatteryOf(await (await import('systeminformation/lib/battery.js')).battery()) }));
+  const askBattery = () =>
+    ask(async () => ({ onBattery: onBatteryOf(await (await import('systeminformation/lib/battery.js')).battery()) }));
   if (batteryAlone) return askBattery();
-  tell({ cpu: cpus()[0]?.model.trim() ?? '', cores: availableParallelism(), memory: { totalBytes: totalmem(), availableBytes: process.availableMemory() } });
+  tell({
+    cpu: cpus()[0]?.model.trim() ?? '',
+    cores: availableParallelism(),
+    memory: { totalBytes: totalmem(), availableBytes: process.availableMemory() },
+  });
   await ask(async () => {
     const { physicalCores, brand, manufacturer } = await (await import('systeminformation/lib/cpu.js')).cpu();
     const cores = Math.min(physicalCores, availableParallelism());
     return { ...(cores > 0 ? { cores } : {}), ...(cpus()[0] ? {} : { cpu: `${manufacturer} ${brand}`.trim() }) };
   });
   await askBattery();
-  if (speed) await ask(async () => ({ readBytesPerSecond: await readSpeed(Math.min(MOST_READERS, availableParallelism())) }));
-  if (withGraphics) await ask(async () => ({ gpus: withAmdMemory(gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers)) }));
+  if (speed)
+    await ask(async () => ({ readBytesPerSecond: await readSpeed(Math.min(MOST_READERS, availableParallelism())) }));
+  if (withGraphics)
+    await ask(async () => ({
+      gpus: withAmdMemory(gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers)),
+    }));
 }
 
 if (parentPort) {

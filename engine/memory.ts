@@ -25,29 +25,45 @@ export interface DividedCeiling {
  * higher ceiling never has less room for rows, and just below such a place some of it is left over, up to 29%, or half of it where there
  * is no scratch yet. It remembers nothing: a ceiling has one limit, also after a restart.
  */
-export function divideCeiling(maxBytes: number, scratchBytesPerToken: number, maxContext: number, mostBytes = maxBytes): DividedCeiling {
+export function divideCeiling(
+  maxBytes: number,
+  scratchBytesPerToken: number,
+  maxContext: number,
+  mostBytes = maxBytes,
+): DividedCeiling {
   const steps = [{ from: 0, tokens: 0, bytes: 0 }];
   for (let rows = prefillRows(1); steps.at(-1)!.from <= mostBytes; rows *= 2) {
     const tokens = Math.min(maxContext, prefillTokensIn(rows));
-    steps.push({ from: (rows * scratchBytesPerToken) / PREFILL_SHARE, tokens, bytes: scratchRows(tokens) * scratchBytesPerToken });
+    steps.push({
+      from: (rows * scratchBytesPerToken) / PREFILL_SHARE,
+      tokens,
+      bytes: scratchRows(tokens) * scratchBytesPerToken,
+    });
   }
   // All but the last are those that there may be.
   const most = steps.at(-2)!;
-  for (const step of steps.slice(0, -1)) step.from = Math.min(step.from, KEPT_FROM * mostBytes - (most.bytes - step.bytes));
+  for (const step of steps.slice(0, -1))
+    step.from = Math.min(step.from, KEPT_FROM * mostBytes - (most.bytes - step.bytes));
   const nextAt = steps.findIndex(({ from }) => from > Math.min(maxBytes, mostBytes));
   const [step, next] = [steps[nextAt - 1]!, steps[nextAt]!];
   return { prefillTokens: step.tokens, rowBytes: Math.min(maxBytes - step.bytes, next.from - next.bytes) };
 }
 
 /** Of the same: the lane limit. */
-export function mostPrefillTokens(maxBytes: number, scratchBytesPerToken: number, maxContext: number, mostBytes = maxBytes): number {
+export function mostPrefillTokens(
+  maxBytes: number,
+  scratchBytesPerToken: number,
+  maxContext: number,
+  mostBytes = maxBytes,
+): number {
   return divideCeiling(maxBytes, scratchBytesPerToken, maxContext, mostBytes).prefillTokens;
 }
 
 /** Where a text of so many tokens may have gone over to the window lane, under whatever limit it was computed. Ascending. */
 export function laneLimits(numTokens: number): number[] {
   const limits = [0];
-  for (let rows = prefillRows(1); limits.at(-1)! < numTokens; rows *= 2) limits.push(Math.min(numTokens, prefillTokensIn(rows)));
+  for (let rows = prefillRows(1); limits.at(-1)! < numTokens; rows *= 2)
+    limits.push(Math.min(numTokens, prefillTokensIn(rows)));
   return limits;
 }
 
@@ -60,7 +76,10 @@ const USUAL_TOKENS = 8192;
  */
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
   const tokens = Math.min(USUAL_TOKENS, contextTokens);
-  return tokens * bytesPerToken + scratchRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken;
+  return (
+    tokens * bytesPerToken +
+    scratchRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken
+  );
 }
 
 /**
@@ -69,7 +88,11 @@ export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: nu
  */
 export function memoryReading(usedBytes: number): MemoryReading {
   const constrained = process.constrainedMemory();
-  return { availableBytes: process.availableMemory(), totalBytes: Math.min(totalmem(), constrained || Number.POSITIVE_INFINITY), usedBytes };
+  return {
+    availableBytes: process.availableMemory(),
+    totalBytes: Math.min(totalmem(), constrained || Number.POSITIVE_INFINITY),
+    usedBytes,
+  };
 }
 
 /** As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else runs in it. */

@@ -94,7 +94,11 @@ export class MemoryBudget {
   }
 
   /** Other settings hold at once. */
-  configure({ maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange, reading: MemoryReading, now: number): void {
+  configure(
+    { maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange,
+    reading: MemoryReading,
+    now: number,
+  ): void {
     this.#options = { maxBytes, share };
     this.#ceiling = wantedBytes(this.#options, reading);
     this.#most = mostWanted(this.#options, reading.totalBytes);

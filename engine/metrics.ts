@@ -24,14 +24,29 @@ export interface StepFacts {
 
 export class Metrics {
   readonly requests = { done: 0, failed: 0, aborted: 0 };
-  readonly tokens: EngineStats['tokens'] = { prompt: 0, promptComputed: 0, promptCached: 0, promptFromDisk: 0, promptShifted: 0, idleComputed: 0, generated: 0, drafted: 0, accepted: 0 };
+  readonly tokens: EngineStats['tokens'] = {
+    prompt: 0,
+    promptComputed: 0,
+    promptCached: 0,
+    promptFromDisk: 0,
+    promptShifted: 0,
+    idleComputed: 0,
+    generated: 0,
+    drafted: 0,
+    accepted: 0,
+  };
   steps = 0;
   busyMs = 0;
   #batchTokens = 0;
   #batchSequences = 0;
   readonly #stepTimes = new Durations();
   readonly #firstTokens = new Durations();
-  readonly #classes = { completion: new ClassDurations(), chat: new ClassDurations(), summary: new ClassDurations(), idle: new ClassDurations() };
+  readonly #classes = {
+    completion: new ClassDurations(),
+    chat: new ClassDurations(),
+    summary: new ClassDurations(),
+    idle: new ClassDurations(),
+  };
   readonly #since: number;
   /** In the order of their ends; the first `#numOld` of them ended too long ago to count. */
   #recent: Step[] = [];
@@ -72,7 +87,8 @@ export class Metrics {
     this.#forget(now);
     const from = Math.max(this.#since, now - RECENT_MS);
     let ms = 0;
-    for (let i = this.#numOld; i < this.#recent.length; i++) ms += this.#recent[i]!.endedAt - Math.max(this.#recent[i]!.startedAt, from);
+    for (let i = this.#numOld; i < this.#recent.length; i++)
+      ms += this.#recent[i]!.endedAt - Math.max(this.#recent[i]!.startedAt, from);
     return now > from ? Math.min(1, ms / (now - from)) : 0;
   }
 
@@ -133,7 +149,8 @@ class Durations {
 
   quantiles(): Quantiles {
     const count = this.#histogram.totalCount;
-    const at = (percentile: number): number => (count === 0 ? 0 : this.#histogram.getValueAtPercentile(percentile) / 1000);
+    const at = (percentile: number): number =>
+      count === 0 ? 0 : this.#histogram.getValueAtPercentile(percentile) / 1000;
     return { p50: at(50), p95: at(95), p99: at(99), count, sum: this.#sum };
   }
 }
@@ -145,6 +162,11 @@ class ClassDurations {
   readonly step = new Durations();
 
   times(): ClassTimes {
-    return { queueMs: this.queue.quantiles(), ttftMs: this.firstToken.quantiles(), tpotMs: this.perToken.quantiles(), stepMs: this.step.quantiles() };
+    return {
+      queueMs: this.queue.quantiles(),
+      ttftMs: this.firstToken.quantiles(),
+      tpotMs: this.perToken.quantiles(),
+      stepMs: this.step.quantiles(),
+    };
   }
 }

@@ -37,7 +37,10 @@ interface Measuring {
 }
 
 /** @param setting as LoadOptions.compress. An int8 window. */
-export async function modelCompression(setting: string, { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring): Promise<ModelCompression> {
+export async function modelCompression(
+  setting: string,
+  { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring,
+): Promise<ModelCompression> {
   const names = codecNames(setting);
   let done = 0;
   const upTo = (end: number): ((fraction: number) => void) => {
@@ -47,13 +50,20 @@ export async function modelCompression(setting: string, { imported, runner, rope
       onProgress(done);
     };
   };
-  const codecOf = (name: string, end: number): Promise<KvCodec> => codecFor(name, { model: imported, runner, rope, encode, contextTokens, onProgress: upTo(end) });
+  const codecOf = (name: string, end: number): Promise<KvCodec> =>
+    codecFor(name, { model: imported, runner, rope, encode, contextTokens, onProgress: upTo(end) });
   if (setting === KVZIP) {
     const codec = await codecOf(names[0]!, 1 / 2);
     const pruned = await pruneQuality(imported, runner, encode, codec, turn, contextTokens, upTo(1));
     const isGood = isUsed(KVZIP, pruned?.files, log);
     const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
-    return { compression: isGood ? compressionOf(setting, [codec]) : null, prunes: isGood ? { layers: codec.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
+    return {
+      compression: isGood ? compressionOf(setting, [codec]) : null,
+      prunes: isGood
+        ? { layers: codec.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) }
+        : null,
+      qualities,
+    };
   }
   const qualities: CodecQuality[] = [];
   const good = [];
@@ -68,6 +78,8 @@ export async function modelCompression(setting: string, { imported, runner, rope
 
 function isUsed(name: string, quality: CodecQuality | null | undefined, log: (line: string) => void): boolean {
   if (quality && quality.klMean <= quality.bound) return true;
-  log(`${name} is not used: ${quality ? `with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})` : 'the context is too short to measure what it loses'}`);
+  log(
+    `${name} is not used: ${quality ? `with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})` : 'the context is too short to measure what it loses'}`,
+  );
   return false;
 }

@@ -23,7 +23,13 @@ export function unsupported(message: string): RequestError {
 /** "ENOENT: no such file" and the like, without the path that Node appends. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/\s+/g, ' ').replace(/,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s, '').slice(0, 200);
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(
+      /,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s,
+      '',
+    )
+    .slice(0, 200);
 }
 
 export function isMissing(error: unknown): boolean {
@@ -81,19 +87,36 @@ export class ModelFolder {
     try {
       root = await realpath(dir);
       const isFolder = (await stat(root)).isDirectory();
-      if (!isFolder && /\.gguf$/i.test(dir)) throw unsupported(`${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, with config.json, safetensors weights and tokenizer.json.`);
-      if (!isFolder) throw invalid(`${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
+      if (!isFolder && /\.gguf$/i.test(dir))
+        throw unsupported(
+          `${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, with config.json, safetensors weights and tokenizer.json.`,
+        );
+      if (!isFolder)
+        throw invalid(
+          `${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`,
+        );
     } catch (error) {
       if (error instanceof RequestError) throw error;
-      throw invalid(`The model folder ${dir} cannot be opened: ${isMissing(error) ? 'there is no such folder' : reasonOf(error)}.`);
+      throw invalid(
+        `The model folder ${dir} cannot be opened: ${isMissing(error) ? 'there is no such folder' : reasonOf(error)}.`,
+      );
     }
     return new ModelFolder(dir, root);
   }
 
   /** Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files. */
   async openFile(name: string): Promise<OpenFile | null> {
-    if (name === '' || name.includes('\0') || name.includes('\\') || path.isAbsolute(name) || /^[a-zA-Z]:/.test(name) || name.split('/').includes('..')) {
-      throw invalid(`The file name ${JSON.stringify(name.slice(0, 100))} leaves the model folder; only files inside it are read.`);
+    if (
+      name === '' ||
+      name.includes('\0') ||
+      name.includes('\\') ||
+      path.isAbsolute(name) ||
+      /^[a-zA-Z]:/.test(name) ||
+      name.split('/').includes('..')
+    ) {
+      throw invalid(
+        `The file name ${JSON.stringify(name.slice(0, 100))} leaves the model folder; only files inside it are read.`,
+      );
     }
     let real: string;
     try {
@@ -103,9 +126,13 @@ export class ModelFolder {
       throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
     }
     // `real` holds no link any more, so a blob that is itself a link to elsewhere is not in `blobs`.
-    const inside = real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) || path.dirname(real) === this.blobs;
+    const inside =
+      real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) ||
+      path.dirname(real) === this.blobs;
     if (!inside) {
-      throw invalid(`${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`);
+      throw invalid(
+        `${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`,
+      );
     }
     try {
       // O_NONBLOCK: opening a pipe must fail the regular-file check instead of waiting for a writer.
@@ -124,7 +151,10 @@ export class ModelFolder {
     const file = await this.openFile(name);
     if (!file) return null;
     try {
-      if (file.size > MAX_JSON_BYTES) throw invalid(`${name} has ${file.size} bytes, more than the ${MAX_JSON_BYTES} that a file of its kind may have.`);
+      if (file.size > MAX_JSON_BYTES)
+        throw invalid(
+          `${name} has ${file.size} bytes, more than the ${MAX_JSON_BYTES} that a file of its kind may have.`,
+        );
       return await file.handle.readFile('utf8');
     } catch (error) {
       throw error instanceof RequestError ? error : invalid(`${name} cannot be read: ${reasonOf(error)}.`);
@@ -154,8 +184,11 @@ export function parseJsonObject(name: string, text: string): Record<string, unkn
     // The runtime knows the position of most mistakes, but not of all.
     const message = error instanceof Error ? error.message : '';
     const at = /\bline \d+ column \d+\b/.exec(message) ?? /\bposition \d+\b/.exec(message);
-    throw invalid(`${name} is not valid JSON${at ? ` at ${at[0]}` : /end of JSON input/.test(message) ? ': it ends too early' : ''}.`);
+    throw invalid(
+      `${name} is not valid JSON${at ? ` at ${at[0]}` : /end of JSON input/.test(message) ? ': it ends too early' : ''}.`,
+    );
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`${name} must hold a JSON object.`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(`${name} must hold a JSON object.`);
   return value as Record<string, unknown>;
 }

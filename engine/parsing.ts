@@ -47,17 +47,27 @@ export class Parsing {
    * Calls `begin` with the documents as they are now once the syntax of all can be read, which may be at once: what it throws is the caller's
    * then, and the constructor's `onError`'s later. `onReady` follows a `begin` that was not at once.
    */
-  whenParsed({ requestId, priority }: { requestId: string; priority: Priority }, documents: readonly SourceDocument[], onReady: () => void, begin: (documents: readonly SourceDocument[], waiting: Waiting) => void): void {
+  whenParsed(
+    { requestId, priority }: { requestId: string; priority: Priority },
+    documents: readonly SourceDocument[],
+    onReady: () => void,
+    begin: (documents: readonly SourceDocument[], waiting: Waiting) => void,
+  ): void {
     const waiting = { aborted: false, priority };
     const parsing = documents.flatMap((document) => this.#syntax.prepare(document) ?? []);
     if (parsing.length === 0) return begin(documents, waiting);
     this.#waiting.set(requestId, waiting);
-    const asked = documents.map(({ docId, path, text, version, language }) => new SourceDocument(docId, path, text, version, language));
+    const asked = documents.map(
+      ({ docId, path, text, version, language }) => new SourceDocument(docId, path, text, version, language),
+    );
     void Promise.all(parsing).then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
         // What has been typed in between belongs to the next request.
-        begin(asked.map((then, i) => (documents[i]?.text === then.text ? documents[i] : then)), waiting);
+        begin(
+          asked.map((then, i) => (documents[i]?.text === then.text ? documents[i] : then)),
+          waiting,
+        );
       } catch (error) {
         this.#onError(requestId, error);
       }

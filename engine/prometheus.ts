@@ -31,8 +31,16 @@ export function prometheusText(stats: Omit<EngineStats, 'model' | 'files' | 'tre
 function metricsOf(stats: Omit<EngineStats, 'model' | 'files' | 'tree'>): Metric[] {
   const { requests, tokens, events, memory } = stats;
   return [
-    gauge('requests', 'Requests that are waiting or running now.', labelled('state', { waiting: requests.waiting, running: requests.running })),
-    counter('requests_total', 'Sequences that have ended: a request for the summary of a folder, or for several answers, has one for each.', labelled('outcome', { done: requests.done, failed: requests.failed, aborted: requests.aborted })),
+    gauge(
+      'requests',
+      'Requests that are waiting or running now.',
+      labelled('state', { waiting: requests.waiting, running: requests.running }),
+    ),
+    counter(
+      'requests_total',
+      'Sequences that have ended: a request for the summary of a folder, or for several answers, has one for each.',
+      labelled('outcome', { done: requests.done, failed: requests.failed, aborted: requests.aborted }),
+    ),
     times('queue_seconds', 'From arrival to the first step, or to the end without one.', stats.classes, 'queueMs'),
     times('time_to_first_token_seconds', 'From arrival to the first token.', stats.classes, 'ttftMs'),
     times('time_per_output_token_seconds', "A request's mean time per token after the first.", stats.classes, 'tpotMs'),
@@ -43,22 +51,66 @@ function metricsOf(stats: Omit<EngineStats, 'model' | 'files' | 'tree'>): Metric
     gauge('batch_sequences', 'Mean sequences per step.', [{ value: stats.batchSequences }]),
     gauge('batch_tokens', 'Mean tokens per step.', [{ value: stats.batchTokens }]),
     counter('generated_tokens_total', 'Generated tokens.', [{ value: tokens.generated }]),
-    gauge('generated_tokens_per_second', 'Generated tokens per second of step time, over the last 10 seconds.', [{ value: stats.tokensPerSecond }]),
+    gauge('generated_tokens_per_second', 'Generated tokens per second of step time, over the last 10 seconds.', [
+      { value: stats.tokensPerSecond },
+    ]),
     counter('prompt_tokens_total', 'Prompt tokens of requests that have ended.', [{ value: tokens.prompt }]),
-    counter('prompt_tokens_cached_total', 'Those of them that were found in the cache: over prompt_tokens_total, the prefix hit rate.', [{ value: tokens.promptCached }]),
-    counter('prompt_tokens_from_disk_total', 'Prompt tokens that were read from the disk.', [{ value: tokens.promptFromDisk }]),
-    counter('prompt_tokens_computed_total', 'Prompt tokens computed, for requests or ahead of time.', labelled('for', { requests: tokens.promptComputed, idle: tokens.idleComputed })),
-    counter('prompt_tokens_shifted_total', 'Prompt tokens copied from where they stood before an edit, an approximation.', [{ value: tokens.promptShifted }]),
+    counter(
+      'prompt_tokens_cached_total',
+      'Those of them that were found in the cache: over prompt_tokens_total, the prefix hit rate.',
+      [{ value: tokens.promptCached }],
+    ),
+    counter('prompt_tokens_from_disk_total', 'Prompt tokens that were read from the disk.', [
+      { value: tokens.promptFromDisk },
+    ]),
+    counter(
+      'prompt_tokens_computed_total',
+      'Prompt tokens computed, for requests or ahead of time.',
+      labelled('for', { requests: tokens.promptComputed, idle: tokens.idleComputed }),
+    ),
+    counter(
+      'prompt_tokens_shifted_total',
+      'Prompt tokens copied from where they stood before an edit, an approximation.',
+      [{ value: tokens.promptShifted }],
+    ),
     counter('draft_tokens_total', 'Tokens drafted by speculation.', [{ value: tokens.drafted }]),
-    counter('draft_tokens_accepted_total', 'Those of them that were right: over draft_tokens_total, the acceptance.', [{ value: tokens.accepted }]),
-    counter('cache_events_total', 'Runs dropped, moved into the window, moved out of it; sequences that gave way.', labelled('event', { eviction: events.evictions, promotion: events.promotions, demotion: events.demotions, preemption: events.preemptions })),
-    gauge('kv_bytes', 'Bytes of K/V rows, and of the buffers of disk, codecs and measuring.', labelled('tier', { window: stats.windowBytes, store: stats.storeBytes, scratch: stats.scratchBytes, buffers: stats.bufferBytes })),
+    counter('draft_tokens_accepted_total', 'Those of them that were right: over draft_tokens_total, the acceptance.', [
+      { value: tokens.accepted },
+    ]),
+    counter(
+      'cache_events_total',
+      'Runs dropped, moved into the window, moved out of it; sequences that gave way.',
+      labelled('event', {
+        eviction: events.evictions,
+        promotion: events.promotions,
+        demotion: events.demotions,
+        preemption: events.preemptions,
+      }),
+    ),
+    gauge(
+      'kv_bytes',
+      'Bytes of K/V rows, and of the buffers of disk, codecs and measuring.',
+      labelled('tier', {
+        window: stats.windowBytes,
+        store: stats.storeBytes,
+        scratch: stats.scratchBytes,
+        buffers: stats.bufferBytes,
+      }),
+    ),
     gauge('kv_disk_bytes', 'Bytes of the cache on disk, of all models.', [{ value: stats.diskBytes }]),
     gauge('kv_disk_limit_bytes', 'Cap of these.', [{ value: stats.diskMaxBytes }]),
     gauge('kv_limit_bytes', 'Ceiling of all of kv_bytes together.', [{ value: stats.maxBytes }]),
-    gauge('window_slots', 'Slots of the window, one per token.', labelled('state', { free: stats.windowSlots.free, held: stats.windowSlots.held })),
-    gauge('process_resident_bytes', 'Resident memory of the process that the engine runs in.', [{ value: memory.processBytes }]),
-    gauge('machine_available_bytes', 'Memory of the machine that programs can still have.', [{ value: memory.availableBytes }]),
+    gauge(
+      'window_slots',
+      'Slots of the window, one per token.',
+      labelled('state', { free: stats.windowSlots.free, held: stats.windowSlots.held }),
+    ),
+    gauge('process_resident_bytes', 'Resident memory of the process that the engine runs in.', [
+      { value: memory.processBytes },
+    ]),
+    gauge('machine_available_bytes', 'Memory of the machine that programs can still have.', [
+      { value: memory.availableBytes },
+    ]),
   ];
 }
 
@@ -76,7 +128,10 @@ function times(name: string, help: string, classes: Record<Priority, ClassTimes>
     const quantiles: Quantiles = classes[priority][time];
     const labels = { class: priority };
     return [
-      ...(['p50', 'p95', 'p99'] as const).map((p) => ({ labels: { ...labels, quantile: QUANTILES[p] }, value: quantiles.count ? quantiles[p] / 1000 : Number.NaN })),
+      ...(['p50', 'p95', 'p99'] as const).map((p) => ({
+        labels: { ...labels, quantile: QUANTILES[p] },
+        value: quantiles.count ? quantiles[p] / 1000 : Number.NaN,
+      })),
       { suffix: '_sum', labels, value: quantiles.sum / 1000 },
       { suffix: '_count', labels, value: quantiles.count },
     ];

@@ -96,7 +96,13 @@ export type Task =
     }
   | ChatTask
   | SummarizeTask
-  | { kind: 'summarizeFolder'; path: string; docIds: string[]; /** Of these, relative to the folder; else as the engine names documents. */ paths?: string[]; /** Of files whose summaries the host has. */ summaries?: { path: string; text: string }[] }
+  | {
+      kind: 'summarizeFolder';
+      path: string;
+      docIds: string[] /** Of these, relative to the folder; else as the engine names documents. */;
+      paths?: string[] /** Of files whose summaries the host has. */;
+      summaries?: { path: string; text: string }[];
+    }
   /** New text for a range of a document. */
   | { kind: 'edit'; docId: string; range: { start: number; end: number }; instruction: string }
   /** `diff` is unified; `subjects` are the first lines of recent commits, newest first: the project's habits. */
@@ -159,7 +165,17 @@ export interface LoadOptions {
  * Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing; "auto" compresses when memory is
  * short, each run with what its age and the fullness of the budget call for; the others compress whatever is long out of use.
  */
-export const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3', 'turboquant', 'kvzip'] as const;
+export const CACHE_CODECS = [
+  'int8',
+  'auto',
+  'fp8',
+  'int4',
+  'int4-kivi',
+  'nvfp4',
+  'kvquant3',
+  'turboquant',
+  'kvzip',
+] as const;
 export type CacheCodec = (typeof CACHE_CODECS)[number];
 type LossyCodec = Exclude<CacheCodec, 'int8'>;
 
@@ -237,12 +253,33 @@ export type HostMessage =
   | { type: 'unload'; requestId: string }
   /** The user's language, such as "pt-br", for numbers, and translations of the engine's sentences, by the English text; before everything else. English without it. */
   | { type: 'language'; language: string; texts: Record<string, string> }
-  | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Of the available memory, then. */ memoryShare?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
-  | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams; /** Those of one client share what one is due beside others of their class (see fairness); a client of its own when left out. */ clientId?: string }
+  | {
+      type: 'configure' /** 0 lets the engine choose. */;
+      maxBytes?: number /** Of the available memory, then. */;
+      memoryShare?: number /** Whether file blocks may be computed while idle. */;
+      idleWork?: boolean;
+    }
+  | {
+      type: 'generate';
+      requestId: string;
+      task: Task;
+      priority: Priority;
+      sampling?: SamplingParams /** Those of one client share what one is due beside others of their class (see fairness); a client of its own when left out. */;
+      clientId?: string;
+    }
   | { type: 'abort'; requestId: string }
   /** Somebody waits for it now, or nobody any more. */
   | { type: 'prioritise'; requestId: string; priority: Priority }
-  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk, ever. */ secret?: boolean; /** Nothing of this text is, until it is saved. */ unsaved?: boolean }
+  | {
+      type: 'documentChanged';
+      docId: string;
+      version: number /** As the editor shows it; the engine keeps the last two parts. */;
+      path: string;
+      text: string /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */;
+      language?: string /** Nothing of it is written to the disk, ever. */;
+      secret?: boolean /** Nothing of this text is, until it is saved. */;
+      unsaved?: boolean;
+    }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[]; unsaved?: boolean }
   /** Its text has been saved as it is; `saved` false: it turns out that it is not. */
   | { type: 'documentSaved'; docId: string; saved: boolean }
@@ -268,8 +305,8 @@ export type HostMessage =
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all of it, in memory and on disk, there that of other models, too. */
-  | { type: 'evict'; docId: string; /** What is on disk stays. */ memoryOnly?: boolean }
-  | { type: 'evict'; /** What is pinned, too. */ pinned?: boolean }
+  | { type: 'evict'; docId: string /** What is on disk stays. */; memoryOnly?: boolean }
+  | { type: 'evict' /** What is pinned, too. */; pinned?: boolean }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }
   /** `tree` asks for the prefix tree, too. */
@@ -314,7 +351,13 @@ export type EngineMessage =
   | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
   /** A request made of several sequences: how many of them have ended. */
   | { type: 'progress'; requestId: string; numDone: number; numTotal: number }
-  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; /** Empty unless asked for, or what is shown depends on them; here and in `done`. */ logprobs: number[] }
+  | {
+      type: 'chunk';
+      requestId: string;
+      text: string;
+      tokenIds: number[] /** Empty unless asked for, or what is shown depends on them; here and in `done`. */;
+      logprobs: number[];
+    }
   | {
       type: 'done';
       requestId: string;
@@ -359,7 +402,11 @@ export interface PromptSize {
   answerTokens: number;
   promptTokens: number;
   /** In the order of `docIds`, then of `snippets`; of a summary, its document alone. */
-  parts: { path: string; tokens: number; /** Tokens of it that do not fit and are left out. */ omittedTokens: number }[];
+  parts: {
+    path: string;
+    tokens: number /** Tokens of it that do not fit and are left out. */;
+    omittedTokens: number;
+  }[];
   /** What is left out, in words; the same as the answer's diagnostics will say. */
   notes: string[];
 }
@@ -499,7 +546,17 @@ export interface EngineStats {
    * `prompt` of requests that have ended, `promptCached` of it found in the cache, `promptFromDisk` of that on disk; `promptShifted` copied from where they stood
    * before an edit; `drafted` guessed ahead, `accepted` of it verified.
    */
-  tokens: { prompt: number; promptComputed: number; promptCached: number; promptFromDisk: number; promptShifted: number; idleComputed: number; generated: number; drafted: number; accepted: number };
+  tokens: {
+    prompt: number;
+    promptComputed: number;
+    promptCached: number;
+    promptFromDisk: number;
+    promptShifted: number;
+    idleComputed: number;
+    generated: number;
+    drafted: number;
+    accepted: number;
+  };
   events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
   /** Over the last 10 s with work in them; 0 when idle. */
   tokensPerSecond: number;
@@ -515,7 +572,11 @@ export interface EngineStats {
   /** Time from arrival to first token over all requests. */
   ttftMs: Quantiles;
   classes: Record<Priority, ClassTimes>;
-  memory: { /** Resident size of the process that the engine runs in. */ processBytes: number; totalBytes: number; availableBytes: number };
+  memory: {
+    /** Resident size of the process that the engine runs in. */ processBytes: number;
+    totalBytes: number;
+    availableBytes: number;
+  };
   files: FileStats[];
   /** When asked for. */
   tree?: TreeNode[];

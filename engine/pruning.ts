@@ -63,7 +63,10 @@ export class Pruning {
   readonly #options: PruningOptions;
   #job: Job | null = null;
 
-  constructor(options: PruningOptions, parties: { cache: KvCache; runner: ModelRunner; shape: KvShape; maxContext: number; clock: () => number }) {
+  constructor(
+    options: PruningOptions,
+    parties: { cache: KvCache; runner: ModelRunner; shape: KvShape; maxContext: number; clock: () => number },
+  ) {
     this.#options = options;
     this.#cache = parties.cache;
     this.#runner = parties.runner;
@@ -92,7 +95,10 @@ export class Pruning {
   }
 
   async #measure(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
-    const context = this.#next([...files.map((file) => ({ ...file, privateFrom: null })), ...this.#conversations(files)]);
+    const context = this.#next([
+      ...files.map((file) => ({ ...file, privateFrom: null })),
+      ...this.#conversations(files),
+    ]);
     const lease = this.#cache.open('', { quiet: true });
     try {
       const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
@@ -101,7 +107,12 @@ export class Pruning {
         return false;
       }
       const slots = this.#cache.slotsOf(lease);
-      if (this.#job?.of !== context.of || this.#job.ids.length !== numTokens || this.#job.meter.numRows !== slots.length) this.#job = this.#begin(context, slots.length);
+      if (
+        this.#job?.of !== context.of ||
+        this.#job.ids.length !== numTokens ||
+        this.#job.meter.numRows !== slots.length
+      )
+        this.#job = this.#begin(context, slots.length);
       if (!this.#job) return false;
       const { parts } = this.#job;
       for (let i = 0; i < PARTS_TOGETHER && parts.length > 0; i++) {
@@ -131,16 +142,27 @@ export class Pruning {
 
   #finish({ ids, privateFrom, meter }: Job): void {
     const { layers } = this.#options;
-    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
-    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARES[H2O], layers, name: H2O });
+    if (privateFrom === null)
+      this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
+    else
+      this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, {
+        keep: KEPT_SHARES[H2O],
+        layers,
+        name: H2O,
+      });
     this.drop();
   }
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */
   #conversations(files: readonly Context[]): PrunableContext[] {
     if (!this.#options.conversations || this.#cache.runs.fullness <= SHORT_SHARE) return [];
-    const lengthIn = (ids: readonly number[], file: readonly number[]): number => (file.every((id, i) => ids[i] === id) ? file.length : 0);
-    return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))) }));
+    const lengthIn = (ids: readonly number[], file: readonly number[]): number =>
+      file.every((id, i) => ids[i] === id) ? file.length : 0;
+    return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({
+      of,
+      ids,
+      privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))),
+    }));
   }
 
   /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
@@ -151,9 +173,14 @@ export class Pruning {
       const { of, privateFrom } = context;
       const cached = this.#cache.lookUp(context.ids, context.ids.length);
       const ids = context.ids.slice(0, cached.numTokens);
-      const { numTokens, first } = this.#cache.runs.prunable(privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS), privateFrom ?? 0, before);
+      const { numTokens, first } = this.#cache.runs.prunable(
+        privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS),
+        privateFrom ?? 0,
+        before,
+      );
       // Nothing has to go for what may go.
-      const room = this.#cache.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
+      const room =
+        this.#cache.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
       if (numTokens < LEAST_TOKENS || this.#cache.runs.numOutside(ids) > room) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
@@ -179,7 +206,10 @@ export class Pruning {
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
     // What was pruned before an edit is not measured again: a row receives most where its own token is said again.
-    const parts = privateFrom === null ? probes(tokens, first, numRows, this.#options.turn, this.#maxContext) : inPlace(tokens, first, ids.length - numRows);
+    const parts =
+      privateFrom === null
+        ? probes(tokens, first, numRows, this.#options.turn, this.#maxContext)
+        : inPlace(tokens, first, ids.length - numRows);
     return { ...context, meter: new AttentionMeter(this.#numHeads, numRows), parts };
   }
 }

@@ -23,8 +23,12 @@ export interface Outcome {
 export function outcomeOf(parts: readonly Outcome[]): Outcome {
   const usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 };
   let [generatingMs, numAfterFirst] = [0, 0];
-  for (const { usage: { inParts, ...counts }, timings } of parts) {
-    for (const key of Object.keys(counts) as (keyof typeof counts)[]) usage[key] = (usage[key] ?? 0) + (counts[key] ?? 0);
+  for (const {
+    usage: { inParts, ...counts },
+    timings,
+  } of parts) {
+    for (const key of Object.keys(counts) as (keyof typeof counts)[])
+      usage[key] = (usage[key] ?? 0) + (counts[key] ?? 0);
     if (inParts) usage.inParts = true;
     const numTimed = Math.max(0, counts.completionTokens - 1);
     generatingMs += timings.tpotMs * numTimed;
@@ -32,7 +36,11 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
   }
   const queueMs = parts.length > 0 ? Math.min(...parts.map(({ timings }) => timings.queueMs)) : 0;
   const finishReason = parts.some((part) => part.finishReason === 'abort') ? 'abort' : 'stop';
-  return { finishReason, usage, timings: { queueMs, ttftMs: 0, tpotMs: numAfterFirst > 0 ? generatingMs / numAfterFirst : 0 } };
+  return {
+    finishReason,
+    usage,
+    timings: { queueMs, ttftMs: 0, tpotMs: numAfterFirst > 0 ? generatingMs / numAfterFirst : 0 },
+  };
 }
 
 export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse'> {
@@ -95,12 +103,19 @@ export class Request {
     if (finishReason === 'stop') this.#confidence?.settle();
     const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
-    const heldBack = this.#givenUp || (this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown);
-    const doubt = this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
+    const heldBack =
+      this.#givenUp || (this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown);
+    const doubt =
+      this.#shown === ''
+        ? t('the model is not sure enough of what comes here')
+        : t('cut where the model is not sure any more');
     // That there is nothing is no fault of the model's where it was stopped.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';
     const note = heldBack ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
-    const cut = this.#presentation.isProse && finishReason === 'length' ? [t('cut off after {0} tokens', usage.completionTokens)] : [];
+    const cut =
+      this.#presentation.isProse && finishReason === 'length'
+        ? [t('cut off after {0} tokens', usage.completionTokens)]
+        : [];
     this.#ended = true;
     this.#emit({
       type: 'done',
@@ -131,11 +146,20 @@ export class Request {
 
   /** Sends what has been added to the shown text; the tokens that made it travel with it. */
   #show(text: string): void {
-    if (!text.startsWith(this.#shown)) throw new Error(`the shown text of ${this.requestId} changed from ${JSON.stringify(this.#shown)} to ${JSON.stringify(text)}`);
+    if (!text.startsWith(this.#shown))
+      throw new Error(
+        `the shown text of ${this.requestId} changed from ${JSON.stringify(this.#shown)} to ${JSON.stringify(text)}`,
+      );
     const piece = text.slice(this.#shown.length);
     if (!piece) return;
     this.#shown = text;
-    this.#emit({ type: 'chunk', requestId: this.requestId, text: piece, tokenIds: this.#tokenIds.slice(this.#sentTokens), logprobs: this.#logprobs.slice(this.#sentTokens) });
+    this.#emit({
+      type: 'chunk',
+      requestId: this.requestId,
+      text: piece,
+      tokenIds: this.#tokenIds.slice(this.#sentTokens),
+      logprobs: this.#logprobs.slice(this.#sentTokens),
+    });
     this.#sentTokens = this.#tokenIds.length;
   }
 }

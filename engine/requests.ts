@@ -7,7 +7,16 @@ import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
 import { Parsing } from './parsing.ts';
-import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task } from './protocol.ts';
+import type {
+  ChatTask,
+  EngineMessage,
+  HostMessage,
+  Priority,
+  PromptSize,
+  SamplingParams,
+  SummarizeTask,
+  Task,
+} from './protocol.ts';
 import { type Outcome, outcomeOf, type Presentation, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
@@ -20,7 +29,14 @@ import type { QuestionLanguage } from './tasks/factKinds.ts';
 import type { FactQuestion } from './tasks/factQuestion.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
-import { emptySummary, type FileSummary, fileNotes, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import {
+  emptySummary,
+  type FileSummary,
+  fileNotes,
+  measureSummarize,
+  prepareSummarize,
+  summarizeFolder,
+} from './tasks/summarize.ts';
 import { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
@@ -54,7 +70,13 @@ export class Requests {
   /** Files of folders whose syntax is being read. */
   #numReading = 0;
 
-  constructor(documents: Documents, sources: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
+  constructor(
+    documents: Documents,
+    sources: Documents,
+    files: FileLedger,
+    syntax: Syntax,
+    emit: (message: EngineMessage) => void,
+  ) {
     this.#documents = documents;
     this.#sources = sources;
     this.#files = files;
@@ -87,8 +109,17 @@ export class Requests {
     if (task.kind === 'summarize') return this.#summary(message, task, model, onReady);
     if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
-    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? [])));
-    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
+    const copyFrom = task.copyFrom?.flatMap((docId) =>
+      docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? []),
+    );
+    const prepare = (doc: SourceDocument) =>
+      prepareComplete(
+        model.layout,
+        doc,
+        { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure },
+        sampling,
+        this.#syntax,
+      );
     this.#files.cursorAt(task.docId, task.offset);
     this.#parsing.whenParsed(message, [document], onReady, ([doc = document], waiting) => {
       this.#begin(message, prepare(doc), waiting.priority, model);
@@ -103,12 +134,24 @@ export class Requests {
     const isRead = can.chat && chat.facts;
     const asked = isRead ? askedOfFiles(options.messages, options.docs, options.snippets) : undefined;
     const startMs = performance.now();
-    this.#parsing.whenParsed(message, asked?.documents ?? (isRead ? parsedFiles(options) : []), onReady, (documents, waiting) => {
-      const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
-      if (known) return this.#answer(message, known, startMs);
-      this.#begin(message, prepareChat(model.layout, options, message.sampling, (question) => answerOfFiles(question, documents, this.#factsOf)), waiting.priority, model);
-      if (waiting.aborted) this.abort(message.requestId, model);
-    });
+    this.#parsing.whenParsed(
+      message,
+      asked?.documents ?? (isRead ? parsedFiles(options) : []),
+      onReady,
+      (documents, waiting) => {
+        const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
+        if (known) return this.#answer(message, known, startMs);
+        this.#begin(
+          message,
+          prepareChat(model.layout, options, message.sampling, (question) =>
+            answerOfFiles(question, documents, this.#factsOf),
+          ),
+          waiting.priority,
+          model,
+        );
+        if (waiting.aborted) this.abort(message.requestId, model);
+      },
+    );
   }
 
   #summary(message: Generate, { docId, range }: SummarizeTask, model: LoadedModel, onReady: () => void): void {
@@ -118,17 +161,38 @@ export class Requests {
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
     this.#parsing.whenParsed(message, isRead ? [document] : [], onReady, (documents, waiting) => {
-      const comment = isRead && range?.label && !waiting.aborted ? this.#commentOf(documents[0] ?? document, range.label, range) : undefined;
+      const comment =
+        isRead && range?.label && !waiting.aborted
+          ? this.#commentOf(documents[0] ?? document, range.label, range)
+          : undefined;
       if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
-      this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
+      this.#begin(
+        message,
+        prepareSummarize(model.layout, document, range, message.sampling, (question) =>
+          answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf),
+        ),
+        waiting.priority,
+        model,
+      );
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
 
   /** What the comment above a definition, or its docstring, says; undefined where there is none. */
-  #commentOf(document: SourceDocument, label: string, { start, end }: { start: number; end: number }): string | undefined {
+  #commentOf(
+    document: SourceDocument,
+    label: string,
+    { start, end }: { start: number; end: number },
+  ): string | undefined {
     const question = questionOf({ kind: 'does', name: label }, undefined, this.language);
-    return question && answerOfFiles({ ...question, brief: true, within: { start: document.toLf(start), end: document.toLf(end) } }, [document], this.#factsOf);
+    return (
+      question &&
+      answerOfFiles(
+        { ...question, brief: true, within: { start: document.toLf(start), end: document.toLf(end) } },
+        [document],
+        this.#factsOf,
+      )
+    );
   }
 
   /** Of one of many files, whose trees are not kept for long. */
@@ -149,10 +213,20 @@ export class Requests {
 
   /** Without the model. */
   #answer(asker: Asker, { text, note }: KnownAnswer, startMs: number): void {
-    const { request } = this.#open(asker, { shape: (raw) => ({ text: raw, stop: false, source: 'files' }), notes: [note], withAlternatives: false });
+    const { request } = this.#open(asker, {
+      shape: (raw) => ({ text: raw, stop: false, source: 'files' }),
+      notes: [note],
+      withAlternatives: false,
+    });
     request.addText(text);
     const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
-    this.#close(asker.requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));
+    this.#close(asker.requestId, () =>
+      request.finish({
+        finishReason: 'stop',
+        usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 },
+        timings,
+      }),
+    );
   }
 
   abort(requestId: string, model: LoadedModel): void {
@@ -189,11 +263,16 @@ export class Requests {
 
   /** What the prompt would take. @throws RequestError for a task that `start` would refuse. */
   measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
-    if (task.kind === 'summarize') return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
+    if (task.kind === 'summarize')
+      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
-  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' | 'complete' | 'chat' | 'summarize' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
+  #prepare(
+    task: Exclude<Task, { kind: 'summarizeFolder' | 'complete' | 'chat' | 'summarize' }>,
+    sampling: SamplingParams | undefined,
+    { layout }: LoadedModel,
+  ): PreparedRequest {
     switch (task.kind) {
       case 'raw':
         return prepareRaw(layout, task.prompt, sampling);
@@ -207,11 +286,21 @@ export class Requests {
   }
 
   #chatOptions({ messages, docIds, snippets, cursor }: ChatTask): ChatOptions {
-    return { messages, docs: docIds.map((id) => this.#documents.get(id)), ...(snippets ? { snippets } : {}), ...(cursor === undefined ? {} : { cursor }) };
+    return {
+      messages,
+      docs: docIds.map((id) => this.#documents.get(id)),
+      ...(snippets ? { snippets } : {}),
+      ...(cursor === undefined ? {} : { cursor }),
+    };
   }
 
   #open({ requestId, clientId = requestId }: Asker, presentation: Presentation): Live {
-    const live = { clientId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>(), aborted: false };
+    const live = {
+      clientId,
+      request: new Request(requestId, presentation, this.#emit),
+      sequenceIds: new Set<string>(),
+      aborted: false,
+    };
     this.#live.set(requestId, live);
     return live;
   }
@@ -228,7 +317,14 @@ export class Requests {
   }
 
   /** One sequence from start to end, its tokens going to `live`'s request unless `onText` takes the text. */
-  #run(live: Live, sequenceId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel, onText?: (text: string) => boolean): Promise<Outcome> {
+  #run(
+    live: Live,
+    sequenceId: string,
+    prepared: PreparedRequest,
+    priority: Priority,
+    model: LoadedModel,
+    onText?: (text: string) => boolean,
+  ): Promise<Outcome> {
     return new Promise<Outcome>((resolve, reject) => {
       const sequence = new Sequence({
         id: sequenceId,
@@ -260,11 +356,28 @@ export class Requests {
             // As above; whoever reads this promise hears of it, or has heard of the first one.
             reject(toRequestError(error));
           }
-          const { numPromptTokens: promptTokens, cachedTokens, numGenerated: completionTokens, shiftedTokens } = sequence;
+          const {
+            numPromptTokens: promptTokens,
+            cachedTokens,
+            numGenerated: completionTokens,
+            shiftedTokens,
+          } = sequence;
           if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
           // Idle time goes on until no approximation is left.
-          if (prepared.docId !== null && shiftedTokens > 0 && this.#documents.find(prepared.docId)) this.#files.touch(prepared.docId);
-          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens, ...(sequence.inParts ? { inParts: true } : {}), ...(shiftedTokens > 0 ? { shiftedTokens } : {}) }, timings: sequence.timings() });
+          if (prepared.docId !== null && shiftedTokens > 0 && this.#documents.find(prepared.docId))
+            this.#files.touch(prepared.docId);
+          resolve({
+            finishReason,
+            usage: {
+              promptTokens,
+              cachedTokens,
+              completionTokens,
+              blockTokens: prepared.blockTokens,
+              ...(sequence.inParts ? { inParts: true } : {}),
+              ...(shiftedTokens > 0 ? { shiftedTokens } : {}),
+            },
+            timings: sequence.timings(),
+          });
         },
         onError: (error) => {
           live.sequenceIds.delete(sequenceId);
@@ -277,10 +390,21 @@ export class Requests {
   }
 
   /** Summaries of all files together, batched by the engine; a file that fails is named and the others go on. */
-  async #folder(asker: Asker, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel, onReady: () => void): Promise<void> {
+  async #folder(
+    asker: Asker,
+    task: Extract<Task, { kind: 'summarizeFolder' }>,
+    priority: Priority,
+    sampling: SamplingParams | undefined,
+    model: LoadedModel,
+    onReady: () => void,
+  ): Promise<void> {
     const notes: string[] = [];
     const { requestId } = asker;
-    const live = this.#open(asker, { shape: (rawText) => ({ text: rawText, stop: false }), notes, withAlternatives: false });
+    const live = this.#open(asker, {
+      shape: (rawText) => ({ text: rawText, stop: false }),
+      notes,
+      withAlternatives: false,
+    });
     const parts: Outcome[] = [];
     /** Until something of it could be shown. */
     let ttftMs = 0;
@@ -321,7 +445,8 @@ export class Requests {
         notes.push(`${task.paths?.[index] ?? docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
       } finally {
-        if (this.#live.get(requestId) === live) this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });
+        if (this.#live.get(requestId) === live)
+          this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });
       }
     };
     try {
@@ -354,7 +479,13 @@ export class Requests {
         }
       }
       const total = outcomeOf(parts);
-      this.#close(requestId, (request) => request.finish({ ...total, ...(live.aborted ? { finishReason: 'abort' } : {}), timings: { ...total.timings, ttftMs } }));
+      this.#close(requestId, (request) =>
+        request.finish({
+          ...total,
+          ...(live.aborted ? { finishReason: 'abort' } : {}),
+          timings: { ...total.timings, ttftMs },
+        }),
+      );
     } catch (error) {
       this.#close(requestId, (request) => request.fail(toRequestError(error)));
     }

@@ -8,7 +8,10 @@ import { formatBytes } from './formatBytes.ts';
 
 /** A lease's `failure`. */
 export function lostRows({ message }: LostRows): RequestError {
-  return new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message));
+  return new RequestError(
+    'readFailed',
+    t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message),
+  );
 }
 
 /** The cache's limit, as users know it, how many windows share what it is a part of, and what would be enough. */
@@ -17,12 +20,40 @@ type Limit = Pick<KvCache, 'toldBytes' | 'numWindows' | 'needs'>;
 /** Rows that should have left the window could not. */
 export function lacking(lack: Lack, limit: Limit): RequestError {
   if (lack === 'memory') {
-    return outOfMemory(limit, t('This long text is read in parts, and the {0} of memory that the KV cache may take have no room for what has to be kept of one more.', formatBytes(limit.toldBytes)));
+    return outOfMemory(
+      limit,
+      t(
+        'This long text is read in parts, and the {0} of memory that the KV cache may take have no room for what has to be kept of one more.',
+        formatBytes(limit.toldBytes),
+      ),
+    );
   }
   const { reason, folder, maxBytes, message } = lack;
-  if (reason === 'cap') return new RequestError('diskFull', t('The {0} that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.', formatBytes(maxBytes), folder));
-  if (reason === 'full') return new RequestError('diskFull', t('The disk that {0} is on is full and takes no more of this long text. Free some of it, allow the KV cache more memory, or send less text.', folder));
-  return new RequestError('writeFailed', t('A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.', folder, message));
+  if (reason === 'cap')
+    return new RequestError(
+      'diskFull',
+      t(
+        'The {0} that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        formatBytes(maxBytes),
+        folder,
+      ),
+    );
+  if (reason === 'full')
+    return new RequestError(
+      'diskFull',
+      t(
+        'The disk that {0} is on is full and takes no more of this long text. Free some of it, allow the KV cache more memory, or send less text.',
+        folder,
+      ),
+    );
+  return new RequestError(
+    'writeFailed',
+    t(
+      'A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.',
+      folder,
+      message,
+    ),
+  );
 }
 
 /** Beyond what memory takes, whole, and memory or the disk in parts. */
@@ -33,19 +64,37 @@ export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 's
   if (diskBound !== null && numTokens > most) {
     return new RequestError(
       'diskFull',
-      t('The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} that the KV cache may take of the disk. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.', numTokens, most, formatBytes(diskBound)),
+      t(
+        'The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} that the KV cache may take of the disk. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        numTokens,
+        most,
+        formatBytes(diskBound),
+      ),
     );
   }
   return outOfMemory(
     cache,
-    t('The request has {0} tokens; {1} fit into the {2} of memory that the KV cache may take.', numTokens, most, formatBytes(cache.toldBytes)),
+    t(
+      'The request has {0} tokens; {1} fit into the {2} of memory that the KV cache may take.',
+      numTokens,
+      most,
+      formatBytes(cache.toldBytes),
+    ),
   );
 }
 
 /** What another window has is no limit that anybody has set: it is said where there is one. */
 function outOfMemory(limit: Limit, message: string): RequestError {
   const numWindows = limit.numWindows();
-  const shared = numWindows > 1 ? [t('That is this window’s part: {0} windows of the editor share the memory, and with fewer of them open each has more.', numWindows)] : [];
+  const shared =
+    numWindows > 1
+      ? [
+          t(
+            'That is this window’s part: {0} windows of the editor share the memory, and with fewer of them open each has more.',
+            numWindows,
+          ),
+        ]
+      : [];
   return new RequestError('outOfMemory', [message, remedy(limit, numWindows), ...shared].join(' '));
 }
 
@@ -53,12 +102,30 @@ function outOfMemory(limit: Limit, message: string): RequestError {
 function remedy({ toldBytes, needs }: Limit, numWindows: number): string {
   const told = toldBytes * numWindows;
   const needed = needs();
-  const [whole, inParts] = needed ? [upTo2Digits(needed.whole * numWindows), upTo2Digits(needed.inParts * numWindows)] : [0, 0];
+  const [whole, inParts] = needed
+    ? [upTo2Digits(needed.whole * numWindows), upTo2Digits(needed.inParts * numWindows)]
+    : [0, 0];
   if (!needed || whole <= told) return t('Raise kvasir.cache.maxBytes or send less text.');
   const { numTokens, spills } = needed;
-  if (inParts >= whole || (spills && inParts <= told)) return t('Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole.', formatBytes(whole), numTokens);
-  if (spills) return t('Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts.', formatBytes(whole), numTokens, formatBytes(inParts));
-  return t('Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts, for which kvasir.cache.diskBytes must not be 0.', formatBytes(whole), numTokens, formatBytes(inParts));
+  if (inParts >= whole || (spills && inParts <= told))
+    return t(
+      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole.',
+      formatBytes(whole),
+      numTokens,
+    );
+  if (spills)
+    return t(
+      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts.',
+      formatBytes(whole),
+      numTokens,
+      formatBytes(inParts),
+    );
+  return t(
+    'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts, for which kvasir.cache.diskBytes must not be 0.',
+    formatBytes(whole),
+    numTokens,
+    formatBytes(inParts),
+  );
 }
 
 /** Up, so that whoever sets what is written has enough. */

@@ -14,7 +14,12 @@ import { blend, type OtherNext } from './blending.ts';
 import { RequestError } from './errors.ts';
 import type { SamplingParams, TokenLogprob } from './protocol.ts';
 
-export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>>;
+export type SamplerParams = Required<
+  Pick<
+    SamplingParams,
+    'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'
+  >
+>;
 
 /** Below it the best token has all the probability that float32 scores can tell apart, and their quotients overflow. */
 const LEAST_TEMPERATURE = 1e-6;
@@ -35,7 +40,14 @@ export interface Sampled {
  * @param other what may come next besides what the model says; mixed in before everything else
  * @throws RequestError engineFailed where a logit, or what the parameters make of it, is not finite
  */
-export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number, allowed: readonly number[] | null = null, other: OtherNext | null = null): Sampled {
+export function sample(
+  logits: Float32Array,
+  params: SamplerParams,
+  previous: readonly number[],
+  tokenIndex: number,
+  allowed: readonly number[] | null = null,
+  other: OtherNext | null = null,
+): Sampled {
   reserve(logits.length);
   const max = survey(logits);
   const blended = other ? blend(logits, logSum(logits, max), max, other) : null;
@@ -50,12 +62,21 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
 }
 
 /** @param scores [vocabSize], the row that was surveyed last; @param max the highest of them */
-function choice(scores: Float32Array, max: number, params: SamplerParams, previous: readonly number[], tokenIndex: number): Sampled {
+function choice(
+  scores: Float32Array,
+  max: number,
+  params: SamplerParams,
+  previous: readonly number[],
+  tokenIndex: number,
+): Sampled {
   const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
   // What must not come is no alternative.
   const top = numTop > 0 ? highest(scores, numTop).filter((id) => scores[id]! > Number.NEGATIVE_INFINITY) : [];
-  const choose = (best: number): number => (temperature < LEAST_TEMPERATURE ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
+  const choose = (best: number): number =>
+    temperature < LEAST_TEMPERATURE
+      ? indexOfMax(scores, best)
+      : draw(scores, best, params, uniform(params.seed, tokenIndex));
   let tokenId: number;
   if (repetitionPenalty === 1) tokenId = choose(max);
   else {
@@ -147,7 +168,11 @@ function survey(logits: Float32Array): number {
     blockMax[block] = max;
     if (max > highestOfAll) highestOfAll = max;
   }
-  if (!sound || !Number.isFinite(highestOfAll)) throw new RequestError('engineFailed', t('The model returned logits that are not finite. Ask again; if it happens again, choose another model.'));
+  if (!sound || !Number.isFinite(highestOfAll))
+    throw new RequestError(
+      'engineFailed',
+      t('The model returned logits that are not finite. Ask again; if it happens again, choose another model.'),
+    );
   return highestOfAll;
 }
 
@@ -215,7 +240,11 @@ function draw(scores: Float32Array, max: number, params: SamplerParams, u: numbe
   const cutsK = topK > 0 && topK < scores.length;
   const total = cutsK ? 0 : sumOfExp(scores, max, 1 / temperature);
   if (!cutsK && topP === 1 && minP === 0) return drawAny(scores, max, temperature, u * total);
-  let ids = cutsK ? highest(scores, topK) : topP < 1 ? heaviest(scores, max, temperature, topP, total) : sorted(scores, max + temperature * Math.log(minP) - 1e-6);
+  let ids = cutsK
+    ? highest(scores, topK)
+    : topP < 1
+      ? heaviest(scores, max, temperature, topP, total)
+      : sorted(scores, max + temperature * Math.log(minP) - 1e-6);
   const weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
   if (topP < 1) {
     const mass = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : total;
@@ -224,7 +253,9 @@ function draw(scores: Float32Array, max: number, params: SamplerParams, u: numbe
     ids = ids.slice(0, length);
   }
   // From the cuts on by id, not by rank: two tokens whose scores rounding may turn round do not turn round the choice.
-  const kept = Array.from(ids.keys()).filter((i) => weights[i]! >= minP).sort((a, b) => ids[a]! - ids[b]!);
+  const kept = Array.from(ids.keys())
+    .filter((i) => weights[i]! >= minP)
+    .sort((a, b) => ids[a]! - ids[b]!);
   let left = u * kept.reduce((sum, i) => sum + weights[i]!, 0);
   for (const i of kept) {
     left -= weights[i]!;
@@ -309,7 +340,8 @@ function highest(scores: Float32Array, k: number): number[] {
   const sink = (start: number): void => {
     for (let i = start; ; ) {
       let weakest = i;
-      for (const child of [2 * i + 1, 2 * i + 2]) if (child < heap.length && weaker(heap[child]!, heap[weakest]!)) weakest = child;
+      for (const child of [2 * i + 1, 2 * i + 2])
+        if (child < heap.length && weaker(heap[child]!, heap[weakest]!)) weakest = child;
       if (weakest === i) return;
       [heap[i], heap[weakest]] = [heap[weakest]!, heap[i]!];
       i = weakest;

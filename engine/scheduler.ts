@@ -30,7 +30,12 @@ export class Scheduler {
   #numAdded = 0;
   #ended: Ended[] = [];
 
-  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, shifted: ShiftedReuse | null = null) {
+  constructor(
+    cache: KvCache,
+    policies: Policies,
+    speculation: Speculation | null,
+    shifted: ShiftedReuse | null = null,
+  ) {
     this.#cache = cache;
     this.#policies = policies;
     this.#batch = new StepBatch(cache, policies);
@@ -39,7 +44,16 @@ export class Scheduler {
       this.remove(sequence);
       this.#ended.push({ sequence, outcome });
     };
-    this.#builder = new StepBuilder({ cache, policies, speculation, shifted, admission: this.#admission, served: this.#served, batch: this.#batch, onEnd });
+    this.#builder = new StepBuilder({
+      cache,
+      policies,
+      speculation,
+      shifted,
+      admission: this.#admission,
+      served: this.#served,
+      batch: this.#batch,
+      onEnd,
+    });
   }
 
   get numPreemptions(): number {
@@ -52,7 +66,8 @@ export class Scheduler {
 
   /** Waiting and running requests; idle work is not a request. */
   counts(): { waiting: number; running: number } {
-    const requests = (sequences: Iterable<Sequence>): number => [...sequences].filter((s) => s.priority !== 'idle').length;
+    const requests = (sequences: Iterable<Sequence>): number =>
+      [...sequences].filter((s) => s.priority !== 'idle').length;
     return { waiting: requests(this.#admission.waiting), running: requests(this.#admission.running.keys()) };
   }
 
@@ -95,7 +110,8 @@ export class Scheduler {
   /** Sets the cache's ceiling, preempting what no longer fits under it. @param mostPrefill tokens of a prompt for the prefill lane */
   setMaxBytes(maxBytes: number, mostPrefill: number): void {
     // What has not been computed yet goes through the other lane where the scratch has no room for it any more.
-    for (const [sequence, lease] of this.#admission.running) if (!lease.sparse) sequence.limitPrefill(mostPrefill, numComputed(lease));
+    for (const [sequence, lease] of this.#admission.running)
+      if (!lease.sparse) sequence.limitPrefill(mostPrefill, numComputed(lease));
     // What a sparse lease holds in the store is not among what could be let go.
     for (const [sequence, { sparse }] of this.#admission.running) if (sparse) this.#admission.preempt(sequence);
     this.#cache.setAside(0);
@@ -110,7 +126,10 @@ export class Scheduler {
     this.#attendToLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
-    const active = this.#eligible(all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing), now);
+    const active = this.#eligible(
+      all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing),
+      now,
+    );
     const urgent = this.#policies.classes && active.some((s) => s.priority === 'completion');
     this.#builder.next();
     this.#builder.build({ active, budget, urgent, now, admits: true });
@@ -147,8 +166,22 @@ export class Scheduler {
   span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits, numQueries }: Scheduled): BatchSpan {
     const contextSlots = this.#cache.slotsOf(lease);
     // The scratch holds what it attends to, whatever its place.
-    const prefillEnd = lease.sparse ? Math.min(sequence.prefillEnd, Math.max(this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen), contextSlots.length + count)) : sequence.prefillEnd;
-    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots, newSlots, lane, prefillEnd, numLogits, numQueries };
+    const prefillEnd = lease.sparse
+      ? Math.min(
+          sequence.prefillEnd,
+          Math.max(this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen), contextSlots.length + count),
+        )
+      : sequence.prefillEnd;
+    return {
+      tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft],
+      startIndex,
+      contextSlots,
+      newSlots,
+      lane,
+      prefillEnd,
+      numLogits,
+      numQueries,
+    };
   }
 
   /** Queries of a part's tokens, as the runner has them. */
@@ -180,7 +213,9 @@ export class Scheduler {
   /** Those that the kind of batching lets into a step. */
   #eligible(active: Sequence[], now: number): Sequence[] {
     if (this.#policies.batching === 'continuous' || active.length === 0) return active;
-    return [active.find((s) => this.#admission.running.has(s)) ?? active.sort(this.#builder.service(now, () => false))[0]!];
+    return [
+      active.find((s) => this.#admission.running.has(s)) ?? active.sort(this.#builder.service(now, () => false))[0]!,
+    ];
   }
 }
 

@@ -73,7 +73,16 @@ export interface SequenceOptions extends SequenceEvents {
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
 
-const NUMBERS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
+const NUMBERS = [
+  'temperature',
+  'topP',
+  'topK',
+  'minP',
+  'repetitionPenalty',
+  'seed',
+  'maxTokens',
+  'topLogprobs',
+] as const;
 
 /** Fills in the defaults: greedy, 128 tokens. Throws a RequestError on values that make no sense. */
 export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
@@ -95,7 +104,11 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
   };
   const isNumber = (value: unknown): value is number => typeof value === 'number';
   for (const name of NUMBERS) demand(name, isNumber(params[name]), 'a number');
-  demand('stop', Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'), 'a list of strings');
+  demand(
+    'stop',
+    Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'),
+    'a list of strings',
+  );
   demand('ignoreEos', typeof params.ignoreEos === 'boolean', 'true or false');
   demand('logprobs', typeof params.logprobs === 'boolean', 'true or false');
   demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
@@ -105,7 +118,11 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
   demand('repetitionPenalty', params.repetitionPenalty > 0 && params.repetitionPenalty < Infinity, 'above 0');
   demand('seed', Number.isSafeInteger(params.seed), 'a whole number');
   demand('maxTokens', Number.isInteger(params.maxTokens) && params.maxTokens >= 0, 'a whole number from 0');
-  demand('topLogprobs', Number.isInteger(params.topLogprobs) && params.topLogprobs >= 0 && params.topLogprobs <= 100, 'a whole number from 0 to 100');
+  demand(
+    'topLogprobs',
+    Number.isInteger(params.topLogprobs) && params.topLogprobs >= 0 && params.topLogprobs <= 100,
+    'a whole number from 0 to 100',
+  );
   return params;
 }
 
@@ -217,7 +234,10 @@ export class Sequence {
 
   /** Tokens that may still be generated. */
   get numLeft(): number {
-    return Math.min(this.sampling.maxTokens + this.#numForced - this.numGenerated, this.maxContext - this.tokenIds.length);
+    return Math.min(
+      this.sampling.maxTokens + this.#numForced - this.numGenerated,
+      this.maxContext - this.tokenIds.length,
+    );
   }
 
   /** Whether all that is asked for is that the prompt be computed. */

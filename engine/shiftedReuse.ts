@@ -27,9 +27,13 @@ export class ShiftedReuse {
   plan(sequence: Sequence): void {
     if (sequence.priority === 'idle' || this.#plans.has(sequence)) return;
     // The last token of a prompt is computed: its logits are wanted.
-    const shifts = this.#cache.shifted.plan(sequence.cacheIds, Math.min(sequence.laneAt(0) === 'prefill' ? sequence.laneEnd(0) : 0, sequence.numPromptTokens - 1));
+    const shifts = this.#cache.shifted.plan(
+      sequence.cacheIds,
+      Math.min(sequence.laneAt(0) === 'prefill' ? sequence.laneEnd(0) : 0, sequence.numPromptTokens - 1),
+    );
     this.#plans.set(sequence, shifts);
-    for (const { start, end } of shifts) for (let i = start; i < end; i++) sequence.cacheIds[i] = shiftedId(sequence.cacheIds[i]!);
+    for (const { start, end } of shifts)
+      for (let i = start; i < end; i++) sequence.cacheIds[i] = shiftedId(sequence.cacheIds[i]!);
   }
 
   /** How many tokens a sequence may compute from a position on before it takes some over. */

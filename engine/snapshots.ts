@@ -97,13 +97,20 @@ export class Snapshots {
    * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room and as long as it is wanted; returns the
    * number of tokens. `between` runs its argument when no step is under way.
    */
-  async fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void, isWanted = () => true): Promise<number> {
+  async fetch(
+    cacheIds: readonly number[],
+    limit: number,
+    between: (action: () => void) => void,
+    isWanted = () => true,
+  ): Promise<number> {
     let numFetched = 0;
     for (const segment of this.disk.find(this.#root, cacheIds.slice(0, limit))) {
       const end = segment.startIndex + segment.numTokens;
       if (this.#cache.lookUp(cacheIds, end).numTokens >= end) continue;
       // Others who want something read or written come between.
-      const taken = await this.#inTurn(async () => (isWanted() && !this.#closed ? this.#take(cacheIds, segment, between) : 0));
+      const taken = await this.#inTurn(async () =>
+        isWanted() && !this.#closed ? this.#take(cacheIds, segment, between) : 0,
+      );
       if (taken === 0) break;
       numFetched += taken;
     }
@@ -118,11 +125,16 @@ export class Snapshots {
     this.#giveUp?.();
   }
 
-  async #take(cacheIds: readonly number[], segment: FoundSegment, between: (action: () => void) => void): Promise<number> {
+  async #take(
+    cacheIds: readonly number[],
+    segment: FoundSegment,
+    between: (action: () => void) => void,
+  ): Promise<number> {
     const runs = await this.disk.read(segment);
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
-    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, 'idle'));
+    const take = (): number =>
+      this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, 'idle');
     const taken = await new Promise<number>((resolve) => {
       if (this.#closed) return resolve(0);
       this.#giveUp = () => resolve(0);
@@ -136,7 +148,11 @@ export class Snapshots {
    * Writes one segment of these blocks, of what has been quiet for a while; false when there is nothing to write. What is cached of a
    * block only in part is written in whole segments. `idsOf`: its tokens, as the cache knows them.
    */
-  save(blocks: Iterable<FileTokens>, idsOf: (tokenIds: readonly number[]) => readonly number[], quietMs: number): Promise<boolean> {
+  save(
+    blocks: Iterable<FileTokens>,
+    idsOf: (tokenIds: readonly number[]) => readonly number[],
+    quietMs: number,
+  ): Promise<boolean> {
     return this.#inTurn(() => this.#save(blocks, idsOf, quietMs));
   }
 
@@ -151,7 +167,11 @@ export class Snapshots {
     return done;
   }
 
-  async #save(blocks: Iterable<FileTokens>, idsOf: (tokenIds: readonly number[]) => readonly number[], quietMs: number): Promise<boolean> {
+  async #save(
+    blocks: Iterable<FileTokens>,
+    idsOf: (tokenIds: readonly number[]) => readonly number[],
+    quietMs: number,
+  ): Promise<boolean> {
     if (this.#isPaused) return false;
     const now = this.#clock();
     const before = now - quietMs;
@@ -163,8 +183,17 @@ export class Snapshots {
       const saved = this.#saved.get(tokenIds);
       if (lastUse <= before && (saved?.lastUse !== lastUse || saved.numTokens !== numTokens)) {
         const missing = this.#firstMissing(ids, numTokens);
-        const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-        if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), path))) return true;
+        const rows =
+          missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+        if (
+          rows &&
+          (await this.#write(
+            missing,
+            this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }),
+            path,
+          ))
+        )
+          return true;
         if (this.#isPaused) return false;
         this.#saved.set(tokenIds, { lastUse, numTokens });
       }
@@ -213,7 +242,11 @@ export class Snapshots {
       const isFull = code === 'ENOSPC' || code === 'EDQUOT';
       this.fault = isFull ? t('the disk is full') : notWritable(this.disk.folder, error);
       if (isKnown) return false;
-      this.#log(isFull ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
+      this.#log(
+        isFull
+          ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.`
+          : `The cache cannot be kept in ${this.disk.folder}: ${message}`,
+      );
       return false;
     }
   }
@@ -221,9 +254,13 @@ export class Snapshots {
   /** null, and the segment is removed: its rows are not what its name says. */
   async #blocks(runs: readonly Uint8Array[], segment: FoundSegment): Promise<StoredBlock[] | null> {
     try {
-      return runs.flatMap((encoded) => plainBlocks({ ...this.#codec.shape, kv: 'int8' }, this.#codec.decode(encoded).rows));
+      return runs.flatMap((encoded) =>
+        plainBlocks({ ...this.#codec.shape, kv: 'int8' }, this.#codec.decode(encoded).rows),
+      );
     } catch (error) {
-      this.#log(`A segment of ${segment.numTokens} tokens in ${this.disk.folder} is not used: ${(error as Error).message}`);
+      this.#log(
+        `A segment of ${segment.numTokens} tokens in ${this.disk.folder} is not used: ${(error as Error).message}`,
+      );
       await this.disk.remove([segment]).catch(() => {});
       return null;
     }

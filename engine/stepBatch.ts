@@ -63,7 +63,9 @@ export class StepBatch {
   }
 
   decodes(): Sequence[] {
-    return Array.from(this.#parts.values(), ({ part }) => part).filter(({ prefill }) => !prefill).map(({ sequence }) => sequence);
+    return Array.from(this.#parts.values(), ({ part }) => part)
+      .filter(({ prefill }) => !prefill)
+      .map(({ sequence }) => sequence);
   }
 
   has(sequence: Sequence): boolean {
@@ -122,7 +124,11 @@ export class StepBatch {
   shares(lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
     const own = this.#windowTokens;
     if (own === 0) return true;
-    return budget.shares({ tokens: own, columns: this.paidColumns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.with(lease, most).paidColumns);
+    return budget.shares(
+      { tokens: own, columns: this.paidColumns },
+      { tokens, columns: columnsOf(this.#cache, lease) },
+      this.with(lease, most).paidColumns,
+    );
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
@@ -132,8 +138,15 @@ export class StepBatch {
     const numTokens = inWindow.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
     // Together everybody pays for all pages; apart for as many as the one who lies in most.
     const { apart } = this.#attended(0, this.#mostPages, this.#pages);
-    const packed = apart ? inWindow.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1) : inWindow;
-    this.#cache.pack(packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots), numTokens, this.newSlots());
+    const packed = apart
+      ? inWindow.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1)
+      : inWindow;
+    this.#cache.pack(
+      packed.map(({ lease }) => lease),
+      packed.map(({ newSlots }) => newSlots),
+      numTokens,
+      this.newSlots(),
+    );
     this.begin([]);
     return parts;
   }
@@ -151,7 +164,8 @@ export class StepBatch {
   /** Tokens in the window lane, with the drafts that decodes want. */
   get #windowTokens(): number {
     let tokens = 0;
-    for (const { part, weight } of this.#parts.values()) if (part.lane === 'window') tokens += part.count + weight.wanted;
+    for (const { part, weight } of this.#parts.values())
+      if (part.lane === 'window') tokens += part.count + weight.wanted;
     return tokens;
   }
 

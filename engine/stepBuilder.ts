@@ -122,7 +122,8 @@ export class StepBuilder {
     }
     // Beside completions those first who have waited longest; in a step for all the order is that of standing.
     const decodes = active.filter((s) => admission.isRunningDecode(s));
-    if (urgent) decodes.sort((a, b) => rank(a, this.#policies) - rank(b, this.#policies) || a.lastServedAt - b.lastServedAt);
+    if (urgent)
+      decodes.sort((a, b) => rank(a, this.#policies) - rank(b, this.#policies) || a.lastServedAt - b.lastServedAt);
     const own = batch.spent;
     for (const sequence of decodes) {
       const isLate = urgent && batch.spent >= budget.beside(batch.paidColumns, own) && !this.#isOverdue(sequence, now);
@@ -132,7 +133,8 @@ export class StepBuilder {
     const drafted = [...batch.sequences()].filter((s) => admission.isRunningDecode(s) && this.#mayDraft(s, urgent));
     const room = budget.tokens(batch.paidColumns, batch.numDecodes) - batch.spent;
     const most = active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY;
-    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.paidColumns)) ?? new Map();
+    const drafts: ReadonlyMap<Sequence, readonly number[]> =
+      this.#speculation?.propose(drafted, most, budget.columnMs(batch.paidColumns)) ?? new Map();
     batch.drafted = numDrafted(drafts);
     for (const sequence of this.#prompts(active, budget, now)) this.#serve(sequence, frame, own);
     this.#addDrafts(drafts);
@@ -142,12 +144,22 @@ export class StepBuilder {
   #turn({ active, urgent, now }: Frame): Sequence | null {
     if (!this.#policies.grouping || (urgent && this.#gaveWay)) return null;
     const { running } = this.#admission;
-    const candidates = active.filter((s) => running.has(s)).map((sequence) => {
-      const { priority, lastServedAt } = sequence;
-      return { sequence, priority, lastServedAt, decodes: this.#admission.isRunningDecode(sequence), aside: this.#wasAside.has(sequence) };
-    });
+    const candidates = active
+      .filter((s) => running.has(s))
+      .map((sequence) => {
+        const { priority, lastServedAt } = sequence;
+        return {
+          sequence,
+          priority,
+          lastServedAt,
+          decodes: this.#admission.isRunningDecode(sequence),
+          aside: this.#wasAside.has(sequence),
+        };
+      });
     const isDue = ({ sequence, priority, decodes }: (typeof candidates)[number]): boolean =>
-      !urgent || priority === 'completion' || (decodes ? this.#isOverdue(sequence, now) : level(sequence, now, this.#policies) <= 0);
+      !urgent ||
+      priority === 'completion' ||
+      (decodes ? this.#isOverdue(sequence, now) : level(sequence, now, this.#policies) <= 0);
     return nextTurn(candidates.filter(isDue), now)?.sequence ?? null;
   }
 
@@ -162,7 +174,8 @@ export class StepBuilder {
     const lease = this.#admission.running.get(sequence)!;
     // Drafts make it dear to attend to others' columns.
     const mayWant = this.#policies.grouping && active.length > 1 && this.#mayDraft(sequence, urgent);
-    const wanted = 1 + (mayWant ? this.#speculation!.numWanted(sequence, budget.columnMs(columnsOf(this.#cache, lease))) : 0);
+    const wanted =
+      1 + (mayWant ? this.#speculation!.numWanted(sequence, budget.columnMs(columnsOf(this.#cache, lease))) : 0);
     if (!this.#isAside(sequence, lease, wanted, budget)) this.#take(sequence, lease, 1, { wanted });
   }
 
@@ -170,11 +183,14 @@ export class StepBuilder {
     const batch = this.#batch;
     const { budget, urgent, now } = frame;
     const standing = this.#standing(sequence, frame);
-    const room = (columns: number): number => (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
+    const room = (columns: number): number =>
+      (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
     // Beside a completion one that waits too long has some tokens all the same: a few in the window lane, many but seldom in the other.
     const isLate = room(batch.paidColumns) <= 0;
     const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
-    const mayBeLate = inPrefill ? standing === 'late' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
+    const mayBeLate = inPrefill
+      ? standing === 'late'
+      : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
     const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, frame);
     if (!lease) return;
@@ -188,10 +204,12 @@ export class StepBuilder {
     else if (sequence.laneAt(at) === 'window') {
       const missing = this.#partEnd(sequence, lease, at) - at;
       // What they pay for depends on how many they are: so many that their price leaves room for them.
-      const within = (tokens: number): number => Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
+      const within = (tokens: number): number =>
+        Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
       // What only asks does so as a whole; it is short.
       let most = asks ? missing : within(1);
-      for (let fits = within(most); !asks && most > 1 && fits < most; fits = within(most)) most = Math.max(fits, most >> 1);
+      for (let fits = within(most); !asks && most > 1 && fits < most; fits = within(most))
+        most = Math.max(fits, most >> 1);
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget, most)) this.#take(sequence, lease, most);
@@ -200,7 +218,13 @@ export class StepBuilder {
       const { tokens, most } = this.#part(sequence, at - lease.numPruned, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.paidColumns);
-      if (tokens > 0) this.#prefilling = this.#take(sequence, lease, asks ? left : Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
+      if (tokens > 0)
+        this.#prefilling = this.#take(
+          sequence,
+          lease,
+          asks ? left : Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens),
+          { perToken: worth / Math.max(tokens, most) },
+        );
       if (this.#prefilling) this.#partAt = now;
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
@@ -215,7 +239,13 @@ export class StepBuilder {
    * How many tokens of the prefill lane a prompt, of which `left` are still for it behind `rows` rows, has of the step, and how
    * many it could have. Beside answers that somebody may read and that stand no lower: seldom, but many.
    */
-  #part(sequence: Sequence, rows: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): { tokens: number; most: number } {
+  #part(
+    sequence: Sequence,
+    rows: number,
+    left: number,
+    { budget, urgent, now }: Frame,
+    standing: PromptStanding,
+  ): { tokens: number; most: number } {
     const { paidColumns: columns, spent } = this.#batch;
     const part = (as: PromptStanding): { tokens: number; most: number } => {
       const most = budget.prefill(rows, columns, spent, as);
@@ -223,7 +253,9 @@ export class StepBuilder {
       return { tokens: left <= 1.25 * most ? left : most, most };
     };
     const usual = part(standing);
-    const isBeside = this.#batch.decodes().some((other) => rank(other, this.#policies) <= rank(sequence, this.#policies));
+    const isBeside = this.#batch
+      .decodes()
+      .some((other) => rank(other, this.#policies) <= rank(sequence, this.#policies));
     if (urgent || !isBeside || usual.tokens >= Math.min(left, LONG_PART)) return usual;
     return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');
   }
@@ -248,7 +280,12 @@ export class StepBuilder {
 
   /** Beside completions others have no drafts. Nor has who attends to parts of its context: it is due to choose them at certain tokens. */
   #mayDraft(sequence: Sequence, urgent: boolean): boolean {
-    return this.#speculation !== null && !sequence.isForced && (!urgent || sequence.priority === 'completion') && !this.#admission.running.get(sequence)?.sparse;
+    return (
+      this.#speculation !== null &&
+      !sequence.isForced &&
+      (!urgent || sequence.priority === 'completion') &&
+      !this.#admission.running.get(sequence)?.sparse
+    );
   }
 
   #isOverdue({ lastServedAt }: Sequence, now: number): boolean {
@@ -281,7 +318,11 @@ export class StepBuilder {
     }
     // Others may overtake it: the room that is free is none that it waits for.
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
-    const mayJoin = joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running });
+    const mayJoin = joins(sequence, budget, {
+      cache: this.#cache,
+      policies: this.#policies,
+      running: this.#admission.running,
+    });
     // The ceiling may have changed since it came.
     if (mayJoin) this.#limitPrefill(sequence, isLong, this.#admission.lookUp(sequence));
     const lease = mayJoin ? this.#admission.admit(sequence, isLong) : null;
@@ -289,19 +330,23 @@ export class StepBuilder {
       if (!isLong) this.#shifted?.plan(sequence);
     }
     // Who cannot run now must not be overtaken for ever by others of its class, which fit or share a step where it does not.
-    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong) : rank(sequence, this.#policies);
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence)))
+      this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong) : rank(sequence, this.#policies);
     return lease;
   }
 
   /** Tokens behind the `computed` ones that the scratch has no room for take the other lane. One that attends to parts of its context takes no more room for more tokens. */
   #limitPrefill(sequence: Sequence, isLong: boolean, computed: number): void {
     const { room } = this.#cache.sparse;
-    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(room.prefillTokens, computed);
+    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens)
+      sequence.limitPrefill(room.prefillTokens, computed);
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
     // Of a long context the last part has to ask, whatever is cached.
-    const limit = lease.sparse ? Math.min(reusable(sequence), this.#cache.sparse.lastPart(sequence.numPromptTokens)) : reusable(sequence);
+    const limit = lease.sparse
+      ? Math.min(reusable(sequence), this.#cache.sparse.lastPart(sequence.numPromptTokens))
+      : reusable(sequence);
     do this.#cache.advance(lease, sequence.cacheIds, limit);
     while (!lease.sparse && this.#shifted?.takeOver(sequence, lease));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
@@ -339,7 +384,20 @@ export class StepBuilder {
         const asks = this.#asks(sequence, lease, startIndex);
         const numLogits = isLast && !sequence.promptOnly && !asks ? 1 : 0;
         const numQueries = this.#cache.sparse.numAsking(lease, startIndex, count, sequence.numPromptTokens);
-        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits, numQueries, asks };
+        const part: Scheduled = {
+          sequence,
+          lease,
+          tokenIds: sequence.cacheIds,
+          startIndex,
+          count,
+          lane,
+          newSlots,
+          draft: NO_DRAFT,
+          prefill,
+          numLogits,
+          numQueries,
+          asks,
+        };
         this.#batch.add(part, { spent: Math.ceil(count * perToken), wanted: Math.max(wanted, count) - count });
         return true;
       }
@@ -356,7 +414,13 @@ export class StepBuilder {
     for (const [sequence, draft] of drafts) {
       const scheduled = this.#batch.get(sequence);
       const slots = scheduled && this.#cache.takeFree(draft.length, scheduled.newSlots.at(-1)!);
-      if (slots) this.#batch.replace({ ...scheduled, draft, newSlots: Int32Array.of(...scheduled.newSlots, ...slots), numLogits: 1 + draft.length });
+      if (slots)
+        this.#batch.replace({
+          ...scheduled,
+          draft,
+          newSlots: Int32Array.of(...scheduled.newSlots, ...slots),
+          numLogits: 1 + draft.length,
+        });
     }
   }
 }

@@ -32,7 +32,13 @@ export class StepPlanner {
   #arrivals = NO_ARRIVALS;
 
   /** `fixedBudget`: tokens of every step, whatever is learnt. `numHeads`: query heads of the model. */
-  constructor(policies: Policies, clock: () => number, costs: StepCosts, fixedBudget: number | undefined, numHeads = 1) {
+  constructor(
+    policies: Policies,
+    clock: () => number,
+    costs: StepCosts,
+    fixedBudget: number | undefined,
+    numHeads = 1,
+  ) {
     this.cost = costs.window;
     this.#prefillCost = costs.prefill;
     this.#clock = clock;
@@ -82,7 +88,12 @@ export class StepPlanner {
   }
 
   /** A step took `ms`, all else left out: `numTokens` over a window of `columns`, and a prompt's next tokens in the prefill lane. */
-  learn(numTokens: number, columns: number, prefill: { /** In rows. */ startIndex: number; count: number } | null, ms: number): void {
+  learn(
+    numTokens: number,
+    columns: number,
+    prefill: { /** In rows. */ startIndex: number; count: number } | null,
+    ms: number,
+  ): void {
     if (!prefill) return this.cost.observe(numTokens, columns + numTokens, ms);
     const cost = this.#prefillCost;
     const { count, startIndex } = prefill;
@@ -91,6 +102,7 @@ export class StepPlanner {
     // have that in common: otherwise the whole error of the large part would be taken for what the prompt costs.
     const share = ms / (window + cost.predict(count, startIndex + count));
     cost.observe(count, startIndex + count, ms - (cost.known && window < MOST_BESIDE * ms ? 1 : share) * window);
-    if (!this.cost.known && numTokens > 0) this.cost.observe(numTokens, columns + numTokens, share * (window + this.cost.coefficients.a));
+    if (!this.cost.known && numTokens > 0)
+      this.cost.observe(numTokens, columns + numTokens, share * (window + this.cost.coefficients.a));
   }
 }

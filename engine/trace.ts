@@ -60,7 +60,9 @@ export class StepTrace {
 
   /** Oldest first. */
   steps(): TracedStep[] {
-    return this.#steps.length < KEPT_STEPS ? [...this.#steps] : [...this.#steps.slice(this.#next), ...this.#steps.slice(0, this.#next)];
+    return this.#steps.length < KEPT_STEPS
+      ? [...this.#steps]
+      : [...this.#steps.slice(this.#next), ...this.#steps.slice(0, this.#next)];
   }
 }
 
@@ -74,7 +76,8 @@ export function chromeTrace(steps: readonly TracedStep[], about: Record<string, 
   const us = (ms: number): number => Math.round((ms - origin) * 1000);
   const lanes = new Lanes(steps);
   const events: object[] = [name('process_name', 0, 'Kvasir'), name('thread_name', STEPS, 'steps')];
-  for (let lane = 0; lane < lanes.count; lane++) events.push(name('thread_name', FIRST_LANE + lane, `requests ${lane + 1}`));
+  for (let lane = 0; lane < lanes.count; lane++)
+    events.push(name('thread_name', FIRST_LANE + lane, `requests ${lane + 1}`));
   let before: TracedEvents | undefined;
   for (const step of steps) {
     const slice = (tid: number, title: string, start: number, end: number, args: object = {}): void => {
@@ -82,24 +85,53 @@ export function chromeTrace(steps: readonly TracedStep[], about: Record<string, 
     };
     const tokens = step.spans.reduce((sum, span) => sum + span.tokens, 0);
     const since = difference(step.events, before ?? { ...NO_EVENTS, ...step.events });
-    slice(STEPS, 'step', step.start, step.end, { tokens, sequences: step.spans.length, waiting: step.waiting, ...since });
+    slice(STEPS, 'step', step.start, step.end, {
+      tokens,
+      sequences: step.spans.length,
+      waiting: step.waiting,
+      ...since,
+    });
     slice(STEPS, 'schedule', step.start, step.scheduled);
     slice(STEPS, 'run', step.scheduled, step.run, { tokens });
     slice(STEPS, 'sample', step.run, step.end);
-    for (const [title, count] of Object.entries(since)) if (count > 0) events.push({ ph: 'i', pid: 1, tid: STEPS, s: 't', name: title, ts: us(step.start), args: { count } });
+    for (const [title, count] of Object.entries(since))
+      if (count > 0)
+        events.push({ ph: 'i', pid: 1, tid: STEPS, s: 't', name: title, ts: us(step.start), args: { count } });
     for (const span of step.spans) {
       const { arrivalIndex, priority, phase, lane, startIndex } = span;
-      slice(FIRST_LANE + lanes.of(arrivalIndex), `${priority} ${arrivalIndex}: ${phase}`, step.scheduled, step.run, { class: priority, request: arrivalIndex, phase, lane, tokens: span.tokens, startIndex });
+      slice(FIRST_LANE + lanes.of(arrivalIndex), `${priority} ${arrivalIndex}: ${phase}`, step.scheduled, step.run, {
+        class: priority,
+        request: arrivalIndex,
+        phase,
+        lane,
+        tokens: span.tokens,
+        startIndex,
+      });
     }
-    events.push({ ph: 'C', pid: 1, name: 'KV bytes', ts: us(step.end), args: { window: step.windowBytes, store: step.storeBytes } });
+    events.push({
+      ph: 'C',
+      pid: 1,
+      name: 'KV bytes',
+      ts: us(step.end),
+      args: { window: step.windowBytes, store: step.storeBytes },
+    });
     events.push({ ph: 'C', pid: 1, name: 'batch', ts: us(step.end), args: { sequences: step.spans.length, tokens } });
     const inPrefillLane = step.spans.reduce((sum, span) => sum + (span.lane === 'prefill' ? span.tokens : 0), 0);
-    events.push({ ph: 'C', pid: 1, name: 'tokens by lane', ts: us(step.end), args: { window: tokens - inPrefillLane, prefill: inPrefillLane } });
+    events.push({
+      ph: 'C',
+      pid: 1,
+      name: 'tokens by lane',
+      ts: us(step.end),
+      args: { window: tokens - inPrefillLane, prefill: inPrefillLane },
+    });
     before = step.events;
   }
   for (const { span, from, to, reason } of lost) {
     const ends = { cat: 'waits', pid: 1, tid: STEPS, id: span.arrivalIndex, name: `${span.priority} waits` };
-    events.push({ ...ends, ph: 'b', ts: us(from), args: { request: span.arrivalIndex, class: span.priority, reason } }, { ...ends, ph: 'e', ts: us(to) });
+    events.push(
+      { ...ends, ph: 'b', ts: us(from), args: { request: span.arrivalIndex, class: span.priority, reason } },
+      { ...ends, ph: 'e', ts: us(to) },
+    );
   }
   const lines = events.map((event) => JSON.stringify(event)).join(',\n');
   return `{"displayTimeUnit":"ms",\n"otherData":${JSON.stringify(about)},\n"traceEvents":[\n${lines}\n]}\n`;
@@ -122,7 +154,8 @@ function waits(steps: readonly TracedStep[]): Wait[] {
       const last = lastStep.get(span.arrivalIndex);
       if (last === undefined) {
         // One that began before the oldest step has its wait there, too.
-        if (span.startedAt >= steps[0]!.start && start > span.arrivedAt) found.push({ span, from: span.arrivedAt, to: start, reason: 'queue' });
+        if (span.startedAt >= steps[0]!.start && start > span.arrivedAt)
+          found.push({ span, from: span.arrivedAt, to: start, reason: 'queue' });
       } else if (last < i - 1) found.push({ span, from: steps[last]!.end, to: start, reason: 'passed over' });
       lastStep.set(span.arrivalIndex, i);
     }

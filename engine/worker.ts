@@ -22,7 +22,8 @@ function openChannel(): Channel {
       close: () => port.close(),
     };
   }
-  if (!process.send) throw new Error('worker.ts is the entry of a worker thread or a forked process; the command line is cli.ts');
+  if (!process.send)
+    throw new Error('worker.ts is the entry of a worker thread or a forked process; the command line is cli.ts');
   process.title = 'kvasir-engine';
   // The editor has gone, perhaps by a crash, and nobody wants what is being computed. A regular exit would tear the native
   // library down under the threads that it computes with.

@@ -4,7 +4,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { downloadAndUnzipVSCode, resolveCliArgsFromVSCodeExecutablePath, runTests, SilentReporter } from '@vscode/test-electron';
+import {
+  downloadAndUnzipVSCode,
+  resolveCliArgsFromVSCodeExecutablePath,
+  runTests,
+  SilentReporter,
+} from '@vscode/test-electron';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-desktop-'));
 
@@ -14,8 +19,13 @@ async function download() {
   try {
     return await downloadAndUnzipVSCode({ cachePath, timeout: 30_000, reporter: new SilentReporter() });
   } catch (error) {
-    const reason = [error, ...(error.errors ?? []), error.cause].map((each) => each?.message).find(Boolean) ?? error.code ?? 'no reason given';
-    throw new Error(`the desktop tests did not run, because VS Code could not be downloaded: ${String(reason).split('\n', 1)[0]}`);
+    const reason =
+      [error, ...(error.errors ?? []), error.cause].map((each) => each?.message).find(Boolean) ??
+      error.code ??
+      'no reason given';
+    throw new Error(
+      `the desktop tests did not run, because VS Code could not be downloaded: ${String(reason).split('\n', 1)[0]}`,
+    );
   }
 }
 
@@ -27,18 +37,41 @@ async function main() {
   const workspace = path.join(folder, 'workspace');
   mkdirSync(workspace);
   mkdirSync(path.join(folder, 'user/User'), { recursive: true });
-  writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify({ 'security.workspace.trust.enabled': false, 'telemetry.telemetryLevel': 'off', 'workbench.startupEditor': 'none' }));
-  const profile = [`--user-data-dir=${path.join(folder, 'user')}`, `--extensions-dir=${path.join(folder, 'extensions')}`];
+  writeFileSync(
+    path.join(folder, 'user/User/settings.json'),
+    JSON.stringify({
+      'security.workspace.trust.enabled': false,
+      'telemetry.telemetryLevel': 'off',
+      'workbench.startupEditor': 'none',
+    }),
+  );
+  const profile = [
+    `--user-data-dir=${path.join(folder, 'user')}`,
+    `--extensions-dir=${path.join(folder, 'extensions')}`,
+  ];
   const [cli, ...args] = resolveCliArgsFromVSCodeExecutablePath(executable, { reuseMachineInstall: true });
-  const installed = spawnSync(cli, [...args, ...profile, '--install-extension', vsix], { encoding: 'utf8', shell: process.platform === 'win32' });
-  if (installed.status !== 0) throw new Error(`Kvasir could not be installed: ${`${installed.stdout}${installed.stderr}`.trim().split('\n').at(-1)}`);
+  const installed = spawnSync(cli, [...args, ...profile, '--install-extension', vsix], {
+    encoding: 'utf8',
+    shell: process.platform === 'win32',
+  });
+  if (installed.status !== 0)
+    throw new Error(
+      `Kvasir could not be installed: ${`${installed.stdout}${installed.stderr}`.trim().split('\n').at(-1)}`,
+    );
 
   let failure;
   await runTests({
     vscodeExecutablePath: executable,
     extensionDevelopmentPath: path.resolve('test/desktop'),
     extensionTestsPath: path.resolve('test/desktop/inHost.cjs'),
-    launchArgs: [workspace, ...profile, '--disable-updates', '--skip-welcome', '--skip-release-notes', ...(process.platform === 'linux' ? ['--disable-gpu'] : [])],
+    launchArgs: [
+      workspace,
+      ...profile,
+      '--disable-updates',
+      '--skip-welcome',
+      '--skip-release-notes',
+      ...(process.platform === 'linux' ? ['--disable-gpu'] : []),
+    ],
   }).catch((error) => {
     failure = error;
   });
@@ -50,7 +83,8 @@ async function main() {
     throw new Error(`VS Code ended without running the checks${failure ? `: ${failure.message}` : ''}`);
   }
   for (const { name, problem } of results.ended) console.log(problem === null ? `✓ ${name}` : `× ${name}: ${problem}`);
-  const numFailed = results.ended.filter(({ problem }) => problem !== null).length + results.expected - results.ended.length;
+  const numFailed =
+    results.ended.filter(({ problem }) => problem !== null).length + results.expected - results.ended.length;
   console.log(`${results.expected - numFailed} passed, ${numFailed} failed`);
   if (numFailed > 0 || failure) process.exitCode = 1;
 }

@@ -9,8 +9,25 @@ const LINE = 140;
 /** The WebAssembly module. No relaxed SIMD: results are the same on every machine. */
 export async function compileKernels() {
   let compiled = null;
-  const options = ['index.ts', '--baseDir', path.join(CODECS, 'kernels'), '--outFile', 'kernels.wasm', '--runtime', 'stub', '--enable', 'simd', '-O3', '--converge', '--noAssert'];
-  const { error, stderr } = await asc.main(options, { writeFile: (_name, contents) => { compiled = contents; } });
+  const options = [
+    'index.ts',
+    '--baseDir',
+    path.join(CODECS, 'kernels'),
+    '--outFile',
+    'kernels.wasm',
+    '--runtime',
+    'stub',
+    '--enable',
+    'simd',
+    '-O3',
+    '--converge',
+    '--noAssert',
+  ];
+  const { error, stderr } = await asc.main(options, {
+    writeFile: (_name, contents) => {
+      compiled = contents;
+    },
+  });
   if (error) throw new Error(`${error.message}\n${stderr}`);
   return compiled;
 }
@@ -18,5 +35,8 @@ export async function compileKernels() {
 if (process.argv[1] === import.meta.filename) {
   const text = Buffer.from(await compileKernels()).toString('base64');
   const lines = text.match(new RegExp(`.{1,${LINE}}`, 'g'));
-  writeFileSync(path.join(CODECS, 'kernelBytes.ts'), `/** Written by scripts/kernels.mjs: kernels/ as a WebAssembly module, in base64. */\nexport const KERNEL_BYTES = \`\n${lines.join('\n')}\n\`;\n`);
+  writeFileSync(
+    path.join(CODECS, 'kernelBytes.ts'),
+    `/** Written by scripts/kernels.mjs: kernels/ as a WebAssembly module, in base64. */\nexport const KERNEL_BYTES = \`\n${lines.join('\n')}\n\`;\n`,
+  );
 }

@@ -2,7 +2,16 @@
 // `-- --target win32-x64` for another one, `-- --all` for all; `--out FILE` (or a folder that exists) says where to.
 // .vscodeignore lists what all have in common; the native library's files are added here, and a README without pictures.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -27,10 +36,18 @@ export function nativeFiles(target) {
 
 /** Files that .vscodeignore, an allow-list, names: only in the last part of a path is there a `*`. */
 function allowedFiles() {
-  const patterns = readFileSync('.vscodeignore', 'utf8').split('\n').filter((line) => line.startsWith('!')).map((line) => line.slice(1).trim());
+  const patterns = readFileSync('.vscodeignore', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+    .map((line) => line.slice(1).trim());
   return patterns.flatMap((pattern) => {
     const [folder, name] = [path.posix.dirname(pattern), path.posix.basename(pattern)];
-    const regex = new RegExp(`^${name.split('*').map((part) => part.replace(/[.+]/g, '\\$&')).join('[^/]*')}$`);
+    const regex = new RegExp(
+      `^${name
+        .split('*')
+        .map((part) => part.replace(/[.+]/g, '\\$&'))
+        .join('[^/]*')}$`,
+    );
     const found = readdirSync(folder).filter((file) => regex.test(file));
     if (found.length === 0) throw new Error(`.vscodeignore names ${pattern}, which is not there`);
     return found.map((file) => path.posix.join(folder, file));
@@ -40,7 +57,9 @@ function allowedFiles() {
 /** Of the packages that are needed at run time, what npm wants to see before it says that nothing is missing. */
 function manifests() {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
-  return Object.entries(packages).filter(([folder, { dev, optional }]) => folder && !dev && !optional).map(([folder]) => `${folder}/package.json`);
+  return Object.entries(packages)
+    .filter(([folder, { dev, optional }]) => folder && !dev && !optional)
+    .map(([folder]) => `${folder}/package.json`);
 }
 
 /**
@@ -60,7 +79,15 @@ export async function packageTarget(target, out) {
       copyFileSync(file, path.join(stage, file));
     }
     writeFileSync(path.join(stage, 'README.md'), readmeForPackage(readFileSync('README.md', 'utf8')));
-    writeFileSync(path.join(stage, '.vscodeignore'), [readFileSync('.vscodeignore', 'utf8').trimEnd(), '!README.md', ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
+    writeFileSync(
+      path.join(stage, '.vscodeignore'),
+      [
+        readFileSync('.vscodeignore', 'utf8').trimEnd(),
+        '!README.md',
+        ...nativeFiles(target).map((file) => `!${file}`),
+        '',
+      ].join('\n'),
+    );
     await createVSIX({ cwd: stage, target, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
   } finally {
     rmSync(stage, { recursive: true, force: true });
@@ -70,14 +97,23 @@ export async function packageTarget(target, out) {
 
 async function main() {
   const here = `${process.platform}-${process.arch}`;
-  const { values } = parseArgs({ options: { all: { type: 'boolean' }, target: { type: 'string', multiple: true }, out: { type: 'string', short: 'o' } } });
+  const { values } = parseArgs({
+    options: {
+      all: { type: 'boolean' },
+      target: { type: 'string', multiple: true },
+      out: { type: 'string', short: 'o' },
+    },
+  });
   const targets = values.all ? TARGETS : (values.target ?? [here]);
   const unknown = targets.find((target) => !TARGETS.includes(target));
   if (unknown) throw new Error(`there is no package for ${unknown}; there is one for ${TARGETS.join(', ')}`);
-  if (targets.length > 1 && values.out && !statSync(values.out, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`--out ${values.out}: several packages need a folder that exists`);
-  if (spawnSync(process.execPath, ['esbuild.mjs', '--minify', '--quiet'], { stdio: 'inherit' }).status !== 0) throw new Error('the bundles could not be built');
+  if (targets.length > 1 && values.out && !statSync(values.out, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(`--out ${values.out}: several packages need a folder that exists`);
+  if (spawnSync(process.execPath, ['esbuild.mjs', '--minify', '--quiet'], { stdio: 'inherit' }).status !== 0)
+    throw new Error('the bundles could not be built');
   // Compressing takes nearly all of the time, and has threads of its own.
-  for (const file of await Promise.all(targets.map((target) => packageTarget(target, values.out)))) console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`);
+  for (const file of await Promise.all(targets.map((target) => packageTarget(target, values.out))))
+    console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -10,7 +10,14 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { prepareCodeServer } from '../test/vscode/setup.ts';
 
-const SAMPLE = ['README.md', 'src/config.ts', 'src/client/documentMirror.ts', 'engine/scheduler.ts', 'engine/sampler.ts', 'engine/cache'];
+const SAMPLE = [
+  'README.md',
+  'src/config.ts',
+  'src/client/documentMirror.ts',
+  'engine/scheduler.ts',
+  'engine/sampler.ts',
+  'engine/cache',
+];
 const SETTINGS = {
   'workbench.startupEditor': 'none',
   'security.workspace.trust.enabled': false,
@@ -38,7 +45,10 @@ async function freePort() {
 /** Runs a command to its end; throws its last line when it fails. */
 function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', ...options });
-  if (status !== 0) throw new Error(`${path.basename(command)} ${args[0]}: ${error?.message ?? `${stdout}${stderr}`.trim().split('\n').at(-1)}`);
+  if (status !== 0)
+    throw new Error(
+      `${path.basename(command)} ${args[0]}: ${error?.message ?? `${stdout}${stderr}`.trim().split('\n').at(-1)}`,
+    );
 }
 
 async function main() {
@@ -82,9 +92,14 @@ async function startServer(profile, vsix, workspace) {
   const address = `http://127.0.0.1:${port}`;
   for (let answered = false; !answered && server.exitCode === null; ) {
     await new Promise((resolve) => setTimeout(resolve, 200));
-    answered = await fetch(`${address}/healthz`).then(({ ok }) => ok, () => false);
+    answered = await fetch(`${address}/healthz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
   }
-  console.log(`Kvasir is at ${address}/?folder=${encodeURIComponent(workspace)} (for this machine only); press Ctrl+C to end`);
+  console.log(
+    `Kvasir is at ${address}/?folder=${encodeURIComponent(workspace)} (for this machine only); press Ctrl+C to end`,
+  );
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-'));

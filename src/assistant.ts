@@ -51,7 +51,14 @@ export class Assistant {
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
     const project = new ProjectFiles(host.client, settings);
-    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, beside: beside(snippets, host.client, mirror, project, settings) });
+    const completion = new CompletionProvider({
+      client: host.client,
+      mirror,
+      settings,
+      log,
+      snooze,
+      beside: beside(snippets, host.client, mirror, project, settings),
+    });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);
@@ -106,11 +113,17 @@ export class Assistant {
         host.clearCache();
         figures.refresh();
         const t = vscode.l10n.t;
-        void vscode.window.showInformationMessage(figures.stats?.files.some(({ pinned }) => pinned) ? t('Kvasir: the cache is cleared, but for pinned files. Other open files are read again.') : t('Kvasir: the cache is cleared. Open files are read again.'));
+        void vscode.window.showInformationMessage(
+          figures.stats?.files.some(({ pinned }) => pinned)
+            ? t('Kvasir: the cache is cleared, but for pinned files. Other open files are read again.')
+            : t('Kvasir: the cache is cleared. Open files are read again.'),
+        );
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
       command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
-      command('kvasir.getStarted', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false)),
+      command('kvasir.getStarted', () =>
+        vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false),
+      ),
       command('kvasir.showCache', () => cache.open()),
       command('kvasir.exportTrace', () => exportTrace(host.client)),
       command('kvasir.exportMetrics', () => exportMetrics(host.client)),

@@ -99,7 +99,10 @@ export class Settings implements vscode.Disposable {
   async until(holds: (config: Config) => boolean): Promise<void> {
     if (holds(this.#current)) return;
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => end(() => reject(new Error(vscode.l10n.t('the editor has not taken the changed setting over')))), CHANGE_MS);
+      const timer = setTimeout(
+        () => end(() => reject(new Error(vscode.l10n.t('the editor has not taken the changed setting over')))),
+        CHANGE_MS,
+      );
       const subscription = this.onDidChange(({ now }) => holds(now) && end(resolve));
       const end = (settle: () => void) => {
         clearTimeout(timer);
@@ -122,12 +125,19 @@ export class Settings implements vscode.Disposable {
 }
 
 /** A value of another type counts as not set: the default, which for `exclude` is what keeps secrets out. */
-function validIn<T>(settings: vscode.WorkspaceConfiguration, key: string, fits: (value: unknown) => value is T, otherwise: T): T {
+function validIn<T>(
+  settings: vscode.WorkspaceConfiguration,
+  key: string,
+  fits: (value: unknown) => value is T,
+  otherwise: T,
+): T {
   return [settings.get(key), settings.inspect(key)?.defaultValue].find(fits) ?? otherwise;
 }
 
 function textsIn(settings: vscode.WorkspaceConfiguration, key: string): string[] {
-  return validIn(settings, key, (value): value is unknown[] => Array.isArray(value), []).filter((entry): entry is string => typeof entry === 'string' && entry !== '');
+  return validIn(settings, key, (value): value is unknown[] => Array.isArray(value), []).filter(
+    (entry): entry is string => typeof entry === 'string' && entry !== '',
+  );
 }
 
 /** Of the workspace's folders those whose globs are others than the window's. */
@@ -150,16 +160,24 @@ function read(): { config: Config; wrong: WrongSetting[] } {
     if (written !== undefined && !fits(written)) wrong.push({ key: `kvasir.${key}`, written, used });
     return used;
   };
-  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => told(key, validIn(settings, key, fits, otherwise), fits);
+  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T =>
+    told(key, validIn(settings, key, fits, otherwise), fits);
   const flag = (key: string) => valid(key, (value) => typeof value === 'boolean', false);
   const text = (key: string) => valid(key, (value) => typeof value === 'string', '').trim();
   const oneOf = <T extends string>(key: string, names: readonly [T, ...T[]]): T => {
     const given = validIn(settings, key, (value) => typeof value === 'string', '').trim();
-    return told(key, names.find((name) => name === given) ?? names[0], (written) => typeof written === 'string' && names.some((name) => name === written.trim()));
+    return told(
+      key,
+      names.find((name) => name === given) ?? names[0],
+      (written) => typeof written === 'string' && names.some((name) => name === written.trim()),
+    );
   };
   /** A fraction is taken as such: minutes may be less than one. */
   const amount = (key: string, most: number, least = 0) => {
-    const within = Math.min(most, Math.max(least, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)));
+    const within = Math.min(
+      most,
+      Math.max(least, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)),
+    );
     return told(key, within, (written) => written === within);
   };
   const count = (key: string, most: number) => Math.floor(amount(key, most));

@@ -14,7 +14,17 @@ export interface CodeSymbol {
 const PATIENCE_MS = 2000;
 
 /** Names of vscode.SymbolKind: what has a body of its own. */
-const KINDS = new Set(['Class', 'Constructor', 'Enum', 'Function', 'Interface', 'Method', 'Module', 'Namespace', 'Struct']);
+const KINDS = new Set([
+  'Class',
+  'Constructor',
+  'Enum',
+  'Function',
+  'Interface',
+  'Method',
+  'Module',
+  'Namespace',
+  'Struct',
+]);
 
 /** What has been found, for as long as the text is the same. */
 const known = new WeakMap<vscode.TextDocument, { version: number; symbols: CodeSymbol[] }>();
@@ -36,7 +46,10 @@ async function ask(document: vscode.TextDocument): Promise<CodeSymbol[]> {
     timer = setTimeout(resolve, PATIENCE_MS, undefined);
   });
   try {
-    const asked = vscode.commands.executeCommand<(vscode.DocumentSymbol | vscode.SymbolInformation)[] | undefined>('vscode.executeDocumentSymbolProvider', document.uri);
+    const asked = vscode.commands.executeCommand<(vscode.DocumentSymbol | vscode.SymbolInformation)[] | undefined>(
+      'vscode.executeDocumentSymbolProvider',
+      document.uri,
+    );
     const found = await Promise.race([asked, late]);
     return flatten(found ?? [], 0);
   } catch {
@@ -50,9 +63,14 @@ async function ask(document: vscode.TextDocument): Promise<CodeSymbol[]> {
 function flatten(found: readonly (vscode.DocumentSymbol | vscode.SymbolInformation)[], depth: number): CodeSymbol[] {
   return found.flatMap((symbol) => {
     const range = 'range' in symbol ? symbol.range : symbol.location.range;
-    const nameRange = 'selectionRange' in symbol ? symbol.selectionRange : new vscode.Range(range.start, range.start.translate(0, symbol.name.length));
+    const nameRange =
+      'selectionRange' in symbol
+        ? symbol.selectionRange
+        : new vscode.Range(range.start, range.start.translate(0, symbol.name.length));
     const inner = 'children' in symbol ? flatten(symbol.children, depth + 1) : [];
-    return KINDS.has(vscode.SymbolKind[symbol.kind] ?? '') ? [{ name: nameOf(symbol.name), range, nameRange, depth }, ...inner] : inner;
+    return KINDS.has(vscode.SymbolKind[symbol.kind] ?? '')
+      ? [{ name: nameOf(symbol.name), range, nameRange, depth }, ...inner]
+      : inner;
   });
 }
 

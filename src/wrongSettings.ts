@@ -11,7 +11,10 @@ const MOST_TOLD = 3;
 /** Switching Kvasir off and on is no news. */
 const told = new Set<string>();
 
-export function tellOfWrongSettings(settings: Pick<Settings, 'wrong' | 'onDidChange'>, log: Pick<Log, 'warn'>): vscode.Disposable {
+export function tellOfWrongSettings(
+  settings: Pick<Settings, 'wrong' | 'onDidChange'>,
+  log: Pick<Log, 'warn'>,
+): vscode.Disposable {
   const tell = async (): Promise<void> => {
     const texts = new Map(settings.wrong.map((each) => [textOf(each), each.key]));
     // One that has been mended and is wrong again is news.
@@ -23,8 +26,12 @@ export function tellOfWrongSettings(settings: Pick<Settings, 'wrong' | 'onDidCha
       log.warn(text);
     }
     const open = vscode.l10n.t('Open Setting');
-    const rest = untold.length > MOST_TOLD ? [vscode.l10n.t('The log names further ones: {0}.', untold.length - MOST_TOLD)] : [];
-    const chosen = await vscode.window.showWarningMessage(`Kvasir: ${[...untold.slice(0, MOST_TOLD).map(([text]) => text), ...rest].join(' ')}`, open);
+    const rest =
+      untold.length > MOST_TOLD ? [vscode.l10n.t('The log names further ones: {0}.', untold.length - MOST_TOLD)] : [];
+    const chosen = await vscode.window.showWarningMessage(
+      `Kvasir: ${[...untold.slice(0, MOST_TOLD).map(([text]) => text), ...rest].join(' ')}`,
+      open,
+    );
     if (chosen === open) await openSettings(untold.map(([, key]) => key));
   };
   void tell();

@@ -49,7 +49,13 @@ export const BUILT_IN = {
   kvBytesPerToken: 2 * sizes.num_hidden_layers * sizes.num_key_value_heads * (sizes.head_dim + 4) + 8,
   /** As what the engine has to say of a model takes it. */
   config: parseConfig(read('config.json')),
-  manifest: read('kvasir.json') as { name: string; version: string; note: Note; completion: { maxTokens: number }; chat: { maxTokens: number; note: Note } },
+  manifest: read('kvasir.json') as {
+    name: string;
+    version: string;
+    note: Note;
+    completion: { maxTokens: number };
+    chat: { maxTokens: number; note: Note };
+  },
 };
 
 /** A count as the English editor shows it. */

@@ -12,7 +12,10 @@ const inCharge = new WeakMap<KvWindow, Memory>();
 function watchCeiling(memory: Memory): void {
   const { window, store } = memory;
   const check = ({ bytes, ceiling, store }: Memory): void => {
-    if (bytes > Math.max(0, ceiling.maxBytes)) throw new Error(`KV cache: ${window.bytes} bytes of the window and ${store.bytes} of the store exceed the ceiling of ${ceiling.maxBytes}`);
+    if (bytes > Math.max(0, ceiling.maxBytes))
+      throw new Error(
+        `KV cache: ${window.bytes} bytes of the window and ${store.bytes} of the store exceed the ceiling of ${ceiling.maxBytes}`,
+      );
   };
   let { bytes } = store;
   Object.defineProperty(store, 'bytes', {

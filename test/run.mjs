@@ -17,7 +17,9 @@ function run(name, command, args) {
   // On Windows the tools are .cmd files, which need a shell.
   const { status, error } = spawnSync(command, args, { stdio: 'inherit', shell: process.platform === 'win32' });
   if (error) console.error(`${name}: ${error.message}`);
-  console.log(`== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  console.log(
+    `== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - started) / 1000).toFixed(1)} s`,
+  );
   return status === 0;
 }
 
@@ -30,7 +32,15 @@ function check(name, command, args) {
 /** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
 function suite(name, config, folders = []) {
   const report = `${results}/${name}.json`;
-  const ok = run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...folders]);
+  const ok = run(name, 'vitest', [
+    'run',
+    '--config',
+    config,
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...folders,
+  ]);
   let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
@@ -42,18 +52,21 @@ function suite(name, config, folders = []) {
   totals.skipped += counted.numPendingTests;
   const silent = counted.numPassedTests + counted.numPendingTests === 0;
   for (const file of counted.testResults) {
-    for (const test of file.assertionResults) if (test.status === 'failed') failures.push(`${name}: ${test.fullName}\n${test.failureMessages.join('\n')}`);
+    for (const test of file.assertionResults)
+      if (test.status === 'failed') failures.push(`${name}: ${test.fullName}\n${test.failureMessages.join('\n')}`);
   }
   if ((!ok || silent) && counted.numFailedTests === 0) {
     totals.failed++;
-    failures.push(`${name}: ${counted.testResults.find(({ status, message }) => status === 'failed' && message)?.message ?? 'ended without a report, or without a test'}`);
+    failures.push(
+      `${name}: ${counted.testResults.find(({ status, message }) => status === 'failed' && message)?.message ?? 'ended without a report, or without a test'}`,
+    );
   }
 }
 
 const steps = {
   types: () => check('types', 'tsc', ['--noEmit']),
   webviewTypes: () => check('webview types', 'tsc', ['--noEmit', '-p', 'src/webview/tsconfig.json']),
-  lint: () => check('lint', 'biome', ['lint', '--error-on-warnings', '.']),
+  lint: () => check('lint and format', 'biome', ['check', '--assist-enabled=false', '--error-on-warnings', '.']),
   imports: () => check('import directions', 'depcruise', ['--config', '.dependency-cruiser.cjs', 'src', 'engine']),
   deadCode: () => check('dead code', 'knip', []),
   build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),

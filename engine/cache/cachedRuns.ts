@@ -25,7 +25,10 @@ export class CachedRuns {
   #toCode: TreeNode[] = [];
 
   /** `onInsert`: runs have come into the tree. */
-  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; onInsert: () => void }) {
+  constructor(
+    memory: KvMemory,
+    options: { clock: () => number; compression: Compression | null; onInsert: () => void },
+  ) {
     this.#memory = memory;
     this.#clock = options.clock;
     this.#compression = options.compression;
@@ -71,11 +74,24 @@ export class CachedRuns {
     const nodes = [...tree.nodes()];
     // Parents come before their children: backwards each asks only its own for theirs.
     const ends = new Map<TreeNode, number>();
-    for (const node of nodes.toReversed()) ends.set(node, deepestEnd(node, (child) => ends.get(child)));
+    for (const node of nodes.toReversed())
+      ends.set(
+        node,
+        deepestEnd(node, (child) => ends.get(child)),
+      );
     const order = this.#memory.order();
     const mayBeCoded = (node: TreeNode): boolean => {
       const codec = this.#codecFor(node);
-      return codec !== null && nextToCode(window.shape, node.stored!, codec, { startIndex: node.startIndex, contextEnd: ends.get(node)! }, node.lossy) !== null;
+      return (
+        codec !== null &&
+        nextToCode(
+          window.shape,
+          node.stored!,
+          codec,
+          { startIndex: node.startIndex, contextEnd: ends.get(node)! },
+          node.lossy,
+        ) !== null
+      );
     };
     return nodes.filter(mayBeCoded).sort((a, b) => order(b, a));
   }
@@ -116,7 +132,12 @@ export class CachedRuns {
    * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that keptTokens
    * says of these layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
-  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; layers: ReadonlySet<number>; name: PruningName }): void {
+  prune(
+    tokenIds: readonly number[],
+    from: number,
+    attention: Float32Array,
+    options: { keep: number; layers: ReadonlySet<number>; name: PruningName },
+  ): void {
     const { shape } = this.#memory.window;
     const numHeads = shape.numLayers * shape.kvHeads;
     const width = attention.length / numHeads;
@@ -133,7 +154,12 @@ export class CachedRuns {
       // What goes on from it has gone with it.
       if (!all) return;
       const rows = rowsOf(kept, shape, all);
-      this.#memory.prune(node, rows, kept.map((token) => node.startIndex + token), options.name);
+      this.#memory.prune(
+        node,
+        rows,
+        kept.map((token) => node.startIndex + token),
+        options.name,
+      );
     }
   }
 
@@ -184,7 +210,11 @@ export class CachedRuns {
     for (const [node, length] of lengths(match)) if (node.pruned || !isExact(node.lossy, 0, length)) return null;
     const parts: KvRows[] = [];
     for (const node of nodes.filter((each) => endIndex(each) > from)) {
-      const rows = this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex);
+      const rows = this.#memory.read(
+        node,
+        Math.max(0, from - node.startIndex),
+        Math.min(to, endIndex(node)) - node.startIndex,
+      );
       if (!rows) return null;
       parts.push(rows);
     }
@@ -196,7 +226,8 @@ export class CachedRuns {
     for (const leaf of this.#memory.tree.nodes()) {
       if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
       let top = leaf;
-      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned) top = top.parent;
+      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned)
+        top = top.parent;
       yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
     }
   }

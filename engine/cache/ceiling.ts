@@ -18,7 +18,12 @@ export class Ceiling {
   readonly #reserve: number;
 
   /** `softSlots`: up to which the window grows before others leave it. `reserve`: bytes that nothing may take for long, fewer where the ceiling has no two pages of the window beside them. */
-  constructor({ maxBytes, bytesPerSlot, softSlots, reserve }: { maxBytes: number; bytesPerSlot: number; softSlots: number; reserve: number }) {
+  constructor({
+    maxBytes,
+    bytesPerSlot,
+    softSlots,
+    reserve,
+  }: { maxBytes: number; bytesPerSlot: number; softSlots: number; reserve: number }) {
     this.maxBytes = maxBytes;
     this.bytesPerSlot = bytesPerSlot;
     this.#softSlots = softSlots;

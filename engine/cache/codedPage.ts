@@ -30,7 +30,13 @@ interface Free {
  * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`: first to go
  * first, each after what goes on from it. Takes time in proportion to them.
  */
-export function codedPage(runs: readonly TreeNode[], numRows: number, room: number, coding: Coding, shape: KvShape): Leaving[] {
+export function codedPage(
+  runs: readonly TreeNode[],
+  numRows: number,
+  room: number,
+  coding: Coding,
+  shape: KvShape,
+): Leaving[] {
   if (numRows <= 0) return [];
   const free = freeRuns(runs, coding);
   const firstRows = worthLeaving(free, shape);
@@ -44,7 +50,14 @@ export function codedPage(runs: readonly TreeNode[], numRows: number, room: numb
     const length = codec ? Math.min(missing, all - first) : all;
     page.push({ node, length, codec });
     missing -= length;
-    if (codec) bytes += codedBytes(shape, length, codec, { startIndex: endIndex(node) - length, contextEnd }, lossyWithin(node.lossy, all - length));
+    if (codec)
+      bytes += codedBytes(
+        shape,
+        length,
+        codec,
+        { startIndex: endIndex(node) - length, contextEnd },
+        lossyWithin(node.lossy, all - length),
+      );
   }
   return missing <= 0 && bytes <= room ? page : [];
 }
@@ -74,7 +87,10 @@ function worthLeaving(free: ReadonlyMap<TreeNode, Free>, shape: KvShape): Readon
   const firstRows = new Map<TreeNode, number>();
   for (const [node, { codec, contextEnd }] of [...free].reverse()) {
     const opensAnother = node.parent !== null && firstRows.has(node.parent);
-    const first = !codec || opensAnother ? 0 : firstToCode(shape, node.slots!.length, codec, { startIndex: node.startIndex, contextEnd }, node.lossy);
+    const first =
+      !codec || opensAnother
+        ? 0
+        : firstToCode(shape, node.slots!.length, codec, { startIndex: node.startIndex, contextEnd }, node.lossy);
     if (first !== null) firstRows.set(node, first);
   }
   return firstRows;

@@ -54,7 +54,9 @@ export function compressionOf(setting: string, codecs: readonly KvCodec[]): Comp
   const lossy = codecs.filter(({ lossless }) => !lossless);
   const rungs =
     setting === AUTO
-      ? LADDER.flatMap(({ name, ...when }) => lossy.filter((codec) => codec.name === name).map((codec) => ({ codec, ...when })))
+      ? LADDER.flatMap(({ name, ...when }) =>
+          lossy.filter((codec) => codec.name === name).map((codec) => ({ codec, ...when })),
+        )
       : lossy.map((codec) => ({ codec, ...ALWAYS }));
   return rungs.length > 0 ? { rungs, only: setting === KVZIP ? 'kept' : null } : null;
 }

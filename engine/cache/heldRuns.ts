@@ -43,7 +43,9 @@ export class HeldRuns {
   add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
     const { store, tree, window } = this.#memory;
     this.lack = null;
-    const spilled = this.#hasRoom(sketchBytes(window.shape, rows.numTokens), parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
+    const spilled = this.#hasRoom(sketchBytes(window.shape, rows.numTokens), parent)
+      ? this.#toDisk(() => [plainBlock(rows)], parent)
+      : null;
     if (!spilled) return null;
     if (growsWith(parent, tokenIds)) {
       tree.extendStored(parent, tokenIds, store.replace(parent.stored, [...parent.stored!.blocks, ...spilled]), lossy);
@@ -60,9 +62,11 @@ export class HeldRuns {
     if (!this.#hasRoom(this.#bytesSketched(node), node)) return false;
     const { slots, pruned } = node;
     const fromWindow = function* (): Generator<StoredBlock> {
-      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield plainBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
+      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS)
+        yield plainBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
     };
-    const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
+    const kept = (): StoredBlock[] =>
+      keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
     if (!spilled) return false;
     node.stored = store.replace(node.stored, spilled);
@@ -78,7 +82,14 @@ export class HeldRuns {
         this.lack = spilled ? null : store.spillFailure;
         if (spilled) return spilled;
         // Where nothing can be written, room is no help.
-        const victim = store.spillFailure?.reason === 'system' ? null : firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true);
+        const victim =
+          store.spillFailure?.reason === 'system'
+            ? null
+            : firstToGo(
+                tree.nodes(),
+                this.#memory.order(),
+                (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true,
+              );
         if (!victim) return null;
         this.#memory.drop(victim);
       }
@@ -90,7 +101,11 @@ export class HeldRuns {
     const { shape } = this.#memory.window;
     const n = numRows(node);
     const numBlocks = node.stored?.blocks.length ?? Math.ceil(n / SPILLED_TOKENS);
-    return sketchBytes(shape, n) + (numBlocks - 1) * sketchBytes(shape, 0) + (node.pruned ? n * Int32Array.BYTES_PER_ELEMENT : 0);
+    return (
+      sketchBytes(shape, n) +
+      (numBlocks - 1) * sketchBytes(shape, 0) +
+      (node.pruned ? n * Int32Array.BYTES_PER_ELEMENT : 0)
+    );
   }
 
   /** Room for so many bytes of a run, and for a block on its way out. */
@@ -102,6 +117,18 @@ export class HeldRuns {
 }
 
 /** Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context begins a run. */
-function growsWith({ parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: TreeNode, more: readonly number[]): boolean {
-  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && isSketched(tokenIds[0]!) === isSketched(more[0]!);
+function growsWith(
+  { parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: TreeNode,
+  more: readonly number[],
+): boolean {
+  return (
+    parent !== null &&
+    storedRefs === 1 &&
+    refCount === 0 &&
+    !slots &&
+    children.size === 0 &&
+    !pinned &&
+    !pruned &&
+    isSketched(tokenIds[0]!) === isSketched(more[0]!)
+  );
 }

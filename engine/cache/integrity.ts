@@ -18,10 +18,17 @@ function checkNode(node: TreeNode): void {
   check(node.startIndex === endIndex(parent), `${at} does not follow its parent`);
   check(node.slots !== null || node.stored !== null, `${at} has no rows`);
   check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} is stored as ${node.stored?.numTokens}`);
-  for (const rows of [node.slots?.length, node.stored?.numRows]) check(rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length), `${at} has ${rows} rows`);
+  for (const rows of [node.slots?.length, node.stored?.numRows])
+    check(
+      rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length),
+      `${at} has ${rows} rows`,
+    );
   let exactFrom = 0;
   for (const { from, to } of node.lossy) {
-    check(from >= exactFrom && from < to && to <= numRows(node), `${at} says of rows ${from} to ${to} that they are lossy`);
+    check(
+      from >= exactFrom && from < to && to <= numRows(node),
+      `${at} says of rows ${from} to ${to} that they are lossy`,
+    );
     exactFrom = to;
   }
   if (!parent.parent) return;
@@ -74,12 +81,22 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     const leased = paths.get(node) ?? 0;
     check(node.refCount === leased, `run at ${node.startIndex}: ref count ${node.refCount}, leases ${leased}`);
     paths.delete(node);
-    check(node.storedRefs === (held.get(node) ?? 0), `run at ${node.startIndex}: held ${node.storedRefs} times, sparse leases ${held.get(node) ?? 0}`);
+    check(
+      node.storedRefs === (held.get(node) ?? 0),
+      `run at ${node.startIndex}: held ${node.storedRefs} times, sparse leases ${held.get(node) ?? 0}`,
+    );
     held.delete(node);
-    check(node.storedRefs > 0 || !memory.lost.has(node), `run at ${node.startIndex} is lost, nobody holds it, and it is there`);
+    check(
+      node.storedRefs > 0 || !memory.lost.has(node),
+      `run at ${node.startIndex} is lost, nobody holds it, and it is there`,
+    );
     if (node.slots) {
       hold(node.slots, `the run at ${node.startIndex}`);
-      for (const [i, slot] of node.slots.entries()) check(node.pruned !== null || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
+      for (const [i, slot] of node.slots.entries())
+        check(
+          node.pruned !== null || window.positions[slot] === node.startIndex + i,
+          `slot ${slot} stands at the wrong position`,
+        );
       if (node.refCount === 0) evictable += node.slots.length;
     }
     const at = `the run at ${node.startIndex}`;
@@ -89,8 +106,14 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
       if (block.codec && !block.codec.lossless) {
         const codecs = codecsOf(lossyWithin(node.lossy, row, row + block.numRows));
         // A part may have none but those that its codec keeps as they were.
-        check((codecs.length === 1 && codecs[0] === block.codec.name) || (codecs.length === 0 && block.part !== undefined), `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`);
-        check(!block.encoded || block.encoded.length < block.numRows * store.bytesPerToken, `${at} has a block that its codec has made larger`);
+        check(
+          (codecs.length === 1 && codecs[0] === block.codec.name) || (codecs.length === 0 && block.part !== undefined),
+          `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`,
+        );
+        check(
+          !block.encoded || block.encoded.length < block.numRows * store.bytesPerToken,
+          `${at} has a block that its codec has made larger`,
+        );
       }
       row += block.numRows;
     }
@@ -98,15 +121,26 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');
   check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
   check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
-  check(numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens, `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`);
+  check(
+    numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens,
+    `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`,
+  );
   let storeBytes = 0;
-  for (const { positions, sketch, encoded, rows } of stored) storeBytes += (positions?.byteLength ?? 0) + ((sketch ?? encoded)?.byteLength ?? arraysOf(rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
+  for (const { positions, sketch, encoded, rows } of stored)
+    storeBytes +=
+      (positions?.byteLength ?? 0) +
+      ((sketch ?? encoded)?.byteLength ?? arraysOf(rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
   check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
   // The runner's own arrays are not in reach here: they are what the shape says.
-  let windowBytes = window.positions.byteLength + window.stamps.byteLength + window.numSlots * (window.shape.runnerBytes ?? 0);
-  for (const arrays of [window.keys, window.values, window.keyScales, window.valueScales]) for (const array of arrays) windowBytes += array.byteLength;
+  let windowBytes =
+    window.positions.byteLength + window.stamps.byteLength + window.numSlots * (window.shape.runnerBytes ?? 0);
+  for (const arrays of [window.keys, window.values, window.keyScales, window.valueScales])
+    for (const array of arrays) windowBytes += array.byteLength;
   check(windowBytes === window.bytes, `window bytes ${window.bytes}, allocated ${windowBytes}`);
   const { lent } = memory.ceiling;
-  check(memory.bytes + lent <= memory.ceiling.maxBytes, `${memory.bytes} bytes and ${lent} that are lent exceed the ceiling of ${memory.ceiling.maxBytes}`);
+  check(
+    memory.bytes + lent <= memory.ceiling.maxBytes,
+    `${memory.bytes} bytes and ${lent} that are lent exceed the ceiling of ${memory.ceiling.maxBytes}`,
+  );
 }

@@ -42,10 +42,18 @@ export function pieceLengths(numTokens: number): number[] {
  * Which `count` of n tokens stay, ascending: a context's first ones, and those that receive most in the layers that decide.
  * @param attention [numLayers * kvHeads, n], what each token's row receives. @param startIndex of the first of them in its context.
  */
-export function keptTokens({ numLayers, kvHeads }: KvShape, attention: Float32Array, count: number, layers: ReadonlySet<number>, startIndex: number): Int32Array {
+export function keptTokens(
+  { numLayers, kvHeads }: KvShape,
+  attention: Float32Array,
+  count: number,
+  layers: ReadonlySet<number>,
+  startIndex: number,
+): Int32Array {
   const n = attention.length / (numLayers * kvHeads);
   const received = new Float32Array(n);
-  for (const l of layers) for (let h = l * kvHeads; h < (l + 1) * kvHeads; h++) for (let i = 0; i < n; i++) received[i]! += attention[h * n + i]!;
+  for (const l of layers)
+    for (let h = l * kvHeads; h < (l + 1) * kvHeads; h++)
+      for (let i = 0; i < n; i++) received[i]! += attention[h * n + i]!;
   received.fill(Number.POSITIVE_INFINITY, 0, Math.max(0, SINK_TOKENS - startIndex));
   return mostOf(received, count);
 }
@@ -62,7 +70,8 @@ export function rowsOf(tokens: Int32Array, shape: KvShape, rows: KvRows): KvRows
   for (let i = 0; i < tokens.length; ) {
     const from = i++;
     while (tokens[i] === tokens[i - 1]! + 1) i++;
-    for (let h = 0; h < shape.numLayers * shape.kvHeads; h++) copyRows(rows, h, tokens[from]!, kept, h, from, i - from, shape.headSize);
+    for (let h = 0; h < shape.numLayers * shape.kvHeads; h++)
+      copyRows(rows, h, tokens[from]!, kept, h, from, i - from, shape.headSize);
   }
   return kept;
 }

@@ -13,7 +13,7 @@ import type { KvRows, KvShape } from './kvRows.ts';
 export type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
 /** Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum distortion, 1960). */
-const LEVELS = [-1.510, -0.4528, 0.4528, 1.510];
+const LEVELS = [-1.51, -0.4528, 0.4528, 1.51];
 const BORDER = 0.9816;
 /** So far below the largest score a token counts for nothing: e^-15. */
 const NEGLIGIBLE = 15;
@@ -76,12 +76,24 @@ export interface SketchedBlock {
  * hundred looks for something it looks nowhere else, and that is what must be there: in a sum over heads it would be lost.
  * `queries`: of each token [numLayers * numHeads, headSize], as the products with keys have them; `without`: layers that do not count.
  */
-export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedBlock[], queries: readonly Float32Array[], without: ReadonlySet<number> = new Set()): Float32Array {
+export function sketchedAttention(
+  shape: SketchShape,
+  blocks: readonly SketchedBlock[],
+  queries: readonly Float32Array[],
+  without: ReadonlySet<number> = new Set(),
+): Float32Array {
   const { numLayers, kvHeads, headSize } = shape;
   const numHeads = numLayers * kvHeads;
   const most = new Float32Array(blocks.length);
   // One head at a time: unpacked, all of them take half as much again as the sketches.
-  const heads = blocks.map(({ numTokens }): SketchedHead => ({ mean: new Float32Array(headSize), factors: new Float32Array(numTokens), codesAt: 0, stride: 0 }));
+  const heads = blocks.map(
+    ({ numTokens }): SketchedHead => ({
+      mean: new Float32Array(headSize),
+      factors: new Float32Array(numTokens),
+      codesAt: 0,
+      stride: 0,
+    }),
+  );
   const scores = blocks.map(({ numTokens }) => new Float32Array(numTokens));
   const table = new Float32Array((headSize / 4) * 256);
   const powers = new Float64Array(blocks.length);
@@ -96,7 +108,8 @@ export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedB
         hadamard(query, 1, headSize, 1, 'byToken');
         fillTable(table, query);
         let top = Number.NEGATIVE_INFINITY;
-        for (let b = 0; b < blocks.length; b++) top = Math.max(top, scoreBlock(blocks[b]!.sketch, heads[b]!, query, table, scores[b]!));
+        for (let b = 0; b < blocks.length; b++)
+          top = Math.max(top, scoreBlock(blocks[b]!.sketch, heads[b]!, query, table, scores[b]!));
         let total = 0;
         for (let b = 0; b < blocks.length; b++) {
           const own = scores[b]!;
@@ -134,7 +147,13 @@ interface SketchedHead {
 }
 
 /** Fills in a block's scores [n] in one head, and returns the largest. */
-function scoreBlock(codes: Uint8Array, { mean, factors, codesAt, stride }: SketchedHead, query: Float32Array, table: Float32Array, scores: Float32Array): number {
+function scoreBlock(
+  codes: Uint8Array,
+  { mean, factors, codesAt, stride }: SketchedHead,
+  query: Float32Array,
+  table: Float32Array,
+  scores: Float32Array,
+): number {
   const headSize = query.length;
   const n = scores.length;
   let base = 0;
@@ -144,7 +163,11 @@ function scoreBlock(codes: Uint8Array, { mean, factors, codesAt, stride }: Sketc
   let t = 0;
   // Four at a time, as sums are read and written most.
   for (; t + 1024 <= table.length; t += 1024, at += 4 * stride) {
-    for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]! + table[t + 256 + codes[at + stride + i]!]! + (table[t + 512 + codes[at + 2 * stride + i]!]! + table[t + 768 + codes[at + 3 * stride + i]!]!);
+    for (let i = 0; i < n; i++)
+      scores[i]! +=
+        table[t + codes[at + i]!]! +
+        table[t + 256 + codes[at + stride + i]!]! +
+        (table[t + 512 + codes[at + 2 * stride + i]!]! + table[t + 768 + codes[at + 3 * stride + i]!]!);
   }
   for (; t < table.length; t += 256, at += stride) for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]!;
   let top = Number.NEGATIVE_INFINITY;
@@ -156,7 +179,12 @@ function scoreBlock(codes: Uint8Array, { mean, factors, codesAt, stride }: Sketc
   return top;
 }
 
-function unpack({ numLayers, kvHeads, headSize }: SketchShape, { sketch, from = 0, numTokens }: SketchedBlock, h: number, head: SketchedHead): void {
+function unpack(
+  { numLayers, kvHeads, headSize }: SketchShape,
+  { sketch, from = 0, numTokens }: SketchedBlock,
+  h: number,
+  head: SketchedHead,
+): void {
   const numHeads = numLayers * kvHeads;
   // Of the sketch: see sketchBytes.
   const n = (sketch.length / numHeads - 2 * headSize) / (2 + headSize / 4);

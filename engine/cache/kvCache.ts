@@ -73,7 +73,18 @@ export class KvCache {
   readonly #leases = new Set<Lease>();
   readonly #pins: Pins;
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)), staleMs = 0 }: KvCacheOptions) {
+  constructor({
+    window,
+    maxBytes,
+    softSlots,
+    clock,
+    compression = null,
+    spillFile = null,
+    ranks = true,
+    biased = new Set(),
+    eviction = new Utility(kvBytesPerToken(window.shape)),
+    staleMs = 0,
+  }: KvCacheOptions) {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
     this.#pins = new Pins(this.#memory.tree);
     this.#clock = clock;
@@ -154,7 +165,10 @@ export class KvCache {
   }
 
   /** Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes no further slots, for that reason or because running sequences hold it in place. */
-  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numPruned: number; numFree: number; path: Match } {
+  lookUp(
+    tokenIds: readonly number[],
+    limit: number,
+  ): { numTokens: number; numPruned: number; numFree: number; path: Match } {
     const match = this.#memory.tree.match(tokenIds, limit);
     let [numPruned, numFree] = [0, 0];
     for (const [node, length] of lengths(match)) {
@@ -166,7 +180,20 @@ export class KvCache {
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `sparse`: a sparse lease for so many tokens. */
   open(tag = '', { quiet = false, sparse = 0 } = {}): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], sparse: sparse > 0 ? this.sparse.begin(sparse) : null, numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, failure: null, tag };
+    const lease: Lease = {
+      node: this.#memory.tree.root,
+      tail: [],
+      sparse: sparse > 0 ? this.sparse.begin(sparse) : null,
+      numPruned: 0,
+      slots: new Int32Array(0),
+      numKnown: 0,
+      pages: new Set(),
+      numPaged: 0,
+      layout: 0,
+      quiet,
+      failure: null,
+      tag,
+    };
     this.#leases.add(lease);
     return lease;
   }
@@ -268,7 +295,12 @@ export class KvCache {
    * `numTokens` tokens are about to attend to what these leases have computed: brings it, with the `added` slots that come to it,
    * into few pages where that pays. Slots move, also those of `inFlight`, which belong to a batch.
    */
-  pack(leases: Iterable<Lease>, added: readonly Int32Array[], numTokens: number, inFlight: readonly Int32Array[]): void {
+  pack(
+    leases: Iterable<Lease>,
+    added: readonly Int32Array[],
+    numTokens: number,
+    inFlight: readonly Int32Array[],
+  ): void {
     const slots = Array.from(leases, (lease) => this.slotsOf(lease));
     this.#memory.places.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
   }
@@ -290,7 +322,10 @@ export class KvCache {
 
   /** Keeps room in the store for what a sparse lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
   setAside(numTokens: number, inFlight: readonly Int32Array[] = []): void {
-    this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
+    this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [
+      ...this.#tails(),
+      ...inFlight,
+    ]);
   }
 
   /** For quiet moments: a page of memory is given back, or about a page's worth of what is long out of use leaves the window, coded where the store has no room for it as it is. `codes` false: nothing is coded. False where there was nothing to do. Slots move. */
@@ -326,7 +361,14 @@ export class KvCache {
   /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
     const { tree } = this.#memory;
-    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned) {
+    if (
+      parent.parent &&
+      parent.refCount === 1 &&
+      parent.children.size === 0 &&
+      !parent.stored &&
+      !parent.pinned &&
+      !parent.pruned
+    ) {
       tree.extend(parent, tokenIds, slots);
       parent.tag = tag;
       return parent;

@@ -66,12 +66,45 @@ export class KvMemory {
     this.tree = new PrefixTree(this.store);
     const drop = (node: TreeNode): void => this.drop(node);
     this.lost = new LostRuns({ tree: this.tree, store: this.store, log: spillFile?.log ?? (() => {}), drop });
-    this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.split(node, at) });
+    this.#storeRoom = new StoreRoom({
+      tree: this.tree,
+      store: this.store,
+      order: () => this.order(),
+      drop,
+      split: (node, at) => this.split(node, at),
+    });
     this.places = new SlotPlaces(window, this.#slots, this.tree);
-    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
+    this.ceiling = new Ceiling({
+      maxBytes,
+      bytesPerSlot: kvBytesPerToken(window.shape),
+      softSlots,
+      reserve: codingReserve(compression, window.shape),
+    });
     const demoted = (node: TreeNode): void => this.#demoted(node);
-    this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
-    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, staleMs, order: () => this.order(), demoted });
+    this.#windowRoom = new WindowRoom({
+      window,
+      store: this.store,
+      tree: this.tree,
+      ceiling: this.ceiling,
+      slots: this.#slots,
+      places: this.places,
+      storeRoom: this.#storeRoom,
+      order: () => this.order(),
+      drop,
+      demoted,
+    });
+    this.#staleRuns = new StaleRuns({
+      window,
+      store: this.store,
+      tree: this.tree,
+      ceiling: this.ceiling,
+      storeRoom: this.#storeRoom,
+      windowRoom: this.#windowRoom,
+      clock,
+      staleMs,
+      order: () => this.order(),
+      demoted,
+    });
   }
 
   get bytes(): number {
@@ -147,7 +180,10 @@ export class KvMemory {
     if (n > this.spare) this.takeBack();
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
-      const more = this.#windowRoom.grow(missing, this.ceiling.softSlots) || this.#windowRoom.reclaim(missing) || this.#windowRoom.grow(missing, this.ceiling.mostSlots);
+      const more =
+        this.#windowRoom.grow(missing, this.ceiling.softSlots) ||
+        this.#windowRoom.reclaim(missing) ||
+        this.#windowRoom.grow(missing, this.ceiling.mostSlots);
       if (!more) return null;
     }
     return this.#slots.take(n, after, preferred);
@@ -197,7 +233,11 @@ export class KvMemory {
   setAside(bytes: number, tails: readonly Tail[]): void {
     if (bytes > 0) this.takeBack();
     this.ceiling.aside = bytes;
-    this.#windowRoom.shrinkTo(Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, PAGE_SLOTS)), this.ceiling.limit, tails);
+    this.#windowRoom.shrinkTo(
+      Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, PAGE_SLOTS)),
+      this.ceiling.limit,
+      tails,
+    );
   }
 
   /** Brings a referenced run into the window; false when there is no room for it, or its rows are lost. */
@@ -220,7 +260,9 @@ export class KvMemory {
 
   /** Copies rows [from, to) of a run out, wherever they are; null where they are lost. */
   read(node: TreeNode, from: number, to: number): KvRows | null {
-    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.lost.reading(node, () => this.store.read(node.stored!, from, to));
+    return node.slots
+      ? this.window.read(node.slots.subarray(from, to))
+      : this.lost.reading(node, () => this.store.read(node.stored!, from, to));
   }
 
   /** The runs of a match, which is not empty, the last one cut where it ends. */
@@ -247,11 +289,17 @@ export class KvMemory {
     const path = pathTo(parent);
     const fits = this.keeping(path, () => this.#makeInStore(bytes));
     // A run in the window has all that stands before it there, too.
-    const slots = fits ? null : this.keeping(path, () => (path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null));
+    const slots = fits
+      ? null
+      : this.keeping(path, () =>
+          path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null,
+        );
     if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;
-    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks), []);
+    const node = slots
+      ? this.tree.insert(parent, tokenIds, slots)
+      : this.tree.insertStored(parent, tokenIds, this.store.add(blocks), []);
     node.lastUse = now;
     if (slots) {
       this.#evictable += slots.length;
@@ -305,7 +353,8 @@ export class KvMemory {
     const [limit, numSlots] = [this.ceiling.limitWith(maxBytes), this.ceiling.slotsWith(maxBytes)];
     if (this.bytes + this.ceiling.lent > limit || this.window.numSlots > numSlots) this.takeBack();
     this.#windowRoom.shrinkTo(numSlots, limit, tails);
-    if (!this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null)) throw new Error('The store shrinks below what leases hold.');
+    if (!this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null))
+      throw new Error('The store shrinks below what leases hold.');
     this.ceiling.maxBytes = maxBytes;
   }
 

@@ -56,7 +56,16 @@ const LEAST_COPIED_AT_ONCE = 24;
  * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. The heads of all layers or pages
  * are counted through: keys [.., headSize, numTokens], values [.., numTokens, headSize], scales [.., numTokens].
  */
-export function copyRows(source: KvRows, h: number, at: number, target: KvRows, g: number, to: number, length: number, headSize: number): void {
+export function copyRows(
+  source: KvRows,
+  h: number,
+  at: number,
+  target: KvRows,
+  g: number,
+  to: number,
+  length: number,
+  headSize: number,
+): void {
   const { numTokens: n, keys: from } = source;
   const { numTokens: m, keys } = target;
   let s = h * headSize * n + at;
@@ -75,7 +84,14 @@ export function copyRows(source: KvRows, h: number, at: number, target: KvRows, 
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
-export function copyTokens({ numLayers, kvHeads, headSize }: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
+export function copyTokens(
+  { numLayers, kvHeads, headSize }: KvShape,
+  rows: KvRows,
+  from: number,
+  to: number,
+  target: KvRows,
+  at: number,
+): void {
   if (to <= from) return;
   for (let h = 0; h < numLayers * kvHeads; h++) copyRows(rows, h, from, target, h, at, to - from, headSize);
 }
@@ -89,7 +105,10 @@ export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number
 
 /** Rows of tokens one behind the other. */
 export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
-  const all = newKvRows(shape, parts.reduce((sum, { numTokens }) => sum + numTokens, 0));
+  const all = newKvRows(
+    shape,
+    parts.reduce((sum, { numTokens }) => sum + numTokens, 0),
+  );
   let at = 0;
   for (const part of parts) {
     copyTokens(shape, part, 0, part.numTokens, all, at);

@@ -75,7 +75,8 @@ export function numHeld(leases: Iterable<Lease>, path: Match): number {
       numSlots += node.slots?.length ?? 0;
     }
   }
-  for (const [node, length] of lengths(path)) if (node.refCount > 0 && !runs.has(node)) numSlots += Math.min(length, node.slots?.length ?? 0);
+  for (const [node, length] of lengths(path))
+    if (node.refCount > 0 && !runs.has(node)) numSlots += Math.min(length, node.slots?.length ?? 0);
   return numSlots;
 }
 

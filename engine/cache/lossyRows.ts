@@ -17,7 +17,9 @@ export type Lossy = readonly LossyRows[];
 
 /** What of it is said of rows [from, to), which are counted from there on. */
 export function lossyWithin(lossy: Lossy, from: number, to = Number.POSITIVE_INFINITY): Lossy {
-  return lossy.map((rows) => ({ from: Math.max(rows.from, from) - from, to: Math.min(rows.to, to) - from, codec: rows.codec })).filter((rows) => rows.from < rows.to);
+  return lossy
+    .map((rows) => ({ from: Math.max(rows.from, from) - from, to: Math.min(rows.to, to) - from, codec: rows.codec }))
+    .filter((rows) => rows.from < rows.to);
 }
 
 /** Whether rows [from, to) are as they were computed. */
@@ -30,7 +32,10 @@ export function joinLossy(one: Lossy, other: Lossy): Lossy {
   const joined: LossyRows[] = [];
   for (const rows of [...one, ...other].filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from)) {
     const last = joined.at(-1);
-    if (last && rows.from < last.to) throw new Error(`Rows ${rows.from} to ${Math.min(rows.to, last.to)} have been through ${last.codec}, and now through ${rows.codec}.`);
+    if (last && rows.from < last.to)
+      throw new Error(
+        `Rows ${rows.from} to ${Math.min(rows.to, last.to)} have been through ${last.codec}, and now through ${rows.codec}.`,
+      );
     if (last?.to === rows.from && last.codec === rows.codec) joined[joined.length - 1] = { ...last, to: rows.to };
     else joined.push(rows);
   }

@@ -52,7 +52,11 @@ export class LostRuns {
     if (this.#losses.has(node)) return;
     this.#losses.set(node, loss);
     const which = `tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}`;
-    this.#log(node.slots ? `A copy of the rows of ${which}. Nothing is lost: they are in memory, too.` : `Rows of ${which}. They are forgotten, with what goes on from them, and computed anew when they are asked for.`);
+    this.#log(
+      node.slots
+        ? `A copy of the rows of ${which}. Nothing is lost: they are in memory, too.`
+        : `Rows of ${which}. They are forgotten, with what goes on from them, and computed anew when they are asked for.`,
+    );
     this.settle(node);
   }
 

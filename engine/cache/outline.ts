@@ -57,11 +57,22 @@ export function outline(tree: PrefixTree, blocks: Iterable<Block>, now: number):
   }
   const told = toldNodes(roots, now);
   // What was too deep or too much to be looked at.
-  if (numTokens < tree.numTokens) told.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numRuns - numRuns });
+  if (numTokens < tree.numTokens)
+    told.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numRuns - numRuns });
   return told;
 }
 
-const OTHERS: OutlineNode = { kind: 'others', label: '', tokens: 0, runs: 0, tier: 'none', inUse: false, pinned: false, idleMs: 0, children: [] };
+const OTHERS: OutlineNode = {
+  kind: 'others',
+  label: '',
+  tokens: 0,
+  runs: 0,
+  tier: 'none',
+  inUse: false,
+  pinned: false,
+  idleMs: 0,
+  children: [],
+};
 
 function claims(tree: PrefixTree, blocks: Iterable<Block>): Map<TreeNode, Claim> {
   const found = new Map<TreeNode, Claim>();
@@ -82,7 +93,14 @@ function claims(tree: PrefixTree, blocks: Iterable<Block>): Map<TreeNode, Claim>
 /** Level by level, parents before children. */
 function visit(tree: PrefixTree, claimed: Map<TreeNode, Claim>): Piece[] {
   const pieces: Piece[] = [];
-  const add = (node: TreeNode, parent: Piece | null, tokens: number, claim: Claim | undefined, runs: number, from = 0): Piece => {
+  const add = (
+    node: TreeNode,
+    parent: Piece | null,
+    tokens: number,
+    claim: Claim | undefined,
+    runs: number,
+    from = 0,
+  ): Piece => {
     const block = claim?.block;
     const piece: Piece = {
       node,
@@ -99,7 +117,10 @@ function visit(tree: PrefixTree, claimed: Map<TreeNode, Claim>): Piece[] {
     parent?.children.push(piece);
     return piece;
   };
-  let level: { node: TreeNode; parent: Piece | null }[] = [...tree.root.children.values()].map((node) => ({ node, parent: null }));
+  let level: { node: TreeNode; parent: Piece | null }[] = [...tree.root.children.values()].map((node) => ({
+    node,
+    parent: null,
+  }));
   let left = MOST_VISITED;
   while (level.length > 0) {
     const next: typeof level = [];
@@ -108,7 +129,8 @@ function visit(tree: PrefixTree, claimed: Map<TreeNode, Claim>): Piece[] {
       const claim = claimed.get(node);
       const length = node.tokenIds.length;
       let last: Piece;
-      if (claim && claim.length < length) last = add(node, add(node, parent, claim.length, claim, 0), length - claim.length, undefined, 1, claim.length);
+      if (claim && claim.length < length)
+        last = add(node, add(node, parent, claim.length, claim, 0), length - claim.length, undefined, 1, claim.length);
       else last = add(node, parent, length, claim, 1);
       for (const child of node.children.values()) next.push({ node: child, parent: last });
     }
@@ -135,9 +157,14 @@ function toldNodes(roots: Piece[], now: number): OutlineNode[] {
     if (rest.length > 0) {
       const first = rest.reduce((a, b) => (b.totalTokens > a.totalTokens ? b : a));
       nodes.push({
-        ...toldOf(first, now), kind: 'others', label: '', children: [],
-        tokens: sum(rest, (piece) => piece.totalTokens), runs: sum(rest, (piece) => piece.totalRuns),
-        inUse: rest.some((piece) => isUsed(piece.node)), pinned: rest.some((piece) => piece.node.pinned),
+        ...toldOf(first, now),
+        kind: 'others',
+        label: '',
+        children: [],
+        tokens: sum(rest, (piece) => piece.totalTokens),
+        runs: sum(rest, (piece) => piece.totalRuns),
+        inUse: rest.some((piece) => isUsed(piece.node)),
+        pinned: rest.some((piece) => piece.node.pinned),
       });
     }
     return nodes;
@@ -147,7 +174,17 @@ function toldNodes(roots: Piece[], now: number): OutlineNode[] {
 
 function toldOf({ node, kind, label, docId, tokens }: Piece, now: number): Omit<OutlineNode, 'children'> {
   const tier: Tier = node.slots ? 'window' : 'store';
-  return { kind, label, ...(docId === undefined ? {} : { docId }), tokens, runs: 1, tier, inUse: isUsed(node), pinned: node.pinned, idleMs: Math.max(0, now - node.lastUse) };
+  return {
+    kind,
+    label,
+    ...(docId === undefined ? {} : { docId }),
+    tokens,
+    runs: 1,
+    tier,
+    inUse: isUsed(node),
+    pinned: node.pinned,
+    idleMs: Math.max(0, now - node.lastUse),
+  };
 }
 
 function sum<T>(items: readonly T[], of: (item: T) => number): number {

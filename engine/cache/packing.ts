@@ -43,7 +43,9 @@ export function packingOf(lists: readonly Int32Array[], numSlots: number, pageSl
   const fewest = Math.ceil(total / pageSlots);
   // The rule: then nothing is to be moved.
   if (numPages === fewest) return { pagesInVain: 0, from: [], price: 0, isMeant, pages: new Set() };
-  const fullestFirst = [...counts.keys()].filter((page) => counts[page]! > 0).sort((a, b) => counts[b]! - counts[a]! || a - b);
+  const fullestFirst = [...counts.keys()]
+    .filter((page) => counts[page]! > 0)
+    .sort((a, b) => counts[b]! - counts[a]! || a - b);
   const from: number[] = [];
   let price = 0;
   for (const page of fullestFirst.slice(fewest).reverse()) {
@@ -63,7 +65,12 @@ export function packingOf(lists: readonly Int32Array[], numSlots: number, pageSl
 }
 
 /** What the slots to be moved are exchanged with: free ones first, then those that `isIdle`, then any. As many, in ascending order. */
-export function partnersOf({ from, isMeant, pages }: Packing, pageSlots: number, isFree: (slot: number) => boolean, isIdle: (slot: number) => boolean): Int32Array {
+export function partnersOf(
+  { from, isMeant, pages }: Packing,
+  pageSlots: number,
+  isFree: (slot: number) => boolean,
+  isIdle: (slot: number) => boolean,
+): Int32Array {
   const kinds: number[][] = [[], [], []];
   for (const page of pages) {
     for (let slot = page * pageSlots; slot < Math.min((page + 1) * pageSlots, isMeant.length); slot++) {

@@ -20,6 +20,7 @@ export class Pins {
 
   /** Runs have come into the tree. */
   mark(): void {
-    for (const tokenIds of this.#pinned.values()) for (const node of this.#tree.match(tokenIds).nodes) node.pinned = true;
+    for (const tokenIds of this.#pinned.values())
+      for (const node of this.#tree.match(tokenIds).nodes) node.pinned = true;
   }
 }

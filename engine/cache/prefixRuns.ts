@@ -6,7 +6,10 @@ import { commonLength, isUsed, lengths, type TreeNode } from './prefixTree.ts';
 import { matchSketched } from './sparseLeases.ts';
 
 /** What is cached of a prefix, where most of it is, whether most of it is in the store besides the window, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
-export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; twice?: true; codecs: string[] } {
+export function describePrefix(
+  { tree, ceiling }: KvMemory,
+  tokenIds: readonly number[],
+): { tokens: number; bytes: number; tier: Tier; twice?: true; codecs: string[] } {
   const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
   let inWindow = 0;
   let inBoth = 0;
@@ -22,7 +25,13 @@ export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly n
     for (const codec of codecsOf(node.pruned ? node.lossy : lossyWithin(node.lossy, 0, length))) codecs.add(codec);
   }
   const tokens = match.numTokens;
-  return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', ...(tokens > 0 && 2 * inBoth >= tokens ? { twice: true } : {}), codecs: [...codecs] };
+  return {
+    tokens,
+    bytes,
+    tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store',
+    ...(tokens > 0 && 2 * inBoth >= tokens ? { twice: true } : {}),
+    codecs: [...codecs],
+  };
 }
 
 /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */

@@ -69,7 +69,23 @@ export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, lossy: [], pruned: null };
+  return {
+    tokenIds,
+    parent,
+    children: new Map(),
+    prunedChildren: new Set(),
+    startIndex,
+    refCount: 0,
+    storedRefs: 0,
+    lastUse: 0,
+    pinned: false,
+    worth: 0,
+    tag: '',
+    slots: null,
+    stored: null,
+    lossy: [],
+    pruned: null,
+  };
 }
 
 export class PrefixTree {
@@ -93,7 +109,12 @@ export class PrefixTree {
     for (let node = from; at < limit; ) {
       if (withPruned && node.prunedChildren.size > 0) {
         const rest = this.#prunedMatch(node, tokenIds, limit);
-        if (rest) return { nodes: [...nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: at - start + rest.numTokens };
+        if (rest)
+          return {
+            nodes: [...nodes, ...rest.nodes],
+            lastLength: rest.lastLength,
+            numTokens: at - start + rest.numTokens,
+          };
       }
       const child = node.children.get(tokenIds[at]!);
       if (!child) break;
@@ -163,7 +184,10 @@ export class PrefixTree {
   /** Lengthens a leaf that is in the store and not in the window; `stored` is all of it, `lossy` says of the new rows what they have been through. */
   extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
     const at = leaf.tokenIds.length;
-    leaf.lossy = joinLossy(leaf.lossy, lossy.map(({ from, to, codec }) => ({ from: at + from, to: at + to, codec })));
+    leaf.lossy = joinLossy(
+      leaf.lossy,
+      lossy.map(({ from, to, codec }) => ({ from: at + from, to: at + to, codec })),
+    );
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
     leaf.stored = stored;
@@ -180,7 +204,8 @@ export class PrefixTree {
 
   /** Takes a leaf out of the tree. */
   remove(leaf: TreeNode): void {
-    if (leaf.children.size > 0 || isUsed(leaf)) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
+    if (leaf.children.size > 0 || isUsed(leaf))
+      throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     const { children, prunedChildren } = leaf.parent!;
     // A pruned one's key is known to the map only.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
@@ -197,7 +222,11 @@ export class PrefixTree {
       const length = child.tokenIds.length;
       if (commonLength(child, tokenIds, at, limit) < length) continue;
       const below = this.match(tokenIds, limit, child);
-      const found = { nodes: [child, ...below.nodes], lastLength: below.nodes.length ? below.lastLength : length, numTokens: length + below.numTokens };
+      const found = {
+        nodes: [child, ...below.nodes],
+        lastLength: below.nodes.length ? below.lastLength : length,
+        numTokens: length + below.numTokens,
+      };
       if (!best || found.numTokens > best.numTokens) best = found;
     }
     return best && best.numTokens > this.#exactLength(node, tokenIds, limit) ? best : null;
@@ -242,7 +271,12 @@ export function deepestEnd(node: TreeNode, known: (node: TreeNode) => number | u
 }
 
 /** Tokens that a run has in common with tokenIds[at .. limit). */
-export function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly number[], at: number, limit: number): number {
+export function commonLength(
+  { tokenIds: own }: TreeNode,
+  tokenIds: readonly number[],
+  at: number,
+  limit: number,
+): number {
   const most = Math.min(own.length, limit - at);
   let length = 0;
   while (length < most && own[length] === tokenIds[at + length]) length++;
@@ -251,7 +285,8 @@ export function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly num
 
 /** The nodes of a match with the number of matching tokens in each. */
 export function* lengths(match: Match): Generator<[TreeNode, number]> {
-  for (const [i, node] of match.nodes.entries()) yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
+  for (const [i, node] of match.nodes.entries())
+    yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
 }
 
 /** The runs from the root's child down to `node`. */

@@ -61,7 +61,9 @@ export class ShiftedRuns {
       for (const { start, end } of gaps) {
         const found = planShifts(source, cacheIds, start, end).filter((shift) => this.#runs(shift, shift.start));
         shifts.push(...found);
-        left.push(...[...found, { start: end }].map((next, i) => ({ start: found[i - 1]?.end ?? start, end: next.start })));
+        left.push(
+          ...[...found, { start: end }].map((next, i) => ({ start: found[i - 1]?.end ?? start, end: next.start })),
+        );
       }
       gaps = left.filter((gap) => gap.end - gap.start > LEAST);
       if (gaps.length === 0) break;
@@ -103,7 +105,12 @@ export class ShiftedRuns {
     const { tree } = this.#memory;
     const { nodes, numTokens } = tree.match(cacheIds);
     // Some may have been computed since: then the others stand further up.
-    const cuts = [numTokens, ...nodes.filter((node) => endIndex(node) < numTokens && node.children.has(shiftedId(cacheIds[endIndex(node)]!))).map(endIndex)];
+    const cuts = [
+      numTokens,
+      ...nodes
+        .filter((node) => endIndex(node) < numTokens && node.children.has(shiftedId(cacheIds[endIndex(node)]!)))
+        .map(endIndex),
+    ];
     const lengths = cuts.map((cut) => tree.match(cacheIds.map((id, i) => (i < cut ? id : shiftedId(id)))).numTokens);
     return Math.max(...lengths) - numTokens;
   }
@@ -113,7 +120,8 @@ export class ShiftedRuns {
     const { nodes, numTokens } = this.#memory.tree.match(cacheIds);
     for (const node of nodes) {
       if (endIndex(node) >= numTokens) break;
-      for (const child of [...node.children.values()]) if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
+      for (const child of [...node.children.values()])
+        if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
     }
   }
 
@@ -122,21 +130,24 @@ export class ShiftedRuns {
     const { tree } = this.#memory;
     const match = tree.match(source, end - by, tree.root, false);
     if (match.numTokens < end - by) return null;
-    for (const [{ lossy, startIndex }, length] of lengths(match)) if (!isExact(lossy, at - by - startIndex, length)) return null;
+    for (const [{ lossy, startIndex }, length] of lengths(match))
+      if (!isExact(lossy, at - by - startIndex, length)) return null;
     return match.nodes;
   }
 
   /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */
   #sources(path: readonly TreeNode[], lastLength: number): number[][] {
     const branches: TreeNode[] = [];
-    for (const node of path) for (const child of node.children.values()) if (!path.includes(child) && isSource(child)) branches.push(child);
+    for (const node of path)
+      for (const child of node.children.values()) if (!path.includes(child) && isSource(child)) branches.push(child);
     const last = path.at(-1);
     if (last && lastLength < last.tokenIds.length && isPrefill(last.tokenIds[lastLength]!)) branches.push(last);
     branches.sort((a, b) => b.lastUse - a.lastUse);
     if (path.some(({ pruned }) => pruned)) return [];
     return branches.slice(0, MOST_SOURCES).map((branch) => {
       let deepest = branch;
-      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource))) deepest = next;
+      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource)))
+        deepest = next;
       const ids = pathTo(deepest).flatMap((node) => node.tokenIds);
       const end = ids.findIndex((id) => !isPrefill(id));
       return end < 0 ? ids : ids.slice(0, end);
@@ -150,5 +161,8 @@ function isSource({ tokenIds, pruned }: TreeNode): boolean {
 }
 
 function latest(nodes: readonly TreeNode[]): TreeNode | undefined {
-  return nodes.reduce<TreeNode | undefined>((best, node) => (!best || node.lastUse > best.lastUse ? node : best), undefined);
+  return nodes.reduce<TreeNode | undefined>(
+    (best, node) => (!best || node.lastUse > best.lastUse ? node : best),
+    undefined,
+  );
 }

@@ -39,10 +39,19 @@ export class SlotPlaces {
     if (packing.from.length === 0 || this.#inVain < packing.price) return;
     this.#inVain -= packing.price;
     const isIdle = new Uint8Array(numSlots);
-    for (const node of this.#tree.nodes()) if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
+    for (const node of this.#tree.nodes())
+      if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
     const from = Int32Array.from(packing.from).sort();
-    const to = partnersOf(packing, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
-    const pairs = (areHeld: boolean): [Int32Array, Int32Array] => [from.filter((_, i) => this.#slots.isHeld(to[i]!) === areHeld), to.filter((slot) => this.#slots.isHeld(slot) === areHeld)];
+    const to = partnersOf(
+      packing,
+      pageSlots,
+      (slot) => !this.#slots.isHeld(slot),
+      (slot) => isIdle[slot] === 1,
+    );
+    const pairs = (areHeld: boolean): [Int32Array, Int32Array] => [
+      from.filter((_, i) => this.#slots.isHeld(to[i]!) === areHeld),
+      to.filter((slot) => this.#slots.isHeld(slot) === areHeld),
+    ];
     this.#window.exchange(...pairs(true));
     // What is in a free slot is nobody's.
     this.#window.move(...pairs(false));

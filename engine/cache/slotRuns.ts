@@ -18,7 +18,12 @@ export interface SlotRun {
 export type RunPair = readonly [from: SlotRun, to: SlotRun];
 
 /** `places` of pages of `pageSlots`. No run goes beyond a piece of `pieceLength` of the list. */
-export function slotRuns(slots: Int32Array, pageSlots: number, places: Int32Array, pieceLength = Number.POSITIVE_INFINITY): SlotRun[] {
+export function slotRuns(
+  slots: Int32Array,
+  pageSlots: number,
+  places: Int32Array,
+  pieceLength = Number.POSITIVE_INFINITY,
+): SlotRun[] {
   const runs: SlotRun[] = [];
   for (let i = 0; i < slots.length; ) {
     const slot = slots[i]!;
@@ -35,26 +40,43 @@ export function slotRuns(slots: Int32Array, pageSlots: number, places: Int32Arra
 /** What lies together in both of two lists. */
 export function runPairs(from: Int32Array, to: Int32Array, pageSlots: number, places: Int32Array): RunPair[] {
   return slotRuns(from, pageSlots, places).flatMap(({ index, place, at, length }) =>
-    slotRuns(to.subarray(index, index + length), pageSlots, places).map((run): RunPair => [{ index, place, at: at + run.index, length: run.length }, run]),
+    slotRuns(to.subarray(index, index + length), pageSlots, places).map(
+      (run): RunPair => [{ index, place, at: at + run.index, length: run.length }, run],
+    ),
   );
 }
 
 /** Over rows of heads `head` and on. */
-export function copyOut(layer: KvRows, runs: readonly SlotRun[], rows: KvRows, head: number, { kvHeads, headSize }: KvShape): void {
+export function copyOut(
+  layer: KvRows,
+  runs: readonly SlotRun[],
+  rows: KvRows,
+  head: number,
+  { kvHeads, headSize }: KvShape,
+): void {
   for (const { index, place, at, length } of runs) {
     for (let h = 0; h < kvHeads; h++) copyRows(layer, place * kvHeads + h, at, rows, head + h, index, length, headSize);
   }
 }
 
 /** rows[from ..) of heads `head` and on. */
-export function copyIn(layer: KvRows, runs: readonly SlotRun[], rows: KvRows, head: number, from: number, { kvHeads, headSize }: KvShape): void {
+export function copyIn(
+  layer: KvRows,
+  runs: readonly SlotRun[],
+  rows: KvRows,
+  head: number,
+  from: number,
+  { kvHeads, headSize }: KvShape,
+): void {
   for (const { index, place, at, length } of runs) {
-    for (let h = 0; h < kvHeads; h++) copyRows(rows, head + h, from + index, layer, place * kvHeads + h, at, length, headSize);
+    for (let h = 0; h < kvHeads; h++)
+      copyRows(rows, head + h, from + index, layer, place * kvHeads + h, at, length, headSize);
   }
 }
 
 export function copyWithin(layer: KvRows, pairs: readonly RunPair[], { kvHeads, headSize }: KvShape): void {
   for (const [from, to] of pairs) {
-    for (let h = 0; h < kvHeads; h++) copyRows(layer, from.place * kvHeads + h, from.at, layer, to.place * kvHeads + h, to.at, to.length, headSize);
+    for (let h = 0; h < kvHeads; h++)
+      copyRows(layer, from.place * kvHeads + h, from.at, layer, to.place * kvHeads + h, to.at, to.length, headSize);
   }
 }

@@ -35,7 +35,10 @@ export function chosenBlocks<T extends Choosable>(blocks: readonly T[], mostToke
   const others = left - Math.floor(RECENT_SHARE * left);
   for (let i = blocks.length - 1; i >= 0 && left - blocks[i]!.numTokens >= others; i--) take(blocks[i]!);
   // What nobody has asked for goes by age.
-  for (const { block } of blocks.map((block, i) => ({ block, i })).sort((a, b) => b.block.attention - a.block.attention || b.i - a.i)) take(block);
+  for (const { block } of blocks
+    .map((block, i) => ({ block, i }))
+    .sort((a, b) => b.block.attention - a.block.attention || b.i - a.i))
+    take(block);
   return chosen;
 }
 
@@ -44,7 +47,8 @@ export function queriesByToken(queries: Float32Array, n: number, headSize: numbe
   const numHeads = queries.length / (n * headSize);
   return Array.from({ length: n }, (_, i) => {
     const token = new Float32Array(numHeads * headSize);
-    for (let h = 0; h < numHeads; h++) token.set(queries.subarray((h * n + i) * headSize, (h * n + i + 1) * headSize), h * headSize);
+    for (let h = 0; h < numHeads; h++)
+      token.set(queries.subarray((h * n + i) * headSize, (h * n + i + 1) * headSize), h * headSize);
     return token;
   });
 }

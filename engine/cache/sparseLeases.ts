@@ -30,7 +30,11 @@ export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], lim
   if (endIndex(last) >= limit || last.children.size === 0) return whole ?? { nodes: [], lastLength: 0, numTokens: 0 };
   const rest = tree.match(tokenIds.slice(0, limit).map(sketchedId), limit, last);
   if (!whole || rest.numTokens === 0) return whole && rest.numTokens === 0 ? whole : rest;
-  return { nodes: [...whole.nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: whole.numTokens + rest.numTokens };
+  return {
+    nodes: [...whole.nodes, ...rest.nodes],
+    lastLength: rest.lastLength,
+    numTokens: whole.numTokens + rest.numTokens,
+  };
 }
 
 /** Whether a run was computed from a part of its context. */
@@ -57,11 +61,24 @@ export class SparseLeases {
    * @param spillFile null: there are none of these leases. `ranks`: otherwise the newest blocks are chosen. `biased`: layers whose keys
    * are coded without their bias: what such a key receives depends on its place first of all, and a sketch does not know of that.
    */
-  constructor(memory: KvMemory, { spillFile, clock, ranks, biased }: { spillFile: SpillFile | null; clock: () => number; ranks: boolean; biased: ReadonlySet<number> }) {
+  constructor(
+    memory: KvMemory,
+    {
+      spillFile,
+      clock,
+      ranks,
+      biased,
+    }: { spillFile: SpillFile | null; clock: () => number; ranks: boolean; biased: ReadonlySet<number> },
+  ) {
     this.#memory = memory;
     this.#held = new HeldRuns(memory);
     const { shape } = memory.window;
-    this.room = new SparseRoom({ ceiling: memory.ceiling, shape, storeBytesPerToken: memory.store.bytesPerToken, diskBytes: canSketch(shape) ? (spillFile?.maxBytes ?? 0) : 0 });
+    this.room = new SparseRoom({
+      ceiling: memory.ceiling,
+      shape,
+      storeBytesPerToken: memory.store.bytesPerToken,
+      diskBytes: canSketch(shape) ? (spillFile?.maxBytes ?? 0) : 0,
+    });
     this.#clock = clock;
     this.#ranks = ranks;
     this.#biased = biased;
@@ -69,7 +86,15 @@ export class SparseLeases {
 
   /** For so many tokens. */
   begin(numTokens: number): SparseRows {
-    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false, lack: null };
+    return {
+      mostChosen: this.room.chosenFor(numTokens),
+      resident: [],
+      attention: new Map(),
+      queries: [],
+      isDue: false,
+      hasAsked: false,
+      lack: null,
+    };
   }
 
   /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
@@ -109,7 +134,12 @@ export class SparseLeases {
       }
       const ids = tokenIds.slice(start, start + BLOCK);
       const isWhole = lease.numPruned === 0 && !isInParts(lease.node);
-      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? [] : [{ from: 0, to: BLOCK, codec: SKETCH }]);
+      const node = this.#held.add(
+        lease.node,
+        isWhole ? ids : ids.map(sketchedId),
+        window.read(slots),
+        isWhole ? [] : [{ from: 0, to: BLOCK, codec: SKETCH }],
+      );
       if (!node) {
         lease.sparse!.lack = this.#held.lack;
         break;
@@ -177,7 +207,9 @@ export class SparseLeases {
     if (!isDue) return;
     lease.sparse!.isDue = false;
     if (queries.length > 0) {
-      const sketched = this.#blocks(lease).flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, from: block.part?.from ?? 0, numTokens: block.numRows }] : []));
+      const sketched = this.#blocks(lease).flatMap(({ block }) =>
+        block.sketch ? [{ block, sketch: block.sketch, from: block.part?.from ?? 0, numTokens: block.numRows }] : [],
+      );
       const attention = this.#attention(sketched, queries);
       lease.sparse!.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
       queries.length = 0;
@@ -200,7 +232,11 @@ export class SparseLeases {
   choose(lease: Lease): void {
     const sparse = lease.sparse!;
     const placed = this.#blocks(lease);
-    const choosable = placed.map(({ block }) => ({ block, numTokens: block.numRows, attention: sparse.attention.get(block) ?? 0 }));
+    const choosable = placed.map(({ block }) => ({
+      block,
+      numTokens: block.numRows,
+      attention: sparse.attention.get(block) ?? 0,
+    }));
     const wanted = new Set(Array.from(chosenBlocks(choosable, sparse.mostChosen), ({ block }) => block));
     const resident = new Map(sparse.resident.map((each) => [each.block, each]));
     for (const each of sparse.resident) {

@@ -23,7 +23,12 @@ export class SparseRoom {
   readonly #diskBytes: number;
 
   /** @param diskBytes of the file that rows are in, at most; 0: there is none. */
-  constructor({ ceiling, shape, storeBytesPerToken, diskBytes }: { ceiling: Ceiling; shape: SketchShape; storeBytesPerToken: number; diskBytes: number }) {
+  constructor({
+    ceiling,
+    shape,
+    storeBytesPerToken,
+    diskBytes,
+  }: { ceiling: Ceiling; shape: SketchShape; storeBytesPerToken: number; diskBytes: number }) {
     this.#ceiling = ceiling;
     this.#sketchBytes = sketchBytes(shape, BLOCK);
     this.#storeBytesPerToken = storeBytesPerToken;
@@ -47,7 +52,10 @@ export class SparseRoom {
 
   /** Slots of chosen blocks, of so many tokens: all that sketches leave, but for what is computed, and as much for others; no more than the prefill lane has room for. */
   chosenFor(numTokens: number): number {
-    return Math.min(Math.max(this.#leastChosen, this.#ceiling.slotsBeside(this.storeBytes(numTokens)) - 2 * this.part - BLOCK), this.#mostChosen);
+    return Math.min(
+      Math.max(this.#leastChosen, this.#ceiling.slotsBeside(this.storeBytes(numTokens)) - 2 * this.part - BLOCK),
+      this.#mostChosen,
+    );
   }
 
   get #leastChosen(): number {
@@ -55,7 +63,9 @@ export class SparseRoom {
   }
 
   get #mostChosen(): number {
-    return this.prefillTokens > 0 ? Math.max(4 * BLOCK, this.prefillTokens - this.part - BLOCK) : this.#ceiling.maxSlots;
+    return this.prefillTokens > 0
+      ? Math.max(4 * BLOCK, this.prefillTokens - this.part - BLOCK)
+      : this.#ceiling.maxSlots;
   }
 
   /** Bytes of memory that so many tokens take outside the window. */
@@ -75,7 +85,9 @@ export class SparseRoom {
   }
 
   get #blocksInMemory(): number {
-    return (this.#ceiling.bytesBeside(this.#leastChosen + 2 * this.part + BLOCK) - this.storeBytes(0)) / this.#sketchBytes;
+    return (
+      (this.#ceiling.bytesBeside(this.#leastChosen + 2 * this.part + BLOCK) - this.storeBytes(0)) / this.#sketchBytes
+    );
   }
 
   get #blocksOnDisk(): number {

@@ -48,7 +48,18 @@ export class StaleRuns {
   readonly #order: () => EvictionOrder;
   readonly #demoted: (node: TreeNode) => void;
 
-  constructor({ window, store, tree, ceiling, storeRoom, windowRoom, clock, staleMs, order, demoted }: StaleRunsOptions) {
+  constructor({
+    window,
+    store,
+    tree,
+    ceiling,
+    storeRoom,
+    windowRoom,
+    clock,
+    staleMs,
+    order,
+    demoted,
+  }: StaleRunsOptions) {
     this.#window = window;
     this.#store = store;
     this.#tree = tree;
@@ -68,7 +79,8 @@ export class StaleRuns {
    */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
     // Those that the store has leave first, and nothing is copied for them; what goes on from a run before it.
-    for (const node of this.#stale((a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
+    for (const node of this.#stale((a, b) => b.startIndex - a.startIndex))
+      if (node.stored && isLast(node)) this.#demoted(node);
     return this.#giveBackPage(tails) || this.#leavePage(this.#stale(this.#order()), tails, coding);
   }
 
@@ -101,7 +113,13 @@ export class StaleRuns {
         isFull = true;
         // First what has left is given back: then there may be room.
         if (numLeft > 0) break;
-        if (coding && this.#leaveCoded(runs.filter(({ slots }) => slots), coding)) {
+        if (
+          coding &&
+          this.#leaveCoded(
+            runs.filter(({ slots }) => slots),
+            coding,
+          )
+        ) {
           // It has come into bytes that are kept free: those are free again now.
           this.#giveBackPage(tails);
           return true;
@@ -110,7 +128,12 @@ export class StaleRuns {
       const length = room.hasStoreRoom(run) ? run.slots!.length : this.#numFitting(run);
       if (length === 0) continue;
       // What the store has is not copied.
-      this.#storeRoom.cut(run, run.stored || length <= PAGE_SLOTS ? length : run.slots!.length - roundUp(run.slots!.length - PAGE_SLOTS, WHOLE_TOKENS));
+      this.#storeRoom.cut(
+        run,
+        run.stored || length <= PAGE_SLOTS
+          ? length
+          : run.slots!.length - roundUp(run.slots!.length - PAGE_SLOTS, WHOLE_TOKENS),
+      );
       numLeft += run.slots!.length;
       room.demote(run, room.storeMost);
     }
@@ -123,7 +146,16 @@ export class StaleRuns {
     const page = codedPage(runs, this.#room.numToPage, bytesFree, coding, this.#window.shape);
     const coded = page.map(({ node, length, codec }) => {
       const from = node.tokenIds.length - length;
-      return codec && this.#store.codedFrom(this.#window, node.slots!.subarray(from), codec, placeOf(node, length), lossyWithin(node.lossy, from));
+      return (
+        codec &&
+        this.#store.codedFrom(
+          this.#window,
+          node.slots!.subarray(from),
+          codec,
+          placeOf(node, length),
+          lossyWithin(node.lossy, from),
+        )
+      );
     });
     for (const [i, { node, length }] of page.entries()) {
       this.#storeRoom.cut(node, length);
@@ -145,6 +177,8 @@ export class StaleRuns {
   /** Unreferenced runs in the window that nobody has used for long, pinned ones left out, in the order in which they go. */
   #stale(order: EvictionOrder): TreeNode[] {
     const now = this.#clock();
-    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > this.#staleMs).sort(order);
+    return [...this.#tree.nodes()]
+      .filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > this.#staleMs)
+      .sort(order);
   }
 }

@@ -9,7 +9,18 @@ import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
 import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
 import { joinLossy, type Lossy } from './lossyRows.ts';
-import { BLOCK_TOKENS, codedBlock, exactBytesPerToken, keptBlocks, partOf, plainBlock, runOf, type StoredBlock, type StoredRun, wholeOf } from './storedBlocks.ts';
+import {
+  BLOCK_TOKENS,
+  codedBlock,
+  exactBytesPerToken,
+  keptBlocks,
+  partOf,
+  plainBlock,
+  runOf,
+  type StoredBlock,
+  type StoredRun,
+  wholeOf,
+} from './storedBlocks.ts';
 import { type BlockRange, nextToCode, toCode } from './toCode.ts';
 import type { KvWindow } from './window.ts';
 
@@ -47,7 +58,13 @@ export class KvStore {
    * Copies the rows of `slots` out of the window, coded on their way as `compress` would have done it here; they take what codedBytes says, once
    * they are added. `lossy`: of the rows, before and after.
    */
-  codedFrom(window: KvWindow, slots: Int32Array, codec: KvCodec, place: RunPlace, lossy: Lossy): { blocks: StoredBlock[]; lossy: Lossy } {
+  codedFrom(
+    window: KvWindow,
+    slots: Int32Array,
+    codec: KvCodec,
+    place: RunPlace,
+    lossy: Lossy,
+  ): { blocks: StoredBlock[]; lossy: Lossy } {
     const rows = this.#blocksIn(window, slots);
     const blocks: StoredBlock[] = [];
     const coded: Lossy[number][] = [];
@@ -123,13 +140,24 @@ export class KvStore {
   }
 
   /** These blocks of a run as one of `codec`, and what it says of the run's rows. */
-  #coded(all: readonly StoredBlock[], { first, end, from }: BlockRange, codec: KvCodec, place: RunPlace): { block: StoredBlock; lossy: Lossy[number] } {
+  #coded(
+    all: readonly StoredBlock[],
+    { first, end, from }: BlockRange,
+    codec: KvCodec,
+    place: RunPlace,
+  ): { block: StoredBlock; lossy: Lossy[number] } {
     const blocks = all.slice(first, end);
-    const rows = joinRows(this.#shape, blocks.map((block) => block.rows()));
+    const rows = joinRows(
+      this.#shape,
+      blocks.map((block) => block.rows()),
+    );
     const positions = blocks[0]!.positions && Int32Array.from(blocks.flatMap((block) => [...block.positions!]));
     const at = { ...place, startIndex: place.startIndex + from, positions };
     const [firstCoded, endCoded] = codec.codedTokens(rows.numTokens, at);
-    return { block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, positions), lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name } };
+    return {
+      block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, positions),
+      lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name },
+    };
   }
 
   /** Rows that are still in the window, and are read there. */
@@ -137,7 +165,15 @@ export class KvStore {
     return Array.from({ length: Math.ceil(slots.length / BLOCK_TOKENS) }, (_, i) => {
       const own = slots.subarray(i * BLOCK_TOKENS, (i + 1) * BLOCK_TOKENS);
       const { length } = own;
-      return { numTokens: length, numRows: length, positions: null, bytes: length * this.bytesPerToken, codec: null, encoded: null, rows: () => window.read(own) };
+      return {
+        numTokens: length,
+        numRows: length,
+        positions: null,
+        bytes: length * this.bytesPerToken,
+        codec: null,
+        encoded: null,
+        rows: () => window.read(own),
+      };
     });
   }
 
@@ -174,9 +210,20 @@ export class KvStore {
     const piece = file.put(encoded ?? rowsToBytes(rows));
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
-    const read = (): KvRows => (encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece)));
+    const read = (): KvRows =>
+      encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece));
     // A part of what is coded leaves as rows.
-    return { numTokens, numRows, positions, codec: encoded && codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
+    return {
+      numTokens,
+      numRows,
+      positions,
+      codec: encoded && codec,
+      encoded: null,
+      sketch,
+      bytes: sketch.length + (positions?.byteLength ?? 0),
+      rows: read,
+      free: () => file.free(piece),
+    };
   }
 
   /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */

@@ -41,12 +41,22 @@ export interface StoredRun {
 
 /** Rows as they are, whatever they have been through. */
 export function plainBlock(rows: KvRows): StoredBlock {
-  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
+  return {
+    numTokens: rows.numTokens,
+    numRows: rows.numTokens,
+    positions: null,
+    bytes: bytesOf(rows),
+    codec: null,
+    encoded: null,
+    rows: () => rows,
+  };
 }
 
 /** Blocks of the usual length. */
 export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
-  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) => plainBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))));
+  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) =>
+    plainBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))),
+  );
 }
 
 /** @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens that have none. */
@@ -54,13 +64,27 @@ export function keptBlocks(shape: KvShape, rows: KvRows, positions: Int32Array, 
   const blocks: StoredBlock[] = [];
   for (let from = 0; from < positions.length; from += BLOCK_TOKENS) {
     const to = Math.min(positions.length, from + BLOCK_TOKENS);
-    blocks.push(keptBlock(sliceRows(shape, rows, from, to), positions.slice(from, to), to === positions.length ? numTokens - from : to - from));
+    blocks.push(
+      keptBlock(
+        sliceRows(shape, rows, from, to),
+        positions.slice(from, to),
+        to === positions.length ? numTokens - from : to - from,
+      ),
+    );
   }
   return blocks;
 }
 
 function keptBlock(rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock {
-  return { numTokens, numRows: rows.numTokens, positions, bytes: bytesOf(rows) + positions.byteLength, codec: null, encoded: null, rows: () => rows };
+  return {
+    numTokens,
+    numRows: rows.numTokens,
+    positions,
+    bytes: bytesOf(rows) + positions.byteLength,
+    codec: null,
+    encoded: null,
+    rows: () => rows,
+  };
 }
 
 function bytesOf(rows: KvRows): number {
@@ -68,9 +92,22 @@ function bytesOf(rows: KvRows): number {
 }
 
 /** @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are fewer. */
-export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number, positions: Int32Array | null = null): StoredBlock {
+export function codedBlock(
+  codec: KvCodec,
+  encoded: Uint8Array,
+  numTokens: number,
+  positions: Int32Array | null = null,
+): StoredBlock {
   const rows = (): KvRows => codec.decode(encoded, positions).rows;
-  return { numTokens, numRows: positions?.length ?? numTokens, positions, bytes: encoded.length + (positions?.byteLength ?? 0), codec, encoded, rows };
+  return {
+    numTokens,
+    numRows: positions?.length ?? numTokens,
+    positions,
+    bytes: encoded.length + (positions?.byteLength ?? 0),
+    codec,
+    encoded,
+    rows,
+  };
 }
 
 /**

@@ -25,13 +25,27 @@ type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'codec' | 'sketch'>;
  * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would be smaller. What
  * a codec keeps exactly, recent tokens say, would only become larger. `lossy`: of the run. Coding one leaves the others as they are.
  */
-export function* toCode(shape: KvShape, blocks: readonly Sized[], codec: KvCodec, { startIndex, contextEnd }: RunPlace, lossy: Lossy): Generator<BlockRange> {
+export function* toCode(
+  shape: KvShape,
+  blocks: readonly Sized[],
+  codec: KvCodec,
+  { startIndex, contextEnd }: RunPlace,
+  lossy: Lossy,
+): Generator<BlockRange> {
   const rowBytes = exactBytesPerToken(shape);
   for (let first = 0, from = 0; first < blocks.length; ) {
     const most = codec.format.blockTokens;
     let [end, to] = [first, from];
-    for (let block = blocks[end]; block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows); block = blocks[++end]) to += block.numRows;
-    if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) {
+    for (
+      let block = blocks[end];
+      block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows);
+      block = blocks[++end]
+    )
+      to += block.numRows;
+    if (
+      to > from &&
+      codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes
+    ) {
       yield { first, end, from, to };
       [first, from] = [end, to];
     } else from += blocks[first++]!.numRows;
@@ -39,12 +53,24 @@ export function* toCode(shape: KvShape, blocks: readonly Sized[], codec: KvCodec
 }
 
 /** The first of them; null: there are none. */
-export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): BlockRange | null {
+export function nextToCode(
+  shape: KvShape,
+  { blocks }: StoredRun,
+  codec: KvCodec,
+  place: RunPlace,
+  lossy: Lossy,
+): BlockRange | null {
   return toCode(shape, blocks, codec, place, lossy).next().value ?? null;
 }
 
 /** The first row of a run of the window that `codec` makes smaller on its way into the store; null: there is none. `lossy`: of the run. */
-export function firstToCode(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number | null {
+export function firstToCode(
+  shape: KvShape,
+  numRows: number,
+  codec: KvCodec,
+  place: RunPlace,
+  lossy: Lossy,
+): number | null {
   return toCode(shape, plainSizes(numRows), codec, place, lossy).next().value?.from ?? null;
 }
 
@@ -52,13 +78,17 @@ export function firstToCode(shape: KvShape, numRows: number, codec: KvCodec, pla
 export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number {
   const rowBytes = exactBytesPerToken(shape);
   let bytes = numRows * rowBytes;
-  for (const { from, to } of toCode(shape, plainSizes(numRows), codec, place, lossy)) bytes += codec.encodedBytes(to - from, { ...place, startIndex: place.startIndex + from }) - (to - from) * rowBytes;
+  for (const { from, to } of toCode(shape, plainSizes(numRows), codec, place, lossy))
+    bytes += codec.encodedBytes(to - from, { ...place, startIndex: place.startIndex + from }) - (to - from) * rowBytes;
   return bytes;
 }
 
 /** Of the blocks that so many rows of the window would be in the store. */
 function plainSizes(numRows: number): Sized[] {
-  return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({ numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS), codec: null }));
+  return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({
+    numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS),
+    codec: null,
+  }));
 }
 
 /**

@@ -78,15 +78,35 @@ export class KvWindow {
     const pageSlots = numSlots % PAGE_SLOTS === 0 ? PAGE_SLOTS : numSlots;
     const size = kv === 'int8' ? 1 : 4;
     // Bytes of a slot in each of a layer's arrays.
-    const bytesOf = [kvHeads * headSize * size, kvHeads * headSize * size, ...(kv === 'int8' ? [4 * kvHeads, 4 * kvHeads] : [0, 0])];
-    const inPlace = pageSlots === this.pageSlots && this.#buffers.length > 0 && this.#buffers[0]!.every((buffer, i) => holds(buffer, bytesOf[i]! * numSlots));
+    const bytesOf = [
+      kvHeads * headSize * size,
+      kvHeads * headSize * size,
+      ...(kv === 'int8' ? [4 * kvHeads, 4 * kvHeads] : [0, 0]),
+    ];
+    const inPlace =
+      pageSlots === this.pageSlots &&
+      this.#buffers.length > 0 &&
+      this.#buffers[0]!.every((buffer, i) => holds(buffer, bytesOf[i]! * numSlots));
     if (inPlace) this.#clear(numSlots / pageSlots);
-    const runs = inPlace ? [] : slotRuns(Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot), this.pageSlots, this.places, pageSlots);
+    const runs = inPlace
+      ? []
+      : slotRuns(
+          Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot),
+          this.pageSlots,
+          this.places,
+          pageSlots,
+        );
     for (let l = 0; l < numLayers; l++) {
       const old = this.#layer(l);
-      if (inPlace) for (const [i, buffer] of this.#buffers[l]!.entries()) if (buffer.resizable) buffer.resize(bytesOf[i]! * numSlots);
+      if (inPlace)
+        for (const [i, buffer] of this.#buffers[l]!.entries())
+          if (buffer.resizable) buffer.resize(bytesOf[i]! * numSlots);
       if (!inPlace) this.#buffers[l] = bytesOf.map((bytes) => growable(bytes * numSlots, bytes * mostSlots));
-      const [keys, values, keyScales, valueScales] = this.#buffers[l]!.map((buffer, i) => (i < 2 && kv === 'int8' ? new Int8Array(buffer, 0, bytesOf[i]! * numSlots) : new Float32Array(buffer, 0, (bytesOf[i]! * numSlots) / 4))) as [Rows, Rows, Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>];
+      const [keys, values, keyScales, valueScales] = this.#buffers[l]!.map((buffer, i) =>
+        i < 2 && kv === 'int8'
+          ? new Int8Array(buffer, 0, bytesOf[i]! * numSlots)
+          : new Float32Array(buffer, 0, (bytesOf[i]! * numSlots) / 4),
+      ) as [Rows, Rows, Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>];
       this.keys[l] = keys;
       this.values[l] = values;
       this.keyScales[l] = keyScales;
@@ -94,7 +114,17 @@ export class KvWindow {
       const fresh = { keys, values, keyScales, valueScales, numTokens: pageSlots };
       for (const { index, place, at, length } of runs) {
         const page = Math.floor(index / pageSlots);
-        for (let h = 0; h < kvHeads; h++) copyRows(old!, place * kvHeads + h, at, fresh, page * kvHeads + h, index - page * pageSlots, length, headSize);
+        for (let h = 0; h < kvHeads; h++)
+          copyRows(
+            old!,
+            place * kvHeads + h,
+            at,
+            fresh,
+            page * kvHeads + h,
+            index - page * pageSlots,
+            length,
+            headSize,
+          );
       }
     }
     const positions = new Int32Array(numSlots);
@@ -104,7 +134,9 @@ export class KvWindow {
     stamps.set(this.stamps.subarray(0, numSlots));
     this.stamps = stamps;
     const { places } = this;
-    this.places = Int32Array.from({ length: numSlots / pageSlots || 0 }, (_, page) => (inPlace ? (places[page] ?? page) : page));
+    this.places = Int32Array.from({ length: numSlots / pageSlots || 0 }, (_, page) =>
+      inPlace ? (places[page] ?? page) : page,
+    );
     this.pageSlots = pageSlots;
     this.numSlots = numSlots;
     this.generation++;
@@ -130,7 +162,13 @@ export class KvWindow {
     const { apart, pages: paid } = this.attended(numTokens, most, needed.size);
     const places = this.#places(needed, apart ? null : numTokens);
     const pages = apart ? most : places.count;
-    return { apart, own, ...places, columns: pages * this.pageSlots, paidColumns: (apart ? paid : pages) * this.pageSlots };
+    return {
+      apart,
+      own,
+      ...places,
+      columns: pages * this.pageSlots,
+      paidColumns: (apart ? paid : pages) * this.pageSlots,
+    };
   }
 
   /** That hold these pages; `numTokens` attend to all of them, or null: nobody attends to what lies in between. */
@@ -144,8 +182,11 @@ export class KvWindow {
     this.#inVain += numTokens * (extent - count);
     const first = this.#fewestOutside(at);
     const outside = [...needed].filter((page) => places[page]! < first || places[page]! >= first + count);
-    if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length) return { first: at[0]!, count: extent };
-    const inTheWay = [...places.keys()].filter((page) => !needed.has(page) && places[page]! >= first && places[page]! < first + count);
+    if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length)
+      return { first: at[0]!, count: extent };
+    const inTheWay = [...places.keys()].filter(
+      (page) => !needed.has(page) && places[page]! >= first && places[page]! < first + count,
+    );
     for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
     this.#inVain = 0;
     return { first, count };
@@ -202,7 +243,11 @@ export class KvWindow {
     const kept = newKvRows({ ...shape, numLayers: 1 }, Math.min(from.length, PAGE_SLOTS));
     for (let at = 0; at < from.length; at += PAGE_SLOTS) {
       const [a, b] = [from.subarray(at, at + PAGE_SLOTS), to.subarray(at, at + PAGE_SLOTS)];
-      const [ofA, ofB, pairs] = [slotRuns(a, pageSlots, places), slotRuns(b, pageSlots, places), runPairs(b, a, pageSlots, places)];
+      const [ofA, ofB, pairs] = [
+        slotRuns(a, pageSlots, places),
+        slotRuns(b, pageSlots, places),
+        runPairs(b, a, pageSlots, places),
+      ];
       for (let l = 0; l < shape.numLayers; l++) {
         const layer = this.#layer(l)!;
         copyOut(layer, ofA, kept, 0, shape);
@@ -236,7 +281,15 @@ export class KvWindow {
 
   #layer(l: number): KvRows | null {
     const keys = this.keys[l];
-    return keys ? { keys, values: this.values[l]!, keyScales: this.keyScales[l]!, valueScales: this.valueScales[l]!, numTokens: this.pageSlots } : null;
+    return keys
+      ? {
+          keys,
+          values: this.values[l]!,
+          keyScales: this.keyScales[l]!,
+          valueScales: this.valueScales[l]!,
+          numTokens: this.pageSlots,
+        }
+      : null;
   }
 
   /** Brings the pages below `numPages` into the places below it, for the others are about to go. */

@@ -93,7 +93,8 @@ export class WindowRoom {
     const P = this.#window.numSlots;
     // Whole pages, also where it was none before: a lower ceiling may have left it with a part of one.
     const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#ceiling.mostSlots);
-    if (target <= P || !this.#storeRoom.make(this.#ceiling.limitNow - target * this.#ceiling.bytesPerSlot, null)) return false;
+    if (target <= P || !this.#storeRoom.make(this.#ceiling.limitNow - target * this.#ceiling.bytesPerSlot, null))
+      return false;
     this.#resize(target);
     return true;
   }
@@ -115,8 +116,10 @@ export class WindowRoom {
       // Each time slots move: not before it has to be.
       if (this.#slots.numHeld <= target) this.giveBack(tails, target);
       // That may be enough.
-      else if (!leaving) leaving = this.#leaving(this.#slots.numHeld - target, limit - target * this.#ceiling.bytesPerSlot);
-      else if (!this.#leave(leaving, target, limit, tails)) throw new Error('The window shrinks below the slots in use.');
+      else if (!leaving)
+        leaving = this.#leaving(this.#slots.numHeld - target, limit - target * this.#ceiling.bytesPerSlot);
+      else if (!this.#leave(leaving, target, limit, tails))
+        throw new Error('The window shrinks below the slots in use.');
     }
   }
 
@@ -130,7 +133,13 @@ export class WindowRoom {
   }
 
   /** Takes slots of an unreferenced run, of the one that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
-  #leave(leaving: LeavingRuns, target: number, limit: number, tails: readonly Tail[], victim = leaving.first()): boolean {
+  #leave(
+    leaving: LeavingRuns,
+    target: number,
+    limit: number,
+    tails: readonly Tail[],
+    victim = leaving.first(),
+  ): boolean {
     if (!victim) return false;
     const { order } = leaving;
     const most = limit - target * this.#ceiling.bytesPerSlot;
@@ -148,7 +157,15 @@ export class WindowRoom {
     if (fits < length && victim.pruned && page <= fits) {
       // It leaves as a whole, so one that leaves a page at a time goes before it, where both have room at the end.
       const other = leaving.first((node) => !node.pruned && isLast(node));
-      if (other && this.#storeRoom.make(most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)), victim, order)) return this.#leave(leaving, target, limit, tails, other);
+      if (
+        other &&
+        this.#storeRoom.make(
+          most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)),
+          victim,
+          order,
+        )
+      )
+        return this.#leave(leaving, target, limit, tails, other);
     }
     this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
     if (!this.demote(victim, now, order)) this.#dropEnd(victim, page - this.rowsWithin(now));
@@ -202,7 +219,9 @@ export class WindowRoom {
     const slots = node.slots!;
     if (!node.stored) {
       if (!this.#storeRoom.make(most - this.bytesInStore(node), node, known)) return false;
-      node.stored = node.pruned ? this.#store.putKept(this.#window, slots, node.tokenIds.length) : this.#store.put(this.#window, slots);
+      node.stored = node.pruned
+        ? this.#store.putKept(this.#window, slots, node.tokenIds.length)
+        : this.#store.put(this.#window, slots);
     }
     this.#demoted(node);
     return true;

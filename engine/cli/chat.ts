@@ -20,7 +20,12 @@ export async function chat(line: CommandLine): Promise<number> {
       messages.push({ role: 'user', content });
       running = `chat-${++numTurns}`;
       try {
-        const { text: answer } = await runTask(line, client, { kind: 'chat', messages: [...messages], docIds }, { id: running, sampling });
+        const { text: answer } = await runTask(
+          line,
+          client,
+          { kind: 'chat', messages: [...messages], docIds },
+          { id: running, sampling },
+        );
         // One that was stopped before it began is no turn of the conversation.
         if (answer === '') messages.pop();
         else messages.push({ role: 'assistant', content: answer });

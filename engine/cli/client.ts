@@ -8,7 +8,17 @@ import { Assistant } from '../assistant.ts';
 import { RequestError } from '../errors.ts';
 import { readTextFile } from './files.ts';
 import { leadsToSecret } from './secrets.ts';
-import type { EngineMessage, EngineStats, HostMessage, LoadOptions, ModelInfo, Priority, ReplyValue, SamplingParams, Task } from '../protocol.ts';
+import type {
+  EngineMessage,
+  EngineStats,
+  HostMessage,
+  LoadOptions,
+  ModelInfo,
+  Priority,
+  ReplyValue,
+  SamplingParams,
+  Task,
+} from '../protocol.ts';
 
 export type Chunk = Extract<EngineMessage, { type: 'chunk' }>;
 export type Done = Extract<EngineMessage, { type: 'done' }>;
@@ -31,14 +41,25 @@ export interface GenerateOptions {
 }
 
 /** $XDG_CACHE_HOME/kvasir, or the system's own place for caches. */
-export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform: NodeJS.Platform = process.platform): string {
+export function defaultCacheDir(
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string {
   if (env.XDG_CACHE_HOME) return join(env.XDG_CACHE_HOME, 'kvasir');
   if (platform === 'darwin') return join(homedir(), 'Library', 'Caches', 'kvasir');
   if (platform === 'win32' && env.LOCALAPPDATA) return join(env.LOCALAPPDATA, 'kvasir', 'cache');
   return join(homedir(), '.cache', 'kvasir');
 }
 
-const PRIORITY: Record<Task['kind'], Priority> = { raw: 'completion', complete: 'completion', chat: 'chat', summarize: 'summary', summarizeFolder: 'summary', edit: 'chat', commitMessage: 'chat' };
+const PRIORITY: Record<Task['kind'], Priority> = {
+  raw: 'completion',
+  complete: 'completion',
+  chat: 'chat',
+  summarize: 'summary',
+  summarizeFolder: 'summary',
+  edit: 'chat',
+  commitMessage: 'chat',
+};
 
 export class Client {
   #pending = new Map<string, Pending>();
@@ -56,16 +77,30 @@ export class Client {
   async openFile(path: string): Promise<{ docId: string; text: string }> {
     const text = await readTextFile(path);
     const full = resolve(path);
-    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text, secret: await leadsToSecret(full) });
+    this.send({
+      type: 'documentChanged',
+      docId: full,
+      version: 1,
+      path: full,
+      text,
+      secret: await leadsToSecret(full),
+    });
     return { docId: full, text };
   }
 
   generate(task: Task, options: GenerateOptions = {}): Promise<Done> {
     const requestId = options.id ?? `r${++this.#numRequests}`;
-    if (this.#pending.has(requestId)) return Promise.reject(new RequestError('badRequest', `request id "${requestId}" is used twice`));
+    if (this.#pending.has(requestId))
+      return Promise.reject(new RequestError('badRequest', `request id "${requestId}" is used twice`));
     return new Promise<Done>((resolve, reject) => {
       this.#pending.set(requestId, { onChunk: options.onChunk, onParts: options.onParts, resolve, reject });
-      this.send({ type: 'generate', requestId, task, priority: options.priority ?? PRIORITY[task.kind], ...(options.sampling ? { sampling: options.sampling } : {}) });
+      this.send({
+        type: 'generate',
+        requestId,
+        task,
+        priority: options.priority ?? PRIORITY[task.kind],
+        ...(options.sampling ? { sampling: options.sampling } : {}),
+      });
     });
   }
 

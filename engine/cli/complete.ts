@@ -21,10 +21,12 @@ export function offsetAt(text: string, line: number, column: number): number {
   let end = text.indexOf('\n', start);
   if (end < 0) end = text.length;
   if (end > start && text[end - 1] === '\r') end--;
-  if (start + column - 1 > end) throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
+  if (start + column - 1 > end)
+    throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
   const offset = start + column - 1;
   // Columns count UTF-16 units, as the editor does; none lies between the halves of a character.
-  if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? '')) throw new RequestError('badRequest', `--column ${column}: is in the middle of a character`);
+  if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? ''))
+    throw new RequestError('badRequest', `--column ${column}: is in the middle of a character`);
   return offset;
 }
 
@@ -42,7 +44,13 @@ export async function complete(line: CommandLine): Promise<number> {
     const copyFrom: string[] = [];
     for (const other of texts(line, 'beside')) copyFrom.push((await client.openFile(other)).docId);
     // Asked for by hand, as the editor's Trigger Completion is.
-    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column), copyFrom, unsure: true } as const satisfies Task;
+    const task = {
+      kind: 'complete',
+      docId,
+      offset: offsetAt(text, row, column),
+      copyFrom,
+      unsure: true,
+    } as const satisfies Task;
     let others: Promise<Done>[] = [];
     const seen = new Set(['']);
     const printOthers = async (first: string) => {
@@ -56,7 +64,12 @@ export async function complete(line: CommandLine): Promise<number> {
     };
     const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
     // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
-    others = Array.from({ length: n - 1 }, (_, i) => client.generate({ ...task, unsure: 'line' }, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
+    others = Array.from({ length: n - 1 }, (_, i) =>
+      client.generate(
+        { ...task, unsure: 'line' },
+        { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) },
+      ),
+    );
     for (const other of others) other.catch(() => undefined);
     const { usage } = await first;
     if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
@@ -65,7 +78,8 @@ export async function complete(line: CommandLine): Promise<number> {
   });
   // It is written when the engine ends.
   const isNew = (await keptIn(keepDir)).some((name) => !keptBefore.includes(name));
-  if (keepDir !== undefined && cachedTokens === 0 && !isNew) log(`note: nothing of this is kept in ${keepDir}: ${await whyNotKept(file)}`);
+  if (keepDir !== undefined && cachedTokens === 0 && !isNew)
+    log(`note: nothing of this is kept in ${keepDir}: ${await whyNotKept(file)}`);
   return 0;
 }
 

@@ -14,11 +14,16 @@ const QUESTION = 'What is this file for?';
 /** A file of this project that fits the built-in model's context whole. */
 function defaultFile(): string {
   const source = join(__dirname, '..', 'engine', 'model', 'rope.ts');
-  if (!existsSync(source)) throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
+  if (!existsSync(source))
+    throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
   return source;
 }
 
-const STARTS = [/^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/, /^\s+(?:const |let |return |if )/, /^\s*[\w$]+[\w$.]*[ (.]/];
+const STARTS = [
+  /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/,
+  /^\s+(?:const |let |return |if )/,
+  /^\s*[\w$]+[\w$.]*[ (.]/,
+];
 
 /** The middle of a line past the file's middle: what stands before it is "typed", what stands after it is what one hopes for. */
 export function pickCursor(source: string): { offset: number; rest: string } {
@@ -29,7 +34,8 @@ export function pickCursor(source: string): { offset: number; rest: string } {
   for (const [index, line] of lines.entries()) {
     for (const [i, start] of STARTS.entries()) {
       const typed = start.exec(line)?.[0];
-      if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4) candidates[i]!.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
+      if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4)
+        candidates[i]!.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
     }
     offset += line.length + 1;
   }
@@ -40,17 +46,26 @@ export async function demo(line: CommandLine): Promise<number> {
   const file = text(line, 'file') ?? defaultFile();
   return withClient(line, async (client, model) => {
     const say = (words: string) => line.json || process.stdout.write(`${words}\n`);
-    say(`${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`);
+    say(
+      `${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`,
+    );
     if (model.note.en) say(model.note.en);
     const { docId, text: source } = await client.openFile(file);
     const cursor = pickCursor(source);
     const typed = source.slice(0, cursor.offset);
     // The rest of the line is taken away, as if it were not yet written.
-    client.send({ type: 'documentChanged', docId, version: 2, edits: [{ start: cursor.offset, end: cursor.offset + cursor.rest.length, text: '' }] });
+    client.send({
+      type: 'documentChanged',
+      docId,
+      version: 2,
+      edits: [{ start: cursor.offset, end: cursor.offset + cursor.rest.length, text: '' }],
+    });
     const started = performance.now();
     await client.flush();
     const read = await client.stats();
-    say(`\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`);
+    say(
+      `\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`,
+    );
     const lineStart = typed.lastIndexOf('\n') + 1;
     say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})`);
 
@@ -60,7 +75,16 @@ export async function demo(line: CommandLine): Promise<number> {
       const done = await client.generate(task, {
         id: NAMES[lane]!,
         ...(line.json ? { sampling: { logprobs: true } } : {}),
-        onChunk: (chunk) => (line.json ? printJson({ type: 'chunk', id: chunk.requestId, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : lanes.add(lane, chunk.text)),
+        onChunk: (chunk) =>
+          line.json
+            ? printJson({
+                type: 'chunk',
+                id: chunk.requestId,
+                text: chunk.text,
+                tokenIds: chunk.tokenIds,
+                logprobs: chunk.logprobs,
+              })
+            : lanes.add(lane, chunk.text),
       });
       if (done.text === '' && !line.json) lanes.add(lane, nothing(done));
       return done;
@@ -77,8 +101,12 @@ export async function demo(line: CommandLine): Promise<number> {
       return 0;
     }
     lanes.end();
-    say(`\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`);
-    say(`\nKV cache: window ${bytes(stats.windowBytes)} (${count(stats.windowSlots.held)} tokens held), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes a token in ${model.kv}`);
+    say(
+      `\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`,
+    );
+    say(
+      `\nKV cache: window ${bytes(stats.windowBytes)} (${count(stats.windowSlots.held)} tokens held), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes a token in ${model.kv}`,
+    );
     for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
     return 0;
   });
@@ -86,9 +114,18 @@ export async function demo(line: CommandLine): Promise<number> {
 
 /** What stands in the place of a text that there is not. */
 export function nothing({ diagnostics, heldBack }: Pick<Done, 'diagnostics' | 'heldBack'>): string {
-  return heldBack ? '(nothing offered: the model is not sure enough of what comes here)' : `(nothing${diagnostics.length ? `: ${diagnostics.at(-1)}` : ''})`;
+  return heldBack
+    ? '(nothing offered: the model is not sure enough of what comes here)'
+    : `(nothing${diagnostics.length ? `: ${diagnostics.at(-1)}` : ''})`;
 }
 
 function row(name: string, { usage, timings }: Done): string[] {
-  return [name, count(usage.promptTokens), count(usage.cachedTokens), count(usage.promptTokens - usage.cachedTokens), `${timings.ttftMs.toFixed(0)} ms`, timings.tpotMs > 0 ? (1000 / timings.tpotMs).toFixed(0) : '-'];
+  return [
+    name,
+    count(usage.promptTokens),
+    count(usage.cachedTokens),
+    count(usage.promptTokens - usage.cachedTokens),
+    `${timings.ttftMs.toFixed(0)} ms`,
+    timings.tpotMs > 0 ? (1000 / timings.tpotMs).toFixed(0) : '-',
+  ];
 }

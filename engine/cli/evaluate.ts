@@ -51,7 +51,10 @@ const SHIPPED: readonly Variant[] = [
 export async function evaluate(line: CommandLine): Promise<number> {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
   const unknown = wanted.filter((name) => !Object.hasOwn(WINDOWS, name) && !TREATED.includes(name) && name !== ALL);
-  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...TREATED, ALL].join(', ')}`);
+  if (unknown.length)
+    throw new UsageError(
+      `eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...TREATED, ALL].join(', ')}`,
+    );
   const treated = wanted.includes(ALL) ? TREATED : wanted.filter((name) => TREATED.includes(name));
   const file = required(line, 'text');
   const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
@@ -69,16 +72,26 @@ export async function evaluate(line: CommandLine): Promise<number> {
   }
 
   const models: Partial<Record<Precision, ImportedModel>> = {};
-  for (const { weights: precision } of [WINDOWS.float32!, ...SHIPPED]) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
+  for (const { weights: precision } of [WINDOWS.float32!, ...SHIPPED])
+    models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
   const config = models.float32!.config;
   const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const variants = [WINDOWS.float32!, ...wanted.filter((name) => name !== 'float32' && Object.hasOwn(WINDOWS, name)).map((name) => WINDOWS[name]!), ...SHIPPED];
+  const variants = [
+    WINDOWS.float32!,
+    ...wanted.filter((name) => name !== 'float32' && Object.hasOwn(WINDOWS, name)).map((name) => WINDOWS[name]!),
+    ...SHIPPED,
+  ];
   const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
   const runners: OnnxRunner[] = [];
   const progress = paced(log);
   const tell = (numDone: number): void => progress(`scored ${numDone} of ${ids.length} tokens`);
   try {
-    for (const variant of variants) runners.push(await OnnxRunner.create(models[variant.weights]!, new KvWindow(kvShape(config, variant.window), stretch), { threads: options.threads }));
+    for (const variant of variants)
+      runners.push(
+        await OnnxRunner.create(models[variant.weights]!, new KvWindow(kvShape(config, variant.window), stretch), {
+          threads: options.threads,
+        }),
+      );
     for (let start = 0; start + 1 < ids.length; start += stretch) {
       await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1), (numFed) => tell(start + numFed));
     }
@@ -93,15 +106,37 @@ export async function evaluate(line: CommandLine): Promise<number> {
     const nll = score.nll / score.numTokens;
     const perToken = kvBytesPerToken(kvShape(config, variant.window));
     return {
-      kv: variant.kv, weights: variant.weights, nll, ppl: Math.exp(nll), kldMean: score.klSum / score.numTokens, kldMax: score.klMax,
-      top1: score.agreed / score.numTokens, kvBytesPerToken: perToken, compression: float16Bytes / perToken, numTokens: score.numTokens,
+      kv: variant.kv,
+      weights: variant.weights,
+      nll,
+      ppl: Math.exp(nll),
+      kldMean: score.klSum / score.numTokens,
+      kldMax: score.klMax,
+      top1: score.agreed / score.numTokens,
+      kvBytesPerToken: perToken,
+      compression: float16Bytes / perToken,
+      numTokens: score.numTokens,
     };
   });
   if (line.json) for (const row of results) printJson(row);
   else {
-    const rows = results.map((r) => [r.kv, r.weights, r.nll.toFixed(4), r.ppl.toFixed(3), r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.kvBytesPerToken), `${r.compression.toFixed(2)}x`]);
-    process.stdout.write(`${table([['kv', 'weights', 'nll', 'ppl', 'KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'], ...rows])}\n`);
-    log('KL and top-1 are against the first row: how far the next token is from its (KL divergence in nats), and how often the likeliest one is the same.');
+    const rows = results.map((r) => [
+      r.kv,
+      r.weights,
+      r.nll.toFixed(4),
+      r.ppl.toFixed(3),
+      r.kldMean.toExponential(2),
+      r.kldMax.toExponential(2),
+      `${(100 * r.top1).toFixed(2)}%`,
+      String(r.kvBytesPerToken),
+      `${r.compression.toFixed(2)}x`,
+    ]);
+    process.stdout.write(
+      `${table([['kv', 'weights', 'nll', 'ppl', 'KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'], ...rows])}\n`,
+    );
+    log(
+      'KL and top-1 are against the first row: how far the next token is from its (KL divergence in nats), and how often the likeliest one is the same.',
+    );
     const note = tooFewNote(results[0]!.numTokens);
     if (note !== undefined) log(note);
   }
@@ -109,17 +144,30 @@ export async function evaluate(line: CommandLine): Promise<number> {
 }
 
 /** Feeds the same tokens to all variants, chunk by chunk; ids has one token more than is fed, the last one's successor. */
-async function scoreStretch(runners: OnnxRunner[], scores: Score[], ids: number[], onFed: (numFed: number) => void): Promise<void> {
+async function scoreStretch(
+  runners: OnnxRunner[],
+  scores: Score[],
+  ids: number[],
+  onFed: (numFed: number) => void,
+): Promise<void> {
   const numFed = ids.length - 1;
   const slots = Int32Array.from({ length: numFed }, (_, i) => i);
   for (let start = 0; start < numFed; start += CHUNK_TOKENS) {
     onFed(start);
     const tokenIds = ids.slice(start, Math.min(start + CHUNK_TOKENS, numFed));
-    const span = { tokenIds, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + tokenIds.length), numLogits: tokenIds.length };
+    const span = {
+      tokenIds,
+      startIndex: start,
+      contextSlots: slots.subarray(0, start),
+      newSlots: slots.subarray(start, start + tokenIds.length),
+      numLogits: tokenIds.length,
+    };
     let reference: Float64Array[] = [];
     for (const [v, runner] of runners.entries()) {
       const logits = await runner.run([span]);
-      const rows = tokenIds.map((_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+      const rows = tokenIds.map((_, i) =>
+        logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)),
+      );
       if (v === 0) reference = rows;
       for (const [i, row] of rows.entries()) {
         addPosition(scores[v]!, reference[i]!, row);

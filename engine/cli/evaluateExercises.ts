@@ -78,7 +78,10 @@ function seeded(seed: number): () => number {
 }
 
 /** Contexts of `contextTokens` (or of what a shorter file has), and the tokens behind them; the texts do not overlap. */
-export function textExercises(texts: readonly (readonly number[])[], { contextTokens, scoredTokens, numTexts }: Pick<ExerciseOptions, 'contextTokens' | 'scoredTokens' | 'numTexts'>): Exercise[] {
+export function textExercises(
+  texts: readonly (readonly number[])[],
+  { contextTokens, scoredTokens, numTexts }: Pick<ExerciseOptions, 'contextTokens' | 'scoredTokens' | 'numTexts'>,
+): Exercise[] {
   const needed = contextTokens + scoredTokens + 1;
   const parts = texts.map((ids) => {
     const pieces: (readonly number[])[] = [];
@@ -105,7 +108,8 @@ export function viewsOf(layout: Layout, file: SourceFile): SourceDocument[] {
   const pieces = file.text.replaceAll('\r\n', '\n').split(/(?<=\n\n)(?=[^\s})\]])/);
   let text = '';
   const end = (): void => {
-    if (tokenizer.encode(text).length >= FEWEST_TOKENS) views.push(new SourceDocument(`${file.path}#${views.length}`, file.path, text));
+    if (tokenizer.encode(text).length >= FEWEST_TOKENS)
+      views.push(new SourceDocument(`${file.path}#${views.length}`, file.path, text));
     text = '';
   };
   for (const piece of pieces) {
@@ -132,7 +136,12 @@ function fimExercises(layout: Layout, view: SourceDocument, count: number, rando
   const stops = new Set(completionStopIds);
   const ends = (tokenId: number): boolean => stops.has(tokenId) || tokenizer.decode([tokenId]).includes('\n');
   return holesIn(view.lf, count, HOLES_FROM, random).flatMap(({ kind, text, offset, taken }) => {
-    const { promptIds, numBlockTokens, opening } = completionPrompt(layout, new SourceDocument(view.docId, view.path, text), offset, { answerTokens: LINE_TOKENS });
+    const { promptIds, numBlockTokens, opening } = completionPrompt(
+      layout,
+      new SourceDocument(view.docId, view.path, text),
+      offset,
+      { answerTokens: LINE_TOKENS },
+    );
     if (numBlockTokens < FEWEST_TOKENS) return [];
     const judge = (answer: string): Verdict => {
       // What has come off the prompt is the answer's to say.
@@ -140,7 +149,14 @@ function fimExercises(layout: Layout, view: SourceDocument, count: number, rando
       return { exact, right: exact };
     };
     const tail = { ids: promptIds.slice(numBlockTokens), maxTokens: LINE_TOKENS, ends };
-    return [{ kind: 'fim' as const, contextIds: promptIds.slice(0, numBlockTokens), next: [], prompts: [{ tail, group: kind, judge }] }];
+    return [
+      {
+        kind: 'fim' as const,
+        contextIds: promptIds.slice(0, numBlockTokens),
+        next: [],
+        prompts: [{ tail, group: kind, judge }],
+      },
+    ];
   });
 }
 
@@ -150,17 +166,36 @@ function questionExercise(layout: Layout, view: SourceDocument, questions: reado
   const stops = new Set(chatStopIds);
   const block = layout.fileBlock(view).tokenIds;
   const prompts = questions.flatMap((question) => {
-    const { promptIds, numBlockTokens } = chatPrompt(layout, { doc: view, messages: [{ role: 'user', content: question.text }], answerTokens: ANSWER_TOKENS });
+    const { promptIds, numBlockTokens } = chatPrompt(layout, {
+      doc: view,
+      messages: [{ role: 'user', content: question.text }],
+      answerTokens: ANSWER_TOKENS,
+    });
     // All questions are about the same context.
     if (numBlockTokens !== block.length) return [];
-    return [{ tail: { ids: promptIds.slice(numBlockTokens), maxTokens: ANSWER_TOKENS, ends: (tokenId: number) => stops.has(tokenId) }, group: question.kind, judge: (answer: string) => judged(question, answer) }];
+    return [
+      {
+        tail: {
+          ids: promptIds.slice(numBlockTokens),
+          maxTokens: ANSWER_TOKENS,
+          ends: (tokenId: number) => stops.has(tokenId),
+        },
+        group: question.kind,
+        judge: (answer: string) => judged(question, answer),
+      },
+    ];
   });
   return prompts.length ? [{ kind: 'question', contextIds: block, next: [], prompts }] : [];
 }
 
 /** Some of each kind, in a fixed order. */
 export function someOfEach(questions: readonly Question[], count: number, random: () => number): Question[] {
-  return QUESTION_KINDS.flatMap((kind) => shuffled(questions.filter((question) => question.kind === kind), random).slice(0, count));
+  return QUESTION_KINDS.flatMap((kind) =>
+    shuffled(
+      questions.filter((question) => question.kind === kind),
+      random,
+    ).slice(0, count),
+  );
 }
 
 async function parsed(grammars: Grammars, view: SourceDocument): Promise<Question[]> {
@@ -180,21 +215,46 @@ async function parsed(grammars: Grammars, view: SourceDocument): Promise<Questio
 }
 
 /** Constants in contexts that are all as long as the model takes, whatever the distance. */
-function needleExercises(layout: Layout, files: readonly SourceFile[], { distances, needles }: ExerciseOptions, random: () => number): Exercise[] {
+function needleExercises(
+  layout: Layout,
+  files: readonly SourceFile[],
+  { distances, needles }: ExerciseOptions,
+  random: () => number,
+): Exercise[] {
   const { tokenizer } = layout.text;
   const exercises: Exercise[] = [];
   for (const distance of distances) {
     for (let i = 0; i < needles; i++) {
-      const possible = files.filter(({ path, text }) => COMMENTS[extension(path)] && tokenizer.encode(text).length > distance + 2 * FEWEST_TOKENS);
+      const possible = files.filter(
+        ({ path, text }) => COMMENTS[extension(path)] && tokenizer.encode(text).length > distance + 2 * FEWEST_TOKENS,
+      );
       const file = possible[i % possible.length];
       if (!file) continue;
       const header = layout.header(file.path);
-      const numTokens = Math.min(layout.contextTokens - header.length - RECALL_TOKENS, tokenizer.encode(file.text).length - 1);
+      const numTokens = Math.min(
+        layout.contextTokens - header.length - RECALL_TOKENS,
+        tokenizer.encode(file.text).length - 1,
+      );
       if (numTokens < distance + FEWEST_TOKENS) continue;
-      const { text, recall, value } = needleIn(file.text, COMMENTS[extension(file.path)]!, { numTokens, distance }, (part) => tokenizer.encodeWithOffsets(part), random);
+      const { text, recall, value } = needleIn(
+        file.text,
+        COMMENTS[extension(file.path)]!,
+        { numTokens, distance },
+        (part) => tokenizer.encodeWithOffsets(part),
+        random,
+      );
       const judge = (answer: string): Verdict => ({ exact: answer === value, right: answer === value });
-      const tail = { ids: tokenizer.encode(recall), maxTokens: VALUE_TOKENS, ends: (tokenId: number) => !/^\d+$/.test(tokenizer.decode([tokenId])) };
-      exercises.push({ kind: 'needle', contextIds: [...header, ...tokenizer.encode(text)], next: [], prompts: [{ tail, group: String(distance), judge }] });
+      const tail = {
+        ids: tokenizer.encode(recall),
+        maxTokens: VALUE_TOKENS,
+        ends: (tokenId: number) => !/^\d+$/.test(tokenizer.decode([tokenId])),
+      };
+      exercises.push({
+        kind: 'needle',
+        contextIds: [...header, ...tokenizer.encode(text)],
+        next: [],
+        prompts: [{ tail, group: String(distance), judge }],
+      });
     }
   }
   return exercises;
@@ -203,14 +263,21 @@ function needleExercises(layout: Layout, files: readonly SourceFile[], { distanc
 const extension = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
 
 /** All that the model can do over these files. */
-export async function exercisesOf(layout: Layout, grammars: Grammars, files: readonly SourceFile[], options: ExerciseOptions): Promise<Exercise[]> {
+export async function exercisesOf(
+  layout: Layout,
+  grammars: Grammars,
+  files: readonly SourceFile[],
+  options: ExerciseOptions,
+): Promise<Exercise[]> {
   const { tokenizer } = layout.text;
   const random = seeded(options.seed);
   const ids = files.map(({ path, text }) => [...layout.header(path), ...tokenizer.encode(text)]);
   const exercises = textExercises(ids, options);
   for (const view of files.flatMap((file) => viewsOf(layout, file))) {
     exercises.push(...fimExercises(layout, view, options.holes, random));
-    exercises.push(...questionExercise(layout, view, someOfEach(await parsed(grammars, view), options.questions, random)));
+    exercises.push(
+      ...questionExercise(layout, view, someOfEach(await parsed(grammars, view), options.questions, random)),
+    );
   }
   return [...exercises, ...needleExercises(layout, files, options, random)];
 }

@@ -27,7 +27,9 @@ export function isCode(code: string): boolean {
 /** Of a line without white space at its end: where the rest of it may begin, behind its indentation and before its last characters. */
 export function boundariesIn(line: string): number[] {
   const indent = line.length - line.trimStart().length;
-  return [...line.slice(0, -SHORTEST).matchAll(BOUNDARY)].map(({ index }) => index + 1).filter((place) => place > indent);
+  return [...line.slice(0, -SHORTEST).matchAll(BOUNDARY)]
+    .map(({ index }) => index + 1)
+    .filter((place) => place > indent);
 }
 
 /**
@@ -38,7 +40,10 @@ export function holesIn(text: string, count: number, from: number, random: () =>
   const lines = text.split('\n');
   const starts: number[] = [];
   for (let i = 0, at = 0; i < lines.length; at += lines[i]!.length + 1, i++) starts.push(at);
-  const candidates = shuffled(lines.map((_, i) => i).filter((i) => i >= from * lines.length && isCode(lines[i]!.trim())), random);
+  const candidates = shuffled(
+    lines.map((_, i) => i).filter((i) => i >= from * lines.length && isCode(lines[i]!.trim())),
+    random,
+  );
   const holes: Hole[] = [];
   for (const kind of HOLE_KINDS) {
     for (let found = 0; found < count && candidates.length > 0; ) {
@@ -51,7 +56,12 @@ export function holesIn(text: string, count: number, from: number, random: () =>
         begin = places[Math.floor(random() * places.length)]!;
       }
       const offset = starts[i]! + begin;
-      holes.push({ kind, offset, taken: line.slice(begin), text: text.slice(0, offset) + text.slice(starts[i]! + line.length) });
+      holes.push({
+        kind,
+        offset,
+        taken: line.slice(begin),
+        text: text.slice(0, offset) + text.slice(starts[i]! + line.length),
+      });
       found++;
     }
   }

@@ -80,7 +80,12 @@ class Tally {
 
   addContext({ kind, contextIds }: Exercise, bytes: number): void {
     const counts = this.#contexts.get(kind) ?? { kind, numContexts: 0, numTokens: 0, bytes: 0 };
-    this.#contexts.set(kind, { kind, numContexts: counts.numContexts + 1, numTokens: counts.numTokens + contextIds.length, bytes: counts.bytes + bytes });
+    this.#contexts.set(kind, {
+      kind,
+      numContexts: counts.numContexts + 1,
+      numTokens: counts.numTokens + contextIds.length,
+      bytes: counts.bytes + bytes,
+    });
   }
 
   addRows(reference: readonly Float64Array[], rows: readonly Float64Array[], next: readonly number[]): void {
@@ -133,20 +138,36 @@ export interface QualityHooks {
   readonly onProgress?: (line: string) => void;
 }
 
-export async function measureQuality(subject: KvSubject, exercises: readonly Exercise[], treatments: readonly Treatment[], { decode = () => '', onProgress = () => {} }: QualityHooks = {}): Promise<QualityResult> {
+export async function measureQuality(
+  subject: KvSubject,
+  exercises: readonly Exercise[],
+  treatments: readonly Treatment[],
+  { decode = () => '', onProgress = () => {} }: QualityHooks = {},
+): Promise<QualityResult> {
   const reference = new Tally();
   const tallies = treatments.map(() => new Tally());
   const started = performance.now();
   const progress = paced(onProgress);
   for (const [e, exercise] of exercises.entries()) {
-    progress(`${subject.name}: ${e} of ${exercises.length} contexts, ${((performance.now() - started) / 1000).toFixed(0)} s`);
+    progress(
+      `${subject.name}: ${e} of ${exercises.length} contexts, ${((performance.now() - started) / 1000).toFixed(0)} s`,
+    );
     const { contextIds, next, prompts } = exercise;
     const context = await subject.compute(contextIds);
     const go = async (slotsFor: SlotsFor): Promise<Continued> => {
       const rows = next.length ? await subject.follow(context, await slotsFor([]), next.slice(0, -1)) : [];
       const slots: Int32Array[] = [];
       for (const { tail } of prompts) slots.push(await slotsFor(tail.ids));
-      return { rows, texts: (await subject.answer(context, slots, prompts.map(({ tail }) => tail))).map(decode) };
+      return {
+        rows,
+        texts: (
+          await subject.answer(
+            context,
+            slots,
+            prompts.map(({ tail }) => tail),
+          )
+        ).map(decode),
+      };
     };
     const asItWas = await go(async () => context.slots);
     reference.addRows(asItWas.rows, asItWas.rows, next);
@@ -193,7 +214,10 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
 }
 
 /** All answers of a kind together; null where there are none. */
-export function answersOf(answers: readonly AnswerCounts[], kind: ExerciseKind): Omit<AnswerCounts, 'kind' | 'group'> | null {
+export function answersOf(
+  answers: readonly AnswerCounts[],
+  kind: ExerciseKind,
+): Omit<AnswerCounts, 'kind' | 'group'> | null {
   const of = answers.filter((counts) => counts.kind === kind);
   if (of.length === 0) return null;
   const sum = (key: 'n' | 'exact' | 'right' | 'same'): number => of.reduce((total, counts) => total + counts[key], 0);

@@ -42,25 +42,44 @@ const LONGEST_LINE = 140;
 /** @param tree of `text`, in TypeScript, JavaScript or Python; of other languages nothing is found. */
 export function questionsOf(tree: Tree, text: string): Question[] {
   const definitions = definitionsIn(tree.rootNode, text);
-  const once = definitions.filter(({ name }) => !/^(constructor|__\w+__)$|#/.test(name) && definitions.filter((other) => other.name === name).length === 1);
+  const once = definitions.filter(
+    ({ name }) =>
+      !/^(constructor|__\w+__)$|#/.test(name) && definitions.filter((other) => other.name === name).length === 1,
+  );
   return once.flatMap(questionsAbout);
 }
 
 function questionsAbout({ name, owner, line, parameters, returns, bases }: Definition): Question[] {
   const n = `\`${name}\``;
   const questions: Question[] = [];
-  const add = (kind: QuestionKind, text: string, answer: (core: string) => string, core: string): void => void questions.push({ kind, text, answer: answer(core), core });
+  const add = (kind: QuestionKind, text: string, answer: (core: string) => string, core: string): void =>
+    void questions.push({ kind, text, answer: answer(core), core });
   if (parameters) {
-    add('parameters', `What parameters does ${n} take?`, (core) => `${n} takes ${core}.`, parameters.length ? listed(parameters.map((parameter) => parameter.name)) : 'no parameters');
+    add(
+      'parameters',
+      `What parameters does ${n} take?`,
+      (core) => `${n} takes ${core}.`,
+      parameters.length ? listed(parameters.map((parameter) => parameter.name)) : 'no parameters',
+    );
     for (const { name: p, type, otherwise } of parameters) {
-      if (type !== undefined && type.length < LONGEST_TYPE) add('type', `What is the type of \`${p}\` in ${n}?`, (core) => `\`${p}\` has the type ${core}.`, `\`${type}\``);
-      if (otherwise !== undefined && otherwise.length < LONGEST_VALUE) add('default', `What is the default value of \`${p}\` in ${n}?`, (core) => `\`${p}\` defaults to ${core}.`, `\`${otherwise}\``);
+      if (type !== undefined && type.length < LONGEST_TYPE)
+        add('type', `What is the type of \`${p}\` in ${n}?`, (core) => `\`${p}\` has the type ${core}.`, `\`${type}\``);
+      if (otherwise !== undefined && otherwise.length < LONGEST_VALUE)
+        add(
+          'default',
+          `What is the default value of \`${p}\` in ${n}?`,
+          (core) => `\`${p}\` defaults to ${core}.`,
+          `\`${otherwise}\``,
+        );
     }
   }
-  if (returns !== undefined && returns.length <= LONGEST_TYPE && !/[{=;]/.test(returns)) add('returns', `What is the return type of ${n}?`, (core) => `${n} returns ${core}.`, `\`${returns}\``);
+  if (returns !== undefined && returns.length <= LONGEST_TYPE && !/[{=;]/.test(returns))
+    add('returns', `What is the return type of ${n}?`, (core) => `${n} returns ${core}.`, `\`${returns}\``);
   if (bases.length) add('base', `What is the base class of ${n}?`, (core) => `${n} extends ${core}.`, listed(bases));
-  if (owner !== undefined) add('owner', `Which class does ${n} belong to?`, (core) => `${n} is a method of ${core}.`, `\`${owner}\``);
-  if (line.length <= LONGEST_LINE) add('where', `Where is ${n} defined?`, (core) => `${n} is defined here: ${core}`, `\`${line}\``);
+  if (owner !== undefined)
+    add('owner', `Which class does ${n} belong to?`, (core) => `${n} is a method of ${core}.`, `\`${owner}\``);
+  if (line.length <= LONGEST_LINE)
+    add('where', `Where is ${n} defined?`, (core) => `${n} is defined here: ${core}`, `\`${line}\``);
   return questions;
 }
 
@@ -73,7 +92,10 @@ export function listed(names: readonly string[]): string {
 /** Both kinds of quotes count as one: what the model was taught came from a printer that prefers single ones. */
 const plain = (text: string): string => text.replaceAll('"', "'").trim();
 
-export function judged({ answer, core }: Pick<Question, 'answer' | 'core'>, given: string): { exact: boolean; right: boolean } {
+export function judged(
+  { answer, core }: Pick<Question, 'answer' | 'core'>,
+  given: string,
+): { exact: boolean; right: boolean } {
   return { exact: plain(given) === plain(answer), right: plain(given).includes(plain(core)) };
 }
 
@@ -90,8 +112,21 @@ export function definitionsIn(root: Node, text: string): Definition[] {
       return;
     }
     const of = about.type === 'variable_declarator' ? about.childForFieldName('value') : about;
-    if (!of || !/^(function_declaration|generator_function_declaration|method_definition|abstract_method_signature|function_definition|arrow_function|function_expression)$/.test(of.type)) return;
-    found.push({ name, owner, line: lineOf(about, text), parameters: parametersOf(of, owner !== undefined), returns: typeText(of.childForFieldName('return_type')), bases: [] });
+    if (
+      !of ||
+      !/^(function_declaration|generator_function_declaration|method_definition|abstract_method_signature|function_definition|arrow_function|function_expression)$/.test(
+        of.type,
+      )
+    )
+      return;
+    found.push({
+      name,
+      owner,
+      line: lineOf(about, text),
+      parameters: parametersOf(of, owner !== undefined),
+      returns: typeText(of.childForFieldName('return_type')),
+      bases: [],
+    });
   };
   for (const node of named(root)) visit(node);
   return found;
@@ -101,7 +136,8 @@ export function definitionsIn(root: Node, text: string): Definition[] {
 export function unwrapped(node: Node): Node {
   if (node.type === 'export_statement') return unwrappedOr(node.childForFieldName('declaration'), node);
   if (node.type === 'decorated_definition') return unwrappedOr(node.childForFieldName('definition'), node);
-  if (node.type === 'lexical_declaration') return named(node).find(({ type }) => type === 'variable_declarator') ?? node;
+  if (node.type === 'lexical_declaration')
+    return named(node).find(({ type }) => type === 'variable_declarator') ?? node;
   return node;
 }
 
@@ -118,7 +154,10 @@ function lineOf(node: Node, text: string): string {
 
 function basesOf(node: Node): string[] {
   const python = node.childForFieldName('superclasses');
-  if (python) return named(python).filter(({ type }) => type !== 'keyword_argument' && type !== 'comment').map((base) => base.text);
+  if (python)
+    return named(python)
+      .filter(({ type }) => type !== 'keyword_argument' && type !== 'comment')
+      .map((base) => base.text);
   const heritage = named(named(node).find(({ type }) => type === 'class_heritage') ?? null);
   // JavaScript, which has nothing to implement, has no clause around it.
   const first = heritage.find(({ type }) => type !== 'implements_clause' && type !== 'comment');
@@ -132,11 +171,19 @@ function parametersOf(node: Node, isMethod: boolean): Parameter[] | undefined {
   const only = node.childForFieldName('parameter');
   for (const [i, child] of (only ? [only] : named(node.childForFieldName('parameters'))).entries()) {
     if (/separator|comment/.test(child.type)) continue;
-    const pattern = child.childForFieldName('pattern') ?? child.childForFieldName('name') ?? (child.type === 'typed_parameter' ? child.firstNamedChild : child);
-    if (!pattern || !/^(identifier|this|rest_pattern|list_splat_pattern|dictionary_splat_pattern)$/.test(pattern.type)) return undefined;
+    const pattern =
+      child.childForFieldName('pattern') ??
+      child.childForFieldName('name') ??
+      (child.type === 'typed_parameter' ? child.firstNamedChild : child);
+    if (!pattern || !/^(identifier|this|rest_pattern|list_splat_pattern|dictionary_splat_pattern)$/.test(pattern.type))
+      return undefined;
     const name = pattern.text;
     if (name === 'this' || (i === 0 && isMethod && (name === 'self' || name === 'cls'))) continue;
-    parameters.push({ name, type: typeText(child.childForFieldName('type')), otherwise: oneLine(child.childForFieldName('value')?.text) });
+    parameters.push({
+      name,
+      type: typeText(child.childForFieldName('type')),
+      otherwise: oneLine(child.childForFieldName('value')?.text),
+    });
   }
   return parameters;
 }

@@ -6,7 +6,11 @@ export const percent = (share: number, digits = 1): string => `${(100 * share).t
 const change = (share: number): string => `${share < 0 ? '' : '+'}${percent(share, 2)}`;
 const small = (value: number): string => (value === 0 ? '0' : value.toExponential(1));
 
-const KINDS: readonly (readonly [ExerciseKind, string])[] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
+const KINDS: readonly (readonly [ExerciseKind, string])[] = [
+  ['fim', 'lines'],
+  ['question', 'questions'],
+  ['needle', 'needles'],
+];
 
 /** "31.0% (98%)": right, and the same text as over the context as it was. */
 export function answerCell(counts: Pick<AnswerCounts, 'n' | 'right' | 'same'> | null): string {
@@ -18,7 +22,9 @@ const ENOUGH_TOKENS = 1000;
 
 /** What is to be said of a measurement on little text; undefined where there is enough. */
 export function tooFewNote(numTokens: number): string | undefined {
-  return numTokens < ENOUGH_TOKENS ? `note: ${numTokens} predicted ${numTokens === 1 ? 'token is' : 'tokens are'} too few to tell codecs apart; take a text of ${ENOUGH_TOKENS} tokens or more` : undefined;
+  return numTokens < ENOUGH_TOKENS
+    ? `note: ${numTokens} predicted ${numTokens === 1 ? 'token is' : 'tokens are'} too few to tell codecs apart; take a text of ${ENOUGH_TOKENS} tokens or more`
+    : undefined;
 }
 
 /** Head and rows; the first row is the context as it was, but where `treatments` has one that loses nothing. Columns without a figure are left out. */
@@ -26,7 +32,14 @@ export function qualityCells({ numTokens, treatments, answers }: QualityResult):
   const kinds = KINDS.filter(([kind]) => answersOf(answers, kind));
   const scored = numTokens > 0;
   return {
-    head: ['', 'bytes/token', 'vs float16', 'vs float16 here', ...(scored ? ['KL mean', 'KL max', 'top-1', 'perplexity', 'next token right'] : []), ...kinds.map(([, name]) => `${name} right (same)`)],
+    head: [
+      '',
+      'bytes/token',
+      'vs float16',
+      'vs float16 here',
+      ...(scored ? ['KL mean', 'KL max', 'top-1', 'perplexity', 'next token right'] : []),
+      ...kinds.map(([, name]) => `${name} right (same)`),
+    ],
     rows: treatments.map((t) => [
       t.treatment,
       t.bytesPerToken.toFixed(0),
@@ -46,11 +59,22 @@ export const LEGEND = [
 ].join('\n');
 
 /** What the model does over contexts as they were, in words. */
-export function baseline({ model, numTokens, numContexts, longestContext, perplexity, accuracy, answers }: QualityResult): string {
+export function baseline({
+  model,
+  numTokens,
+  numContexts,
+  longestContext,
+  perplexity,
+  accuracy,
+  answers,
+}: QualityResult): string {
   const parts = KINDS.flatMap(([kind, name]) => {
     const counts = answersOf(answers, kind);
     return counts ? [`${counts.right} of ${counts.n} ${name} right`] : [];
   });
-  const scored = numTokens > 0 ? [`${numTokens} tokens predicted, perplexity ${perplexity.toFixed(2)}, ${percent(accuracy)} of them right`] : [];
+  const scored =
+    numTokens > 0
+      ? [`${numTokens} tokens predicted, perplexity ${perplexity.toFixed(2)}, ${percent(accuracy)} of them right`]
+      : [];
   return `${model}: ${numContexts} contexts of up to ${longestContext} tokens; without compression ${[...scored, ...parts].join(', ')}.`;
 }

@@ -12,17 +12,34 @@ import { log, printJson, table } from './output.ts';
 /** Where the text is edited, as shares of its lines. */
 const PLACES = [0.15, 0.3, 0.45, 0.6];
 
-export async function evaluateShifted(source: string, tokenizer: Tokenizer, options: LoadOptions, json: boolean): Promise<void> {
+export async function evaluateShifted(
+  source: string,
+  tokenizer: Tokenizer,
+  options: LoadOptions,
+  json: boolean,
+): Promise<void> {
   const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
   const contextTokens = Math.min(model.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: options.threads });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+    threads: options.threads,
+  });
   try {
-    const { shifted, rounding } = await measureShift(runner, (text) => tokenizer.encode(text), source, { contextTokens, places: PLACES, rounding: true });
-    if (shifted.numTokens === 0) throw new RequestError('badRequest', 'eval: the text is too short: behind an edit, so little of it is computed anew');
+    const { shifted, rounding } = await measureShift(runner, (text) => tokenizer.encode(text), source, {
+      contextTokens,
+      places: PLACES,
+      rounding: true,
+    });
+    if (shifted.numTokens === 0)
+      throw new RequestError(
+        'badRequest',
+        'eval: the text is too short: behind an edit, so little of it is computed anew',
+      );
     const rows = [result('shifted', shifted), result('exact, other lane', rounding)];
     if (json) for (const row of rows) printJson(row);
     else {
-      process.stdout.write(`${table([['rows behind the edit', 'KL mean', 'KL max', 'top-1', 'tokens'], ...rows.map((r) => [r.rows, r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.numTokens)])])}\n`);
+      process.stdout.write(
+        `${table([['rows behind the edit', 'KL mean', 'KL max', 'top-1', 'tokens'], ...rows.map((r) => [r.rows, r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.numTokens)])])}\n`,
+      );
       log(`taken over where the mean is at most ${SHIFT_BOUND.toExponential(0)}, on a sample of its own`);
     }
   } finally {
@@ -30,6 +47,9 @@ export async function evaluateShifted(source: string, tokenizer: Tokenizer, opti
   }
 }
 
-function result(rows: string, { klSum, klMax, agreed, numTokens }: Divergence): { rows: string; kldMean: number; kldMax: number; top1: number; numTokens: number } {
+function result(
+  rows: string,
+  { klSum, klMax, agreed, numTokens }: Divergence,
+): { rows: string; kldMean: number; kldMax: number; top1: number; numTokens: number } {
   return { rows, kldMean: klSum / numTokens, kldMax: klMax, top1: agreed / numTokens, numTokens };
 }

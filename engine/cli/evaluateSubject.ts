@@ -51,7 +51,16 @@ export class KvSubject {
 
   readonly #codecs: ReadonlyMap<string, KvCodec>;
 
-  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, rope: RopeTable, codecs: ReadonlyMap<string, KvCodec>, biases: ReadonlyMap<number, Float32Array>, turn: TurnIds) {
+  private constructor(
+    name: string,
+    modelDir: string,
+    model: ImportedModel,
+    runner: OnnxRunner,
+    rope: RopeTable,
+    codecs: ReadonlyMap<string, KvCodec>,
+    biases: ReadonlyMap<number, Float32Array>,
+    turn: TurnIds,
+  ) {
     this.name = name;
     this.modelDir = modelDir;
     this.model = model;
@@ -63,14 +72,26 @@ export class KvSubject {
   }
 
   /** With int8 weights. @param threads 0: what measuring says is best here. @param codecNames of those that it has: for some the model is measured first. */
-  static async open(name: string, modelDir: string, cacheDir: string, threads: number, codecNames: Iterable<string> = FORMATS.map((format) => format.name)): Promise<KvSubject> {
+  static async open(
+    name: string,
+    modelDir: string,
+    cacheDir: string,
+    threads: number,
+    codecNames: Iterable<string> = FORMATS.map((format) => format.name),
+  ): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
+    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+      threads,
+    });
     const rope = new RopeTable(model.config.rope, model.config.headSize);
     const { tokenizer, turn } = await ModelText.load(modelDir);
     const encode = (text: string): number[] => tokenizer.encode(text);
     const codecs = new Map<string, KvCodec>();
-    for (const codecName of new Set(codecNames)) codecs.set(codecName, await codecFor(codecName, { model, runner, rope, encode, contextTokens: model.config.contextTokens }));
+    for (const codecName of new Set(codecNames))
+      codecs.set(
+        codecName,
+        await codecFor(codecName, { model, runner, rope, encode, contextTokens: model.config.contextTokens }),
+      );
     return new KvSubject(name, modelDir, model, runner, rope, codecs, await readKeyBiases(model), turn);
   }
 
@@ -101,7 +122,17 @@ export class KvSubject {
     const start = performance.now();
     for (let at = 0; at < tokenIds.length; at += CHUNK_TOKENS) {
       const ids = tokenIds.slice(at, at + CHUNK_TOKENS);
-      await this.runner.run([{ tokenIds: ids, startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, at + ids.length), lane: 'prefill', prefillEnd: tokenIds.length, numLogits: 0 }]);
+      await this.runner.run([
+        {
+          tokenIds: ids,
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: slots.subarray(at, at + ids.length),
+          lane: 'prefill',
+          prefillEnd: tokenIds.length,
+          numLogits: 0,
+        },
+      ]);
     }
     const ms = performance.now() - start;
     return { tokenIds, slots, rows: this.runner.window.read(slots), ms };
@@ -121,7 +152,9 @@ export class KvSubject {
     const n = tokenIds.length;
     this.reserve(n + ids.length);
     const newSlots = Int32Array.from(ids, (_, i) => n + i);
-    const logits = await this.runner.run([{ tokenIds: ids, startIndex: n, contextSlots: slots, newSlots, numLogits: ids.length }]);
+    const logits = await this.runner.run([
+      { tokenIds: ids, startIndex: n, contextSlots: slots, newSlots, numLogits: ids.length },
+    ]);
     return ids.map((_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
   }
 
@@ -129,21 +162,41 @@ export class KvSubject {
    * Queries of the last `count` of these tokens, of each [numLayers * numHeads, headSize].
    * @param startIndex of the first of them: they come after the context, or are its own last ones once more. @param slots see follow
    */
-  async ask({ tokenIds }: ComputedContext, slots: Int32Array, startIndex: number, ids: readonly number[], count: number): Promise<Float32Array[]> {
+  async ask(
+    { tokenIds }: ComputedContext,
+    slots: Int32Array,
+    startIndex: number,
+    ids: readonly number[],
+    count: number,
+  ): Promise<Float32Array[]> {
     const n = tokenIds.length;
     this.reserve(n + ids.length);
-    await this.runner.run([{ tokenIds: ids, startIndex, contextSlots: slots, newSlots: Int32Array.from(ids, (_, i) => n + i), numLogits: 0, numQueries: count }]);
+    await this.runner.run([
+      {
+        tokenIds: ids,
+        startIndex,
+        contextSlots: slots,
+        newSlots: Int32Array.from(ids, (_, i) => n + i),
+        numLogits: 0,
+        numQueries: count,
+      },
+    ]);
     return queriesByToken(this.runner.queries!, count, this.shape.headSize);
   }
 
   /** The most probable continuation of each tail, without the token that ended it. @param slots of each tail, see follow */
   async answer(context: ComputedContext, slots: readonly Int32Array[], tails: readonly Tail[]): Promise<number[][]> {
     const answers: number[][] = [];
-    for (let at = 0; at < tails.length; at += TOGETHER) answers.push(...(await this.#answer(context, slots.slice(at, at + TOGETHER), tails.slice(at, at + TOGETHER))));
+    for (let at = 0; at < tails.length; at += TOGETHER)
+      answers.push(...(await this.#answer(context, slots.slice(at, at + TOGETHER), tails.slice(at, at + TOGETHER))));
     return answers;
   }
 
-  async #answer({ tokenIds }: ComputedContext, slotsOf: readonly Int32Array[], tails: readonly Tail[]): Promise<number[][]> {
+  async #answer(
+    { tokenIds }: ComputedContext,
+    slotsOf: readonly Int32Array[],
+    tails: readonly Tail[],
+  ): Promise<number[][]> {
     const n = tokenIds.length;
     let end = n;
     const running = tails.map((tail, t) => {
@@ -154,12 +207,28 @@ export class KvSubject {
       for (let i = 0; i < length; i++) all[slots.length + i] = end + i;
       end += length;
       // `all` counts what is attended to, which may be less than there were tokens.
-      return { tail, all, numSlots: slots.length, next: [...tail.ids] as number[], done: 0, answer: [] as number[], over: tail.maxTokens === 0 };
+      return {
+        tail,
+        all,
+        numSlots: slots.length,
+        next: [...tail.ids] as number[],
+        done: 0,
+        answer: [] as number[],
+        over: tail.maxTokens === 0,
+      };
     });
     this.reserve(end);
     const { vocabSize } = this.runner;
     const step = async (batch: typeof running): Promise<void> => {
-      const logits = await this.runner.run(batch.map(({ all, numSlots, next, done }) => ({ tokenIds: next, startIndex: n + done, contextSlots: all.subarray(0, numSlots + done), newSlots: all.subarray(numSlots + done, numSlots + done + next.length), numLogits: 1 })));
+      const logits = await this.runner.run(
+        batch.map(({ all, numSlots, next, done }) => ({
+          tokenIds: next,
+          startIndex: n + done,
+          contextSlots: all.subarray(0, numSlots + done),
+          newSlots: all.subarray(numSlots + done, numSlots + done + next.length),
+          numLogits: 1,
+        })),
+      );
       for (const [i, sequence] of batch.entries()) {
         const tokenId = argmax(logits.subarray(i * vocabSize, (i + 1) * vocabSize));
         sequence.done += sequence.next.length;

@@ -6,7 +6,18 @@ import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMet
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
 import { codecNames, compressionOf, rungFor } from '../cache/compression.ts';
-import { H2O, KEPT_CODEC, keptBytesPerToken, KEPT_SHARES, keptTokens, KVZIP, pieceLengths, type PruningName, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
+import {
+  H2O,
+  KEPT_CODEC,
+  keptBytesPerToken,
+  KEPT_SHARES,
+  keptTokens,
+  KVZIP,
+  pieceLengths,
+  type PruningName,
+  RECENT_TOKENS,
+  rowsOf,
+} from '../cache/keptRows.ts';
 import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../cache/keySketch.ts';
 import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../cache/sparseChoice.ts';
 import { SPILLED_TOKENS } from '../cache/sparseRoom.ts';
@@ -35,7 +46,10 @@ interface TreatedContext {
 }
 
 /** The same for all. */
-const always = (slots: Int32Array): SlotsFor => async () => slots;
+const always =
+  (slots: Int32Array): SlotsFor =>
+  async () =>
+    slots;
 
 export interface Treatment {
   readonly name: string;
@@ -56,12 +70,21 @@ export function codecTreatment(name: CodecName): Treatment {
       const codec = subject.codec(name);
       return codec.bytesPerToken(codec.format.blockTokens);
     },
-    apply: async (subject, { slots }) => ({ slotsFor: always(slots), bytes: codeTokens(subject, subject.codec(name), slots, 0, slots.length) }),
+    apply: async (subject, { slots }) => ({
+      slotsFor: always(slots),
+      bytes: codeTokens(subject, subject.codec(name), slots, 0, slots.length),
+    }),
   };
 }
 
 /** Sends tokens [from, to) of a context through a codec, block by block; returns the bytes that they take. */
-function codeTokens({ runner: { window } }: KvSubject, codec: KvCodec, slots: Int32Array, from: number, to: number): number {
+function codeTokens(
+  { runner: { window } }: KvSubject,
+  codec: KvCodec,
+  slots: Int32Array,
+  from: number,
+  to: number,
+): number {
   const { blockTokens } = codec.format;
   let bytes = 0;
   for (let at = from; at < to; at += blockTokens) {
@@ -75,7 +98,10 @@ function codeTokens({ runner: { window } }: KvSubject, codec: KvCodec, slots: In
 
 /** The codecs of the parts of the scene, in the order of the context; null: as it was. */
 function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
-  const { rungs } = compressionOf(AUTO, codecNames(AUTO).map((name) => subject.codec(name)))!;
+  const { rungs } = compressionOf(
+    AUTO,
+    codecNames(AUTO).map((name) => subject.codec(name)),
+  )!;
   return AUTO_SCENE.idleMinutes.map((minutes) => rungFor(rungs, 60_000 * minutes, AUTO_SCENE.fullness)?.codec ?? null);
 }
 
@@ -84,7 +110,9 @@ const auto: Treatment = {
   name: AUTO,
   codecs: codecNames(AUTO),
   bytesPerToken(subject) {
-    const parts = autoCodecs(subject).map((codec) => codec?.bytesPerToken(codec.format.blockTokens) ?? rowBytes(subject));
+    const parts = autoCodecs(subject).map(
+      (codec) => codec?.bytesPerToken(codec.format.blockTokens) ?? rowBytes(subject),
+    );
     return parts.reduce((sum, bytes) => sum + bytes, 0) / parts.length;
   },
   async apply(subject, { slots }) {
@@ -101,21 +129,38 @@ const auto: Treatment = {
 };
 
 /** Of a token in the store: what is kept losslessly there. */
-const rowBytes = ({ shape: { numLayers, kvHeads, headSize } }: KvSubject): number => numLayers * kvHeads * (2 * headSize + 8);
+const rowBytes = ({ shape: { numLayers, kvHeads, headSize } }: KvSubject): number =>
+  numLayers * kvHeads * (2 * headSize + 8);
 
-async function metered(subject: KvSubject, { tokenIds, slots }: ComputedContext, parts: readonly MeterPart[]): Promise<AttentionMeter> {
+async function metered(
+  subject: KvSubject,
+  { tokenIds, slots }: ComputedContext,
+  parts: readonly MeterPart[],
+): Promise<AttentionMeter> {
   const { numLayers, kvHeads } = subject.shape;
   const meter = new AttentionMeter(numLayers * kvHeads, tokenIds.length);
   for (const part of parts) {
     let free = tokenIds.length;
     subject.reserve(free + part.tokenIds.length);
-    await meter.feed(subject.runner, part, slots, (n) => Int32Array.from({ length: n }, () => free++), () => false);
+    await meter.feed(
+      subject.runner,
+      part,
+      slots,
+      (n) => Int32Array.from({ length: n }, () => free++),
+      () => false,
+    );
   }
   return meter;
 }
 
 /** Of the first `n` tokens those stay that receive most, in each piece, coded; the ones behind them all do, as they are. @param attention [heads, width], width >= n */
-function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
+function pruned(
+  name: PruningName,
+  subject: KvSubject,
+  { slots }: ComputedContext,
+  n: number,
+  attention: Float32Array,
+): TreatedContext {
   const { shape } = subject;
   const { window } = subject.runner;
   const numHeads = shape.numLayers * shape.kvHeads;
@@ -124,11 +169,15 @@ function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContex
   let [from, to, bytes] = [0, 0, (slots.length - n) * rowBytes(subject)];
   for (const length of pieceLengths(n)) {
     const own = new Float32Array(numHeads * length);
-    for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
+    for (let h = 0; h < numHeads; h++)
+      own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
     const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), codec.neediest, from);
     const start = from;
     const positions = kept.map((token) => start + token);
-    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start, positions });
+    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), {
+      startIndex: start,
+      positions,
+    });
     window.write(slots.subarray(to, to + kept.length), codec.decode(encoded, positions).rows, 0, positions);
     bytes += encoded.length + positions.byteLength;
     from += length;
@@ -137,7 +186,10 @@ function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContex
   return { slotsFor: always(Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)])), bytes };
 }
 
-const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slotsFor: always(slots), bytes: slots.length * rowBytes(subject) });
+const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({
+  slotsFor: always(slots),
+  bytes: slots.length * rowBytes(subject),
+});
 
 /** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
 const kvzip: Treatment = {
@@ -148,7 +200,11 @@ const kvzip: Treatment = {
     const { tokenIds } = context;
     const n = tokenIds.length;
     if (n < LEAST_PRUNED) return whole(subject, context);
-    const { sum } = await metered(subject, context, probes(tokenIds, 0, n, subject.turn, subject.model.config.contextTokens));
+    const { sum } = await metered(
+      subject,
+      context,
+      probes(tokenIds, 0, n, subject.turn, subject.model.config.contextTokens),
+    );
     return pruned(KVZIP, subject, context, n, sum);
   },
 };
@@ -174,7 +230,8 @@ const h2o: Treatment = {
 const sketch: Treatment = {
   name: SKETCH,
   codecs: [],
-  bytesPerToken: (subject) => sketchBytes(subject.shape, SPILLED_TOKENS) / SPILLED_TOKENS + CHOSEN_SHARE * rowBytes(subject),
+  bytesPerToken: (subject) =>
+    sketchBytes(subject.shape, SPILLED_TOKENS) / SPILLED_TOKENS + CHOSEN_SHARE * rowBytes(subject),
   async apply(subject, context) {
     const { tokenIds, slots } = context;
     const { shape, runner, model } = subject;
@@ -186,19 +243,37 @@ const sketch: Treatment = {
       return { slots: own, numTokens: own.length, sketch: sketchKeys(shape, runner.window.read(own)), attention: 0 };
     });
     const chosen = (attention?: Float32Array): Int32Array => {
-      const there = chosenBlocks(blocks.map((block, b) => ({ ...block, attention: attention?.[b] ?? 0 })), mostTokens);
+      const there = chosenBlocks(
+        blocks.map((block, b) => ({ ...block, attention: attention?.[b] ?? 0 })),
+        mostTokens,
+      );
       return Int32Array.from([...there].flatMap((block) => [...block.slots]).sort((a, b) => a - b));
     };
     const slotsFor: SlotsFor = async (ids) => {
       // Of a short prompt the context's end asks, too.
       const again = Math.max(0, LAST_PART - ids.length);
       const before = chosen().filter((slot) => slot < n - again);
-      const queries = await subject.ask(context, before, n - again, [...tokenIds.slice(n - again), ...ids], ASKING.last);
+      const queries = await subject.ask(
+        context,
+        before,
+        n - again,
+        [...tokenIds.slice(n - again), ...ids],
+        ASKING.last,
+      );
       return chosen(sketchedAttention(shape, blocks, queries, new Set(model.biased)));
     };
-    return { slotsFor, bytes: blocks.reduce((sum, block) => sum + block.sketch.length, 0) + mostTokens * rowBytes(subject) };
+    return {
+      slotsFor,
+      bytes: blocks.reduce((sum, block) => sum + block.sketch.length, 0) + mostTokens * rowBytes(subject),
+    };
   },
 };
 
 /** All there are, by name. */
-export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), auto, kvzip, h2o, sketch];
+export const TREATMENTS: readonly Treatment[] = [
+  ...FORMATS.map(({ name }) => codecTreatment(name)),
+  auto,
+  kvzip,
+  h2o,
+  sketch,
+];

@@ -21,7 +21,8 @@ export class FileError extends RequestError {
 /** Its text, without a byte order mark; that there are bytes in it which are none is said. @param streams whether it may be a pipe, such as /dev/stdin. @throws FileError */
 export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES, streams = false): Promise<string> {
   const { text, encoding, isWhole } = await readText(path, largest, streams);
-  if (!isWhole) process.stderr.write(`note: ${path}: not all of it is ${encoding.toUpperCase()}; what is not is read as \ufffd\n`);
+  if (!isWhole)
+    process.stderr.write(`note: ${path}: not all of it is ${encoding.toUpperCase()}; what is not is read as \ufffd\n`);
   return text;
 }
 
@@ -42,7 +43,12 @@ async function readText(path: string, largest: number, streams: boolean): Promis
     const info = await stat(path);
     if (info.isDirectory()) throw new FileError(path, 'is a folder; a file is needed', 'of another kind');
     if (!info.isFile() && !streams) throw new FileError(path, 'is not a file', 'of another kind');
-    if (info.size > largest) throw new FileError(path, `${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${largest / 1e6} MB`, 'too large');
+    if (info.size > largest)
+      throw new FileError(
+        path,
+        `${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${largest / 1e6} MB`,
+        'too large',
+      );
     bytes = await readFile(path);
   } catch (error) {
     throw error instanceof FileError ? error : new FileError(path, whyNot(error), 'that cannot be read');
@@ -54,7 +60,8 @@ async function readText(path: string, largest: number, streams: boolean): Promis
 
 /** UTF-8, or UTF-16 where a byte order mark says so: shells of Windows write that. */
 function textOf(bytes: Buffer): FileText {
-  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
+  const encoding =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
   try {
     return { text: new TextDecoder(encoding, { fatal: true }).decode(bytes), encoding, isWhole: true };
   } catch {

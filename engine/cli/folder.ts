@@ -5,8 +5,22 @@ import { isSecret } from './secrets.ts';
 
 /** A summary of more files than this is not read by anyone. */
 const MOST_FILES = 100;
-const SKIPPED_FOLDERS = new Set(['node_modules', 'dist', 'build', 'out', 'target', 'vendor', 'coverage', '__pycache__', 'venv']);
-const SOURCE = new Set('.ts .tsx .mts .cts .js .jsx .mjs .cjs .py .go .rs .java .kt .c .h .cc .cpp .hpp .cs .rb .php .swift .scala .sh .lua .vue .svelte'.split(' '));
+const SKIPPED_FOLDERS = new Set([
+  'node_modules',
+  'dist',
+  'build',
+  'out',
+  'target',
+  'vendor',
+  'coverage',
+  '__pycache__',
+  'venv',
+]);
+const SOURCE = new Set(
+  '.ts .tsx .mts .cts .js .jsx .mjs .cjs .py .go .rs .java .kt .c .h .cc .cpp .hpp .cs .rb .php .swift .scala .sh .lua .vue .svelte'.split(
+    ' ',
+  ),
+);
 /** Names of folders that are shown. */
 const SHOWN_FOLDERS = 5;
 
@@ -25,10 +39,16 @@ export class LeftOut {
 
   /** "3 files not source code, 1 empty; the folders .git, node_modules"; empty where nothing was. */
   toString(): string {
-    const files = [...this.#files].map(([reason, count], i) => `${count}${i ? '' : count === 1 ? ' file' : ' files'} ${reason}`).join(', ');
-    const names = [...this.#folders].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, count]) => (count === 1 ? name : `${name} (${count})`));
+    const files = [...this.#files]
+      .map(([reason, count], i) => `${count}${i ? '' : count === 1 ? ' file' : ' files'} ${reason}`)
+      .join(', ');
+    const names = [...this.#folders]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, count]) => (count === 1 ? name : `${name} (${count})`));
     const more = names.length - SHOWN_FOLDERS;
-    const folders = names.length ? `the ${names.length === 1 ? 'folder' : 'folders'} ${names.slice(0, SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}` : '';
+    const folders = names.length
+      ? `the ${names.length === 1 ? 'folder' : 'folders'} ${names.slice(0, SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+      : '';
     return [files, folders].filter(Boolean).join('; ');
   }
 }

@@ -17,12 +17,25 @@ interface Request {
 }
 
 /** What a request line may set; anything else in it is the caller's own. */
-const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'stop', 'ignoreEos', 'logprobs', 'topLogprobs'];
+const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = [
+  'temperature',
+  'topP',
+  'topK',
+  'minP',
+  'repetitionPenalty',
+  'seed',
+  'maxTokens',
+  'stop',
+  'ignoreEos',
+  'logprobs',
+  'topLogprobs',
+];
 const PRIORITIES: readonly string[] = ['completion', 'chat', 'summary'];
 
 export async function generate(line: CommandLine): Promise<number> {
   const [prompt, ids, file] = [text(line, 'prompt'), text(line, 'ids'), text(line, 'requests')];
-  if ([prompt, ids, file].filter((given) => given !== undefined).length !== 1) throw new UsageError('generate: exactly one of --prompt, --ids and --requests is needed');
+  if ([prompt, ids, file].filter((given) => given !== undefined).length !== 1)
+    throw new UsageError('generate: exactly one of --prompt, --ids and --requests is needed');
   const sampling = samplingOf(line);
   const single = prompt ?? (ids === undefined ? undefined : tokenIdsOf(ids));
   const lines = file === undefined ? [] : await requestLines(file);
@@ -45,7 +58,8 @@ export async function generate(line: CommandLine): Promise<number> {
 
 function tokenIdsOf(list: string): number[] {
   const ids = list.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)));
-  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) throw new UsageError(`--ids ${list}: expected token ids separated by commas`);
+  if (!ids.every((id) => Number.isInteger(id) && id >= 0))
+    throw new UsageError(`--ids ${list}: expected token ids separated by commas`);
   return ids;
 }
 
@@ -57,12 +71,21 @@ interface RequestLine {
 
 /** Lines that hold anything. */
 async function requestLines(file: string): Promise<RequestLine[]> {
-  const lines = (await readTextFile(file, LARGEST_INPUT_BYTES, true)).split('\n').map((source, i) => ({ number: i + 1, source })).filter(({ source }) => source.trim());
-  if (!lines.length) throw new RequestError('badRequest', `${file}: holds no requests; each is a line such as {"prompt": "..."}`);
+  const lines = (await readTextFile(file, LARGEST_INPUT_BYTES, true))
+    .split('\n')
+    .map((source, i) => ({ number: i + 1, source }))
+    .filter(({ source }) => source.trim());
+  if (!lines.length)
+    throw new RequestError('badRequest', `${file}: holds no requests; each is a line such as {"prompt": "..."}`);
   return lines;
 }
 
-async function runLine(line: CommandLine, client: Client, { source, number }: RequestLine, defaults: SamplingParams): Promise<boolean> {
+async function runLine(
+  line: CommandLine,
+  client: Client,
+  { source, number }: RequestLine,
+  defaults: SamplingParams,
+): Promise<boolean> {
   // Reported as it was given, a number as a number.
   let id: unknown = String(number);
   try {
@@ -74,7 +97,10 @@ async function runLine(line: CommandLine, client: Client, { source, number }: Re
       id: String(id),
       priority: request.priority,
       sampling: request.sampling,
-      onChunk: line.json ? (chunk) => printJson({ type: 'chunk', id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : undefined,
+      onChunk: line.json
+        ? (chunk) =>
+            printJson({ type: 'chunk', id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs })
+        : undefined,
     });
     if (line.json) printJson(doneLine(id, done));
     else process.stdout.write(`[${id}] ${done.text}\n`);
@@ -92,7 +118,8 @@ function report(line: CommandLine, id: unknown, error: unknown): 1 {
   return 1;
 }
 
-const badLine = (number: number, why: string) => new RequestError('badRequest', `line ${number} of the requests: ${why}`);
+const badLine = (number: number, why: string) =>
+  new RequestError('badRequest', `line ${number} of the requests: ${why}`);
 
 function objectOf(source: string, number: number): Record<string, unknown> {
   let value: unknown;
@@ -110,14 +137,20 @@ function requestOf(value: Record<string, unknown>, number: number, defaults: Sam
   const bad = (why: string) => badLine(number, why);
   const { ids, prompt, priority, arriveMs } = value;
   if ((ids === undefined) === (prompt === undefined)) throw bad('exactly one of "ids" and "prompt" is needed');
-  if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0))) throw bad('"ids" must be a list of token ids');
+  if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0)))
+    throw bad('"ids" must be a list of token ids');
   if (prompt !== undefined && typeof prompt !== 'string') throw bad('"prompt" must be a string');
-  if (priority !== undefined && !PRIORITIES.includes(priority as string)) throw bad(`"priority" must be one of ${PRIORITIES.join(', ')}`);
-  if (arriveMs !== undefined && !(typeof arriveMs === 'number' && arriveMs >= 0 && arriveMs < 2 ** 31)) throw bad('"arriveMs" must be a number of milliseconds');
+  if (priority !== undefined && !PRIORITIES.includes(priority as string))
+    throw bad(`"priority" must be one of ${PRIORITIES.join(', ')}`);
+  if (arriveMs !== undefined && !(typeof arriveMs === 'number' && arriveMs >= 0 && arriveMs < 2 ** 31))
+    throw bad('"arriveMs" must be a number of milliseconds');
   return {
     task: { kind: 'raw', prompt: (ids ?? prompt) as string | number[] },
     priority: (priority as Priority) ?? 'completion',
-    sampling: { ...defaults, ...Object.fromEntries(SAMPLING_KEYS.filter((key) => value[key] !== undefined).map((key) => [key, value[key]])) },
+    sampling: {
+      ...defaults,
+      ...Object.fromEntries(SAMPLING_KEYS.filter((key) => value[key] !== undefined).map((key) => [key, value[key]])),
+    },
     arriveMs: (arriveMs as number) ?? 0,
   };
 }

@@ -51,7 +51,9 @@ export class Lanes {
     const width = Math.max(20, Math.floor((this.#out.columns ?? 100) / this.#names.length) - 3);
     const columns = this.#texts.map((text, i) => [this.#names[i]!, '─'.repeat(width), ...wrap(text, width)]);
     const height = Math.max(...columns.map((c) => c.length));
-    const lines = Array.from({ length: height }, (_, row) => columns.map((c) => (c[row] ?? '').padEnd(width)).join(' │ '));
+    const lines = Array.from({ length: height }, (_, row) =>
+      columns.map((c) => (c[row] ?? '').padEnd(width)).join(' │ '),
+    );
     this.#out.write(`${this.#rows ? `\x1b[${this.#rows}A` : ''}${lines.map((l) => `\x1b[2K${l}\n`).join('')}`);
     this.#rows = height;
   }
@@ -60,6 +62,7 @@ export class Lanes {
   #printLines(lane: number, all: boolean): void {
     const lines = wrap(this.#texts[lane]!, LINE_CHARS);
     const ready = all ? lines.length : lines.length - 1;
-    for (; this.#printed[lane]! < ready; this.#printed[lane]!++) this.#out.write(`${this.#names[lane]!.padEnd(10)} │ ${lines[this.#printed[lane]!]}\n`);
+    for (; this.#printed[lane]! < ready; this.#printed[lane]!++)
+      this.#out.write(`${this.#names[lane]!.padEnd(10)} │ ${lines[this.#printed[lane]!]}\n`);
   }
 }

@@ -9,23 +9,66 @@ import { defaultCacheDir } from './client.ts';
 
 export class UsageError extends Error {}
 
-const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, 'reuse-shifted': { type: 'boolean' }, keep: { type: 'string' }, json: { type: 'boolean' } } as const;
+const MODEL = {
+  model: { type: 'string' },
+  precision: { type: 'string' },
+  threads: { type: 'string' },
+  context: { type: 'string' },
+  'max-bytes': { type: 'string' },
+  'cache-dir': { type: 'string' },
+  'reuse-shifted': { type: 'boolean' },
+  keep: { type: 'string' },
+  json: { type: 'boolean' },
+} as const;
 /** Where requests may be minutes apart: only what nobody has used for one is compressed. */
 const STORE = { codec: { type: 'string' } } as const;
 /** What is written at a session's end. */
 const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
 const SAMPLING = {
-  'max-tokens': { type: 'string' }, temperature: { type: 'string' }, 'top-p': { type: 'string' }, 'top-k': { type: 'string' }, 'min-p': { type: 'string' }, 'repetition-penalty': { type: 'string' },
-  seed: { type: 'string' }, stop: { type: 'string', multiple: true }, 'ignore-eos': { type: 'boolean' }, 'top-logprobs': { type: 'string' },
+  'max-tokens': { type: 'string' },
+  temperature: { type: 'string' },
+  'top-p': { type: 'string' },
+  'top-k': { type: 'string' },
+  'min-p': { type: 'string' },
+  'repetition-penalty': { type: 'string' },
+  seed: { type: 'string' },
+  stop: { type: 'string', multiple: true },
+  'ignore-eos': { type: 'boolean' },
+  'top-logprobs': { type: 'string' },
 } as const;
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
 const COMMANDS = {
   demo: { ...MODEL, ...RECORDS, file: { type: 'string' } },
-  generate: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
-  complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, beside: { type: 'string', multiple: true }, n: { type: 'string' } },
-  chat: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
+  generate: {
+    ...MODEL,
+    ...STORE,
+    ...RECORDS,
+    ...SAMPLING,
+    prompt: { type: 'string' },
+    ids: { type: 'string' },
+    requests: { type: 'string' },
+    kv: { type: 'string' },
+  },
+  complete: {
+    ...MODEL,
+    ...RECORDS,
+    ...SAMPLING,
+    file: { type: 'string' },
+    line: { type: 'string' },
+    column: { type: 'string' },
+    beside: { type: 'string', multiple: true },
+    n: { type: 'string' },
+  },
+  chat: {
+    ...MODEL,
+    ...STORE,
+    ...RECORDS,
+    ...SAMPLING,
+    file: { type: 'string', multiple: true },
+    message: { type: 'string' },
+  },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' }, shifted: { type: 'boolean' } },
   inspect: { model: { type: 'string' }, json: { type: 'boolean' } },
@@ -58,7 +101,14 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
   stop: ['TEXT', 'ends before this text; may be given again'],
   'ignore-eos': ['', 'goes on where the model would end'],
   'top-logprobs': ['K', 'with --json, the K likeliest tokens at each place'],
-  file: ['F', 'the source file', { chat: 'a source file that the questions are about; may be given again', demo: 'the source file; one of its own when left out' }],
+  file: [
+    'F',
+    'the source file',
+    {
+      chat: 'a source file that the questions are about; may be given again',
+      demo: 'the source file; one of its own when left out',
+    },
+  ],
   line: ['L', 'of the cursor, counted from 1'],
   column: ['C', 'of the cursor, counted from 1, as editors count'],
   beside: ['F', 'a file that is open, too, and may be copied from; may be given again'],
@@ -68,7 +118,11 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
   prompt: ['TEXT', 'the text to go on from'],
   ids: ['1,2,3', 'the same, as token ids'],
   requests: ['FILE', 'many, one JSON object a line, run together'],
-  kv: ['NAMES', 'how rows are kept: int8 (usual) or float32', { eval: 'what is measured: int8 (usual), codecs such as int4-kivi,fp8, or all' }],
+  kv: [
+    'NAMES',
+    'how rows are kept: int8 (usual) or float32',
+    { eval: 'what is measured: int8 (usual), codecs such as int4-kivi,fp8, or all' },
+  ],
   text: ['FILE', 'the text to measure on'],
   shifted: ['', 'measures what --reuse-shifted costs'],
 };
@@ -133,8 +187,15 @@ export function parseCommandLine(command: string, args: string[]): CommandLine {
   }
   const { positionals, values, tokens } = parsed;
   const wanted = command === 'summarize' || command === 'inspect' ? 1 : 0;
-  if (positionals.length > wanted) throw new UsageError(`${command}: unexpected argument "${positionals[wanted]}"${command === 'chat' ? '; a question goes with --message' : ''}`);
-  const names = tokens.flatMap(({ kind, name }) => (kind === 'option' && name !== undefined && options[name]?.type === 'string' && !options[name].multiple ? [name] : []));
+  if (positionals.length > wanted)
+    throw new UsageError(
+      `${command}: unexpected argument "${positionals[wanted]}"${command === 'chat' ? '; a question goes with --message' : ''}`,
+    );
+  const names = tokens.flatMap(({ kind, name }) =>
+    kind === 'option' && name !== undefined && options[name]?.type === 'string' && !options[name].multiple
+      ? [name]
+      : [],
+  );
   const twice = names.find((name, i) => names.indexOf(name) < i);
   if (twice !== undefined) throw new UsageError(`${command}: --${twice} is given more than once`);
   return { positionals, values, json: values.json === true };
@@ -184,7 +245,9 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
   if (given === undefined) return undefined;
   const value = given.trim() === '' ? Number.NaN : Number(given);
   if (!(value >= low && value <= high) || (whole && !Number.isInteger(value)))
-    throw new UsageError(`--${name} ${given}: it must be ${whole ? 'a whole number' : 'a number'} ${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`);
+    throw new UsageError(
+      `--${name} ${given}: it must be ${whole ? 'a whole number' : 'a number'} ${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`,
+    );
   return value;
 }
 
@@ -192,7 +255,10 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
 function threadsOf(line: CommandLine): number {
   const threads = number(line, 'threads', 0, MANY) ?? 0;
   const numProcessors = Math.max(cpus().length, availableParallelism());
-  if (threads > numProcessors) throw new UsageError(`--threads ${threads}: this machine has ${numProcessors} ${numProcessors === 1 ? 'processor' : 'processors'}; name at most as many, or 0 for as many as are best`);
+  if (threads > numProcessors)
+    throw new UsageError(
+      `--threads ${threads}: this machine has ${numProcessors} ${numProcessors === 1 ? 'processor' : 'processors'}; name at most as many, or 0 for as many as are best`,
+    );
   return threads;
 }
 
@@ -204,11 +270,19 @@ const MANY = Number.MAX_SAFE_INTEGER;
 const HOTTEST = 5;
 
 export function samplingOf(line: CommandLine): SamplingParams {
-  if (texts(line, 'stop').includes('')) throw new UsageError('--stop: a text is needed; an empty one stands everywhere');
+  if (texts(line, 'stop').includes(''))
+    throw new UsageError('--stop: a text is needed; an empty one stands everywhere');
   const params: SamplingParams = {
-    temperature: number(line, 'temperature', 0, HOTTEST, false), topP: number(line, 'top-p', 1e-6, 1, false), topK: number(line, 'top-k', 0, MANY), minP: number(line, 'min-p', 0, 1, false),
-    repetitionPenalty: number(line, 'repetition-penalty', 0.01, 100, false), seed: number(line, 'seed', 0, MANY), maxTokens: number(line, 'max-tokens', 1, MANY), topLogprobs: number(line, 'top-logprobs', 0, 100),
-    stop: texts(line, 'stop').length ? texts(line, 'stop') : undefined, ignoreEos: line.values['ignore-eos'] === true ? true : undefined,
+    temperature: number(line, 'temperature', 0, HOTTEST, false),
+    topP: number(line, 'top-p', 1e-6, 1, false),
+    topK: number(line, 'top-k', 0, MANY),
+    minP: number(line, 'min-p', 0, 1, false),
+    repetitionPenalty: number(line, 'repetition-penalty', 0.01, 100, false),
+    seed: number(line, 'seed', 0, MANY),
+    maxTokens: number(line, 'max-tokens', 1, MANY),
+    topLogprobs: number(line, 'top-logprobs', 0, 100),
+    stop: texts(line, 'stop').length ? texts(line, 'stop') : undefined,
+    ignoreEos: line.values['ignore-eos'] === true ? true : undefined,
     logprobs: line.json ? true : undefined,
   };
   for (const key of Object.keys(params) as (keyof SamplingParams)[]) if (params[key] === undefined) delete params[key];
@@ -217,7 +291,8 @@ export function samplingOf(line: CommandLine): SamplingParams {
 
 function choice<T extends string>(line: CommandLine, name: string, choices: readonly T[]): T | undefined {
   const given = text(line, name);
-  if (given !== undefined && !choices.includes(given as T)) throw new UsageError(`--${name} ${given}: expected one of ${choices.join(', ')}`);
+  if (given !== undefined && !choices.includes(given as T))
+    throw new UsageError(`--${name} ${given}: expected one of ${choices.join(', ')}`);
   return given as T | undefined;
 }
 
@@ -237,21 +312,35 @@ function builtInModelDir(): string {
 export function modelDirOf(given: string | undefined): string {
   if (given === '') throw new UsageError('the model folder is an empty text; leave it out for the built-in model');
   if (given !== undefined && !existsSync(given) && /^[\w.-]+\/[\w.-]+$/.test(given))
-    throw new RequestError('badRequest', `${given}: no such folder. If that is a model of the Hugging Face hub, \`hf download ${given}\` fetches it and prints its folder, which is to be named here (pip install -U huggingface_hub)`);
+    throw new RequestError(
+      'badRequest',
+      `${given}: no such folder. If that is a model of the Hugging Face hub, \`hf download ${given}\` fetches it and prints its folder, which is to be named here (pip install -U huggingface_hub)`,
+    );
   return given ?? builtInModelDir();
 }
 
 export function loadOptionsOf(line: CommandLine): LoadOptions {
   const precision: Precision = choice(line, 'precision', ['int8', 'int4', 'float32']) ?? 'int8';
   const kv = choice(line, 'kv', ['int8', 'float32']);
-  if (precision === 'float32' && kv === 'int8') throw new UsageError('--precision float32 is the reference and implies --kv float32; `kvasir eval` measures int8 KV over float32 weights');
+  if (precision === 'float32' && kv === 'int8')
+    throw new UsageError(
+      '--precision float32 is the reference and implies --kv float32; `kvasir eval` measures int8 KV over float32 weights',
+    );
   const contextTokens = number(line, 'context', 16, MANY);
   const codec = choice(line, 'codec', CACHE_CODECS) ?? 'int8';
   const keepDir = keepDirOf(line);
-  if (codec !== 'int8' && (precision === 'float32' || kv === 'float32')) throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
+  if (codec !== 'int8' && (precision === 'float32' || kv === 'float32'))
+    throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
   return {
-    modelDir: modelDirOf(text(line, 'model')), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: threadsOf(line),
-    ...(kv ? { kv } : {}), ...compressOf(codec), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
+    modelDir: modelDirOf(text(line, 'model')),
+    cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(),
+    precision,
+    maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0,
+    threads: threadsOf(line),
+    ...(kv ? { kv } : {}),
+    ...compressOf(codec),
+    ...(contextTokens ? { contextTokens } : {}),
+    ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
     ...(keepDir === undefined ? {} : { disk: { dir: keepDir, maxBytes: KEPT_BYTES } }),
   };
 }

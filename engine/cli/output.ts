@@ -17,7 +17,18 @@ export function log(text: string): void {
 /** The `done` line of `--json` (stable: outside programs read it). */
 export function doneLine(id: unknown, done: Done): object {
   const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics } = done;
-  return { type: 'done', id, finishReason, text, tokenIds, logprobs, topLogprobs: topLogprobs ?? [], usage, timings, diagnostics };
+  return {
+    type: 'done',
+    id,
+    finishReason,
+    text,
+    tokenIds,
+    logprobs,
+    topLogprobs: topLogprobs ?? [],
+    usage,
+    timings,
+    diagnostics,
+  };
 }
 
 export function statsLine(stats: EngineStats): object {
@@ -33,14 +44,20 @@ export function count(n: number): string {
 /** Columns padded to their widest cell; the first is left-aligned, the others right-aligned. */
 export function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, c) => Math.max(...rows.map((r) => (r[c] ?? '').length)));
-  return rows.map((r) => r.map((cell, c) => (c ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))).join('  ')).join('\n');
+  return rows
+    .map((r) => r.map((cell, c) => (c ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))).join('  '))
+    .join('\n');
 }
 
 /** How often it is said how far something is, ms. */
 const EVERY_MS = 5000;
 
 /** Passes on what it is told, at most every five seconds: the first thing (from `firstMs` on), and what stands after that. */
-export function paced(tell: (text: string) => void, clock: () => number = () => performance.now(), firstMs = Number.NEGATIVE_INFINITY): (text: string) => void {
+export function paced(
+  tell: (text: string) => void,
+  clock: () => number = () => performance.now(),
+  firstMs = Number.NEGATIVE_INFINITY,
+): (text: string) => void {
   let next = firstMs;
   return (text) => {
     if (clock() < next) return;
@@ -50,8 +67,14 @@ export function paced(tell: (text: string) => void, clock: () => number = () => 
 }
 
 /** Shows how far something is, until all is done: in one line that is written over, or where that is no terminal in a line each five seconds. */
-export function progressOf(what: string, out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr, clock: () => number = () => performance.now()): (numDone: number, numTotal: number) => void {
-  const tell = out.isTTY ? (text: string) => void out.write(`\r\x1b[2K${text}`) : paced((text) => void out.write(`${text}\n`), clock, clock() + EVERY_MS);
+export function progressOf(
+  what: string,
+  out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+  clock: () => number = () => performance.now(),
+): (numDone: number, numTotal: number) => void {
+  const tell = out.isTTY
+    ? (text: string) => void out.write(`\r\x1b[2K${text}`)
+    : paced((text) => void out.write(`${text}\n`), clock, clock() + EVERY_MS);
   return (numDone, numTotal) => {
     if (numDone < numTotal) tell(`${numDone} of ${numTotal} ${what}`);
     else if (out.isTTY) tell('');
@@ -68,7 +91,10 @@ export function folderFooter(numFiles: number, { usage }: Done, ms: number): str
 export function footer(done: Done): string {
   const { usage, timings } = done;
   if (usage.promptTokens === 0) return 'no model was asked';
-  const parts = [`${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`, `first token ${timings.ttftMs.toFixed(0)} ms`];
+  const parts = [
+    `${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`,
+    `first token ${timings.ttftMs.toFixed(0)} ms`,
+  ];
   if (timings.tpotMs > 0) parts.push(`${(1000 / timings.tpotMs).toFixed(0)} tok/s`);
   if (usage.shiftedTokens) parts.push(`${count(usage.shiftedTokens)} approximated`);
   if (usage.inParts) parts.push('read in parts');

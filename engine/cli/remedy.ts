@@ -16,17 +16,24 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
   if (code !== 'diskFull' && code !== 'writeFailed') return error;
   const { modelDir, contextTokens = Number.POSITIVE_INFINITY } = loadOptionsOf(line);
   const { model } = await inspectFolder(modelDir);
-  return new RequestError(code, `${message} ${remedyFor(code, model.config, Math.min(contextTokens, model.config.contextTokens))}`);
+  return new RequestError(
+    code,
+    `${message} ${remedyFor(code, model.config, Math.min(contextTokens, model.config.contextTokens))}`,
+  );
 }
 
 /** PURE: settings of the editor by the names that they have here. */
 function inOptions(message: string): string {
-  return message.replaceAll('kvasir.cache.maxBytes', '--max-bytes').replace(', for which kvasir.cache.diskBytes must not be 0', ' with --keep DIR').replaceAll(' (kvasir.cache.diskBytes)', '');
+  return message
+    .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
+    .replace(', for which kvasir.cache.diskBytes must not be 0', ' with --keep DIR')
+    .replaceAll(' (kvasir.cache.diskBytes)', '');
 }
 
 /** PURE. `numTokens`: of the longest text. */
 export function remedyFor(code: 'diskFull' | 'writeFailed', config: ModelConfig, numTokens: number): string {
   const whole = `with about ${bytes(leastBudget(config, numTokens, 0))} of --max-bytes a text of up to ${count(numTokens)} tokens is read whole`;
-  if (code === 'diskFull') return `--keep takes up to ${bytes(KEPT_BYTES)} of its folder's disk; ${whole}, without any of it.`;
+  if (code === 'diskFull')
+    return `--keep takes up to ${bytes(KEPT_BYTES)} of its folder's disk; ${whole}, without any of it.`;
   return `W${whole.slice(1)}, without --keep.`;
 }

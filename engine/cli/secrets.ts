@@ -7,7 +7,19 @@ import { resolve } from 'node:path';
 
 /** Globs: `**` any folders, `*` anything of a name. */
 export const SECRETS: readonly string[] = [
-  '**/.env*', '**/*.pem', '**/*.key', '**/*.p12', '**/*.pfx', '**/*.keystore', '**/id_rsa*', '**/id_ed25519*', '**/id_ecdsa*', '**/.npmrc', '**/.netrc', '**/.ssh/**', '**/.aws/credentials',
+  '**/.env*',
+  '**/*.pem',
+  '**/*.key',
+  '**/*.p12',
+  '**/*.pfx',
+  '**/*.keystore',
+  '**/id_rsa*',
+  '**/id_ed25519*',
+  '**/id_ecdsa*',
+  '**/.npmrc',
+  '**/.netrc',
+  '**/.ssh/**',
+  '**/.aws/credentials',
 ];
 
 /** Of a path's end, or of a folder in it: one that fits stands for all that is in it. Case does not tell on every system. */
@@ -15,7 +27,10 @@ const PATTERN = new RegExp(`/(?:${SECRETS.map(patternOf).join('|')})(?:/|$)`, 'i
 
 function patternOf(glob: string): string {
   const name = glob.replace(/^\*\*\//, '').replace(/\/\*\*$/, '');
-  return name.split('*').map((part) => part.replaceAll('.', '\\.')).join('[^/]*');
+  return name
+    .split('*')
+    .map((part) => part.replaceAll('.', '\\.'))
+    .join('[^/]*');
 }
 
 /** PURE: by this name alone. */

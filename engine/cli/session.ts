@@ -9,14 +9,18 @@ import { doneLine, footer, log, printJson } from './output.ts';
 import { withRemedy } from './remedy.ts';
 import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
 
-export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  line: CommandLine,
+  work: (client: Client, model: ModelInfo) => Promise<T>,
+): Promise<T> {
   const client = new Client();
   let shown = performance.now();
   try {
     const options = loadOptionsOf(line);
     const [metrics, trace] = [text(line, 'metrics'), text(line, 'trace')];
     // Not found out when the model is loaded, nor when all the work is done.
-    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')]) if (file !== undefined) await checkTextFile(file);
+    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')])
+      if (file !== undefined) await checkTextFile(file);
     await checkFolder('--cache-dir', options.cacheDir);
     if (options.disk) await checkFolder('--keep', options.disk.dir, 0o700);
     for (const file of [metrics, trace]) if (file !== undefined) await checkWritable(file);
@@ -39,11 +43,16 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
 
 /** What was asked for and is more than there can be, or comes to nothing. */
 function tellLimits(line: CommandLine, options: LoadOptions, { name, contextTokens }: ModelInfo): void {
-  if (options.contextTokens !== undefined && options.contextTokens > contextTokens) log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
+  if (options.contextTokens !== undefined && options.contextTokens > contextTokens)
+    log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
   const maxTokens = samplingOf(line).maxTokens ?? 0;
-  if (maxTokens > contextTokens) log(`note: --max-tokens ${maxTokens}: prompt and answer together have at most ${contextTokens} tokens`);
+  if (maxTokens > contextTokens)
+    log(`note: --max-tokens ${maxTokens}: prompt and answer together have at most ${contextTokens} tokens`);
   const isSingle = ['message', 'prompt', 'ids'].some((name) => text(line, name) !== undefined);
-  if (options.compress !== undefined && isSingle) log(`note: --codec ${text(line, 'codec')} changes nothing in one answer: only what nobody has used for a minute is compressed`);
+  if (options.compress !== undefined && isSingle)
+    log(
+      `note: --codec ${text(line, 'codec')} changes nothing in one answer: only what nobody has used for a minute is compressed`,
+    );
 }
 
 /** Makes it where it is missing. */
@@ -68,7 +77,8 @@ function whyNoFolder(error: unknown): string {
 }
 
 async function checkWritable(file: string): Promise<void> {
-  if ((await stat(file).catch(() => null))?.isDirectory()) throw new FileError(file, 'is a folder; a file is needed', 'of another kind');
+  if ((await stat(file).catch(() => null))?.isDirectory())
+    throw new FileError(file, 'is a folder; a file is needed', 'of another kind');
   const temporary = temporaryOf(file);
   await writing(file, () => writeFile(temporary, ''));
   await rm(temporary, { force: true });
@@ -90,7 +100,10 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
     await write();
   } catch (error) {
     await rm(temporaryOf(file), { force: true }).catch(() => {});
-    throw new RequestError('badRequest', `${file} cannot be written: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'its folder does not exist' : whyNot(error)}`);
+    throw new RequestError(
+      'badRequest',
+      `${file} cannot be written: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'its folder does not exist' : whyNot(error)}`,
+    );
   }
 }
 
@@ -102,9 +115,22 @@ interface Ending {
 }
 
 /** Runs one task and prints it: streamed text, or JSON lines. */
-export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, { beforeFooter, footerOf = footer }: Ending = {}): Promise<Done> {
+export async function runTask(
+  line: CommandLine,
+  client: Client,
+  task: Task,
+  options: GenerateOptions & { id: string },
+  { beforeFooter, footerOf = footer }: Ending = {},
+): Promise<Done> {
   const onChunk = (chunk: Chunk) => {
-    if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
+    if (line.json)
+      printJson({
+        type: 'chunk',
+        id: options.id,
+        text: chunk.text,
+        tokenIds: chunk.tokenIds,
+        logprobs: chunk.logprobs,
+      });
     else process.stdout.write(chunk.text);
   };
   const done = await client.generate(task, { ...options, onChunk }).catch(async (error: unknown) => {
@@ -115,7 +141,8 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
     if (done.text) process.stdout.write('\n');
     // What is written for people goes with what qualifies it, also into a file; completions and raw text may be read by programs.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
-    for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])]) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
+    for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])])
+      (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
   }
   await beforeFooter?.(done.text);
   if (!line.json) log(footerOf(done));

@@ -23,7 +23,10 @@ export async function summarize(line: CommandLine): Promise<number> {
     const task = info.isDirectory() ? await folderTask(client, path, leftOut) : await fileTask(client, path, symbol);
     const started = performance.now();
     const onParts = line.json ? undefined : progressOf('files');
-    const footerOf = task.kind === 'summarizeFolder' ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started) : undefined;
+    const footerOf =
+      task.kind === 'summarizeFolder'
+        ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started)
+        : undefined;
     await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts }, { footerOf });
     // With the summaries, as what qualifies them.
     if (leftOut.toString()) (line.json ? log : print)(`note: left out: ${leftOut}`);
@@ -35,7 +38,11 @@ export async function summarize(line: CommandLine): Promise<number> {
 async function fileTask(client: Client, path: string, symbol: string | undefined): Promise<Task> {
   const { docId, text } = await client.openFile(path);
   if (!text.trim()) throw new RequestError('badRequest', `${path}: is empty`);
-  return { kind: 'summarize', docId, ...(symbol === undefined ? {} : { range: { ...definitionOf(text, symbol, path), label: symbol } }) };
+  return {
+    kind: 'summarize',
+    docId,
+    ...(symbol === undefined ? {} : { range: { ...definitionOf(text, symbol, path), label: symbol } }),
+  };
 }
 
 async function folderTask(client: Client, folder: string, leftOut: LeftOut): Promise<Task> {
@@ -53,7 +60,11 @@ async function folderTask(client: Client, folder: string, leftOut: LeftOut): Pro
       leftOut.file(error instanceof FileError ? error.kind : 'that cannot be read');
     }
   }
-  if (!docIds.length) throw new RequestError('badRequest', `${folder}: no source file to summarize${leftOut.toString() && ` (left out: ${leftOut})`}`);
+  if (!docIds.length)
+    throw new RequestError(
+      'badRequest',
+      `${folder}: no source file to summarize${leftOut.toString() && ` (left out: ${leftOut})`}`,
+    );
   return { kind: 'summarizeFolder', path: basename(resolve(folder)), docIds, paths };
 }
 
@@ -62,14 +73,22 @@ const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\
 /** The range of a name's definition: its first line that looks like one, and what is indented deeper below. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
   const name = escapeForRegExp(symbol);
-  const defines = new RegExp(`^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`, 'm');
+  const defines = new RegExp(
+    `^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`,
+    'm',
+  );
   const found = defines.exec(source);
   if (!found) throw new RequestError('badRequest', `${path}: no definition of "${symbol}" was found in this file`);
   const start = source.lastIndexOf('\n', found.index) + 1;
   const indent = /^[ \t]*/.exec(source.slice(start))![0].length;
   const lines = source.slice(start).split('\n');
   let numLines = 1;
-  while (numLines < lines.length && (!lines[numLines]!.trim() || /^[ \t]*/.exec(lines[numLines]!)![0].length > indent || /^[ \t]*[)}\]]/.test(lines[numLines]!))) {
+  while (
+    numLines < lines.length &&
+    (!lines[numLines]!.trim() ||
+      /^[ \t]*/.exec(lines[numLines]!)![0].length > indent ||
+      /^[ \t]*[)}\]]/.test(lines[numLines]!))
+  ) {
     const closes = /^[ \t]*[)}\]]/.test(lines[numLines]!) && /^[ \t]*/.exec(lines[numLines]!)![0].length <= indent;
     numLines++;
     if (closes) break;

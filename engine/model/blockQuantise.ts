@@ -24,7 +24,13 @@ export function numBlocks(width: number): number {
 }
 
 /** 8 bits: rows [numRows, width] -> codes [numRows, numBlocks, BLOCK] and scales [numRows, numBlocks]. */
-export function quantiseBlocks8(rows: Float32Array, numRows: number, width: number, codes: Uint8Array, scales: Float32Array): void {
+export function quantiseBlocks8(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  codes: Uint8Array,
+  scales: Float32Array,
+): void {
   const blocks = numBlocks(width);
   codes.fill(ZERO8);
   for (let r = 0; r < numRows; r++) {
@@ -46,7 +52,13 @@ function code(weight: number, inverse: number): number {
 }
 
 /** 4 bits: rows [numRows, width] -> codes [numRows, numBlocks, BLOCK / 2], two to a byte, the first in the low half, and scales [numRows, numBlocks]. */
-export function quantiseBlocks4(rows: Float32Array, numRows: number, width: number, codes: Uint8Array, scales: Float32Array): void {
+export function quantiseBlocks4(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  codes: Uint8Array,
+  scales: Float32Array,
+): void {
   const blocks = numBlocks(width);
   for (let r = 0; r < numRows; r++) {
     for (let b = 0; b < blocks; b++) {

@@ -24,7 +24,13 @@ const ENDS = [0.5, 0.75, 1];
 const MOST_TOKENS = 2000;
 
 /** An int8 window. The runner's window and scratch are used and given back empty; nothing else may hold slots. @param onProgress 0..1. */
-async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<Divergence> {
+async function measureCodec(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  codec: KvCodec,
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<Divergence> {
   const result = noDivergence();
   const text = ids.slice(0, Math.min(MOST_TOKENS, contextTokens));
   const { window } = runner;
@@ -36,15 +42,35 @@ async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: K
   try {
     for (let at = 0; at < most; at += CHUNK) {
       const end = Math.min(most, at + CHUNK);
-      await runner.run([{ tokenIds: text.slice(at, end), startIndex: at, contextSlots: slots(0, at), newSlots: slots(at, end), lane: 'prefill', prefillEnd: most, numLogits: 0 }]);
+      await runner.run([
+        {
+          tokenIds: text.slice(at, end),
+          startIndex: at,
+          contextSlots: slots(0, at),
+          newSlots: slots(at, end),
+          lane: 'prefill',
+          prefillEnd: most,
+          numLogits: 0,
+        },
+      ]);
     }
     const exact = window.read(slots(0, most));
     const { blockTokens } = codec.format;
     for (const [e, share] of ENDS.entries()) {
       const end = Math.floor(most * share);
       const score = async (): Promise<Float64Array[]> => {
-        const logits = await runner.run([{ tokenIds: text.slice(end, end + SCORED), startIndex: end, contextSlots: slots(0, end), newSlots: rest, numLogits: SCORED }]);
-        return Array.from({ length: SCORED }, (_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+        const logits = await runner.run([
+          {
+            tokenIds: text.slice(end, end + SCORED),
+            startIndex: end,
+            contextSlots: slots(0, end),
+            newSlots: rest,
+            numLogits: SCORED,
+          },
+        ]);
+        return Array.from({ length: SCORED }, (_, i) =>
+          logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)),
+        );
       };
       const reference = await score();
       for (let at = 0; at < end; at += blockTokens) {
@@ -63,13 +89,40 @@ async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: K
 }
 
 /** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
-export function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
-  return measuredOnce(model.dir, `codec-${codec.name}.json`, { format: FORMAT, contextTokens, bound: CODEC_BOUND, ...(codec.format.finer && { order: codec.order }) }, async () => {
-    const { klSum, klMax, agreed, numTokens } = await measureCodec(runner, encode(SHIFT_SAMPLE), codec, contextTokens, onProgress);
-    if (numTokens === 0) return null;
-    const { numLayers, kvHeads, headSize } = runner.window.shape;
-    // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
-    const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
-    return { codec: codec.name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: CODEC_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken };
-  });
+export function codecQuality(
+  model: ImportedModel,
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  codec: KvCodec,
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<CodecQuality | null> {
+  return measuredOnce(
+    model.dir,
+    `codec-${codec.name}.json`,
+    { format: FORMAT, contextTokens, bound: CODEC_BOUND, ...(codec.format.finer && { order: codec.order }) },
+    async () => {
+      const { klSum, klMax, agreed, numTokens } = await measureCodec(
+        runner,
+        encode(SHIFT_SAMPLE),
+        codec,
+        contextTokens,
+        onProgress,
+      );
+      if (numTokens === 0) return null;
+      const { numLayers, kvHeads, headSize } = runner.window.shape;
+      // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
+      const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
+      return {
+        codec: codec.name,
+        klMean: klSum / numTokens,
+        klMax,
+        top1: agreed / numTokens,
+        bound: CODEC_BOUND,
+        numTokens,
+        bytesPerToken,
+        compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+      };
+    },
+  );
 }

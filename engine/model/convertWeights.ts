@@ -31,7 +31,11 @@ class Conversion {
   async item(item: PlanItem): Promise<void> {
     switch (item.kind) {
       case 'linear':
-        return item.weight.type === 'uint8' ? this.linearBlocks(item) : item.weight.type === 'int8' ? this.linearInt8(item) : this.linearFloat(item);
+        return item.weight.type === 'uint8'
+          ? this.linearBlocks(item)
+          : item.weight.type === 'int8'
+            ? this.linearInt8(item)
+            : this.linearFloat(item);
       case 'embedding':
         return this.embedding(item);
       case 'vector':
@@ -44,7 +48,12 @@ class Conversion {
   }
 
   /** Rows of a tensor in parts of about 4 MB; `part` is valid during the call only. */
-  private async eachPart(tensor: string, rows: number, width: number, use: (part: Float32Array, first: number, count: number) => Promise<void> | void): Promise<void> {
+  private async eachPart(
+    tensor: string,
+    rows: number,
+    width: number,
+    use: (part: Float32Array, first: number, count: number) => Promise<void> | void,
+  ): Promise<void> {
     const step = Math.min(rows, rowsPerRead(width));
     if (this.buffer.length < step * width) this.buffer = new Float32Array(step * width);
     // A tied embedding is read twice but counts once, so that the hash does not depend on the precision.
@@ -106,7 +115,13 @@ class Conversion {
     }
   }
 
-  private async embedding({ width, rows, tensor, weight, scales }: Extract<PlanItem, { kind: 'embedding' }>): Promise<void> {
+  private async embedding({
+    width,
+    rows,
+    tensor,
+    weight,
+    scales,
+  }: Extract<PlanItem, { kind: 'embedding' }>): Promise<void> {
     await this.eachPart(tensor, rows, width, async (part, first, count) => {
       if (!scales) return this.write(part, weight.offset + first * width * 4);
       const partScales = new Float32Array(count);
@@ -122,7 +137,8 @@ class Conversion {
     let position = 0;
     for (const { tensor, length, factor, repeat } of sources) {
       const source = tensor === null ? new Float32Array(length) : await this.wholeVector(tensor, length);
-      for (let r = 0; r < repeat; r++, position += length) for (let i = 0; i < length; i++) values[position + i] = source[i]! * factor;
+      for (let r = 0; r < repeat; r++, position += length)
+        for (let i = 0; i < length; i++) values[position + i] = source[i]! * factor;
     }
     await this.write(values, weight.offset);
   }
@@ -136,7 +152,12 @@ class Conversion {
   private async write(data: Float32Array | Int8Array | Int16Array | Uint8Array, offset: number): Promise<void> {
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await this.file.write(bytes, done, Math.min(bytes.length - done, 2 ** 26), offset + done);
+      const { bytesWritten } = await this.file.write(
+        bytes,
+        done,
+        Math.min(bytes.length - done, 2 ** 26),
+        offset + done,
+      );
       done += bytesWritten;
       this.onWritten(bytesWritten);
     }
@@ -147,7 +168,12 @@ class Conversion {
  * @param weights already checked against plan.needed. @returns a hash of the model's tensors, the same in every precision.
  * @throws RequestError for a bad tensor, and whatever writing the file throws.
  */
-export async function convertWeights(weights: Weights, plan: WeightPlan, file: FileHandle, onProgress: (fraction: number) => void): Promise<string> {
+export async function convertWeights(
+  weights: Weights,
+  plan: WeightPlan,
+  file: FileHandle,
+  onProgress: (fraction: number) => void,
+): Promise<string> {
   let written = 0;
   const conversion = new Conversion(weights, file, (bytes) => {
     written += bytes;

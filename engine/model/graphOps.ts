@@ -58,7 +58,12 @@ export class GraphOps {
   }
 
   /** Adds a node with one output. */
-  op(name: string, inputs: readonly string[], attributes: Readonly<Record<string, Attribute>> = {}, domain = ''): string {
+  op(
+    name: string,
+    inputs: readonly string[],
+    attributes: Readonly<Record<string, Attribute>> = {},
+    domain = '',
+  ): string {
     return this.g.node(name, inputs, 1, attributes, domain)[0]!;
   }
 
@@ -86,7 +91,8 @@ export class GraphOps {
 
   /** x [n, width], all of it times `factor` [n, 1], as the layer `name` takes it, and all others on the same rows: int8 codes with one scale a row, where its weights are int8. */
   rows(x: string, name: string, factor: string | null = null): Rows {
-    if (this.#plan.linears.get(name)!.weight.type !== 'int8') return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
+    if (this.#plan.linears.get(name)!.weight.type !== 'int8')
+      return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
     const { codes, rowMax } = this.codeRows(x);
     return { x: codes, scale: factor === null ? rowMax : this.op('Mul', [rowMax, factor]) };
   }
@@ -101,10 +107,17 @@ export class GraphOps {
   product({ x }: Rows, name: string, bias?: string): string {
     const { width, weight, scales } = this.#plan.linears.get(name)!;
     const stored = this.weight(weight.name);
-    if (weight.type === 'float32') return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
-    if (weight.type === 'int8') return this.op('MatMulIntegerToFloat', [x, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
+    if (weight.type === 'float32')
+      return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
+    if (weight.type === 'int8')
+      return this.op('MatMulIntegerToFloat', [x, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
     const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
-    return this.op('MatMulNBits', [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])], sizes, MS);
+    return this.op(
+      'MatMulNBits',
+      [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])],
+      sizes,
+      MS,
+    );
   }
 
   codeRows(x: string): Coded {
@@ -115,6 +128,9 @@ export class GraphOps {
   /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
   joinHeads(byHead: string): string {
     const { numHeads, headSize } = this.config;
-    return this.op('Reshape', [this.op('Transpose', [byHead], { perm: [0, 2, 1, 3] }), this.ints(-1, numHeads * headSize)]);
+    return this.op('Reshape', [
+      this.op('Transpose', [byHead], { perm: [0, 2, 1, 3] }),
+      this.ints(-1, numHeads * headSize),
+    ]);
   }
 }

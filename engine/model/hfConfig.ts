@@ -9,7 +9,14 @@ type Architecture = 'qwen2' | 'qwen3' | 'llama';
 export type Rope =
   | { readonly type: 'default'; readonly theta: number }
   | { readonly type: 'linear'; readonly theta: number; readonly factor: number }
-  | { readonly type: 'llama3'; readonly theta: number; readonly factor: number; readonly lowFreqFactor: number; readonly highFreqFactor: number; readonly originalContext: number };
+  | {
+      readonly type: 'llama3';
+      readonly theta: number;
+      readonly factor: number;
+      readonly lowFreqFactor: number;
+      readonly highFreqFactor: number;
+      readonly originalContext: number;
+    };
 
 export interface ModelConfig {
   readonly architecture: Architecture;
@@ -52,7 +59,8 @@ function isObject(value: unknown): value is Json {
 /** A value of the file, short enough for a sentence; arrays and objects that nest deeply by their kind only. */
 function show(value: unknown): string {
   if (isObject(value)) return 'an object';
-  if (Array.isArray(value)) return value.some((v) => typeof v === 'object') ? 'a nested list' : JSON.stringify(value.slice(0, 8));
+  if (Array.isArray(value))
+    return value.some((v) => typeof v === 'object') ? 'a nested list' : JSON.stringify(value.slice(0, 8));
   return (JSON.stringify(value) ?? String(value)).slice(0, 80);
 }
 
@@ -60,14 +68,16 @@ function show(value: unknown): string {
 function count(config: Json, key: string, fallback?: number): number {
   const value = config[key] ?? fallback;
   if (value === undefined) throw invalid(`${FILE}: ${key} is missing; it must be a positive integer.`);
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value >= 2 ** 31) throw invalid(`${FILE}: ${key} is ${show(value)}; it must be a positive integer.`);
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value >= 2 ** 31)
+    throw invalid(`${FILE}: ${key} is ${show(value)}; it must be a positive integer.`);
   return value;
 }
 
 function positive(source: Json, key: string, where: string, fallback?: number): number {
   const value = source[key] ?? fallback;
   if (value === undefined) throw invalid(`${FILE}: ${where}${key} is missing; it must be a positive number.`);
-  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) throw invalid(`${FILE}: ${where}${key} is ${show(value)}; it must be a positive number.`);
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0)
+    throw invalid(`${FILE}: ${where}${key} is ${show(value)}; it must be a positive number.`);
   return value;
 }
 
@@ -83,17 +93,24 @@ function flag(config: Json, key: string, fallback: boolean): boolean {
  */
 function parseRope(config: Json): Rope {
   for (const key of ['rope_scaling', 'rope_parameters']) {
-    if (config[key] !== undefined && config[key] !== null && !isObject(config[key])) throw invalid(`${FILE}: ${key} is ${show(config[key])}; it must be an object or null.`);
+    if (config[key] !== undefined && config[key] !== null && !isObject(config[key]))
+      throw invalid(`${FILE}: ${key} is ${show(config[key])}; it must be an object or null.`);
   }
   const scaling = config.rope_scaling as Json | null | undefined;
   const where = scaling && Object.keys(scaling).length > 0 ? 'rope_scaling' : 'rope_parameters';
   const rope = (config[where] as Json | null | undefined) ?? {};
   const at = `${where}.`;
-  if (Object.values(rope).some(isObject)) throw unsupported(`${FILE}: ${where} differs by layer type, which is not supported; one set of rope parameters for all layers is.`);
+  if (Object.values(rope).some(isObject))
+    throw unsupported(
+      `${FILE}: ${where} differs by layer type, which is not supported; one set of rope parameters for all layers is.`,
+    );
   const type = rope.rope_type ?? rope.type ?? 'default';
   const theta = positive(rope, 'rope_theta', at, positive(config, 'rope_theta', '', 10_000));
   const partial = rope.partial_rotary_factor ?? config.partial_rotary_factor ?? 1;
-  if (partial !== 1) throw unsupported(`${FILE}: partial_rotary_factor is ${show(partial)}; only models that rotate whole heads (1) are supported.`);
+  if (partial !== 1)
+    throw unsupported(
+      `${FILE}: partial_rotary_factor is ${show(partial)}; only models that rotate whole heads (1) are supported.`,
+    );
   switch (type) {
     case 'default':
       return { type: 'default', theta };
@@ -102,12 +119,29 @@ function parseRope(config: Json): Rope {
     case 'llama3': {
       const lowFreqFactor = positive(rope, 'low_freq_factor', at);
       const highFreqFactor = positive(rope, 'high_freq_factor', at);
-      if (highFreqFactor <= lowFreqFactor) throw invalid(`${FILE}: ${at}high_freq_factor is ${highFreqFactor}; it must be greater than low_freq_factor (${lowFreqFactor}).`);
-      const originalContext = positive(rope, 'original_max_position_embeddings', at, config.original_max_position_embeddings as number | undefined);
-      return { type: 'llama3', theta, factor: positive(rope, 'factor', at), lowFreqFactor, highFreqFactor, originalContext };
+      if (highFreqFactor <= lowFreqFactor)
+        throw invalid(
+          `${FILE}: ${at}high_freq_factor is ${highFreqFactor}; it must be greater than low_freq_factor (${lowFreqFactor}).`,
+        );
+      const originalContext = positive(
+        rope,
+        'original_max_position_embeddings',
+        at,
+        config.original_max_position_embeddings as number | undefined,
+      );
+      return {
+        type: 'llama3',
+        theta,
+        factor: positive(rope, 'factor', at),
+        lowFreqFactor,
+        highFreqFactor,
+        originalContext,
+      };
     }
     default:
-      throw unsupported(`${FILE}: ${at}${rope.rope_type !== undefined ? 'rope_type' : 'type'} is ${show(type)}; the supported rope types are default, linear and llama3.`);
+      throw unsupported(
+        `${FILE}: ${at}${rope.rope_type !== undefined ? 'rope_type' : 'type'} is ${show(type)}; the supported rope types are default, linear and llama3.`,
+      );
   }
 }
 
@@ -115,18 +149,24 @@ function parseRope(config: Json): Rope {
 function refuseSlidingWindow(config: Json, family: Architecture, numLayers: number, contextTokens: number): void {
   const types = config.layer_types;
   if (types !== undefined && types !== null) {
-    if (!Array.isArray(types) || types.length !== numLayers) throw invalid(`${FILE}: layer_types must be an array with one entry for each of the ${numLayers} layers.`);
+    if (!Array.isArray(types) || types.length !== numLayers)
+      throw invalid(`${FILE}: layer_types must be an array with one entry for each of the ${numLayers} layers.`);
     const other = types.find((t) => t !== 'full_attention' && t !== 'sliding_attention');
-    if (other !== undefined) throw unsupported(`${FILE}: layer_types has ${show(other)}; only full_attention is supported.`);
+    if (other !== undefined)
+      throw unsupported(`${FILE}: layer_types has ${show(other)}; only full_attention is supported.`);
   }
   // llama has no sliding window: transformers ignores the key there.
   if (family === 'llama') return;
   const used = flag(config, 'use_sliding_window', false);
   const window = used ? count(config, 'sliding_window', 4096) : null;
   const maxWindowLayers = config.max_window_layers ?? 28;
-  const slides = Array.isArray(types) ? types.includes('sliding_attention') : used && config.sliding_window !== null && numLayers > Number(maxWindowLayers);
+  const slides = Array.isArray(types)
+    ? types.includes('sliding_attention')
+    : used && config.sliding_window !== null && numLayers > Number(maxWindowLayers);
   if (slides && (window === null || window < contextTokens)) {
-    throw unsupported(`${FILE}: ${used ? 'use_sliding_window' : 'layer_types'} asks for a sliding window of ${window ?? 'unknown'} tokens; only full attention is supported.`);
+    throw unsupported(
+      `${FILE}: ${used ? 'use_sliding_window' : 'layer_types'} asks for a sliding window of ${window ?? 'unknown'} tokens; only full attention is supported.`,
+    );
   }
 }
 
@@ -135,7 +175,9 @@ function tokenIds(source: Json, file: string, key: string, vocabSize: number): n
   const value = source[key];
   if (value === undefined || value === null) return null;
   const ids: unknown[] = Array.isArray(value) ? value : [value];
-  for (const id of ids) if (typeof id !== 'number' || !Number.isInteger(id)) throw invalid(`${file}: ${key} is ${show(value)}; it must be a token id or a list of token ids.`);
+  for (const id of ids)
+    if (typeof id !== 'number' || !Number.isInteger(id))
+      throw invalid(`${file}: ${key} is ${show(value)}; it must be a token id or a list of token ids.`);
   return (ids as number[]).filter((id) => id >= 0 && id < vocabSize);
 }
 
@@ -147,7 +189,9 @@ function hasInt8Weights(config: Json): boolean {
   const quantisation = config.quantization_config;
   if (!isObject(quantisation)) return false;
   const refuse = (where: string, value: unknown): never => {
-    throw unsupported(`${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; unquantised weights (float32, float16, bfloat16) are supported, and those of compressed-tensors with 8 bits and one symmetric scale a row (format int-quantized, strategy channel).`);
+    throw unsupported(
+      `${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; unquantised weights (float32, float16, bfloat16) are supported, and those of compressed-tensors with 8 bits and one symmetric scale a row (format int-quantized, strategy channel).`,
+    );
   };
   const need = (source: Json, where: string, key: string, wanted: unknown, fallback?: unknown): void => {
     if ((source[key] ?? fallback) !== wanted) refuse(`${where}.${key}`, source[key]);
@@ -158,12 +202,15 @@ function hasInt8Weights(config: Json): boolean {
   if (isObject(sparsity)) need(sparsity, '.sparsity_config', 'format', 'dense', 'dense');
   // Rotations that the model would have to compute.
   if (isObject(transform) && Object.keys(transform).length > 0) refuse('.transform_config', transform);
-  if (!isObject(groups) || Object.keys(groups).length === 0) return refuse('.config_groups', isObject(groups) ? undefined : groups);
+  if (!isObject(groups) || Object.keys(groups).length === 0)
+    return refuse('.config_groups', isObject(groups) ? undefined : groups);
   for (const [name, group] of Object.entries(groups)) {
     const where = `.config_groups[${show(name)}]`;
-    if (!isObject(group) || !isObject(group.weights)) return refuse(`${where}.weights`, isObject(group) ? group.weights : group);
+    if (!isObject(group) || !isObject(group.weights))
+      return refuse(`${where}.weights`, isObject(group) ? group.weights : group);
     need(group, where, 'format', 'int-quantized', 'int-quantized');
-    for (const [key, wanted] of Object.entries({ num_bits: 8, type: 'int', symmetric: true, dynamic: false })) need(group.weights, `${where}.weights`, key, wanted, wanted);
+    for (const [key, wanted] of Object.entries({ num_bits: 8, type: 'int', symmetric: true, dynamic: false }))
+      need(group.weights, `${where}.weights`, key, wanted, wanted);
     need(group.weights, `${where}.weights`, 'strategy', 'channel');
   }
   return true;
@@ -172,12 +219,20 @@ function hasInt8Weights(config: Json): boolean {
 /** @throws RequestError with one sentence that names the file, the field and what is supported. */
 export function parseConfig(config: Json, generation: Json | null = null): ModelConfig {
   const family = config.model_type;
-  if (family === undefined) throw invalid(`${FILE}: model_type is missing; the supported model types are ${FAMILIES.join(', ')}.`);
-  if (!FAMILIES.includes(family as Architecture)) throw unsupported(`${FILE}: model_type is ${show(family)}; the supported model types are ${FAMILIES.join(', ')}.`);
+  if (family === undefined)
+    throw invalid(`${FILE}: model_type is missing; the supported model types are ${FAMILIES.join(', ')}.`);
+  if (!FAMILIES.includes(family as Architecture))
+    throw unsupported(`${FILE}: model_type is ${show(family)}; the supported model types are ${FAMILIES.join(', ')}.`);
   const architecture = family as Architecture;
   const names = config.architectures;
-  if (Array.isArray(names) && names.length > 0 && !names.some((n) => typeof n === 'string' && /ForCausalLM$/i.test(n))) {
-    throw unsupported(`${FILE}: architectures is ${show(names)}; only text generation models (ForCausalLM) are supported.`);
+  if (
+    Array.isArray(names) &&
+    names.length > 0 &&
+    !names.some((n) => typeof n === 'string' && /ForCausalLM$/i.test(n))
+  ) {
+    throw unsupported(
+      `${FILE}: architectures is ${show(names)}; only text generation models (ForCausalLM) are supported.`,
+    );
   }
   const int8Weights = hasInt8Weights(config);
 
@@ -186,15 +241,29 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
   const numLayers = count(config, 'num_hidden_layers');
   const numHeads = count(config, 'num_attention_heads');
   const vocabSize = count(config, 'vocab_size');
-  const contextTokens = Math.min(MAX_CONTEXT, count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768));
+  const contextTokens = Math.min(
+    MAX_CONTEXT,
+    count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768),
+  );
   // A missing key and a null differ: the qwen config classes default to 32, null means "as many as query heads".
-  const kvHeads = count(config, 'num_key_value_heads', config.num_key_value_heads === undefined && architecture !== 'llama' ? 32 : numHeads);
-  if (numHeads % kvHeads !== 0) throw invalid(`${FILE}: num_key_value_heads is ${kvHeads}${config.num_key_value_heads === undefined ? ` (the default of ${architecture})` : ''}; num_attention_heads (${numHeads}) must be a multiple of it.`);
-  if (architecture !== 'qwen3' && (config.head_dim ?? null) === null && hiddenSize % numHeads !== 0) throw invalid(`${FILE}: hidden_size (${hiddenSize}) must be a multiple of num_attention_heads (${numHeads}) when head_dim is missing.`);
+  const kvHeads = count(
+    config,
+    'num_key_value_heads',
+    config.num_key_value_heads === undefined && architecture !== 'llama' ? 32 : numHeads,
+  );
+  if (numHeads % kvHeads !== 0)
+    throw invalid(
+      `${FILE}: num_key_value_heads is ${kvHeads}${config.num_key_value_heads === undefined ? ` (the default of ${architecture})` : ''}; num_attention_heads (${numHeads}) must be a multiple of it.`,
+    );
+  if (architecture !== 'qwen3' && (config.head_dim ?? null) === null && hiddenSize % numHeads !== 0)
+    throw invalid(
+      `${FILE}: hidden_size (${hiddenSize}) must be a multiple of num_attention_heads (${numHeads}) when head_dim is missing.`,
+    );
   const headSize = count(config, 'head_dim', architecture === 'qwen3' ? 128 : hiddenSize / numHeads);
   if (headSize % 2 !== 0) throw unsupported(`${FILE}: head_dim is ${headSize}; only even head sizes are supported.`);
   const activation = config.hidden_act ?? 'silu';
-  if (activation !== 'silu' && activation !== 'swish') throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);
+  if (activation !== 'silu' && activation !== 'swish')
+    throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);
   refuseSlidingWindow(config, architecture, numLayers, contextTokens);
 
   const attentionBias = architecture !== 'qwen2' && flag(config, 'attention_bias', false);
@@ -216,7 +285,12 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     ffnBias: architecture === 'llama' && flag(config, 'mlp_bias', false),
     qkNorm: architecture === 'qwen3',
     int8Weights,
-    eosIds: (generation && tokenIds(generation, 'generation_config.json', 'eos_token_id', vocabSize)) ?? tokenIds(config, FILE, 'eos_token_id', vocabSize) ?? [],
-    bosId: ((generation && tokenIds(generation, 'generation_config.json', 'bos_token_id', vocabSize)) ?? tokenIds(config, FILE, 'bos_token_id', vocabSize))?.[0] ?? null,
+    eosIds:
+      (generation && tokenIds(generation, 'generation_config.json', 'eos_token_id', vocabSize)) ??
+      tokenIds(config, FILE, 'eos_token_id', vocabSize) ??
+      [],
+    bosId:
+      ((generation && tokenIds(generation, 'generation_config.json', 'bos_token_id', vocabSize)) ??
+        tokenIds(config, FILE, 'bos_token_id', vocabSize))?.[0] ?? null,
   };
 }

@@ -30,17 +30,25 @@ function diskError(cacheDir: string, error: unknown, bytes?: number): RequestErr
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   const failed = (message: string) => new RequestError('engineFailed', message);
   // Node's codes for a file where a folder is to be, or in the way to it.
-  if (code === 'EEXIST' || code === 'ENOTDIR') return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
+  if (code === 'EEXIST' || code === 'ENOTDIR')
+    return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
   if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
   if (bytes === undefined) return failed(t('The cache folder {0} is on a full disk; free some space.', cacheDir));
-  return failed(t('The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.', cacheDir, Math.ceil(bytes / 1e6)));
+  return failed(
+    t(
+      'The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.',
+      cacheDir,
+      Math.ceil(bytes / 1e6),
+    ),
+  );
 }
 
 /** The entry's value if it is there and every file has its recorded size. */
 async function readEntry<T>(dir: string): Promise<T | null> {
   try {
     const manifest = JSON.parse(await readFile(path.join(dir, MANIFEST), 'utf8')) as Manifest<T>;
-    for (const [name, size] of Object.entries(manifest.sizes)) if ((await stat(path.join(dir, name))).size !== size) return null;
+    for (const [name, size] of Object.entries(manifest.sizes))
+      if ((await stat(path.join(dir, name))).size !== size) return null;
     return manifest.value ?? null;
   } catch {
     return null;
@@ -61,7 +69,8 @@ async function removeStale(cacheDir: string): Promise<void> {
     const pid = Number(TEMPORARY.exec(name)?.[1]);
     if (!pid || isAlive(pid)) continue;
     const info = await stat(path.join(cacheDir, name)).catch(() => null);
-    if (info && Date.now() - info.mtimeMs > STALE_MS) await rm(path.join(cacheDir, name), { recursive: true, force: true }).catch(() => {});
+    if (info && Date.now() - info.mtimeMs > STALE_MS)
+      await rm(path.join(cacheDir, name), { recursive: true, force: true }).catch(() => {});
   }
 }
 
@@ -86,7 +95,11 @@ async function markUsed(dir: string): Promise<void> {
  * this process must be done with them. Whatever cannot be removed stays. An entry is renamed first: where files in use
  * cannot be removed (Windows) it stays whole.
  */
-export async function removeEntries(cacheDir: string, key: string, outdated: (value: Record<string, unknown>) => boolean): Promise<void> {
+export async function removeEntries(
+  cacheDir: string,
+  key: string,
+  outdated: (value: Record<string, unknown>) => boolean,
+): Promise<void> {
   for (const name of await readdir(cacheDir).catch(() => [])) {
     const dir = path.join(cacheDir, name);
     if (name === key || name.startsWith('.')) continue;
@@ -127,7 +140,11 @@ export interface Entry<T> {
  * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
  * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
  */
-export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () => Promise<Recipe<T>>): Promise<Entry<T>> {
+export async function cacheEntry<T>(
+  cacheDir: string,
+  key: string,
+  prepare: () => Promise<Recipe<T>>,
+): Promise<Entry<T>> {
   const dir = path.join(cacheDir, key);
   const found = await readEntry<T>(dir);
   if (found) {
@@ -141,7 +158,8 @@ export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () =
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
     // A file system of no size (Linux /sys) tells nothing of its room.
-    if (space && space.blocks > 0 && space.bavail * space.bsize < bytes) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    if (space && space.blocks > 0 && space.bavail * space.bsize < bytes)
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
     await mkdir(scratch);
     const value = await build(scratch);
     const sizes: Record<string, number> = {};
@@ -178,7 +196,9 @@ export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () =
       }
     }
   } catch (error) {
-    throw error instanceof RequestError || (error as NodeJS.ErrnoException | null)?.code === undefined ? error : diskError(cacheDir, error, bytes);
+    throw error instanceof RequestError || (error as NodeJS.ErrnoException | null)?.code === undefined
+      ? error
+      : diskError(cacheDir, error, bytes);
   } finally {
     await rm(scratch, { recursive: true, force: true }).catch(() => {});
   }

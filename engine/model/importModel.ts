@@ -21,7 +21,13 @@ import { HEAD, type ProductForm, type WeightPlan, planWeights } from './weightPl
 /** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */
 const FORMAT = 3;
 const WEIGHT_FILE = 'weights.bin';
-const JSON_FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors.index.json'];
+const JSON_FILES = [
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'model.safetensors.index.json',
+];
 /** Room for the graphs beside the weights, in the check of free space. */
 const GRAPH_BYTES = 8e6;
 
@@ -78,7 +84,11 @@ export interface ModelInspection {
 }
 
 /** @param biased of an imported model; before its weights are read any layer may be. */
-export function kvShape(config: ModelConfig, kv: KvPrecision, biased: readonly number[] = keyBiasLayers(config)): KvShape {
+export function kvShape(
+  config: ModelConfig,
+  kv: KvPrecision,
+  biased: readonly number[] = keyBiasLayers(config),
+): KvShape {
   // The key-bias remedy keeps the cosines and sines of each slot's position (OnnxRunner), float32, and the position itself.
   const runnerBytes = usesTurns(biased, kv) ? 4 * config.headSize + 4 : 0;
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
@@ -107,7 +117,8 @@ interface OpenModel {
 /** Why a folder without config.json is no model: where it is a repository of the Hugging Face cache, the model is further down. */
 async function withoutConfig(modelDir: string): Promise<string> {
   const snapshot = await newestSnapshot(modelDir);
-  if (snapshot !== null) return `${modelDir} is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`;
+  if (snapshot !== null)
+    return `${modelDir} is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`;
   return `config.json is missing in ${modelDir}; a model is a folder with config.json, safetensors weights and tokenizer.json.`;
 }
 
@@ -119,19 +130,25 @@ async function openModel(modelDir: string): Promise<OpenModel> {
   const generation = await folder.readJson('generation_config.json');
   const parsed = parseConfig(config.value, generation?.value ?? null);
   const tokenizerText = await folder.readText('tokenizer.json');
-  if (tokenizerText === null) throw invalid('tokenizer.json is missing; a model needs one in the Hugging Face tokenizers format.');
+  if (tokenizerText === null)
+    throw invalid('tokenizer.json is missing; a model needs one in the Hugging Face tokenizers format.');
   const weights = await Weights.open(folder);
   try {
     const hash = createHash('sha256').update(`kvasir ${FORMAT}|`);
     for (const name of JSON_FILES) {
-      const text = name === 'config.json' ? config.text : name === 'tokenizer.json' ? tokenizerText : await folder.readText(name);
+      const text =
+        name === 'config.json' ? config.text : name === 'tokenizer.json' ? tokenizerText : await folder.readText(name);
       hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
     }
     weights.fingerprint(hash);
     // Shapes first: comparing a head with the embedding needs both to be what the config says.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
-    for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
-    if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
+    for (const [name, shape] of untied)
+      if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
+    if (!parsed.tied && !weights.has(HEAD))
+      throw invalid(
+        `config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`,
+      );
     return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
   } catch (error) {
     await weights.close();
@@ -141,10 +158,15 @@ async function openModel(modelDir: string): Promise<OpenModel> {
 
 /** @returns the strings of all tokens. */
 function checkTokenizer(text: string): ReadonlySet<string> {
-  const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as { model?: { vocab?: unknown } | null; added_tokens?: unknown };
-  if (typeof model !== 'object' || model === null) throw invalid('tokenizer.json: model is missing; the Hugging Face tokenizers format is supported.');
+  const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as {
+    model?: { vocab?: unknown } | null;
+    added_tokens?: unknown;
+  };
+  if (typeof model !== 'object' || model === null)
+    throw invalid('tokenizer.json: model is missing; the Hugging Face tokenizers format is supported.');
   const tokens = new Set(typeof model.vocab === 'object' && model.vocab !== null ? Object.keys(model.vocab) : []);
-  for (const token of Array.isArray(added) ? added : []) if (typeof token?.content === 'string') tokens.add(token.content);
+  for (const token of Array.isArray(added) ? added : [])
+    if (typeof token?.content === 'string') tokens.add(token.content);
   return tokens;
 }
 
@@ -163,7 +185,12 @@ interface ImportRecord {
 }
 
 /** Fills a cache entry's folder. @returns the hash of the tensors. */
-async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress: (fraction: number) => void): Promise<string> {
+async function build(
+  dir: string,
+  model: OpenModel,
+  plan: WeightPlan,
+  onProgress: (fraction: number) => void,
+): Promise<string> {
   const file = await open(path.join(dir, WEIGHT_FILE), 'wx');
   let contentHash: string;
   try {
@@ -171,7 +198,8 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
   } finally {
     await file.close();
   }
-  for (const kv of ['int8', 'float32'] as const) await writeFile(path.join(dir, graphFile(kv)), buildStepGraph(model.config, plan, { kv, weightFile: WEIGHT_FILE }));
+  for (const kv of ['int8', 'float32'] as const)
+    await writeFile(path.join(dir, graphFile(kv)), buildStepGraph(model.config, plan, { kv, weightFile: WEIGHT_FILE }));
   return contentHash;
 }
 
@@ -180,7 +208,13 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
  * made by another version of the graph would run, and give other tokens. Untied plans with all key
  * biases and with none stand for all kinds.
  */
-export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, products: ProductForm, build = buildStepGraph): string {
+export function entryKey(
+  fingerprint: string,
+  config: ModelConfig,
+  precision: Precision,
+  products: ProductForm,
+  build = buildStepGraph,
+): string {
   const hash = createHash('sha256').update(fingerprint);
   for (const biased of [keyBiasLayers(config), []]) {
     const plan = planWeights(config, precision, false, products, biased);
@@ -199,7 +233,9 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
-    const products = options.products ?? (await productForm(await loadOnnxruntime(), cacheDir, model.config.vocabSize * model.config.hiddenSize));
+    const products =
+      options.products ??
+      (await productForm(await loadOnnxruntime(), cacheDir, model.config.vocabSize * model.config.hiddenSize));
     const key = entryKey(model.fingerprint, model.config, precision, products);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
@@ -209,10 +245,25 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
       const plan = planWeights(model.config, precision, tied, products, biased);
       return {
         bytes: plan.bytes + GRAPH_BYTES,
-        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, products, source }),
+        build: async (dir) => ({
+          contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})),
+          tied,
+          biased,
+          precision,
+          products,
+          source,
+        }),
       };
     });
-    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.products === 'narrow') === (products === 'narrow'));
+    if (!entry.reused)
+      await removeEntries(
+        cacheDir,
+        key,
+        (older) =>
+          older.source === source &&
+          older.precision === precision &&
+          (older.products === 'narrow') === (products === 'narrow'),
+      );
     const { contentHash, tied, biased } = entry.value;
     const plan = planWeights(model.config, precision, tied, products, biased);
     return {
@@ -235,7 +286,14 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
 }
 
 /** The large key biases of an imported model, by layer: [kvHeads * headSize], read back from the first columns of their matrices (keyBiasMatrix). */
-export async function readKeyBiases({ dir, config, precision, products, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
+export async function readKeyBiases({
+  dir,
+  config,
+  precision,
+  products,
+  tied,
+  biased,
+}: ImportedModel): Promise<Map<number, Float32Array>> {
   const { kvHeads, headSize } = config;
   const half = headSize / 2;
   const { stored } = planWeights(config, precision, tied, products, biased);
@@ -246,7 +304,10 @@ export async function readKeyBiases({ dir, config, precision, products, tied, bi
       const { offset, length } = stored.get(`l${l}.keyBias`)!;
       const matrix = new Float32Array(length / 4);
       await file.read(new Uint8Array(matrix.buffer), 0, length, offset);
-      biases.set(l, Float32Array.from({ length: kvHeads * headSize }, (_, row) => matrix[row * headSize + (row % half)]!));
+      biases.set(
+        l,
+        Float32Array.from({ length: kvHeads * headSize }, (_, row) => matrix[row * headSize + (row % half)]!),
+      );
     }
     return biases;
   } finally {
@@ -257,7 +318,9 @@ export async function readKeyBiases({ dir, config, precision, products, tied, bi
 /** All but what of it is only looked up. */
 function residentBytes({ bytes, stored, linears }: WeightPlan): number {
   const isLookup = stored.get('embedding') !== linears.get('head')!.weight;
-  return isLookup ? ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes) : bytes;
+  return isLookup
+    ? ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes)
+    : bytes;
 }
 
 /** What the folder is; reads no tensors but the embedding and a head of its own that may be a copy. @throws RequestError with the one reason why it cannot be loaded (bad tensor values aside). */
@@ -268,7 +331,11 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
     const plan = (precision: Precision) => planWeights(config, precision, tied, 'blocks');
-    const each = (bytes: (plan: WeightPlan) => number) => ({ int4: bytes(plan('int4')), int8: bytes(plan('int8')), float32: bytes(plan('float32')) });
+    const each = (bytes: (plan: WeightPlan) => number) => ({
+      int4: bytes(plan('int4')),
+      int8: bytes(plan('int8')),
+      float32: bytes(plan('float32')),
+    });
     return {
       name: model.name,
       architecture: config.architecture,
@@ -279,7 +346,10 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
       vocabSize: config.vocabSize,
       weightsBytes: each(({ bytes }) => bytes),
       residentBytes: each(residentBytes),
-      kvBytesPerToken: { int8: kvBytesPerToken(kvShape(config, 'int8')), float32: kvBytesPerToken(kvShape(config, 'float32')) },
+      kvBytesPerToken: {
+        int8: kvBytesPerToken(kvShape(config, 'int8')),
+        float32: kvBytesPerToken(kvShape(config, 'float32')),
+      },
       files: model.weights.files,
       tokens,
     };

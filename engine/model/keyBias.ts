@@ -77,7 +77,14 @@ export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Arra
 }
 
 /** Writes R(p) b of one KV head into out[at .. at + headSize), the same bits wherever it is needed. @param bias [headSize], from `first` on. */
-export function rotateBias(bias: Float32Array, first: number, rope: RopeTable, position: number, out: Float32Array, at: number): void {
+export function rotateBias(
+  bias: Float32Array,
+  first: number,
+  rope: RopeTable,
+  position: number,
+  out: Float32Array,
+  at: number,
+): void {
   const { half, cos, sin } = rope;
   for (let i = 0; i < half; i++) {
     const low = bias[first + i]!;

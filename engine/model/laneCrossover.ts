@@ -44,13 +44,24 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
     // Behind another text than that lane's run before, so that its rows are to be given as in use.
     const contextSlots = slots((numRuns[lane]++ % 2) * BEHIND, BEHIND);
     const start = performance.now();
-    await runner.run([{ tokenIds: Array.from({ length: tokens }, (_, i) => i % runner.vocabSize), startIndex: BEHIND, contextSlots, newSlots: slots(2 * BEHIND, tokens), lane, ...(lane === 'prefill' ? { prefillEnd: BEHIND + tokens } : {}), numLogits: 0 }]);
+    await runner.run([
+      {
+        tokenIds: Array.from({ length: tokens }, (_, i) => i % runner.vocabSize),
+        startIndex: BEHIND,
+        contextSlots,
+        newSlots: slots(2 * BEHIND, tokens),
+        lane,
+        ...(lane === 'prefill' ? { prefillEnd: BEHIND + tokens } : {}),
+        numLogits: 0,
+      },
+    ]);
     return performance.now() - start;
   };
   const both = async (tokens: number): Promise<LaneTimes> => {
     const least = { window: Number.POSITIVE_INFINITY, prefill: Number.POSITIVE_INFINITY };
     // In turns; others on the machine can only make a run slower.
-    for (let run = 0; run < RUNS; run++) for (const lane of ['window', 'prefill'] as const) least[lane] = Math.min(least[lane], await once(tokens, lane));
+    for (let run = 0; run < RUNS; run++)
+      for (const lane of ['window', 'prefill'] as const) least[lane] = Math.min(least[lane], await once(tokens, lane));
     return { tokens, ...least };
   };
   try {
@@ -65,7 +76,14 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
     const last = times.at(-1)!;
     if (crossoverOf(times) <= last.tokens) return times;
     const again = await both(last.tokens);
-    return [...times.slice(0, -1), { tokens: last.tokens, window: Math.min(last.window, again.window), prefill: Math.min(last.prefill, again.prefill) }];
+    return [
+      ...times.slice(0, -1),
+      {
+        tokens: last.tokens,
+        window: Math.min(last.window, again.window),
+        prefill: Math.min(last.prefill, again.prefill),
+      },
+    ];
   } finally {
     runner.releaseScratch();
     window.resize(0);
@@ -73,8 +91,14 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
 }
 
 /** @param dir of the imported model. @param onProgress 0 .. 1, before each length; not called where nothing is measured. */
-export async function laneCrossover(dir: string, runner: OnnxRunner, { parameters, contextTokens }: { parameters: number; contextTokens: number }, onProgress: (fraction: number) => void = () => {}): Promise<number> {
-  if (runner.prefillBytesPerToken === 0 || parameters < LEAST_PARAMETERS || contextTokens < BEHIND + LENGTHS.at(-1)!) return FEWEST_PREFILL;
+export async function laneCrossover(
+  dir: string,
+  runner: OnnxRunner,
+  { parameters, contextTokens }: { parameters: number; contextTokens: number },
+  onProgress: (fraction: number) => void = () => {},
+): Promise<number> {
+  if (runner.prefillBytesPerToken === 0 || parameters < LEAST_PARAMETERS || contextTokens < BEHIND + LENGTHS.at(-1)!)
+    return FEWEST_PREFILL;
   const key = { format: FORMAT, cpu: cpus()[0]?.model ?? '', threads: runner.threads };
   const measured = await measuredOnce(dir, 'crossover.json', key, async () => {
     const times = await measureLanes(runner, onProgress);

@@ -33,22 +33,44 @@ export interface NeedsMeasuring {
 }
 
 /** The layers, those first that lose most in the sides of this format that most layers have; undefined: the context is too short to say. */
-export async function layerNeeds(format: RunFormat, { model, runner, rope, encode, contextTokens, onProgress }: NeedsMeasuring): Promise<readonly number[] | undefined> {
+export async function layerNeeds(
+  format: RunFormat,
+  { model, runner, rope, encode, contextTokens, onProgress }: NeedsMeasuring,
+): Promise<readonly number[] | undefined> {
   const { numLayers } = runner.window.shape;
   const mostTokens = Math.min(MOST_TOKENS, contextTokens);
-  const needs = await measuredOnce(model.dir, `layers-${format.name}.json`, { format: FORMAT, mostTokens }, async () => {
-    const text = encode(SHIFT_SAMPLE).slice(0, mostTokens);
-    const end = text.length - SCORED;
-    if (end < 2 * SCORED) return null;
-    const losses = await lossByLayer(runner, text, end, new KvCodec({ ...format, finer: [] }, runner.window.shape, rope), onProgress);
-    return losses.map((_, l) => l).sort((a, b) => losses[b]! - losses[a]! || a - b);
-  });
+  const needs = await measuredOnce(
+    model.dir,
+    `layers-${format.name}.json`,
+    { format: FORMAT, mostTokens },
+    async () => {
+      const text = encode(SHIFT_SAMPLE).slice(0, mostTokens);
+      const end = text.length - SCORED;
+      if (end < 2 * SCORED) return null;
+      const losses = await lossByLayer(
+        runner,
+        text,
+        end,
+        new KvCodec({ ...format, finer: [] }, runner.window.shape, rope),
+        onProgress,
+      );
+      return losses.map((_, l) => l).sort((a, b) => losses[b]! - losses[a]! || a - b);
+    },
+  );
   // A file may say anything.
-  return needs && [...needs].sort((a, b) => a - b).every((layer, l) => layer === l) && needs.length === numLayers ? needs : undefined;
+  return needs && [...needs].sort((a, b) => a - b).every((layer, l) => layer === l) && needs.length === numLayers
+    ? needs
+    : undefined;
 }
 
 /** Sums of the KL divergence of the tokens behind text[0 .. end), for each layer coded by itself. */
-async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: number, codec: KvCodec, onProgress?: (fraction: number) => void): Promise<number[]> {
+async function lossByLayer(
+  runner: OnnxRunner,
+  text: readonly number[],
+  end: number,
+  codec: KvCodec,
+  onProgress?: (fraction: number) => void,
+): Promise<number[]> {
   const { window, vocabSize } = runner;
   const { shape } = window;
   const numSteps = Math.ceil(end / CHUNK) + 1 + shape.numLayers;
@@ -59,18 +81,45 @@ async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: num
   try {
     for (let at = 0; at < end; at += CHUNK) {
       const to = Math.min(end, at + CHUNK);
-      await runner.run([{ tokenIds: text.slice(at, to), startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, to), lane: 'prefill', prefillEnd: end, numLogits: 0 }]);
+      await runner.run([
+        {
+          tokenIds: text.slice(at, to),
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: slots.subarray(at, to),
+          lane: 'prefill',
+          prefillEnd: end,
+          numLogits: 0,
+        },
+      ]);
       done();
     }
     const own = slots.subarray(0, end);
     const exact = window.read(own);
     const { blockTokens } = codec.format;
-    const coded = joinRows(shape, Array.from({ length: Math.ceil(end / blockTokens) }, (_, i) => codec.through(sliceRows(shape, exact, i * blockTokens, Math.min(end, (i + 1) * blockTokens)), { startIndex: i * blockTokens })));
+    const coded = joinRows(
+      shape,
+      Array.from({ length: Math.ceil(end / blockTokens) }, (_, i) =>
+        codec.through(sliceRows(shape, exact, i * blockTokens, Math.min(end, (i + 1) * blockTokens)), {
+          startIndex: i * blockTokens,
+        }),
+      ),
+    );
     const score = async (rows: KvRows): Promise<Float64Array[]> => {
       window.write(own, rows, 0, 0);
-      const logits = await runner.run([{ tokenIds: text.slice(end), startIndex: end, contextSlots: own, newSlots: slots.subarray(end), numLogits: SCORED }]);
+      const logits = await runner.run([
+        {
+          tokenIds: text.slice(end),
+          startIndex: end,
+          contextSlots: own,
+          newSlots: slots.subarray(end),
+          numLogits: SCORED,
+        },
+      ]);
       done();
-      return Array.from({ length: SCORED }, (_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
+      return Array.from({ length: SCORED }, (_, i) =>
+        logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)),
+      );
     };
     const reference = await score(exact);
     const losses: number[] = [];

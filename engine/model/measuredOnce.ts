@@ -7,7 +7,12 @@ import { makeFolders } from '../makeFolders.ts';
  * What stands in the file for the same `key`, or else what `measure` says, which is written there; null is not kept.
  * @param key of all that the result depends on beside the model: format, sizes, bounds.
  */
-export async function measuredOnce<T>(dir: string, name: string, key: object, measure: () => Promise<T | null>): Promise<T | null> {
+export async function measuredOnce<T>(
+  dir: string,
+  name: string,
+  key: object,
+  measure: () => Promise<T | null>,
+): Promise<T | null> {
   const file = path.join(dir, name);
   try {
     const known = JSON.parse(await readFile(file, 'utf8')) as { key?: unknown; result?: T };

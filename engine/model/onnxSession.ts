@@ -22,7 +22,9 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
     enableMemPattern: false,
     logSeverityLevel: 3,
     // Within a step a thread that sleeps costs 50 us to wake, two thousand times; an idle engine must cost no processor time.
-    extra: { session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } } },
+    extra: {
+      session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } },
+    },
   };
 }
 
@@ -45,14 +47,24 @@ async function saturates(ort: OnnxRuntime): Promise<boolean> {
     g.output(`y${rows}`, 'int32', [rows, columns]);
     feeds[`a${rows}`] = new ort.Tensor('uint8', new Uint8Array(rows * inner).fill(255), [rows, inner]);
     g.input(`b${rows}`, 'float32', [rows, inner]);
-    g.node('MatMulNBits', [`b${rows}`, codes, scales], [`z${rows}`], { K: inner, N: columns, bits: 8, block_size: BLOCK, accuracy_level: 4 }, MS);
+    g.node(
+      'MatMulNBits',
+      [`b${rows}`, codes, scales],
+      [`z${rows}`],
+      { K: inner, N: columns, bits: 8, block_size: BLOCK, accuracy_level: 4 },
+      MS,
+    );
     g.output(`z${rows}`, 'float32', [rows, columns]);
     feeds[`b${rows}`] = new ort.Tensor('float32', new Float32Array(rows * inner).fill(1), [rows, inner]);
   }
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
     const result = await session.run(feeds);
-    return Object.entries(result).some(([name, { data }]) => (data as Int32Array | Float32Array).some((v) => (name.startsWith('y') ? v !== inner * 255 * 127 : Math.abs(v - inner * 127) > 1)));
+    return Object.entries(result).some(([name, { data }]) =>
+      (data as Int32Array | Float32Array).some((v) =>
+        name.startsWith('y') ? v !== inner * 255 * 127 : Math.abs(v - inner * 127) > 1,
+      ),
+    );
   } finally {
     await session.release();
   }
@@ -65,8 +77,14 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
     process.env.ORT_DISABLE_TELEMETRY = '1';
     return await import('onnxruntime-node');
   } catch (error) {
-    const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);
-    throw new RequestError('engineFailed', `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`);
+    const reason = String(error instanceof Error ? error.message : error)
+      .split('\n', 1)[0]
+      ?.replace(/\.$/, '')
+      .slice(0, 300);
+    throw new RequestError(
+      'engineFailed',
+      `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`,
+    );
   }
 }
 
@@ -74,11 +92,15 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
  * The least number such that a row's result is the same in every call whose rows are a multiple of it, as far as `most` rows
  * tell; null when none of 1, 2, 4 and 8 is. @param products results of the first `numRows` rows, row by row.
  */
-export async function leastMultiple(most: number, products: (numRows: number) => Promise<readonly Float32Array[]>): Promise<number | null> {
+export async function leastMultiple(
+  most: number,
+  products: (numRows: number) => Promise<readonly Float32Array[]>,
+): Promise<number | null> {
   const all = await products(most);
   for (const together of [1, 2, 4, 8]) {
     let isSame = true;
-    for (let numRows = together; numRows < most && isSame; numRows += together) isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
+    for (let numRows = together; numRows < most && isSame; numRows += together)
+      isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
     if (isSame) return together;
   }
   return null;
@@ -96,18 +118,34 @@ async function findRowsTogether(ort: OnnxRuntime): Promise<number | null> {
   // Any values do, as long as their sums are rounded.
   const some = (i: number): number => Math.imul(i + 1, 2_654_435_761) >>> 16;
   g.input('x', 'float32', ['T', width]);
-  const scales = g.constant('float32', [(outputs * width) / BLOCK], Float32Array.from({ length: (outputs * width) / BLOCK }, (_, i) => 0.01 + some(i) / 3e6));
+  const scales = g.constant(
+    'float32',
+    [(outputs * width) / BLOCK],
+    Float32Array.from({ length: (outputs * width) / BLOCK }, (_, i) => 0.01 + some(i) / 3e6),
+  );
   for (const bits of [4, 8]) {
     const bytes = (BLOCK * bits) / 8;
-    const codes = g.constant('uint8', [outputs, width / BLOCK, bytes], Uint8Array.from({ length: (outputs * width * bits) / 8 }, (_, i) => some(i)));
-    g.node('MatMulNBits', ['x', codes, scales], [`y${bits}`], { K: width, N: outputs, bits, block_size: BLOCK, accuracy_level: 4 }, MS);
+    const codes = g.constant(
+      'uint8',
+      [outputs, width / BLOCK, bytes],
+      Uint8Array.from({ length: (outputs * width * bits) / 8 }, (_, i) => some(i)),
+    );
+    g.node(
+      'MatMulNBits',
+      ['x', codes, scales],
+      [`y${bits}`],
+      { K: width, N: outputs, bits, block_size: BLOCK, accuracy_level: 4 },
+      MS,
+    );
     g.output(`y${bits}`, 'float32', ['T', outputs]);
   }
   const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
     return await leastMultiple(most, async (numRows) => {
-      const { y4, y8 } = await session.run({ x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]) });
+      const { y4, y8 } = await session.run({
+        x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]),
+      });
       return [y4!.data as Float32Array, y8!.data as Float32Array];
     });
   } finally {
@@ -139,6 +177,12 @@ export function numRowsTogether(ort: OnnxRuntime): Promise<number | null> {
 }
 
 /** @param graph a file, or its bytes. @param threads of one step. */
-export function openSession(ort: OnnxRuntime, graph: string | Uint8Array, threads: number): Promise<Ort.InferenceSession> {
-  return typeof graph === 'string' ? ort.InferenceSession.create(graph, sessionOptions(threads)) : ort.InferenceSession.create(graph, sessionOptions(threads));
+export function openSession(
+  ort: OnnxRuntime,
+  graph: string | Uint8Array,
+  threads: number,
+): Promise<Ort.InferenceSession> {
+  return typeof graph === 'string'
+    ? ort.InferenceSession.create(graph, sessionOptions(threads))
+    : ort.InferenceSession.create(graph, sessionOptions(threads));
 }

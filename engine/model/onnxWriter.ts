@@ -68,7 +68,11 @@ export class OnnxWriter {
   }
 
   /** A small constant inside the graph; equal constants are written once. */
-  constant(type: DataTypeName, dims: readonly number[], data: Float32Array | BigInt64Array | Uint8Array | Int8Array): string {
+  constant(
+    type: DataTypeName,
+    dims: readonly number[],
+    data: Float32Array | BigInt64Array | Uint8Array | Int8Array,
+  ): string {
     const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     const key = `${type}|${dims.join()}|${Buffer.from(raw).toString('base64')}`;
     const known = this.constants.get(key);
@@ -103,8 +107,15 @@ export class OnnxWriter {
   }
 
   /** Adds a node and returns its outputs' names; pass names in `outputs` where they matter ('' leaves one out). */
-  node(op: string, inputs: readonly string[], outputs: number | readonly string[], attributes: Readonly<Record<string, Attribute>> = {}, domain = ''): string[] {
-    const names = typeof outputs === 'number' ? Array.from({ length: outputs }, () => `t${this.numNames++}`) : [...outputs];
+  node(
+    op: string,
+    inputs: readonly string[],
+    outputs: number | readonly string[],
+    attributes: Readonly<Record<string, Attribute>> = {},
+    domain = '',
+  ): string[] {
+    const names =
+      typeof outputs === 'number' ? Array.from({ length: outputs }, () => `t${this.numNames++}`) : [...outputs];
     message(this.nodes, 1, (w) => {
       for (const name of inputs) text(w, 1, name);
       for (const name of names) text(w, 2, name);
@@ -120,8 +131,17 @@ export class OnnxWriter {
    * An `If` on `condition` (bool, a scalar); each branch writes nodes, may use names from outside, and returns the names
    * of its outputs, which must be made inside it. @param names of the results. The branch not taken costs nothing.
    */
-  conditional(condition: string, names: readonly string[], outputs: readonly InnerValue[], then: () => readonly string[], otherwise: () => readonly string[]): void {
-    this.nested('If', [condition], names, { then_branch: this.inner([], outputs, then), else_branch: this.inner([], outputs, otherwise) });
+  conditional(
+    condition: string,
+    names: readonly string[],
+    outputs: readonly InnerValue[],
+    then: () => readonly string[],
+    otherwise: () => readonly string[],
+  ): void {
+    this.nested('If', [condition], names, {
+      then_branch: this.inner([], outputs, then),
+      else_branch: this.inner([], outputs, otherwise),
+    });
   }
 
   /**
@@ -130,16 +150,37 @@ export class OnnxWriter {
    * what it returns must be made inside it. @param shapes of the states and of what is stacked.
    * @returns the names of the last states, then of the stacks.
    */
-  scan(states: readonly string[], over: readonly (InnerValue & { name: string })[], shapes: readonly InnerValue[], body: (states: readonly string[], items: readonly string[]) => readonly string[]): string[] {
-    const [stateNames, itemNames] = [states, over].map((values) => values.map(() => `i${this.numNames++}`)) as [string[], string[]];
-    const inputs = [...stateNames.map((name, i) => ({ ...shapes[i]!, name })), ...itemNames.map((name, i) => ({ ...over[i]!, name }))];
+  scan(
+    states: readonly string[],
+    over: readonly (InnerValue & { name: string })[],
+    shapes: readonly InnerValue[],
+    body: (states: readonly string[], items: readonly string[]) => readonly string[],
+  ): string[] {
+    const [stateNames, itemNames] = [states, over].map((values) => values.map(() => `i${this.numNames++}`)) as [
+      string[],
+      string[],
+    ];
+    const inputs = [
+      ...stateNames.map((name, i) => ({ ...shapes[i]!, name })),
+      ...itemNames.map((name, i) => ({ ...over[i]!, name })),
+    ];
     const results = shapes.map(() => `t${this.numNames++}`);
-    this.nested('Scan', [...states, ...over.map(({ name }) => name)], results, { body: this.inner(inputs, shapes, () => body(stateNames, itemNames)) }, { num_scan_inputs: over.length });
+    this.nested(
+      'Scan',
+      [...states, ...over.map(({ name }) => name)],
+      results,
+      { body: this.inner(inputs, shapes, () => body(stateNames, itemNames)) },
+      { num_scan_inputs: over.length },
+    );
     return results;
   }
 
   /** A graph inside a node. */
-  private inner(inputs: readonly (InnerValue & { name: string })[], outputs: readonly InnerValue[], write: () => readonly string[]): Uint8Array {
+  private inner(
+    inputs: readonly (InnerValue & { name: string })[],
+    outputs: readonly InnerValue[],
+    write: () => readonly string[],
+  ): Uint8Array {
     const outer = this.nodes;
     this.nodes = new BinaryWriter();
     for (const { name, type, dims } of inputs) this.value(11, name, type, dims, this.nodes);
@@ -151,7 +192,13 @@ export class OnnxWriter {
     return bytes;
   }
 
-  private nested(op: string, inputs: readonly string[], outputs: readonly string[], graphs: Readonly<Record<string, Uint8Array>>, attributes: Readonly<Record<string, Attribute>> = {}): void {
+  private nested(
+    op: string,
+    inputs: readonly string[],
+    outputs: readonly string[],
+    graphs: Readonly<Record<string, Uint8Array>>,
+    attributes: Readonly<Record<string, Attribute>> = {},
+  ): void {
     message(this.nodes, 1, (w) => {
       for (const name of inputs) text(w, 1, name);
       for (const name of outputs) text(w, 2, name);
@@ -175,7 +222,10 @@ export class OnnxWriter {
     const graph = this.graph;
     text(graph, 2, 'step');
     model.tag(7, WireType.LengthDelimited).bytes(graph.finish());
-    for (const [domain, version] of [['', OPSET], ['com.microsoft', 1]] as const) {
+    for (const [domain, version] of [
+      ['', OPSET],
+      ['com.microsoft', 1],
+    ] as const) {
       message(model, 8, (w) => {
         text(w, 1, domain);
         integer(w, 2, version);
@@ -193,7 +243,13 @@ export class OnnxWriter {
     });
   }
 
-  private value(field: number, name: string, type: DataTypeName, dims: readonly (number | string)[], graph = this.graph): void {
+  private value(
+    field: number,
+    name: string,
+    type: DataTypeName,
+    dims: readonly (number | string)[],
+    graph = this.graph,
+  ): void {
     message(graph, field, (w) => {
       text(w, 1, name);
       message(w, 2, (t) =>

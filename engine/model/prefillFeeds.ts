@@ -24,7 +24,13 @@ export class PrefillFeeds {
   #bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
   /** @param feeds gets them; what is of a scratch stays in it until that changes */
-  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>, feeds: Record<string, Tensor>) {
+  constructor(
+    ort: OnnxRuntime,
+    window: KvWindow,
+    rope: RopeTable,
+    biases: ReadonlyMap<number, Float32Array>,
+    feeds: Record<string, Tensor>,
+  ) {
     this.scratches = [new PrefillScratch(window, rope, biases), new PrefillScratch(window, rope, biases)];
     this.#ort = ort;
     this.#window = window;
@@ -58,7 +64,8 @@ export class PrefillFeeds {
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(numRows + n + 1), []);
     for (const [l, bias] of this.#biases) {
       const turned = new Float32Array(kvHeads * n * headSize);
-      for (let h = 0; h < kvHeads; h++) for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);
+      for (let h = 0; h < kvHeads; h++)
+        for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);
       feeds[`kb${l}`] = new ort.Tensor('float32', turned, [1, kvHeads, n, headSize]);
     }
   }
@@ -70,8 +77,16 @@ export class PrefillFeeds {
     if (this.#bound?.scratch === scratch && this.#bound.generation === generation) return;
     const none = new Float32Array(kvHeads * headSize);
     for (let l = 0; l < numLayers; l++) {
-      for (const [side, array] of [['k', scratch?.keys(l)], ['v', scratch?.values(l)]] as const) {
-        this.#feeds[`p${side}${l}`] = new this.#ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.stride ?? 1, headSize]);
+      for (const [side, array] of [
+        ['k', scratch?.keys(l)],
+        ['v', scratch?.values(l)],
+      ] as const) {
+        this.#feeds[`p${side}${l}`] = new this.#ort.Tensor('float32', array ?? none, [
+          1,
+          kvHeads,
+          scratch?.stride ?? 1,
+          headSize,
+        ]);
       }
     }
     this.#bound = { scratch, generation };

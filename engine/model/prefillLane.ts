@@ -16,7 +16,13 @@ export interface PrefillFeeds {
 }
 
 /** q [1, numHeads, n, headSize] and the rows of the n tokens, of one sequence -> [n, numHeads * headSize], written where it is asked for. */
-export function prefillLane(ops: GraphOps, feeds: PrefillFeeds, q: string, { codes, scales }: CodedRows, l: number): () => string {
+export function prefillLane(
+  ops: GraphOps,
+  feeds: PrefillFeeds,
+  q: string,
+  { codes, scales }: CodedRows,
+  l: number,
+): () => string {
   const { g } = ops;
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
@@ -28,8 +34,28 @@ export function prefillLane(ops: GraphOps, feeds: PrefillFeeds, q: string, { cod
     packed = op('Concat', [q, op('Add', [keys, `kb${l}`]), values], { axis: 1 });
   } else packed = op('Concat', [q, dequantised], { axis: 1 });
   // A row of zeros behind the last token: a single row would take another kernel, with other last bits.
-  const padded = op('Concat', [packed, g.constant('float32', [1, numHeads + 2 * kvHeads, 1, headSize], new Float32Array((numHeads + 2 * kvHeads) * headSize))], { axis: 2 });
-  const byToken = op('Reshape', [op('Transpose', [padded], { perm: [0, 2, 1, 3] }), ints(1, -1, (numHeads + 2 * kvHeads) * headSize)]);
-  const [mixed] = g.node('GroupQueryAttention', [byToken, '', '', `pk${l}`, `pv${l}`, feeds.lastRow, feeds.numRows], 3, { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } }, MS) as [string, string, string];
+  const padded = op(
+    'Concat',
+    [
+      packed,
+      g.constant(
+        'float32',
+        [1, numHeads + 2 * kvHeads, 1, headSize],
+        new Float32Array((numHeads + 2 * kvHeads) * headSize),
+      ),
+    ],
+    { axis: 2 },
+  );
+  const byToken = op('Reshape', [
+    op('Transpose', [padded], { perm: [0, 2, 1, 3] }),
+    ints(1, -1, (numHeads + 2 * kvHeads) * headSize),
+  ]);
+  const [mixed] = g.node(
+    'GroupQueryAttention',
+    [byToken, '', '', `pk${l}`, `pv${l}`, feeds.lastRow, feeds.numRows],
+    3,
+    { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } },
+    MS,
+  ) as [string, string, string];
   return () => op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]);
 }

@@ -19,7 +19,11 @@ const STRIDE_SLACK = 1.25;
 const TOGETHER = 32;
 
 /** Bytes of one row over all layers. */
-export function scratchBytesPerToken(shape: { readonly numLayers: number; readonly kvHeads: number; readonly headSize: number }): number {
+export function scratchBytesPerToken(shape: {
+  readonly numLayers: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+}): number {
   return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
 }
 
@@ -127,7 +131,8 @@ export class PrefillScratch {
     const length = Math.min(this.#numRows * headSize, after);
     // Apart, the last head moves first; together, the first one.
     const heads = Array.from({ length: kvHeads }, (_, h) => (after > before ? kvHeads - 1 - h : h));
-    for (const array of [...this.#keys, ...this.#values]) for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
+    for (const array of [...this.#keys, ...this.#values])
+      for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
     this.#numRows = length / headSize;
     this.stride = after / headSize;
     this.generation++;
@@ -167,7 +172,8 @@ export class PrefillScratch {
           const end = Math.min(slots.length, first + TOGETHER);
           for (let d = 0; d < headSize; d++) {
             let target = (h * this.stride + first) * headSize + d;
-            for (let i = first; i < end; i++, target += headSize) keys[target] = keyCodes[firstCode[i]! + d * L]! * scales[i]!;
+            for (let i = first; i < end; i++, target += headSize)
+              keys[target] = keyCodes[firstCode[i]! + d * L]! * scales[i]!;
           }
         }
         for (let i = from; i < slots.length; i++) {

@@ -36,18 +36,42 @@ export function faster(rows: Times, blocks: Times): ProductForm {
 /** A graph with one product, x [T, WIDTH] -> y [T, OUTPUTS]; what weights and scales are makes no difference to its time. */
 function graphOf(form: 'rows' | 'blocks'): Uint8Array {
   const g = new OnnxWriter();
-  const op = (name: string, inputs: string[], attributes = {}, domain = ''): string => g.node(name, inputs, 1, attributes, domain)[0]!;
+  const op = (name: string, inputs: string[], attributes = {}, domain = ''): string =>
+    g.node(name, inputs, 1, attributes, domain)[0]!;
   const x = g.input('x', 'float32', ['T', WIDTH]);
   const scales = (count: number): string => g.constant('float32', [count], new Float32Array(count).fill(0.01));
   let y: string;
   if (form === 'blocks') {
     const blocks = WIDTH / BLOCK;
-    y = op('MatMulNBits', [x, g.constant('uint8', [OUTPUTS, blocks, BLOCK], new Uint8Array(OUTPUTS * WIDTH).fill(130)), scales(OUTPUTS * blocks)], { K: WIDTH, N: OUTPUTS, bits: 8, block_size: BLOCK, accuracy_level: 4 }, MS);
+    y = op(
+      'MatMulNBits',
+      [
+        x,
+        g.constant('uint8', [OUTPUTS, blocks, BLOCK], new Uint8Array(OUTPUTS * WIDTH).fill(130)),
+        scales(OUTPUTS * blocks),
+      ],
+      { K: WIDTH, N: OUTPUTS, bits: 8, block_size: BLOCK, accuracy_level: 4 },
+      MS,
+    );
   } else {
     const [step, zero] = [g.float(1 / 127), g.constant('uint8', [], Uint8Array.of(128))];
     const rowMax = op('ReduceMax', [op('Abs', [x]), g.ints(-1)], { keepdims: 1 });
     const codes = op('QuantizeLinear', [op('Div', [x, rowMax]), step, zero]);
-    y = op('Mul', [op('MatMulIntegerToFloat', [codes, g.constant('int8', [WIDTH, OUTPUTS], new Int8Array(WIDTH * OUTPUTS).fill(2)), step, scales(OUTPUTS), zero], {}, MS), rowMax]);
+    y = op('Mul', [
+      op(
+        'MatMulIntegerToFloat',
+        [
+          codes,
+          g.constant('int8', [WIDTH, OUTPUTS], new Int8Array(WIDTH * OUTPUTS).fill(2)),
+          step,
+          scales(OUTPUTS),
+          zero,
+        ],
+        {},
+        MS,
+      ),
+      rowMax,
+    ]);
   }
   g.node('Identity', [y], ['y']);
   g.output('y', 'float32', ['T', OUTPUTS]);
@@ -61,7 +85,11 @@ async function timesOf(ort: OnnxRuntime, form: 'rows' | 'blocks', threads: numbe
     const result: number[] = [];
     for (const rows of ROWS) {
       const filled = Math.ceil(rows / multiple) * multiple;
-      const x = new ort.Tensor('float32', Float32Array.from({ length: filled * WIDTH }, (_, i) => Math.sin(i)), [filled, WIDTH]);
+      const x = new ort.Tensor(
+        'float32',
+        Float32Array.from({ length: filled * WIDTH }, (_, i) => Math.sin(i)),
+        [filled, WIDTH],
+      );
       const times: number[] = [];
       for (let run = 0; run <= RUNS; run++) {
         const start = performance.now();
@@ -81,7 +109,10 @@ async function measure(ort: OnnxRuntime, folder: string, multiple: number): Prom
   const machine = `${process.platform}-${process.arch}|${cpus()[0]?.model ?? ''}|${availableParallelism()}`;
   const measured = await measuredOnce(folder, 'products.json', { format: FORMAT, machine }, async () => {
     const threads = await chooseThreads(ort, folder);
-    const times = { rows: await timesOf(ort, 'rows', threads, 1), blocks: await timesOf(ort, 'blocks', threads, multiple) };
+    const times = {
+      rows: await timesOf(ort, 'rows', threads, 1),
+      blocks: await timesOf(ort, 'blocks', threads, multiple),
+    };
     return { form: faster(times.rows, times.blocks), times };
   });
   return measured?.form ?? 'rows';

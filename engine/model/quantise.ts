@@ -24,7 +24,13 @@ export function rowScales(rows: Float32Array, numRows: number, width: number, sc
  * rows [numRows, width] -> out [numRows, width] of 16-bit codes, x = code * scale. For tables that are only looked up: 8
  * bits there would cost as much accuracy as all 8-bit products of a small model together.
  */
-export function quantiseRows16(rows: Float32Array, numRows: number, width: number, scales: Float32Array, out: Int16Array): void {
+export function quantiseRows16(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  scales: Float32Array,
+  out: Int16Array,
+): void {
   for (let r = 0; r < numRows; r++) {
     let max = 0;
     for (let i = r * width, end = i + width; i < end; i++) max = Math.max(max, Math.abs(rows[i]!));
@@ -35,7 +41,15 @@ export function quantiseRows16(rows: Float32Array, numRows: number, width: numbe
 }
 
 /** rows [numRows, width] -> columns firstColumn .. firstColumn+numRows-1 of out [width, numColumns]. */
-export function quantiseToColumns(rows: Float32Array, numRows: number, width: number, scales: Float32Array, out: Int8Array, numColumns: number, firstColumn: number): void {
+export function quantiseToColumns(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  scales: Float32Array,
+  out: Int8Array,
+  numColumns: number,
+  firstColumn: number,
+): void {
   for (let r0 = 0; r0 < numRows; r0 += TILE) {
     const r1 = Math.min(numRows, r0 + TILE);
     for (let i0 = 0; i0 < width; i0 += TILE) {
@@ -44,7 +58,8 @@ export function quantiseToColumns(rows: Float32Array, numRows: number, width: nu
         const inverse = scales[r]! > 0 ? 1 / scales[r]! : 0;
         const source = r * width;
         let target = i0 * numColumns + firstColumn + r;
-        for (let i = i0; i < i1; i++, target += numColumns) out[target] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
+        for (let i = i0; i < i1; i++, target += numColumns)
+          out[target] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
       }
     }
   }

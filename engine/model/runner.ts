@@ -52,7 +52,15 @@ export class OnnxRunner implements ModelRunner {
   queries: Float32Array | null = null;
   private readonly fetches: readonly string[];
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number | null, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(
+    model: ImportedModel,
+    window: KvWindow,
+    ort: OnnxRuntime,
+    session: Ort.InferenceSession,
+    threads: number,
+    rowMultiple: number | null,
+    biases: ReadonlyMap<number, Float32Array>,
+  ) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -79,7 +87,15 @@ export class OnnxRunner implements ModelRunner {
     const session = await openSession(ort, file, threads);
     const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
     const { layers, head } = rowsInMultiples(model);
-    return new OnnxRunner(model, window, ort, session, threads, layers || head ? await numRowsTogether(ort) : 1, biases);
+    return new OnnxRunner(
+      model,
+      window,
+      ort,
+      session,
+      threads,
+      layers || head ? await numRowsTogether(ort) : 1,
+      biases,
+    );
   }
 
   /** See ModelRunner. */
@@ -150,8 +166,16 @@ export class OnnxRunner implements ModelRunner {
     if (this.prefillFeeds) {
       const together = !prefill && !apart && !measures;
       this.tiled = this.mayTile && together && inTiles(numHeads, W, P, window.pageSlots);
-      const flags = { together: together && !this.tiled, tiles: this.tiled, measures, apart, hasPrefill: prefill !== undefined, hasWindow: W > 0 };
-      for (const [name, flag] of Object.entries(flags)) feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
+      const flags = {
+        together: together && !this.tiled,
+        tiles: this.tiled,
+        measures,
+        apart,
+        hasPrefill: prefill !== undefined,
+        hasWindow: W > 0,
+      };
+      for (const [name, flag] of Object.entries(flags))
+        feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
       feeds[FEEDS.queryRows] = shape(...this.queryRows(spans, batch));
       const start = performance.now();
@@ -159,7 +183,11 @@ export class OnnxRunner implements ModelRunner {
       this.copyMs = performance.now() - start;
     }
     const hasQueries = this.prefillFeeds !== null && spans.some(({ numQueries = 0 }) => numQueries > 0);
-    const result = await this.session.run(feeds, [...this.fetches, ...(measures ? [RECEIVED] : []), ...(hasQueries ? [QUERIES] : [])]);
+    const result = await this.session.run(feeds, [
+      ...this.fetches,
+      ...(measures ? [RECEIVED] : []),
+      ...(hasQueries ? [QUERIES] : []),
+    ]);
     this.queries = hasQueries ? (result[QUERIES]!.data as Float32Array) : null;
     this.received = measures ? this.windowFeeds.received(spans[0]!, result[RECEIVED]!.data as Float32Array) : null;
     const rows: KvRows = {
@@ -174,7 +202,11 @@ export class OnnxRunner implements ModelRunner {
       window.write(span.newSlots, rows, from, span.startIndex);
       from += span.tokenIds.length;
     }
-    return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
+    return this.inOrder(
+      spans,
+      batch,
+      (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize),
+    );
   }
 
   /** In `batch`'s order of tokens, those whose queries are wanted, in the order of `spans`. */
@@ -185,7 +217,9 @@ export class OnnxRunner implements ModelRunner {
       end += span.tokenIds.length;
       ends.set(span, end);
     }
-    return spans.flatMap((span) => Array.from({ length: span.numQueries ?? 0 }, (_, i) => ends.get(span)! - span.numQueries! + i));
+    return spans.flatMap((span) =>
+      Array.from({ length: span.numQueries ?? 0 }, (_, i) => ends.get(span)! - span.numQueries! + i),
+    );
   }
 
   /** Rows that the head, or the layers, get for so many. */
@@ -198,7 +232,8 @@ export class OnnxRunner implements ModelRunner {
     const moved = batch[0]!;
     if (spans[0] === moved || moved.numLogits === 0) return logits;
     const result = new Float32Array(logits.length);
-    const rowsBefore = spans.slice(0, spans.indexOf(moved)).reduce((sum, span) => sum + span.numLogits, 0) * this.vocabSize;
+    const rowsBefore =
+      spans.slice(0, spans.indexOf(moved)).reduce((sum, span) => sum + span.numLogits, 0) * this.vocabSize;
     const width = moved.numLogits * this.vocabSize;
     result.set(logits.subarray(width, width + rowsBefore));
     result.set(logits.subarray(0, width), rowsBefore);
@@ -220,7 +255,8 @@ export class OnnxRunner implements ModelRunner {
       rope.ensure(startIndex + tokenIds.length);
       for (let i = 0; i < tokenIds.length; i++, t++) {
         const id = tokenIds[i]!;
-        if (!(id >= 0 && id < vocabSize)) throw new RequestError('badRequest', `Token id ${id} is not below the model's vocabulary size ${vocabSize}.`);
+        if (!(id >= 0 && id < vocabSize))
+          throw new RequestError('badRequest', `Token id ${id} is not below the model's vocabulary size ${vocabSize}.`);
         ids[t] = BigInt(id);
         const from = (startIndex + i) * half;
         for (let d = 0; d < half; d++) {
@@ -243,20 +279,35 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.sel] = new ort.Tensor('int64', selected, [S]);
     if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, W]);
   }
-
 }
 
 /**
  * Feeds a text in chunks and hands out the logits at every position, for references and evaluations. Uses slots
  * 0 .. numTokens-1 of the runner's window, which nothing else may hold. @param onRow gets a view valid during the call.
  */
-export async function forEachLogits(runner: OnnxRunner, tokenIds: readonly number[], onRow: (position: number, logits: Float32Array) => void, chunk = 32, lane: Lane = 'window'): Promise<void> {
+export async function forEachLogits(
+  runner: OnnxRunner,
+  tokenIds: readonly number[],
+  onRow: (position: number, logits: Float32Array) => void,
+  chunk = 32,
+  lane: Lane = 'window',
+): Promise<void> {
   const { window, vocabSize } = runner;
   if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
   const slots = Int32Array.from(tokenIds, (_, i) => i);
   for (let start = 0; start < tokenIds.length; start += chunk) {
     const ids = tokenIds.slice(start, start + chunk);
-    const logits = await runner.run([{ tokenIds: ids, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + ids.length), lane, prefillEnd: lane === 'prefill' ? tokenIds.length : 0, numLogits: ids.length }]);
+    const logits = await runner.run([
+      {
+        tokenIds: ids,
+        startIndex: start,
+        contextSlots: slots.subarray(0, start),
+        newSlots: slots.subarray(start, start + ids.length),
+        lane,
+        prefillEnd: lane === 'prefill' ? tokenIds.length : 0,
+        numLogits: ids.length,
+      },
+    ]);
     for (let i = 0; i < ids.length; i++) onRow(start + i, logits.subarray(i * vocabSize, (i + 1) * vocabSize));
   }
 }

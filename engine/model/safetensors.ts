@@ -12,7 +12,23 @@ const INDEX = 'model.safetensors.index.json';
 /** The reference library's own limit. */
 const MAX_HEADER_BYTES = 100_000_000;
 const BYTES_PER_ELEMENT: Readonly<Record<string, number>> = {
-  BOOL: 1, U8: 1, I8: 1, F8_E5M2: 1, F8_E4M3: 1, F8_E8M0: 1, I16: 2, U16: 2, F16: 2, BF16: 2, I32: 4, U32: 4, F32: 4, F64: 8, I64: 8, U64: 8, C64: 8,
+  BOOL: 1,
+  U8: 1,
+  I8: 1,
+  F8_E5M2: 1,
+  F8_E4M3: 1,
+  F8_E8M0: 1,
+  I16: 2,
+  U16: 2,
+  F16: 2,
+  BF16: 2,
+  I32: 4,
+  U32: 4,
+  F32: 4,
+  F64: 8,
+  I64: 8,
+  U64: 8,
+  C64: 8,
 };
 
 export interface TensorInfo {
@@ -32,10 +48,15 @@ function isSize(value: unknown): value is number {
 
 /** Length of the JSON header that the file's first 8 bytes announce, checked against the file's size. */
 export function headerLength(prefix: Uint8Array, file: string, fileSize: number): number {
-  if (prefix.length < 8 || fileSize < 8) throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
+  if (prefix.length < 8 || fileSize < 8)
+    throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
   const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
-  if (length > BigInt(fileSize - 8)) throw invalid(`${file}: the header length is ${length} bytes, but the file has only ${fileSize}: download it again.`);
-  if (length > BigInt(MAX_HEADER_BYTES)) throw invalid(`${file}: the header length is ${length} bytes; at most ${MAX_HEADER_BYTES} are supported.`);
+  if (length > BigInt(fileSize - 8))
+    throw invalid(
+      `${file}: the header length is ${length} bytes, but the file has only ${fileSize}: download it again.`,
+    );
+  if (length > BigInt(MAX_HEADER_BYTES))
+    throw invalid(`${file}: the header length is ${length} bytes; at most ${MAX_HEADER_BYTES} are supported.`);
   return Number(length);
 }
 
@@ -47,30 +68,53 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
   } catch {
     throw invalid(`${file}: the header is not valid JSON.`);
   }
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw invalid(`${file}: the header must be a JSON object.`);
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw invalid(`${file}: the header must be a JSON object.`);
   const dataStart = 8 + header.length;
   const dataSize = fileSize - dataStart;
   const tensors: TensorInfo[] = [];
   for (const [name, entry] of Object.entries(json)) {
     if (name === '__metadata__') continue;
     const what = `${file}: tensor ${JSON.stringify(name.slice(0, 200))}`;
-    if (typeof entry !== 'object' || entry === null) throw invalid(`${what} must be a JSON object with dtype, shape and data_offsets.`);
+    if (typeof entry !== 'object' || entry === null)
+      throw invalid(`${what} must be a JSON object with dtype, shape and data_offsets.`);
     const { dtype, shape, data_offsets: offsets } = entry as Record<string, unknown>;
-    const elementBytes = typeof dtype === 'string' && Object.hasOwn(BYTES_PER_ELEMENT, dtype) ? BYTES_PER_ELEMENT[dtype] : undefined;
-    if (elementBytes === undefined) throw unsupported(`${what} has the dtype ${(JSON.stringify(dtype) ?? 'undefined').slice(0, 40)}; F32, F16 and BF16 are supported.`);
-    if (!Array.isArray(shape) || shape.length > 8 || !shape.every(isSize)) throw invalid(`${what} has a shape that is not a list of at most 8 sizes.`);
-    if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize)) throw invalid(`${what} has data_offsets that are not two byte offsets.`);
+    const elementBytes =
+      typeof dtype === 'string' && Object.hasOwn(BYTES_PER_ELEMENT, dtype) ? BYTES_PER_ELEMENT[dtype] : undefined;
+    if (elementBytes === undefined)
+      throw unsupported(
+        `${what} has the dtype ${(JSON.stringify(dtype) ?? 'undefined').slice(0, 40)}; F32, F16 and BF16 are supported.`,
+      );
+    if (!Array.isArray(shape) || shape.length > 8 || !shape.every(isSize))
+      throw invalid(`${what} has a shape that is not a list of at most 8 sizes.`);
+    if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize))
+      throw invalid(`${what} has data_offsets that are not two byte offsets.`);
     const [begin, end] = offsets as [number, number];
-    if (end > dataSize) throw invalid(`${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong: download it again.`);
+    if (end > dataSize)
+      throw invalid(
+        `${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong: download it again.`,
+      );
     // Sizes of a huge shape may exceed 2^53; they then differ from any real byte count all the same.
     const bytes = shape.reduce((product: number, size: number) => product * size, elementBytes);
-    if (begin > end || bytes !== end - begin) throw invalid(`${what} has the shape [${shape.join(', ')}] and dtype ${String(dtype)}, which is not the size of its data_offsets [${begin}, ${end}].`);
-    tensors.push({ name, dtype: dtype as string, shape: shape as number[], start: dataStart + begin, end: dataStart + end });
+    if (begin > end || bytes !== end - begin)
+      throw invalid(
+        `${what} has the shape [${shape.join(', ')}] and dtype ${String(dtype)}, which is not the size of its data_offsets [${begin}, ${end}].`,
+      );
+    tensors.push({
+      name,
+      dtype: dtype as string,
+      shape: shape as number[],
+      start: dataStart + begin,
+      end: dataStart + end,
+    });
   }
   tensors.sort((a, b) => a.start - b.start || a.end - b.end);
   let position = dataStart;
   for (const tensor of tensors) {
-    if (tensor.start !== position) throw invalid(`${file}: tensor ${JSON.stringify(tensor.name)} ${tensor.start < position ? 'overlaps another tensor' : 'leaves a gap before it'} in the data section.`);
+    if (tensor.start !== position)
+      throw invalid(
+        `${file}: tensor ${JSON.stringify(tensor.name)} ${tensor.start < position ? 'overlaps another tensor' : 'leaves a gap before it'} in the data section.`,
+      );
     position = tensor.end;
   }
   if (position !== fileSize) throw invalid(`${file} has ${fileSize - position} bytes that belong to no tensor.`);
@@ -134,11 +178,14 @@ export class Weights {
         return new Weights(shards, owners);
       }
       const index = await folder.readJson(INDEX);
-      if (!index) throw invalid(`${SINGLE} is missing, and so is ${INDEX}; only weights in safetensors files are supported.`);
+      if (!index)
+        throw invalid(`${SINGLE} is missing, and so is ${INDEX}; only weights in safetensors files are supported.`);
       const map = index.value.weight_map;
-      if (typeof map !== 'object' || map === null || Array.isArray(map)) throw invalid(`${INDEX}: weight_map is missing; it must map tensor names to files.`);
+      if (typeof map !== 'object' || map === null || Array.isArray(map))
+        throw invalid(`${INDEX}: weight_map is missing; it must map tensor names to files.`);
       for (const [tensor, name] of Object.entries(map)) {
-        if (typeof name !== 'string') throw invalid(`${INDEX}: weight_map names no file for ${JSON.stringify(tensor.slice(0, 200))}.`);
+        if (typeof name !== 'string')
+          throw invalid(`${INDEX}: weight_map names no file for ${JSON.stringify(tensor.slice(0, 200))}.`);
         let shard = shards.get(name);
         if (!shard) {
           const opened = await openShard(folder, name);
@@ -146,7 +193,10 @@ export class Weights {
           shard = opened;
           shards.set(name, shard);
         }
-        if (!shard.tensors.has(tensor)) throw invalid(`${name}: tensor ${JSON.stringify(tensor.slice(0, 200))} is missing, although ${INDEX} places it there.`);
+        if (!shard.tensors.has(tensor))
+          throw invalid(
+            `${name}: tensor ${JSON.stringify(tensor.slice(0, 200))} is missing, although ${INDEX} places it there.`,
+          );
         owners.set(tensor, shard);
       }
       return new Weights(shards, owners);
@@ -172,26 +222,42 @@ export class Weights {
     const { file, info } = this.find(name, 'is missing');
     const what = `${file.name}: tensor ${JSON.stringify(name)}`;
     const hasCodes = info.dtype === 'I8' && int8 && shape.length === 2;
-    if (!FLOATS.includes(info.dtype) && !hasCodes) throw unsupported(`${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`);
-    if (info.shape.join() !== shape.join()) throw invalid(`${what} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
+    if (!FLOATS.includes(info.dtype) && !hasCodes)
+      throw unsupported(
+        `${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`,
+      );
+    if (info.shape.join() !== shape.join())
+      throw invalid(`${what} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
     if (!hasCodes) return;
-    if (this.has(`${name}_zero_point`)) throw unsupported(`${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); of 8-bit weights those with a symmetric scale a row are supported: quantise the model so.`);
-    const scale = this.find(`${name}_scale`, `is missing, the scales of the 8-bit ${JSON.stringify(name)}: download the model again`);
+    if (this.has(`${name}_zero_point`))
+      throw unsupported(
+        `${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); of 8-bit weights those with a symmetric scale a row are supported: quantise the model so.`,
+      );
+    const scale = this.find(
+      `${name}_scale`,
+      `is missing, the scales of the 8-bit ${JSON.stringify(name)}: download the model again`,
+    );
     const whatScale = `${scale.file.name}: tensor ${JSON.stringify(scale.info.name)}`;
-    if (!FLOATS.includes(scale.info.dtype)) throw unsupported(`${whatScale} has the dtype ${scale.info.dtype}; F32, F16 and BF16 are supported for scales.`);
-    if (scale.info.shape.join() !== `${shape[0]},1`) throw unsupported(`${whatScale} has the shape [${scale.info.shape.join(', ')}]; of 8-bit weights those with one scale a row ([${shape[0]}, 1]) are supported: quantise the model so.`);
+    if (!FLOATS.includes(scale.info.dtype))
+      throw unsupported(`${whatScale} has the dtype ${scale.info.dtype}; F32, F16 and BF16 are supported for scales.`);
+    if (scale.info.shape.join() !== `${shape[0]},1`)
+      throw unsupported(
+        `${whatScale} has the shape [${scale.info.shape.join(', ')}]; of 8-bit weights those with one scale a row ([${shape[0]}, 1]) are supported: quantise the model so.`,
+      );
   }
 
   /** @throws RequestError that ends in `missing` if there is no such tensor. */
   private find(name: string, missing: string): { file: OpenFile; info: TensorInfo } {
     const shard = this.owners.get(name);
-    if (!shard) throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} ${missing}.`);
+    if (!shard)
+      throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} ${missing}.`);
     return { file: shard.file, info: shard.tensors.get(name)! };
   }
 
   /** What identifies the files without reading the tensors: names, sizes, modification times and headers. */
   fingerprint(hash: Hash): void {
-    for (const { file, header } of this.shards.values()) hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
+    for (const { file, header } of this.shards.values())
+      hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
   }
 
   /**
@@ -210,7 +276,10 @@ export class Weights {
     hash?.update(raw);
     const result = out.subarray(0, bytes / BYTES_PER_ELEMENT[info.dtype]!);
     if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
-    else if (!toFloat32(raw, info.dtype, result)) throw invalid(`${file.name}: tensor ${JSON.stringify(name)} holds NaN or infinity; only finite weights are supported.`);
+    else if (!toFloat32(raw, info.dtype, result))
+      throw invalid(
+        `${file.name}: tensor ${JSON.stringify(name)} holds NaN or infinity; only finite weights are supported.`,
+      );
     return result;
   }
 
@@ -224,7 +293,10 @@ export class Weights {
     const scales = new Float32Array(count);
     toFloat32(raw, info.dtype, scales);
     const bad = scales.findIndex((scale) => !(scale > 0 && Number.isFinite(Math.fround(127 * scale))));
-    if (bad >= 0) throw invalid(`${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; a scale must be positive and 127 times it finite: download the model again, or quantise it so.`);
+    if (bad >= 0)
+      throw invalid(
+        `${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; a scale must be positive and 127 times it finite: download the model again, or quantise it so.`,
+      );
     return scales;
   }
 
@@ -249,7 +321,9 @@ export class Weights {
     this.scratch = new Uint8Array(0);
     for (const shard of this.shards.values()) {
       await shard.file.handle.close().catch((error: unknown) => {
-        throw error instanceof RequestError ? error : invalid(`${shard.file.name} cannot be closed: ${reasonOf(error)}.`);
+        throw error instanceof RequestError
+          ? error
+          : invalid(`${shard.file.name} cannot be closed: ${reasonOf(error)}.`);
       });
     }
   }
@@ -269,7 +343,8 @@ export function rowsPerRead(width: number): number {
 export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Array): void {
   const codes = new Int8Array(raw.buffer, raw.byteOffset, raw.length);
   const width = codes.length / scales.length;
-  for (let r = 0; r < scales.length; r++) for (let i = r * width, end = i + width; i < end; i++) out[i] = Math.max(-127, codes[i]!) * scales[r]!;
+  for (let r = 0; r < scales.length; r++)
+    for (let i = r * width, end = i + width; i < end; i++) out[i] = Math.max(-127, codes[i]!) * scales[r]!;
 }
 
 /** Little-endian raw bytes -> out. False if one of the numbers is not finite. */
@@ -281,7 +356,10 @@ export function toFloat32(raw: Uint8Array, dtype: string, out: Float32Array): bo
     for (let i = 0; i < out.length; i++) check += out[i]! * 0;
     return check === 0;
   }
-  const halves = raw.byteOffset % 2 === 0 ? new Uint16Array(raw.buffer, raw.byteOffset, out.length) : new Uint16Array(raw.slice().buffer);
+  const halves =
+    raw.byteOffset % 2 === 0
+      ? new Uint16Array(raw.buffer, raw.byteOffset, out.length)
+      : new Uint16Array(raw.slice().buffer);
   if (dtype === 'BF16') {
     const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
     for (let i = 0; i < out.length; i++) bits[i] = halves[i]! << 16;
@@ -302,7 +380,14 @@ function halfTable(): Float32Array {
   for (let bits = 0; bits < 65_536; bits++) {
     const exponent = (bits >> 10) & 31;
     const fraction = bits & 1023;
-    const value = exponent === 31 ? (fraction ? Number.NaN : Number.POSITIVE_INFINITY) : exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25);
+    const value =
+      exponent === 31
+        ? fraction
+          ? Number.NaN
+          : Number.POSITIVE_INFINITY
+        : exponent === 0
+          ? fraction * 2 ** -24
+          : (1024 + fraction) * 2 ** (exponent - 25);
     halves[bits] = bits & 0x8000 ? -value : value;
   }
   return halves;

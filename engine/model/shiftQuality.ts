@@ -50,7 +50,17 @@ export interface ShiftMeasurement {
  * Edits the text at some places (shares of its lines) and scores what comes behind. The runner's window and scratch are used
  * and given back empty; nothing else may hold slots. @param onProgress 0..1.
  */
-export async function measureShift(runner: OnnxRunner, encode: (text: string) => number[], text: string, options: { contextTokens: number; places: readonly number[]; rounding?: boolean; onProgress?: (fraction: number) => void }): Promise<ShiftMeasurement> {
+export async function measureShift(
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  text: string,
+  options: {
+    contextTokens: number;
+    places: readonly number[];
+    rounding?: boolean;
+    onProgress?: (fraction: number) => void;
+  },
+): Promise<ShiftMeasurement> {
   const result: ShiftMeasurement = { shifted: noDivergence(), rounding: noDivergence() };
   const lines = text.split('\n');
   const limit = Math.min(MOST_TOKENS, options.contextTokens - SCORED);
@@ -58,7 +68,9 @@ export async function measureShift(runner: OnnxRunner, encode: (text: string) =>
   const before = whole.slice(0, limit);
   // Places in what is read of it.
   const numLines = Math.floor(lines.length * Math.min(1, limit / whole.length));
-  const texts = options.places.flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place)))).map((changed) => encode(changed.join('\n')).slice(0, limit));
+  const texts = options.places
+    .flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))))
+    .map((changed) => encode(changed.join('\n')).slice(0, limit));
   const most = Math.max(before.length, ...texts.map(({ length }) => length));
   const { window } = runner;
   window.resize(2 * most + 2 * SCORED);
@@ -97,7 +109,13 @@ export async function measureShift(runner: OnnxRunner, encode: (text: string) =>
 }
 
 /** What is known of this model, or else what measuring on the sample says, which is kept beside it. null: its context is too short for it to matter. */
-export function shiftQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], contextTokens: number, onProgress: (fraction: number) => void): Promise<ShiftQuality | null> {
+export function shiftQuality(
+  model: ImportedModel,
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<ShiftQuality | null> {
   return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: SHIFT_BOUND }, async () => {
     const { shifted } = await measureShift(runner, encode, SHIFT_SAMPLE, { contextTokens, places: [0.2], onProgress });
     if (shifted.numTokens === 0) return null;
@@ -107,21 +125,52 @@ export function shiftQuality(model: ImportedModel, runner: OnnxRunner, encode: (
 }
 
 /** Computes tokens `from` and on into their slots. */
-async function compute(runner: OnnxRunner, ids: readonly number[], slots: Int32Array, from: number, lane: 'prefill' | 'window'): Promise<void> {
+async function compute(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  slots: Int32Array,
+  from: number,
+  lane: 'prefill' | 'window',
+): Promise<void> {
   for (let at = from; at < ids.length; at += CHUNK) {
     const end = Math.min(ids.length, at + CHUNK);
-    await runner.run([{ tokenIds: ids.slice(at, end), startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, end), lane, prefillEnd: ids.length, numLogits: 0 }]);
+    await runner.run([
+      {
+        tokenIds: ids.slice(at, end),
+        startIndex: at,
+        contextSlots: slots.subarray(0, at),
+        newSlots: slots.subarray(at, end),
+        lane,
+        prefillEnd: ids.length,
+        numLogits: 0,
+      },
+    ]);
   }
 }
 
 /** Log-probabilities of the tokens behind each cursor, over the rows before it. */
-async function score(runner: OnnxRunner, ids: readonly number[], slots: Int32Array, shifts: readonly Shift[], rest: Int32Array): Promise<Float64Array[]> {
+async function score(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  slots: Int32Array,
+  shifts: readonly Shift[],
+  rest: Int32Array,
+): Promise<Float64Array[]> {
   const rows: Float64Array[] = [];
   for (const { start, end } of shifts) {
     for (const share of CURSORS) {
       const at = Math.floor(start + (end - start) * share);
-      const logits = await runner.run([{ tokenIds: ids.slice(at, at + SCORED), startIndex: at, contextSlots: slots.subarray(0, at), newSlots: rest, numLogits: SCORED }]);
-      for (let i = 0; i < SCORED; i++) rows.push(logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+      const logits = await runner.run([
+        {
+          tokenIds: ids.slice(at, at + SCORED),
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: rest,
+          numLogits: SCORED,
+        },
+      ]);
+      for (let i = 0; i < SCORED; i++)
+        rows.push(logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
     }
   }
   return rows;

@@ -86,7 +86,13 @@ export const FEEDS = {
  * logits [S, vocabSize] and the new rows in the layout of KvRows; the scales only with an int8 window. The scratch of layer
  * l, keys and values float32 [1, kvHeads, C, headSize], is fed as `pk{l}`, `pv{l}`.
  */
-export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales', values: 'values', valueScales: 'valueScales' } as const;
+export const FETCHES = {
+  logits: 'logits',
+  keys: 'keys',
+  keyScales: 'keyScales',
+  values: 'values',
+  valueScales: 'valueScales',
+} as const;
 
 /** Of a step that measures, with an int8 window: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see windowLaneMeasured). */
 export const RECEIVED = 'received';
@@ -148,8 +154,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const attendFloat = (heads: string, k: string, v: string, l: number): string => {
     const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
     newRows.push(op('Concat', [k, v], { axis: 1 }));
-    const keys = op('Reshape', [op('Transpose', [g.input(`k${l}`, 'float32', ['N', kvHeads, headSize, 'L'])], { perm: [1, 2, 0, 3] }), ints(1, kvHeads, headSize, -1)]);
-    const values = op('Reshape', [op('Transpose', [g.input(`v${l}`, 'float32', ['N', kvHeads, 'L', headSize])], { perm: [1, 0, 2, 3] }), ints(1, kvHeads, -1, headSize)]);
+    const keys = op('Reshape', [
+      op('Transpose', [g.input(`k${l}`, 'float32', ['N', kvHeads, headSize, 'L'])], { perm: [1, 2, 0, 3] }),
+      ints(1, kvHeads, headSize, -1),
+    ]);
+    const values = op('Reshape', [
+      op('Transpose', [g.input(`v${l}`, 'float32', ['N', kvHeads, 'L', headSize])], { perm: [1, 0, 2, 3] }),
+      ints(1, kvHeads, -1, headSize),
+    ]);
     const past = op('MatMul', [q, keys]);
     const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
     const probabilities = op('Reshape', [op('Softmax', [masked(scores)], { axis: -1 }), rowsShape]);
@@ -180,12 +192,29 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const ofPages = g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L']);
     const ofTokens = g.input(FEEDS.newTurns, 'float32', [headSize, 'W']);
     const own = (): string => op('Reshape', [ofTokens, ints(1, 1, headSize, -1)]);
-    const together = (): string => op('Concat', [op('Reshape', [op('Transpose', [ofPages], { perm: [1, 0, 2] }), ints(1, 1, headSize, -1)]), own()], { axis: 3 });
+    const together = (): string =>
+      op(
+        'Concat',
+        [op('Reshape', [op('Transpose', [ofPages], { perm: [1, 0, 2] }), ints(1, 1, headSize, -1)]), own()],
+        { axis: 3 },
+      );
     const apart = (): string => {
-      const gathered = op('Transpose', [op('Gather', [ofPages, sides!.tokenPages], { axis: 0 })], { perm: [0, 2, 1, 3] });
-      return op('Concat', [op('Reshape', [gathered, ints(0, 1, headSize, -1)]), op('Expand', [own(), sides!.ownShape])], { axis: 3 });
+      const gathered = op('Transpose', [op('Gather', [ofPages, sides!.tokenPages], { axis: 0 })], {
+        perm: [0, 2, 1, 3],
+      });
+      return op(
+        'Concat',
+        [op('Reshape', [gathered, ints(0, 1, headSize, -1)]), op('Expand', [own(), sides!.ownShape])],
+        { axis: 3 },
+      );
     };
-    g.conditional(sides!.apart, ['turns'], [{ type: 'float32', dims: ['A', 1, headSize, 'PW'] }], () => [apart()], () => [together()]);
+    g.conditional(
+      sides!.apart,
+      ['turns'],
+      [{ type: 'float32', dims: ['A', 1, headSize, 'PW'] }],
+      () => [apart()],
+      () => [together()],
+    );
     return 'turns';
   };
   const allTurns = remedy ? turns() : null;
@@ -193,13 +222,30 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   /** The mask as tiles take it, for all layers. */
   const masksOfTiles = (): { pageMasks: string; ownMask: string } => {
     const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
-    const shapes = [{ type: 'float32', dims: ['N', 1, 'A', 'L'] }, { type: 'float32', dims: [1, 1, 'A', 'A'] }] as const;
+    const shapes = [
+      { type: 'float32', dims: ['N', 1, 'A', 'L'] },
+      { type: 'float32', dims: [1, 1, 'A', 'A'] },
+    ] as const;
     const byPage = (): string[] => {
       const [ofPages, own] = ops.pair('Split', [mask, split], { axis: 3 });
       const [, NL] = ops.pair('Split', [pages, ints(2, 2)], { axis: 0 });
-      return [op('Transpose', [op('Reshape', [ofPages, op('Concat', [ints(1, -1), NL], { axis: 0 })])], { perm: [2, 0, 1, 3] }), op('Identity', [own])];
+      return [
+        op('Transpose', [op('Reshape', [ofPages, op('Concat', [ints(1, -1), NL], { axis: 0 })])], {
+          perm: [2, 0, 1, 3],
+        }),
+        op('Identity', [own]),
+      ];
     };
-    const none = (): string[] => shapes.map(({ dims }) => op('Identity', [g.constant('float32', dims.map((n) => (n === 1 ? 1 : 0)), new Float32Array(0))]));
+    const none = (): string[] =>
+      shapes.map(({ dims }) =>
+        op('Identity', [
+          g.constant(
+            'float32',
+            dims.map((n) => (n === 1 ? 1 : 0)),
+            new Float32Array(0),
+          ),
+        ]),
+      );
     g.conditional(sides!.tiles, Object.values(names), shapes, byPage, none);
     return names;
   };
@@ -209,7 +255,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const attendInt8 = (q: string, k: string, v: string, l: number): string => {
     const rows = op('Concat', [k, v], { axis: 1 });
     const rowMax = op('ReduceMax', [op('Abs', [rows]), ops.lastAxis], { keepdims: 1 });
-    const coded = { codes: op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]), scales: op('Mul', [rowMax, g.float(1 / 127)]) };
+    const coded = {
+      codes: op('QuantizeLinear', [
+        op('Div', [rows, rowMax]),
+        g.float(1 / 127),
+        g.constant('int8', [], Int8Array.of(0)),
+      ]),
+      scales: op('Mul', [rowMax, g.float(1 / 127)]),
+    };
     newRows.push(coded.codes);
     newScales.push(op('Reshape', [coded.scales, ints(1, 2 * kvHeads, 1, -1)]));
     g.input(`k${l}`, 'int8', ['N', kvHeads, headSize, 'L']);
@@ -221,54 +274,114 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
     const measured = { type: 'float32', dims: ['M', kvHeads, 'A'] } as const;
-    const { together, tiles, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
-    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? allTurns : null };
+    const { together, tiles, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } =
+      sides!;
+    const windowFeeds = {
+      mask,
+      scoresShape,
+      rowsShape,
+      split,
+      pastShape,
+      pages,
+      tokenPages,
+      ownShape,
+      turns: isBiased(l) ? allTurns : null,
+    };
     queries.push(op('Gather', [q, sides!.queryRows], { axis: 2 }));
     const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
     const withPrompt = (): string => {
       const [prefillQ, windowQ] = byLane(q);
       const [prefillCodes, windowCodes] = byLane(coded.codes);
       const [prefillScales, windowScales] = byLane(coded.scales);
-      const rows = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+      const rows = prefillLane(
+        ops,
+        { lastRow, numRows, biased: isBiased(l) },
+        prefillQ,
+        { codes: prefillCodes, scales: prefillScales },
+        l,
+      );
       const others = { codes: windowCodes, scales: windowScales };
       const inWindow = (lane: typeof windowLane) => () => lane(ops, windowFeeds, windowQ, others, l);
-      return choice(hasWindow, () => op('Concat', [rows(), choice(apart, inWindow(windowLaneApart), inWindow(windowLane))], { axis: 0 }), rows);
+      return choice(
+        hasWindow,
+        () => op('Concat', [rows(), choice(apart, inWindow(windowLaneApart), inWindow(windowLane))], { axis: 0 }),
+        rows,
+      );
     };
     let numChoices = 0;
     const choice = (condition: string, then: () => string, otherwise: () => string): string => {
       const name = `a${l}.${numChoices++}`;
-      g.conditional(condition, [name], [mixed], () => [then()], () => [otherwise()]);
+      g.conditional(
+        condition,
+        [name],
+        [mixed],
+        () => [then()],
+        () => [otherwise()],
+      );
       return name;
     };
     const nothing = (): string => op('Identity', [g.constant('float32', [0, kvHeads, 1], new Float32Array(0))]);
     /** A choice between branches of which some say what was received. */
-    const measuredChoice = (condition: string, then: () => [string, string], otherwise: () => [string, string]): [string, string] => {
+    const measuredChoice = (
+      condition: string,
+      then: () => [string, string],
+      otherwise: () => [string, string],
+    ): [string, string] => {
       const names = [`a${l}.${numChoices}`, `r${l}.${numChoices++}`] as [string, string];
       g.conditional(condition, names, [mixed, measured], then, otherwise);
       return names;
     };
-    const tileFeeds = { ...tileMasks!, scoresShape, rowsShape, turns: isBiased(l) ? { ofPages: FEEDS.windowTurns, ofTokens: FEEDS.newTurns } : null };
-    const inTheEnd = (): [string, string] => [choice(tiles, () => windowTiles(ops, tileFeeds, q, coded, l), () => windowLaneApart(ops, windowFeeds, q, coded, l)), nothing()];
+    const tileFeeds = {
+      ...tileMasks!,
+      scoresShape,
+      rowsShape,
+      turns: isBiased(l) ? { ofPages: FEEDS.windowTurns, ofTokens: FEEDS.newTurns } : null,
+    };
+    const inTheEnd = (): [string, string] => [
+      choice(
+        tiles,
+        () => windowTiles(ops, tileFeeds, q, coded, l),
+        () => windowLaneApart(ops, windowFeeds, q, coded, l),
+      ),
+      nothing(),
+    ];
     const unlessTogether = (): [string, string] =>
-      measuredChoice(hasPrefill, () => [withPrompt(), nothing()], () => measuredChoice(measures, () => windowLaneMeasured(ops, windowFeeds, q, coded, l), inTheEnd));
+      measuredChoice(
+        hasPrefill,
+        () => [withPrompt(), nothing()],
+        () => measuredChoice(measures, () => windowLaneMeasured(ops, windowFeeds, q, coded, l), inTheEnd),
+      );
     // The most frequent case stands first: a token costs as few operators as can be.
-    const [result, columns] = measuredChoice(together, () => [windowLane(ops, windowFeeds, q, coded, l), nothing()], unlessTogether);
+    const [result, columns] = measuredChoice(
+      together,
+      () => [windowLane(ops, windowFeeds, q, coded, l), nothing()],
+      unlessTogether,
+    );
     received.push(columns);
     return result;
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.
-  const [fill, cut] = rowsInMultiples(plan).layers ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
+  const [fill, cut] = rowsInMultiples(plan).layers
+    ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4]))
+    : [];
   const withFilling = (x: string): string => (fill ? op('Pad', [x, fill]) : x);
   const withoutFilling = (x: string): string => (cut ? op('Pad', [x, cut]) : x);
 
   const attention = (x: string, l: number): string => {
     const bias = config.qkvBias ? (isBiased(l) ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
-    const heads = op('Transpose', [op('Reshape', [withoutFilling(linear(x, `l${l}.qkv`, bias)), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], leftAxes);
+    const heads = op(
+      'Transpose',
+      [op('Reshape', [withoutFilling(linear(x, `l${l}.qkv`, bias)), ints(1, -1, numHeads + 2 * kvHeads, headSize)])],
+      leftAxes,
+    );
     let [qk, v] = g.node('Split', [heads, ints(numHeads + kvHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
     if (config.qkNorm) {
       const ones = g.constant('float32', [headSize], new Float32Array(headSize).fill(1));
-      qk = op('Mul', [op('SimplifiedLayerNormalization', [qk, ones], { axis: -1, stash_type: 1, ...epsilon }), weight(`l${l}.qkNorm`)]);
+      qk = op('Mul', [
+        op('SimplifiedLayerNormalization', [qk, ones], { axis: -1, stash_type: 1, ...epsilon }),
+        weight(`l${l}.qkNorm`),
+      ]);
     }
     const rotated = op('RotaryEmbedding', [qk, firstRow, cos, sin], {}, MS);
     const [q, k] = g.node('Split', [rotated, ints(numHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
@@ -284,15 +397,25 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   let x = op('SimplifiedLayerNormalization', [skip, weight('l0.norm1')], { axis: -1, stash_type: 1, ...epsilon });
   /** What follows the attention of layer l. */
   const feedForward = (mixed: string, l: number): void => {
-    [x, skip] = addAndNorm(linear(mixed, `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
+    [x, skip] = addAndNorm(
+      linear(mixed, `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined),
+      skip,
+      `l${l}.norm2`,
+    );
     const [gateName, upName, downName] = [`l${l}.gate`, `l${l}.up`, `l${l}.down`];
     const bias = (name: string): string | undefined => (config.ffnBias ? `${name}Bias` : undefined);
     const rows = ops.rows(x, gateName);
     const gate = op('QuickGelu', [ops.layer(rows, gateName, bias(gateName))], { alpha: { float: 1 } }, MS);
     // Without a bias, the scale of a row may wait until behind the next layer's codes, to which it makes no difference: a pass less over wide rows.
-    const [up, factor] = config.ffnBias ? [ops.layer(rows, upName, bias(upName)), null] : [ops.product(rows, upName), rows.scale];
+    const [up, factor] = config.ffnBias
+      ? [ops.layer(rows, upName, bias(upName)), null]
+      : [ops.product(rows, upName), rows.scale];
     const hidden = ops.rows(op('Mul', [gate, up]), downName, factor);
-    [x, skip] = addAndNorm(ops.layer(hidden, downName, bias(downName)), skip, l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`);
+    [x, skip] = addAndNorm(
+      ops.layer(hidden, downName, bias(downName)),
+      skip,
+      l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`,
+    );
   };
   for (let l = 0; l < numLayers - 1; l++) feedForward(withFilling(attention(x, l)), l);
   const last = attention(x, numLayers - 1);
@@ -303,15 +426,21 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     feedForward(op('Gather', [last, sel]), numLayers - 1);
     return [linear(x, 'head')];
   };
-  g.conditional(g.input(FEEDS.hasLogits, 'bool', []), [FETCHES.logits], [logits], toLogits, () => [op('Identity', [g.constant('float32', [0, vocabSize], new Float32Array(0))])]);
+  g.conditional(g.input(FEEDS.hasLogits, 'bool', []), [FETCHES.logits], [logits], toLogits, () => [
+    op('Identity', [g.constant('float32', [0, vocabSize], new Float32Array(0))]),
+  ]);
   g.output(FETCHES.logits, logits.type, logits.dims);
 
-  const [keys] = g.node('Split', [op('Concat', newRows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });
+  const [keys] = g.node('Split', [op('Concat', newRows, { axis: 0 }), halves], ['allKeys', FETCHES.values], {
+    axis: 1,
+  });
   g.node('Transpose', [keys!], [FETCHES.keys], { perm: [0, 1, 3, 2] });
   g.output(FETCHES.keys, options.kv, [numLayers, kvHeads, headSize, 'T']);
   g.output(FETCHES.values, options.kv, [numLayers, kvHeads, 'T', headSize]);
   if (int8Kv) {
-    g.node('Split', [op('Concat', newScales, { axis: 0 }), halves], [FETCHES.keyScales, FETCHES.valueScales], { axis: 1 });
+    g.node('Split', [op('Concat', newScales, { axis: 0 }), halves], [FETCHES.keyScales, FETCHES.valueScales], {
+      axis: 1,
+    });
     g.output(FETCHES.keyScales, 'float32', [numLayers, kvHeads, 1, 'T']);
     g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 1, 'T']);
     g.node('Concat', received, [RECEIVED], { axis: 0 });

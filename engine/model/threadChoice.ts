@@ -29,16 +29,23 @@ const FORMAT = 1;
 /** Numbers of threads to measure on a machine with `n` logical processors, ascending: up to all of them, five at most. */
 export function candidates(n: number): number[] {
   const shares = n <= 4 ? Array.from({ length: n }, (_, i) => i + 1) : [n / 4, (3 * n) / 8, n / 2, (3 * n) / 4, n];
-  return [...new Set(shares.map((share) => Math.max(1, Math.floor(share))))].filter((threads) => threads > 1 || n === 1);
+  return [...new Set(shares.map((share) => Math.max(1, Math.floor(share))))].filter(
+    (threads) => threads > 1 || n === 1,
+  );
 }
 
 /** The fewest threads that are within a few percent of the best, decoding and reading prompts counting alike. */
 export function bestOf(speeds: ReadonlyMap<number, Speed>): number {
   const all = [...speeds.values()];
-  const least = { decodeMs: Math.min(...all.map((s) => s.decodeMs)), promptMs: Math.min(...all.map((s) => s.promptMs)) };
+  const least = {
+    decodeMs: Math.min(...all.map((s) => s.decodeMs)),
+    promptMs: Math.min(...all.map((s) => s.promptMs)),
+  };
   const slowness = (s: Speed): number => s.decodeMs / least.decodeMs + s.promptMs / least.promptMs;
   const best = Math.min(...all.map(slowness));
-  return Math.min(...[...speeds].filter(([, speed]) => slowness(speed) <= best * (1 + WORTH)).map(([threads]) => threads));
+  return Math.min(
+    ...[...speeds].filter(([, speed]) => slowness(speed) <= best * (1 + WORTH)).map(([threads]) => threads),
+  );
 }
 
 /** Times products of the shape of a model's layers. */
@@ -61,7 +68,8 @@ export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<S
   try {
     const time = async (kind: 'decode' | 'prompt'): Promise<number> => {
       const feeds: Record<string, Tensor> = {};
-      for (const each of ['decode', 'prompt'] as const) feeds[each] = new ort.Tensor('uint8', new Uint8Array(ROWS[each] * INNER).fill(3), [ROWS[each], INNER]);
+      for (const each of ['decode', 'prompt'] as const)
+        feeds[each] = new ort.Tensor('uint8', new Uint8Array(ROWS[each] * INNER).fill(3), [ROWS[each], INNER]);
       const times: number[] = [];
       for (let run = 0; run <= RUNS[kind]; run++) {
         const start = performance.now();
@@ -78,14 +86,25 @@ export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<S
 }
 
 /** What this machine's file says, or else what measuring says, which is written there. A file that cannot be read or written costs a measurement. */
-export async function chooseThreads(ort: OnnxRuntime, folder: string, measure = measureSpeed, n = availableParallelism()): Promise<number> {
+export async function chooseThreads(
+  ort: OnnxRuntime,
+  folder: string,
+  measure = measureSpeed,
+  n = availableParallelism(),
+): Promise<number> {
   // On two processors the second one always helps.
   if (n <= 2) return n;
   const machine = `${FORMAT}|${process.platform}-${process.arch}|${cpus()[0]?.model ?? ''}|${n}`;
   const file = path.join(folder, 'threads.json');
   try {
     const known = JSON.parse(await readFile(file, 'utf8')) as { machine?: unknown; threads?: unknown };
-    if (known.machine === machine && Number.isInteger(known.threads) && Number(known.threads) >= 1 && Number(known.threads) <= n) return Number(known.threads);
+    if (
+      known.machine === machine &&
+      Number.isInteger(known.threads) &&
+      Number(known.threads) >= 1 &&
+      Number(known.threads) <= n
+    )
+      return Number(known.threads);
   } catch {
     // Not there yet, or not ours.
   }

@@ -43,7 +43,14 @@ export interface LinearItem {
  */
 export type PlanItem =
   | LinearItem
-  | { readonly kind: 'embedding'; readonly width: number; readonly rows: number; readonly tensor: string; readonly weight: ExternalTensor; readonly scales: ExternalTensor | null }
+  | {
+      readonly kind: 'embedding';
+      readonly width: number;
+      readonly rows: number;
+      readonly tensor: string;
+      readonly weight: ExternalTensor;
+      readonly scales: ExternalTensor | null;
+    }
   | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: ExternalTensor }
   | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: ExternalTensor };
 
@@ -85,13 +92,18 @@ type Forms = Readonly<Record<'feedForward' | 'attention' | 'head', Form>>;
 function formsOf(precision: Precision, products: ProductForm): Forms {
   if (precision === 'float32') return { feedForward: 'float32', attention: 'float32', head: 'float32' };
   const few = products === 'blocks' ? 'blocks8' : 'int8';
-  return precision === 'int4' ? { feedForward: 'blocks4', attention: few, head: few } : { feedForward: 'int8', attention: 'int8', head: few };
+  return precision === 'int4'
+    ? { feedForward: 'blocks4', attention: few, head: few }
+    : { feedForward: 'int8', attention: 'int8', head: few };
 }
 
 const isBlocks = (form: Form): boolean => form === 'blocks4' || form === 'blocks8';
 
 /** Which rows have to come in multiples (see numRowsTogether in onnxSession): those of products of blocks. */
-export function rowsInMultiples({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): { readonly layers: boolean; readonly head: boolean } {
+export function rowsInMultiples({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): {
+  readonly layers: boolean;
+  readonly head: boolean;
+} {
   const { feedForward, attention, head } = formsOf(precision, products);
   return { layers: isBlocks(feedForward) || isBlocks(attention), head: isBlocks(head) };
 }
@@ -111,7 +123,13 @@ const ALIGNMENT = 4096;
  * @param tied whether the embedding is also the output head.
  * @param biased layers with a large key bias (see keyBias); all that can have one when left out.
  */
-export function planWeights(config: ModelConfig, precision: Precision, tied: boolean, products: ProductForm, biased: readonly number[] = keyBiasLayers(config)): WeightPlan {
+export function planWeights(
+  config: ModelConfig,
+  precision: Precision,
+  tied: boolean,
+  products: ProductForm,
+  biased: readonly number[] = keyBiasLayers(config),
+): WeightPlan {
   const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, vocabSize } = config;
   const coded = precision !== 'float32';
   const items: PlanItem[] = [];
@@ -130,8 +148,14 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
     const rows = sources.reduce((sum, s) => sum + s.rows, 0);
     for (const s of sources) needed.set(s.tensor, [s.rows, width]);
     const stores: Record<Form, () => Pick<LinearItem, 'weight' | 'scales'>> = {
-      blocks4: () => ({ weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK / 2]), scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]) }),
-      blocks8: () => ({ weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK]), scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]) }),
+      blocks4: () => ({
+        weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK / 2]),
+        scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]),
+      }),
+      blocks8: () => ({
+        weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK]),
+        scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]),
+      }),
       int8: () => ({ weight: store(name, 'int8', [width, rows]), scales: store(`${name}.scales`, 'float32', [rows]) }),
       float32: () => ({ weight: store(name, 'float32', [rows, width]), scales: null }),
     };
@@ -141,7 +165,11 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   };
   const vector = (name: string, sources: readonly VectorSource[], dims?: readonly number[]) => {
     for (const s of sources) if (s.tensor) needed.set(s.tensor, [s.length]);
-    items.push({ kind: 'vector', sources, weight: store(name, 'float32', dims ?? [sources.reduce((sum, s) => sum + s.length * s.repeat, 0)]) });
+    items.push({
+      kind: 'vector',
+      sources,
+      weight: store(name, 'float32', dims ?? [sources.reduce((sum, s) => sum + s.length * s.repeat, 0)]),
+    });
   };
   const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
 
@@ -157,36 +185,71 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   // rows can afford 16 bits (see quantiseRows16).
   needed.set(EMBEDDING, [vocabSize, hiddenSize]);
   const embedding = store('embedding', coded ? 'int16' : 'float32', [vocabSize, hiddenSize]);
-  items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight: embedding, scales: coded ? store('embedding.scales', 'float32', [vocabSize, 1]) : null });
+  items.push({
+    kind: 'embedding',
+    width: hiddenSize,
+    rows: vocabSize,
+    tensor: EMBEDDING,
+    weight: embedding,
+    scales: coded ? store('embedding.scales', 'float32', [vocabSize, 1]) : null,
+  });
   for (let l = 0; l < config.numLayers; l++) {
     const from = `model.layers.${l}.`;
     const to = `l${l}.`;
     vector(`${to}norm1`, [plain(`${from}input_layernorm.weight`, hiddenSize)]);
-    linear(`${to}qkv`, hiddenSize, [
-      { tensor: `${from}self_attn.q_proj.weight`, rows: queryRows, factor: projectionScale },
-      { tensor: `${from}self_attn.k_proj.weight`, rows: kvRows, factor: 1 },
-      { tensor: `${from}self_attn.v_proj.weight`, rows: kvRows, factor: 1 },
-    ], attention);
+    linear(
+      `${to}qkv`,
+      hiddenSize,
+      [
+        { tensor: `${from}self_attn.q_proj.weight`, rows: queryRows, factor: projectionScale },
+        { tensor: `${from}self_attn.k_proj.weight`, rows: kvRows, factor: 1 },
+        { tensor: `${from}self_attn.v_proj.weight`, rows: kvRows, factor: 1 },
+      ],
+      attention,
+    );
     if (config.qkvBias) {
-      const q: VectorSource = { tensor: `${from}self_attn.q_proj.bias`, length: queryRows, factor: projectionScale, repeat: 1 };
+      const q: VectorSource = {
+        tensor: `${from}self_attn.q_proj.bias`,
+        length: queryRows,
+        factor: projectionScale,
+        repeat: 1,
+      };
       const k = plain(`${from}self_attn.k_proj.bias`, kvRows);
       const v = plain(`${from}self_attn.v_proj.bias`, kvRows);
       vector(`${to}qkvBias`, [q, k, v]);
       if (biased.includes(l)) {
         // For an int8 KV window: the keys are quantised without their bias, which keyBias adds to the scores in float.
         vector(`${to}qvBias`, [q, { ...k, tensor: null }, v]);
-        items.push({ kind: 'keyBias', tensor: k.tensor!, weight: store(`${to}keyBias`, 'float32', [1, kvHeads, headSize, headSize]) });
+        items.push({
+          kind: 'keyBias',
+          tensor: k.tensor!,
+          weight: store(`${to}keyBias`, 'float32', [1, kvHeads, headSize, headSize]),
+        });
       }
     }
     if (config.qkNorm) {
-      const norm = (name: string, factor: number, repeat: number): VectorSource => ({ tensor: `${from}self_attn.${name}.weight`, length: headSize, factor, repeat });
-      vector(`${to}qkNorm`, [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)], [numHeads + kvHeads, 1, headSize]);
+      const norm = (name: string, factor: number, repeat: number): VectorSource => ({
+        tensor: `${from}self_attn.${name}.weight`,
+        length: headSize,
+        factor,
+        repeat,
+      });
+      vector(
+        `${to}qkNorm`,
+        [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)],
+        [numHeads + kvHeads, 1, headSize],
+      );
     }
     linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }], attention);
     if (config.outputBias) vector(`${to}oBias`, [plain(`${from}self_attn.o_proj.bias`, hiddenSize)]);
     vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
     for (const name of ['gate', 'up']) {
-      linear(`${to}${name}`, hiddenSize, [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }], feedForward);
+      linear(
+        `${to}${name}`,
+        hiddenSize,
+        [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }],
+        feedForward,
+      );
       if (config.ffnBias) vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
     }
     linear(`${to}down`, ffnSize, [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }], feedForward);
@@ -194,7 +257,8 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   }
   vector('norm', [plain('model.norm.weight', hiddenSize)]);
   // In float32 a tied head reads the embedding itself: the layouts are the same.
-  if (coded || !tied) linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }], head);
+  if (coded || !tied)
+    linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }], head);
   else {
     stored.set('head', embedding);
     linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });

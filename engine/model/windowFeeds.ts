@@ -46,21 +46,31 @@ export class WindowFeeds {
   bind(spans: readonly BatchSpan[], W: number): void {
     const { pageSlots, shape } = this.#window;
     const { headSize, kvHeads } = shape;
-    this.attention = this.#window.attend(spans.map(({ contextSlots }) => contextSlots), W);
+    this.attention = this.#window.attend(
+      spans.map(({ contextSlots }) => contextSlots),
+      W,
+    );
     const { apart, columns } = this.attention;
     this.#bindPlaces(this.attention);
-    const int64 = (...values: number[]) => new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
+    const int64 = (...values: number[]) =>
+      new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
     this.#feeds[FEEDS.mask] = this.#mask(spans, W);
     if (shape.kv === 'int8') {
       const Q = apart ? columns / pageSlots : 0;
       this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
       this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
     }
-    this.#feeds[FEEDS.pages] = apart ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots) : int64(kvHeads, -1, columns / pageSlots, pageSlots);
+    this.#feeds[FEEDS.pages] = apart
+      ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
+      : int64(kvHeads, -1, columns / pageSlots, pageSlots);
     if (!this.#withTurns) return;
     this.#updateTurns();
     const from = this.#firstPlace * headSize * pageSlots;
-    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor('float32', this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots), [this.#numPlaces, headSize, pageSlots]);
+    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor(
+      'float32',
+      this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots),
+      [this.#numPlaces, headSize, pageSlots],
+    );
   }
 
   /** What a step with this span only has said of its columns (see RECEIVED), by row. */
@@ -70,7 +80,9 @@ export class WindowFeeds {
     const [n, width, { kvHeads, numLayers }] = [contextSlots.length + tokenIds.length, P + tokenIds.length, shape];
     const columns = Int32Array.from({ length: n }, (_, i) => {
       const slot = contextSlots[i];
-      return slot === undefined ? P + i - contextSlots.length : (places[Math.floor(slot / pageSlots)]! - this.#firstPlace) * pageSlots + (slot % pageSlots);
+      return slot === undefined
+        ? P + i - contextSlots.length
+        : (places[Math.floor(slot / pageSlots)]! - this.#firstPlace) * pageSlots + (slot % pageSlots);
     });
     const [most, sum] = [0, 1].map((which) => {
       const rows = new Float32Array(numLayers * kvHeads * n);
@@ -96,8 +108,18 @@ export class WindowFeeds {
     const from = first * kvHeads * L;
     const to = from + N * kvHeads * L;
     for (let l = 0; l < numLayers; l++) {
-      this.#feeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, headSize, L]);
-      this.#feeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, L, headSize]);
+      this.#feeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(from * headSize, to * headSize), [
+        N,
+        kvHeads,
+        headSize,
+        L,
+      ]);
+      this.#feeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(from * headSize, to * headSize), [
+        N,
+        kvHeads,
+        L,
+        headSize,
+      ]);
       if (kv === 'float32') continue;
       this.#feeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
       this.#feeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);

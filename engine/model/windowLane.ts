@@ -52,14 +52,28 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, own
  * The same, and float32 [2, kvHeads, P + W]: the most that a column receives of any query's attention, and what it receives of
  * all of them (see receivedAttention).
  */
-export function windowLaneMeasured(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): [string, string] {
+export function windowLaneMeasured(
+  ops: GraphOps,
+  feeds: WindowFeeds,
+  heads: string,
+  own: CodedRows,
+  l: number,
+): [string, string] {
   const { mixed, powers, total } = attendTogether(ops, feeds, heads, own, l);
   const probabilities = ops.op('Div', [powers, total]);
-  const [most, sum] = ['ReduceMax', 'ReduceSum'].map((reduce) => ops.op('Unsqueeze', [ops.op(reduce, [probabilities, ops.ints(1, 2)], { keepdims: 0 }), ops.ints(0)]));
+  const [most, sum] = ['ReduceMax', 'ReduceSum'].map((reduce) =>
+    ops.op('Unsqueeze', [ops.op(reduce, [probabilities, ops.ints(1, 2)], { keepdims: 0 }), ops.ints(0)]),
+  );
   return [mixed, ops.op('Concat', [most!, sum!], { axis: 0 })];
 }
 
-function attendTogether(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): Powers & { mixed: string } {
+function attendTogether(
+  ops: GraphOps,
+  feeds: WindowFeeds,
+  heads: string,
+  own: CodedRows,
+  l: number,
+): Powers & { mixed: string } {
   const { kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
@@ -69,16 +83,31 @@ function attendTogether(ops: GraphOps, feeds: WindowFeeds, heads: string, own: C
   const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
   const query = ops.codeRows(q);
   // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
-  const past = op('Reshape', [op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }), feeds.pastShape]);
-  let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
+  const past = op('Reshape', [
+    op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }),
+    feeds.pastShape,
+  ]);
+  let scores = op('Mul', [
+    op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
+    query.rowMax,
+  ]);
   if (feeds.turns !== null) {
     const bias = op('MatMul', [op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]), feeds.turns]);
     scores = op('Add', [scores, op('Reshape', [bias, feeds.rowsShape])]);
   }
 
   const pastScales = op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]);
-  const valueScales = op('Reshape', [op('Concat', [pastScales, rows.valueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
-  const { high, low, factor, ...powers } = shares(ops, op('Reshape', [scores, feeds.scoresShape]), feeds.mask, valueScales, feeds.rowsShape);
+  const valueScales = op('Reshape', [
+    op('Concat', [pastScales, rows.valueScales], { axis: 3 }),
+    ints(kvHeads, 1, 1, -1),
+  ]);
+  const { high, low, factor, ...powers } = shares(
+    ops,
+    op('Reshape', [scores, feeds.scoresShape]),
+    feeds.mask,
+    valueScales,
+    feeds.rowsShape,
+  );
   // Both codes are rows of one product, because the runtime packs the values anew for each.
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
@@ -95,31 +124,54 @@ export function windowLaneApart(ops: GraphOps, feeds: WindowFeeds, heads: string
   const rows = ownRows(ops, own);
   const ofTokens = (pages: string): string => op('Gather', [pages, feeds.tokenPages], { axis: 0 });
   /** [W, Q, n, m, L] -> [W, n, m, P]. */
-  const sideBySide = (x: string): string => op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), feeds.pastShape]);
+  const sideBySide = (x: string): string =>
+    op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), feeds.pastShape]);
 
-  const q = op('Reshape', [op('Transpose', [heads], { perm: [2, 0, 1, 3] }), ints(-1, kvHeads, numHeads / kvHeads, headSize)]);
+  const q = op('Reshape', [
+    op('Transpose', [heads], { perm: [2, 0, 1, 3] }),
+    ints(-1, kvHeads, numHeads / kvHeads, headSize),
+  ]);
   const query = ops.codeRows(q);
-  const past = sideBySide(keyProduct(ops, op('Unsqueeze', [query.codes, ints(1)]), ofTokens(`k${l}`), ofTokens(`ks${l}`)));
-  let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
+  const past = sideBySide(
+    keyProduct(ops, op('Unsqueeze', [query.codes, ints(1)]), ofTokens(`k${l}`), ofTokens(`ks${l}`)),
+  );
+  let scores = op('Mul', [
+    op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
+    query.rowMax,
+  ]);
   if (feeds.turns !== null) {
-    const bias = op('MatMul', [op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]), feeds.turns]);
+    const bias = op('MatMul', [
+      op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]),
+      feeds.turns,
+    ]);
     scores = op('Add', [scores, op('Reshape', [bias, ints(0, kvHeads, numHeads / kvHeads, -1)])]);
   }
 
-  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), op('Expand', [rows.valueScales, feeds.ownShape])], { axis: 3 });
+  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), op('Expand', [rows.valueScales, feeds.ownShape])], {
+    axis: 3,
+  });
   const { high, low, factor } = shares(ops, scores, feeds.mask, valueScales, null);
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [0, 3, 1, 2, 4] });
-  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, ofTokens(`v${l}`), ops.zero]), ints(1)], { keepdims: 0 });
+  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, ofTokens(`v${l}`), ops.zero]), ints(1)], {
+    keepdims: 0,
+  });
   const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
   return op('Reshape', [op('Mul', [joined(ops, sums), factor]), ints(-1, numHeads * headSize)]);
 }
 
 /** keys int8 [1, kvHeads, headSize, W], values [1, kvHeads, W, headSize], scales [1, kvHeads, 1, W]. */
-export function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; values: string; keyScales: string; valueScales: string } {
+export function ownRows(
+  ops: GraphOps,
+  { codes, scales }: CodedRows,
+): { keys: string; values: string; keyScales: string; valueScales: string } {
   const { kvHeads } = ops.config;
   const [keys, values] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
-  const [keyScales, valueScales] = ops.pair('Split', [ops.op('Reshape', [scales, ops.ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
+  const [keyScales, valueScales] = ops.pair(
+    'Split',
+    [ops.op('Reshape', [scales, ops.ints(1, 2 * kvHeads, 1, -1)]), ops.halves],
+    { axis: 1 },
+  );
   return { keys: ops.op('Transpose', [keys], { perm: [0, 1, 3, 2] }), values, keyScales, valueScales };
 }
 
@@ -145,9 +197,17 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
   const total = op('Cast', [sum], { to: DataType.float32 });
   // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
   // sees: then no share is above 1. A pass over one query head of each group.
-  const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }), ops.g.float(TINY)]);
+  const largest = op('Max', [
+    op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }),
+    ops.g.float(TINY),
+  ]);
   const relative = op('Mul', [powers, op('Div', [valueScales, largest])]);
-  return { ...shareCodes(ops, shape === null ? relative : op('Reshape', [relative, shape])), factor: factorOf(ops, largest, total), powers, total };
+  return {
+    ...shareCodes(ops, shape === null ? relative : op('Reshape', [relative, shape])),
+    factor: factorOf(ops, largest, total),
+    powers,
+    total,
+  };
 }
 
 /**
@@ -158,7 +218,10 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
  */
 export function powersOf(ops: GraphOps, visible: string, largest: string): { powers: string; sum: string } {
   const powers = ops.op('Exp', [ops.op('Sub', [visible, largest])]);
-  return { powers, sum: ops.op('ReduceSum', [ops.op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 }) };
+  return {
+    powers,
+    sum: ops.op('ReduceSum', [ops.op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 }),
+  };
 }
 
 /** Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. */
@@ -183,6 +246,9 @@ export function mixedOf(ops: GraphOps, sums: string, factor: string): string {
 
 /** int32 sums of both codes' products, along axis 2 -> float32, half as many. */
 function joined(ops: GraphOps, sums: string): string {
-  const [high, low] = ops.pair('Split', [ops.op('Cast', [sums], { to: DataType.float32 })], { axis: 2, num_outputs: 2 });
+  const [high, low] = ops.pair('Split', [ops.op('Cast', [sums], { to: DataType.float32 })], {
+    axis: 2,
+    num_outputs: 2,
+  });
   return ops.op('Add', [high, ops.op('Mul', [low, ops.g.float(1 / (2 * ops.levels))])]);
 }

@@ -32,7 +32,9 @@ const LEAST_OF_ALL = 1_400_000;
 
 /** Whether a step of so many tokens is faster in tiles of `pageSlots`, of P columns in all. */
 export function inTiles(numHeads: number, tokens: number, columns: number, pageSlots: number): boolean {
-  return columns > pageSlots && numHeads * tokens * pageSlots >= LEAST_OF_PAGE && numHeads * tokens * columns >= LEAST_OF_ALL;
+  return (
+    columns > pageSlots && numHeads * tokens * pageSlots >= LEAST_OF_PAGE && numHeads * tokens * columns >= LEAST_OF_ALL
+  );
 }
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
@@ -54,8 +56,12 @@ export function windowTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own:
 
   /** Scores of n columns under the mask, [kvHeads, groupSize, W, n]: keys [kvHeads, headSize, n], scales [kvHeads, 1, n], mask [1, W, n], turns [headSize, n]. */
   const visibleOf = (keys: string, scales: string, mask: string, turns: string | undefined): string => {
-    let scores = op('Mul', [op('MatMulIntegerToFloat', [queryCodes, keys, ops.step, scales, ops.zero], {}, MS), queryMax]);
-    if (turns !== undefined) scores = op('Add', [scores, op('Reshape', [op('MatMul', [coefficients!, turns]), feeds.rowsShape])]);
+    let scores = op('Mul', [
+      op('MatMulIntegerToFloat', [queryCodes, keys, ops.step, scales, ops.zero], {}, MS),
+      queryMax,
+    ]);
+    if (turns !== undefined)
+      scores = op('Add', [scores, op('Reshape', [op('MatMul', [coefficients!, turns]), feeds.rowsShape])]);
     return op('Add', [op('Reshape', [scores, scoresShape]), mask]);
   };
   const most = (x: string): string => op('ReduceMax', [x, ops.lastAxis], { keepdims: 1 });
@@ -63,31 +69,66 @@ export function windowTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own:
   const scalesOf = (x: string): string => op('Reshape', [x, ints(kvHeads, 1, 1, -1)]);
 
   const ownScales = scalesOf(rows.valueScales);
-  const ownVisible = visibleOf(byHead(rows.keys, headSize, -1), byHead(rows.keyScales, 1, -1), ownMask, feeds.turns?.ofTokens);
-  const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): InnerValue & { name: string } => ({ name, type, dims });
+  const ownVisible = visibleOf(
+    byHead(rows.keys, headSize, -1),
+    byHead(rows.keyScales, 1, -1),
+    ownMask,
+    feeds.turns?.ofTokens,
+  );
+  const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): InnerValue & { name: string } => ({
+    name,
+    type,
+    dims,
+  });
   const scalesPage = page(`vs${l}`, 'float32', kvHeads, 1, 'L');
   const [largestScore, largest, visible] = g.scan(
     [most(ownVisible), op('Max', [most(op('Add', [ownScales, ownMask])), g.float(TINY)])],
-    [page(`k${l}`, 'int8', kvHeads, headSize, 'L'), page(`ks${l}`, 'float32', kvHeads, 1, 'L'), scalesPage, page(pageMasks, 'float32', 1, 'W', 'L'), ...(feeds.turns ? [page(feeds.turns.ofPages, 'float32', headSize, 'L')] : [])],
+    [
+      page(`k${l}`, 'int8', kvHeads, headSize, 'L'),
+      page(`ks${l}`, 'float32', kvHeads, 1, 'L'),
+      scalesPage,
+      page(pageMasks, 'float32', 1, 'W', 'L'),
+      ...(feeds.turns ? [page(feeds.turns.ofPages, 'float32', headSize, 'L')] : []),
+    ],
     [float(kvHeads, groupSize, 'W', 1), float(kvHeads, 1, 'W', 1), float(kvHeads, groupSize, 'W', 'L')],
     ([score, scale], [keys, keyScales, valueScales, mask, turns]) => {
       const scores = visibleOf(keys!, keyScales!, mask!, turns);
-      return [op('Max', [score!, most(scores)]), op('Max', [scale!, most(op('Add', [scalesOf(valueScales!), mask!]))]), scores];
+      return [
+        op('Max', [score!, most(scores)]),
+        op('Max', [scale!, most(op('Add', [scalesOf(valueScales!), mask!]))]),
+        scores,
+      ];
     },
   ) as [string, string, string];
 
   /** What n columns add: to the sum of powers, and to both codes' sums of products with values [kvHeads, n, headSize]. */
-  const addTo = (sum: string | null, products: string | null, scores: string, valueScales: string, values: string): [string, string] => {
+  const addTo = (
+    sum: string | null,
+    products: string | null,
+    scores: string,
+    valueScales: string,
+    values: string,
+  ): [string, string] => {
     const { powers, sum: ofColumns } = powersOf(ops, scores, largestScore);
-    const { high, low } = shareCodes(ops, op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), feeds.rowsShape]));
+    const { high, low } = shareCodes(
+      ops,
+      op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), feeds.rowsShape]),
+    );
     const product = op('MatMulInteger', [op('Concat', [high, low], { axis: 2 }), values, ops.zero]);
-    return [sum === null ? ofColumns : op('Add', [sum, ofColumns]), products === null ? product : op('Add', [products, product])];
+    return [
+      sum === null ? ofColumns : op('Add', [sum, ofColumns]),
+      products === null ? product : op('Add', [products, product]),
+    ];
   };
   const [sum, products] = g.scan(
     addTo(null, null, ownVisible, ownScales, byHead(rows.values, -1, headSize)),
     [page(visible, 'float32', kvHeads, groupSize, 'W', 'L'), scalesPage, page(`v${l}`, 'int8', kvHeads, 'L', headSize)],
-    [{ type: 'float64', dims: [kvHeads, groupSize, 'W', 1] }, { type: 'int32', dims: [1, kvHeads, 'R', headSize] }],
-    ([sum, products], [scores, valueScales, values]) => addTo(sum!, products!, scores!, scalesOf(valueScales!), values!),
+    [
+      { type: 'float64', dims: [kvHeads, groupSize, 'W', 1] },
+      { type: 'int32', dims: [1, kvHeads, 'R', headSize] },
+    ],
+    ([sum, products], [scores, valueScales, values]) =>
+      addTo(sum!, products!, scores!, scalesOf(valueScales!), values!),
   ) as [string, string];
   return mixedOf(ops, products, factorOf(ops, largest, op('Cast', [sum], { to: DataType.float32 })));
 }

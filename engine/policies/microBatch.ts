@@ -46,7 +46,11 @@ export interface Pending {
 }
 
 /** ms that the step should wait from `now` on; 0: begin. Ask again when something has arrived. */
-export function waitMs({ gaps, lastAt, firstAt }: Arrivals, now: number, { completion, started, stepMs }: Pending): number {
+export function waitMs(
+  { gaps, lastAt, firstAt }: Arrivals,
+  now: number,
+  { completion, started, stepMs }: Pending,
+): number {
   if (completion || started) return 0;
   // The burst that may be under way says nothing of itself.
   const known = gaps.slice(0, -1);

@@ -25,17 +25,27 @@ export function rank(sequence: Pick<Ranked, 'priority'>, { classes }: Pick<Polic
 }
 
 /** Negative when `a` stands above `b`: class, then arrival. `place`: of a sequence's class. */
-export function byStanding<S extends Ranked>(place: (sequence: S) => number = (sequence) => rank(sequence, ALL_POLICIES)): (a: S, b: S) => number {
+export function byStanding<S extends Ranked>(
+  place: (sequence: S) => number = (sequence) => rank(sequence, ALL_POLICIES),
+): (a: S, b: S) => number {
   return (a, b) => place(a) - place(b) || a.arrivalIndex - b.arrivalIndex;
 }
 
 /** Whether chats are to leave a summary room that has found none for `waitedMs`. */
-export function isDueRoom({ priority }: Pick<Ranked, 'priority'>, waitedMs: number, { ageing }: Pick<Policies, 'ageing'>): boolean {
+export function isDueRoom(
+  { priority }: Pick<Ranked, 'priority'>,
+  waitedMs: number,
+  { ageing }: Pick<Policies, 'ageing'>,
+): boolean {
   return ageing && priority === 'summary' && waitedMs >= ROOM_AGEING_MS;
 }
 
 /** 0 is a completion just arrived, lower is more urgent. */
-export function level(sequence: Ranked, now: number, policies: Pick<Policies, 'classes' | 'ageing'> = ALL_POLICIES): number {
+export function level(
+  sequence: Ranked,
+  now: number,
+  policies: Pick<Policies, 'classes' | 'ageing'> = ALL_POLICIES,
+): number {
   const waited = policies.ageing ? Math.floor((now - sequence.lastServedAt) / AGEING_MS) : 0;
   return rank(sequence, policies) - waited;
 }
@@ -49,8 +59,16 @@ export interface Merits<S> {
 }
 
 /** Order of service. At equal level the one whose first token this step can give goes first, then the one served least, then the one that came first. */
-export function byService<S extends Ranked>(now: number, merits: Merits<S>, policies: Order = ALL_POLICIES): (a: S, b: S) => number {
+export function byService<S extends Ranked>(
+  now: number,
+  merits: Merits<S>,
+  policies: Order = ALL_POLICIES,
+): (a: S, b: S) => number {
   const first = (sequence: S): number => Number(policies.firstTokenFirst && merits.givesToken(sequence));
   const served = (a: S, b: S): number => (policies.fairness ? merits.served(a) - merits.served(b) : 0);
-  return (a, b) => level(a, now, policies) - level(b, now, policies) || first(b) - first(a) || served(a, b) || a.arrivalIndex - b.arrivalIndex;
+  return (a, b) =>
+    level(a, now, policies) - level(b, now, policies) ||
+    first(b) - first(a) ||
+    served(a, b) ||
+    a.arrivalIndex - b.arrivalIndex;
 }

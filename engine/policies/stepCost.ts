@@ -126,9 +126,14 @@ export class StepCost {
 
   #fit(): void {
     const typical = this.#typical;
-    const points = [...this.#cells.values()].map((cell) => ({ ...this.#median(cell.last), weight: Math.max(LEAST_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)) }));
+    const points = [...this.#cells.values()].map((cell) => ({
+      ...this.#median(cell.last),
+      weight: Math.max(LEAST_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)),
+    }));
     // How much slower this machine and model are than the typical ones.
-    const scale = weightedMedian(points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(typical, tokens, columns), weight })));
+    const scale = weightedMedian(
+      points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(typical, tokens, columns), weight })),
+    );
     const unit = [typical.a, typical.b, typical.c, typical.d].map((x) => scale * x);
     // Normal equations of sum weight * (features . x / ms - 1)^2 + PRIOR_WEIGHT * |x - 1|^2, with x in units of `unit`.
     const matrix = Array.from({ length: N * N }, (_, i) => (i % (N + 1) === 0 ? PRIOR_WEIGHT : 0));
@@ -178,7 +183,8 @@ function solveNonNegative(matrix: readonly number[], right: readonly number[]): 
     solveSubset(matrix, right, set);
     // At a solution of its subset the objective is -right' x / 2.
     let value = 0;
-    for (let i = 0; i < N; i++) value = solution[i]! >= 0 ? value - (right[i]! * solution[i]!) / 2 : Number.POSITIVE_INFINITY;
+    for (let i = 0; i < N; i++)
+      value = solution[i]! >= 0 ? value - (right[i]! * solution[i]!) / 2 : Number.POSITIVE_INFINITY;
     if (!(value < least)) continue;
     best.set(solution);
     least = value;
@@ -201,5 +207,6 @@ function solveSubset(matrix: readonly number[], right: readonly number[], set: n
       for (let j = k; j < width; j++) elimination[width * i + j]! -= factor * elimination[width * k + j]!;
     }
   }
-  for (let i = 0; i < N; i++) solution[i] = (set >> i) & 1 ? elimination[width * i + N]! / elimination[width * i + i]! : 0;
+  for (let i = 0; i < N; i++)
+    solution[i] = (set >> i) & 1 ? elimination[width * i + N]! / elimination[width * i + i]! : 0;
 }

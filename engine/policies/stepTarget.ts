@@ -57,7 +57,13 @@ export function stepTarget(attention: Attention): StepTarget {
   return { ms, lateMs: isTyping ? ms : Math.min(LATE_MS, 2 * ms), leastTokens };
 }
 
-function wanted({ completion, backlogMs, reading, idleOnly, msSinceTyping }: Attention): Pick<StepTarget, 'ms' | 'leastTokens'> {
+function wanted({
+  completion,
+  backlogMs,
+  reading,
+  idleOnly,
+  msSinceTyping,
+}: Attention): Pick<StepTarget, 'ms' | 'leastTokens'> {
   if (completion) return { ms: Math.min(ATTENTIVE_MS, Math.max(URGENT_MS, BACKLOG_SHARE * backlogMs)), leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };

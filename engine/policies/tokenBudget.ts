@@ -44,7 +44,15 @@ const FIRST_TOKENS = 32;
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
 export function fixedBudget(tokens: number): TokenBudget {
   const most = (numDecodes: number): number => Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, betweenPartsMs: BETWEEN_PARTS * OWN_MS, columnMs: () => 0, shares: () => true };
+  return {
+    tokens: (_, numDecodes) => most(numDecodes),
+    beside: () => tokens,
+    leastTokens: 1,
+    prefill: () => tokens,
+    betweenPartsMs: BETWEEN_PARTS * OWN_MS,
+    columnMs: () => 0,
+    shares: () => true,
+  };
 }
 
 /** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. `numHeads`: query heads. */
@@ -62,7 +70,11 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
       if (!prefillCost.known) return FIRST_TOKENS;
       const window = besideWeights(cost, windowTokens, columns + windowTokens);
       const own = Math.max(OWN_MS, target.ms - window);
-      const ms = { own, beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window, late: Math.max(own, target.lateMs) }[standing];
+      const ms = {
+        own,
+        beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window,
+        late: Math.max(own, target.lateMs),
+      }[standing];
       const tokens = Math.min(MOST_PREFILL, prefillCost.tokensWithin(ms, startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
       const least = Math.min(MOST_LEAST, Math.max(LEAST_PREFILL, prefillCost.evenTokens(startIndex)));

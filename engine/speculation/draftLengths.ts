@@ -14,13 +14,19 @@ export interface DraftChance {
  * Drafted tokens of each sequence, together at most `mostRows`. `numRows`: rows that the step has without drafts.
  * `fixedRows`: what a step costs beside its rows, in rows.
  */
-export function draftLengths(chances: readonly DraftChance[], numRows: number, fixedRows: number, mostRows: number): number[] {
+export function draftLengths(
+  chances: readonly DraftChance[],
+  numRows: number,
+  fixedRows: number,
+  mostRows: number,
+): number[] {
   const lengths = chances.map(() => 0);
   const gains = chances.map(({ rate }) => rate);
   let tokens = chances.length;
   for (let added = 0; added < mostRows; added++) {
     let best = -1;
-    for (let i = 0; i < chances.length; i++) if (lengths[i]! < chances[i]!.most && (best < 0 || gains[i]! > gains[best]!)) best = i;
+    for (let i = 0; i < chances.length; i++)
+      if (lengths[i]! < chances[i]!.most && (best < 0 || gains[i]! > gains[best]!)) best = i;
     if (best < 0 || gains[best]! <= tokens / (fixedRows + numRows + added)) break;
     tokens += gains[best]!;
     lengths[best]!++;

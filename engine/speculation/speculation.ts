@@ -30,7 +30,12 @@ interface Drafter {
 export class Speculation {
   readonly #drafters = new WeakMap<Sequence, Drafter>();
   readonly #cost = new RowCost();
-  readonly #classes: Record<Priority, ClassRates> = { completion: new ClassRates(), chat: new ClassRates(), summary: new ClassRates(), idle: new ClassRates() };
+  readonly #classes: Record<Priority, ClassRates> = {
+    completion: new ClassRates(),
+    chat: new ClassRates(),
+    summary: new ClassRates(),
+    idle: new ClassRates(),
+  };
 
   /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. `columnMs`: see RowCost. */
   propose(sequences: readonly Sequence[], mostTokens: number, columnMs: number): Map<Sequence, number[]> {
@@ -38,8 +43,14 @@ export class Speculation {
     const most = Math.min(mostTokens, MOST_ROWS - sequences.length);
     if (most <= 0) return drafts;
     const guesses = sequences.map((sequence) => this.#guess(sequence, most, 'expect'));
-    const lengths = draftLengths(guesses.map(({ chance }) => chance), sequences.length, this.#cost.fixedRows(columnMs), most);
-    for (const [i, length] of lengths.entries()) if (length > 0) drafts.set(sequences[i]!, guesses[i]!.tokenIds.slice(0, length));
+    const lengths = draftLengths(
+      guesses.map(({ chance }) => chance),
+      sequences.length,
+      this.#cost.fixedRows(columnMs),
+      most,
+    );
+    for (const [i, length] of lengths.entries())
+      if (length > 0) drafts.set(sequences[i]!, guesses[i]!.tokenIds.slice(0, length));
     return drafts;
   }
 
@@ -65,7 +76,11 @@ export class Speculation {
     if (!draftSources) return NO_GUESS;
     let drafter = this.#drafters.get(sequence);
     if (!drafter) {
-      drafter = { lookup: new PromptLookup(draftSources(), known.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(this.#classes[priority]), matchLength: 0 };
+      drafter = {
+        lookup: new PromptLookup(draftSources(), known.length + Math.min(sampling.maxTokens, 1024)),
+        acceptance: new Acceptance(this.#classes[priority]),
+        matchLength: 0,
+      };
       this.#drafters.set(sequence, drafter);
     }
     const { lookup, acceptance } = drafter;
@@ -73,6 +88,9 @@ export class Speculation {
     drafter.matchLength = lookup.matchLength;
     // The row after the last drafted token gives one more.
     const tokenIds = lookup.guess(Math.min(most, sequence.numLeft - 1));
-    return { tokenIds, chance: tokenIds.length > 0 ? acceptance[how](lookup.matchLength, tokenIds.length) : NO_GUESS.chance };
+    return {
+      tokenIds,
+      chance: tokenIds.length > 0 ? acceptance[how](lookup.matchLength, tokenIds.length) : NO_GUESS.chance,
+    };
   }
 }

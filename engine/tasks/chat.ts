@@ -33,15 +33,27 @@ export interface ChatOptions {
 export type Tell = (question: FactQuestion) => string | undefined;
 
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
-export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams, tell: Tell = () => undefined): PreparedRequest {
+export function prepareChat(
+  layout: Layout,
+  asked: ChatOptions,
+  sampling?: SamplingParams,
+  tell: Tell = () => undefined,
+): PreparedRequest {
   const options = ofTheModel(layout, asked);
   const { facts } = layout.text.manifest.chat;
   // A large model may know by itself what it is asked, and that the file was not read its notes say.
-  const prepared = ofGreeting(prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages)), asked.messages);
+  const prepared = ofGreeting(
+    prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages)),
+    asked.messages,
+  );
   if (!facts) return prepared;
   const given = [
     ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
-    ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
+    ...(options.snippets ?? []).map(({ path, text, startLine }) => ({
+      path: shortPath(path),
+      text: lf(text),
+      ...(startLine === undefined ? {} : { startLine }),
+    })),
   ];
   // What the last question is about was perhaps named before.
   const said = asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
@@ -63,7 +75,9 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
     without: () => behindPlace(words.noComment),
     head: () => tell(OF_ITSELF) ?? '',
     // Of code that is given along, its own comment is an answer.
-    ...(bringsCode(asked) ? {} : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),
+    ...(bringsCode(asked)
+      ? {}
+      : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),
     instead: (claim) => factInstead(claim, last, paths, tell),
     beyond,
   });
@@ -71,13 +85,16 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
     ...prepared,
     shape: (rawText, finished) => {
       const { note, ...shaped } = shown(rawText, finished);
-      return shaped.source === 'files' ? { ...shaped, note: noteOf(parsedFiles(options)) } : { ...shaped, ...(note === undefined ? {} : { note }) };
+      return shaped.source === 'files'
+        ? { ...shaped, note: noteOf(parsedFiles(options)) }
+        : { ...shaped, ...(note === undefined ? {} : { note }) };
     },
   };
 }
 
 /** Whether the question has code along, or code is selected. */
-const bringsCode = ({ messages, snippets = [] }: ChatOptions): boolean => messages.at(-1)?.content.includes('\n') === true || snippets.some(({ startLine }) => startLine !== undefined);
+const bringsCode = ({ messages, snippets = [] }: ChatOptions): boolean =>
+  messages.at(-1)?.content.includes('\n') === true || snippets.some(({ startLine }) => startLine !== undefined);
 
 /** What of code is described is an answer: it was asked for, and there is some. */
 function described(options: ChatOptions, paths: readonly string[]): 'nothing' | 'guess' | 'file' {
@@ -103,18 +120,28 @@ function factInstead(claim: Claim, message: string, paths: readonly string[], te
   const subject = factQuestion(message, ...paths)?.name;
   const question = questionOf(claim, subject, languageOf(message));
   // What a file has is no yes or no, and no reason.
-  if (!question || OTHERWISE.test(message.trim()) || (claim.name === '' && !ABOUT_FILE.test(message)) || (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))) return '';
+  if (
+    !question ||
+    OTHERWISE.test(message.trim()) ||
+    (claim.name === '' && !ABOUT_FILE.test(message)) ||
+    (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))
+  )
+    return '';
   return tell(question) ?? '';
 }
 
-const OTHERWISE = /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if|how (?:many|much|fast|long)|write|make|add|fix|rename|refactor|translate|convert)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem|quantos|quantas|escreva|faça(?! um resumo)|corrija|adicione|traduza)(?!\p{L}))/iu;
+const OTHERWISE =
+  /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if|how (?:many|much|fast|long)|write|make|add|fix|rename|refactor|translate|convert)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem|quantos|quantas|escreva|faça(?! um resumo)|corrija|adicione|traduza)(?!\p{L}))/iu;
 
 /** What asks of a file what it has. */
-const ABOUT_FILE = /(?<!\p{L})(?:file|module|code|script|define|declare|import|export|contain|contents|inside|there|here|need|depend|package|librar|arquivo|módulo|código|importa|exporta|contém|tem|ali|aqui|depende|pacote|bibliote|summar|overview|resum|explain|explique|describe|descrev|everything|tudo)/iu;
+const ABOUT_FILE =
+  /(?<!\p{L})(?:file|module|code|script|define|declare|import|export|contain|contents|inside|there|here|need|depend|package|librar|arquivo|módulo|código|importa|exporta|contém|tem|ali|aqui|depende|pacote|bibliote|summar|overview|resum|explain|explique|describe|descrev|everything|tudo)/iu;
 
 /** What a greeting is greeted with is no more than that. */
 function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {
-  return isGreeting(messages.at(-1)?.content ?? '') ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) } : prepared;
+  return isGreeting(messages.at(-1)?.content ?? '')
+    ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) }
+    : prepared;
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */
@@ -129,12 +156,23 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
 function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
   const { messages, docs, snippets } = options;
-  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && (isStock(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true));
+  const known = messages.map(
+    ({ role }, i) =>
+      role === 'user' &&
+      i + 1 < messages.length &&
+      (isStock(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true),
+  );
   return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 
 /** The same for any question about a document, with a task's own sampling. @param ofFiles whether it can be about nothing but the files. */
-export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams, ofFiles = false): PreparedRequest {
+export function prepareAnswer(
+  layout: Layout,
+  options: ChatOptions,
+  defaults: SamplingParams,
+  sampling?: SamplingParams,
+  ofFiles = false,
+): PreparedRequest {
   const prompt = promptOf(layout, options, roomFor(layout, defaults, sampling));
   const unread = ofFiles ? unreadAnswer(layout, prompt.unread) : undefined;
   return {
@@ -145,7 +183,10 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     isProse: true,
-    shape: contradicted(options.docs, options.messages.map(({ content }) => content)),
+    shape: contradicted(
+      options.docs,
+      options.messages.map(({ content }) => content),
+    ),
     notes: prompt.notes,
     ...(unread ? { unread } : {}),
   };
@@ -157,13 +198,23 @@ function contradicted(docs: readonly SourceDocument[], asked: readonly string[])
     const shaped = shapeAnswer(rawText, finished);
     const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
     if (denied === undefined || !isSurelyName(denied, asked)) return shaped;
-    const place = placeOf(denied, docs.map(({ path, language, lf: text }) => ({ path, language, text })));
-    return place ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) } : shaped;
+    const place = placeOf(
+      denied,
+      docs.map(({ path, language, lf: text }) => ({ path, language, text })),
+    );
+    return place
+      ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) }
+      : shaped;
   };
 }
 
 /** What `prepareAnswer` would make of it; throws what that throws. */
-export function measureAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PromptSize {
+export function measureAnswer(
+  layout: Layout,
+  options: ChatOptions,
+  defaults: SamplingParams,
+  sampling?: SamplingParams,
+): PromptSize {
   const answerTokens = roomFor(layout, defaults, sampling);
   const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
   return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
@@ -175,25 +226,43 @@ function roomFor({ contextTokens }: Layout, defaults: SamplingParams, sampling?:
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
   const { manifest } = layout.text;
-  if (!manifest.can.chat) throw new RequestError('badRequest', t('{0} cannot answer questions: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')));
+  if (!manifest.can.chat)
+    throw new RequestError(
+      'badRequest',
+      t('{0} cannot answer questions: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')),
+    );
   const { maxTokens, temperature, repetitionPenalty } = manifest.chat;
   return { maxTokens, temperature, repetitionPenalty };
 }
 
-function promptOf(layout: Layout, { docs, snippets = [], cursor, messages }: ChatOptions, answerTokens: number): ChatPrompt {
+function promptOf(
+  layout: Layout,
+  { docs, snippets = [], cursor, messages }: ChatOptions,
+  answerTokens: number,
+): ChatPrompt {
   const [doc, ...others] = docs;
   const { chat, summary } = layout.text.manifest;
   // Of a selection something else is asked.
   const isOfFile = chat.facts && doc !== undefined && snippets.every(({ startLine }) => startLine === undefined);
-  const inItsWords = (content: string): string => (isOfFile ? knownSummary(knownGreeting(content, chat.greetings), summary.fileQuestion) : knownGreeting(content, chat.greetings));
+  const inItsWords = (content: string): string =>
+    isOfFile
+      ? knownSummary(knownGreeting(content, chat.greetings), summary.fileQuestion)
+      : knownGreeting(content, chat.greetings);
   return chatPrompt(layout, {
     doc,
     cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
     attached: [
       ...others.map(({ path, lf }) => ({ path, text: lf })),
-      ...snippets.map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
+      ...snippets.map(({ path, text, startLine }) => ({
+        path: shortPath(path),
+        text: lf(text),
+        ...(startLine === undefined ? {} : { startLine }),
+      })),
     ],
-    messages: messages.map(({ role, content }) => ({ role, content: role === 'user' ? inItsWords(lf(content)) : lf(content) })),
+    messages: messages.map(({ role, content }) => ({
+      role,
+      content: role === 'user' ? inItsWords(lf(content)) : lf(content),
+    })),
     answerTokens,
   });
 }

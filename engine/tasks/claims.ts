@@ -21,17 +21,38 @@ export interface Claim {
 
 /** The words behind a name that begin a fact, and those that begin one about the file or what was said before. */
 const OF_NAMES: readonly (readonly [words: string, kind: FactKind | undefined])[] = [
-  [' takes `', 'parameters'], [' takes no parameters', 'parameters'], [' recebe `', 'parameters'], [' não recebe parâmetros', 'parameters'],
-  [' is defined here', 'where'], [' está definido aqui', 'where'], [' returns `', 'returned'], [' devolve `', 'returned'], [' retorna `', 'returned'], [' has the type `', undefined], [' é do tipo `', undefined],
-  [' defaults to `', 'default'], [' extends `', 'base'], [' herda de `', 'base'], [' is a method of `', 'owner'], [' é um método de `', 'owner'], [' has `', 'methods'], [' tem `', 'methods'],
+  [' takes `', 'parameters'],
+  [' takes no parameters', 'parameters'],
+  [' recebe `', 'parameters'],
+  [' não recebe parâmetros', 'parameters'],
+  [' is defined here', 'where'],
+  [' está definido aqui', 'where'],
+  [' returns `', 'returned'],
+  [' devolve `', 'returned'],
+  [' retorna `', 'returned'],
+  [' has the type `', undefined],
+  [' é do tipo `', undefined],
+  [' defaults to `', 'default'],
+  [' extends `', 'base'],
+  [' herda de `', 'base'],
+  [' is a method of `', 'owner'],
+  [' é um método de `', 'owner'],
+  [' has `', 'methods'],
+  [' tem `', 'methods'],
 ];
 const OF_FILES: readonly (readonly [words: string, kind: FactKind | undefined, name: '' | undefined])[] = [
-  ['It takes `', 'signature', undefined], ['It takes no parameters', 'signature', undefined], ['It returns `', 'signature', undefined], ['Its methods include `', 'methods', undefined], ['It defines the ', 'defines', ''],
+  ['It takes `', 'signature', undefined],
+  ['It takes no parameters', 'signature', undefined],
+  ['It returns `', 'signature', undefined],
+  ['Its methods include `', 'methods', undefined],
+  ['It defines the ', 'defines', ''],
   ...['This file', 'Este ficheiro', 'Este arquivo'].flatMap((file) => [
     ...[' defines ', ' define ', ' não define '].map((verb) => [`${file}${verb}`, 'defines', ''] as const),
     ...[' imports ', ' importa ', ' não importa '].map((verb) => [`${file}${verb}`, 'imports', ''] as const),
   ]),
-  ['Yes: `', undefined, ''], ['Sim: `', undefined, ''], ['O valor por omissão de `', undefined, ''],
+  ['Yes: `', undefined, ''],
+  ['Sim: `', undefined, ''],
+  ['O valor por omissão de `', undefined, ''],
 ];
 
 /** The first one behind a sentence. */
@@ -41,7 +62,10 @@ const BOUNDARY = /[.!?:]["'`)]*\s+(?:[-*+]\s+)?|\n+\s*(?:[-*+]\s+)?/g;
 
 /** The first fact that a text states, and what comes before it. `open`: what follows `before` may become one. */
 export function claimIn(text: string, ended: boolean): { before: string; claim: Claim | 'open' | undefined } {
-  for (const at of [/^(?:[-*+]\s+)?/.exec(text)?.[0].length ?? 0, ...[...text.matchAll(BOUNDARY)].map((boundary) => boundary.index + boundary[0].length)]) {
+  for (const at of [
+    /^(?:[-*+]\s+)?/.exec(text)?.[0].length ?? 0,
+    ...[...text.matchAll(BOUNDARY)].map((boundary) => boundary.index + boundary[0].length),
+  ]) {
     const claim = claimOf(text.slice(at), ended);
     if (claim) return { before: text.slice(0, at), claim };
   }
@@ -83,7 +107,10 @@ export interface OwnWords {
 }
 
 /** `shape` with nothing that the model states but does not know. */
-export function inOwnWords(shape: Shape, { describes, lead = () => '', without = () => '', head = () => '', stands, instead, beyond }: OwnWords): Shape {
+export function inOwnWords(
+  shape: Shape,
+  { describes, lead = () => '', without = () => '', head = () => '', stands, instead, beyond }: OwnWords,
+): Shape {
   // Files are long, and what is shaped grows token by token.
   const known = remembered((_, claim: Claim) => instead(claim));
   const said = remembered((key) => ({ lead, without, head })[key as 'lead' | 'without' | 'head']());
@@ -107,17 +134,24 @@ export function inOwnWords(shape: Shape, { describes, lead = () => '', without =
     const guess = end ? described.slice(0, end.index + 1) : described;
     const isDecided = !stands || end !== null || ended || (claim !== undefined && claim !== 'open');
     if (guess !== '' && !isDecided) return { ...shaped, text: '' };
-    if (guess !== '' && stands && isOfElse(guess)) return said('without', undefined) === '' ? beyond : { text: said('without', undefined), stop: true, source: 'files' };
+    if (guess !== '' && stands && isOfElse(guess))
+      return said('without', undefined) === ''
+        ? beyond
+        : { text: said('without', undefined), stop: true, source: 'files' };
     const prose = guess === '' ? '' : together(said('lead', undefined), guess);
     if (prose === '' && !claim && fence >= 0) return beyond;
-    if (!claim || claim === 'open') return { ...shaped, text: prose, ...(fence >= 0 || (end && !claim) ? { stop: true } : {}) };
+    if (!claim || claim === 'open')
+      return { ...shaped, text: prose, ...(fence >= 0 || (end && !claim) ? { stop: true } : {}) };
     if (prose === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
     return { ...shaped, text: together(prose, fact), stop: true };
   };
 
   /** It is a comment of something else, what it is asked about having none, or quotes code that there is not. */
   function isOfElse(guess: string): boolean {
-    return standing(guess, undefined) || [...guess.matchAll(/`([^`]+)`/g)].some(([, code = '']) => !standing(code, undefined));
+    return (
+      standing(guess, undefined) ||
+      [...guess.matchAll(/`([^`]+)`/g)].some(([, code = '']) => !standing(code, undefined))
+    );
   }
 
   /** What stands in the file of it, sentence by sentence, and then what the file defines. */
@@ -126,7 +160,9 @@ export function inOwnWords(shape: Shape, { describes, lead = () => '', without =
     const top = said('head', undefined);
     const isWhole = ended || (claim !== undefined && claim !== 'open');
     const ends = [...before.matchAll(BOUNDARY)].map(({ index, 0: mark }) => index + mark.length);
-    const sentences = [...ends, ...(isWhole && (ends.at(-1) ?? 0) < before.length ? [before.length] : [])].map((end, i) => before.slice(ends[i - 1] ?? 0, end));
+    const sentences = [...ends, ...(isWhole && (ends.at(-1) ?? 0) < before.length ? [before.length] : [])].map(
+      (end, i) => before.slice(ends[i - 1] ?? 0, end),
+    );
     const numStanding = sentences.findIndex((sentence) => !standing(sentence.trim(), undefined));
     const shown = top || (numStanding < 0 ? sentences : sentences.slice(0, numStanding)).join('').trimEnd();
     if (!top && !isWhole && numStanding < 0) return { ...shaped, text: shown };
@@ -145,7 +181,12 @@ function denialOf(shaped: Shaped): Shaped {
 
 /** Whether a text has this sentence, whatever marks and line breaks are in it. */
 export function standsIn(sentence: string, text: string): boolean {
-  const bare = (written: string) => written.replace(/[`*/#"'\s]+/g, ' ').trim().replace(/[.!?:; ]+$/, '').toLowerCase();
+  const bare = (written: string) =>
+    written
+      .replace(/[`*/#"'\s]+/g, ' ')
+      .trim()
+      .replace(/[.!?:; ]+$/, '')
+      .toLowerCase();
   return bare(sentence) !== '' && bare(text).includes(bare(sentence));
 }
 
@@ -164,21 +205,33 @@ function remembered<T, Of = undefined>(make: (key: string, of: Of) => T): (key: 
 export const OF_ITSELF: FactQuestion = { kind: 'about', language: 'en', name: '', sure: true };
 
 /** The question that a claim answers. @param subject what was asked about, for what it says of "it" */
-export function questionOf({ kind, name }: Claim, subject: string | undefined, language: QuestionLanguage): FactQuestion | undefined {
+export function questionOf(
+  { kind, name }: Claim,
+  subject: string | undefined,
+  language: QuestionLanguage,
+): FactQuestion | undefined {
   const about = name ?? subject;
   if (kind === undefined || about === undefined) return undefined;
   const path = about.replace(/\(.*$/, '').split('.');
   const owner = path.at(-2);
-  const question = { kind, language, name: path.at(-1) as string, ...(owner === undefined ? {} : { owner }), sure: true };
+  const question = {
+    kind,
+    language,
+    name: path.at(-1) as string,
+    ...(owner === undefined ? {} : { owner }),
+    sure: true,
+  };
   if (kind === 'default') return { ...question, name: '', parameter: question.name };
   // As one sentence of a few: what there is most of, without all of it.
   return kind === 'defines' ? { ...question, brief: true } : question;
 }
 
 /** What a file is about, or all of it. */
-const OF_FILE = /(?<!\p{L})(?:this|the|o|este|esse|do|deste|desse)(?: \p{L}+)? (?:file|module|code|script|program|arquivo|módulo|código)(?!\p{L})|^\/?(?:please )?(?:explain|describe|summari[sz]e|summary|overview|tl;?dr|resum\p{L}+|expli\p{L}+|descrev\p{L}+)(?: (?:it|this|everything|isso|isto|tudo))?[\s.!?]*$|^what(?: is|['’]s|(?: does)?) (?:it|this)(?: (?:for|about|do))?[\s.!?]*$/iu;
+const OF_FILE =
+  /(?<!\p{L})(?:this|the|o|este|esse|do|deste|desse)(?: \p{L}+)? (?:file|module|code|script|program|arquivo|módulo|código)(?!\p{L})|^\/?(?:please )?(?:explain|describe|summari[sz]e|summary|overview|tl;?dr|resum\p{L}+|expli\p{L}+|descrev\p{L}+)(?: (?:it|this|everything|isso|isto|tudo))?[\s.!?]*$|^what(?: is|['’]s|(?: does)?) (?:it|this)(?: (?:for|about|do))?[\s.!?]*$/iu;
 /** A yes or no is asked for, a reason, or something new. */
-const NO_DESCRIPTION = /^(?:why|when|who|which|is|are|was|were|does|do|did|has|have|should|write|make|add|fix|rename|por ?que|porque|quando|quem|qual|quais|quero|será|há|existe|escreva|faça(?! um resumo)|adicione|corrija)(?!\p{L})/iu;
+const NO_DESCRIPTION =
+  /^(?:why|when|who|which|is|are|was|were|does|do|did|has|have|should|write|make|add|fix|rename|por ?que|porque|quando|quem|qual|quais|quero|será|há|existe|escreva|faça(?! um resumo)|adicione|corrija)(?!\p{L})/iu;
 const DESCRIBED: readonly RegExp[] = [
   /(?<!\p{L})(?:explain|describe|summari[sz]e|sum(?: it| this)? up|outline|summary|overview|tl;?dr|gist|tell me about|walk me through)(?!\p{L})/iu,
   /(?<!\p{L})what(?: does| do| is| are|['’]s)(?!\p{L})[\s\S]*(?<!\p{L})(?:(?:do|doing|for|about|mean|represent)[\s?.!]*$|(?:purpose|job|role|point) of(?!\p{L}))/iu,

@@ -22,19 +22,36 @@ const MOST_SUBJECTS = 8;
 const SUBJECT_CHARACTERS = 100;
 
 /** Throws `badRequest` for a model that does not follow instructions or an empty diff, `contextTooLong` when not even a part of it fits. */
-export function prepareCommitMessage(layout: Layout, { diff, subjects = [] }: CommitMessageOptions, sampling?: SamplingParams): PreparedRequest {
+export function prepareCommitMessage(
+  layout: Layout,
+  { diff, subjects = [] }: CommitMessageOptions,
+  sampling?: SamplingParams,
+): PreparedRequest {
   const { manifest, tokenizer } = layout.text;
-  if (!manifest.can.edit) throw new RequestError('badRequest', t('{0} cannot write commit messages: it does not follow instructions. Choose a larger model', manifest.name));
+  if (!manifest.can.edit)
+    throw new RequestError(
+      'badRequest',
+      t('{0} cannot write commit messages: it does not follow instructions. Choose a larger model', manifest.name),
+    );
   if (diff.trim() === '') throw new RequestError('badRequest', t('there is no change to write a commit message for'));
   const lf = diff.replaceAll('\r\n', '\n');
   const fence = fenceFor(lf);
   const opening = openingIds(layout, fence, '');
   const answerTokens = answerRoom(sampling?.maxTokens ?? MAX_TOKENS, layout.contextTokens) + opening.length;
-  const prompt = (text: string) => chatPrompt(layout, { messages: [{ role: 'user', content: question(text, subjects, fence) }], answerTokens });
+  const prompt = (text: string) =>
+    chatPrompt(layout, { messages: [{ role: 'user', content: question(text, subjects, fence) }], answerTokens });
   const frame = prompt('').promptIds.length;
   // Tokens at the seams may part differently than alone.
   const { text, omitted } = diffExcerpt(tokenizer, lf, layout.contextTokens - answerTokens - frame - 8);
-  if (text === '') throw new RequestError('contextTooLong', t('a commit message needs {0} tokens besides the diff, and this model reads {1}', frame + answerTokens, layout.contextTokens));
+  if (text === '')
+    throw new RequestError(
+      'contextTooLong',
+      t(
+        'a commit message needs {0} tokens besides the diff, and this model reads {1}',
+        frame + answerTokens,
+        layout.contextTokens,
+      ),
+    );
   const { promptIds, notes } = prompt(text);
   const ids = [...promptIds, ...opening];
   return {
@@ -62,6 +79,7 @@ export function shapeMessage(rawText: string, fence: string, finished: boolean):
   const text = content.trimStart();
   const over = finished || closed;
   if (over) return { text, stop: true, ...(text === '' ? { note: t('the model gave no message') } : {}) };
-  if (runaway(rawText, (period) => Math.max(5, 72 / period)) !== undefined) return { text, stop: true, note: t('stopped where the message only repeats itself') };
+  if (runaway(rawText, (period) => Math.max(5, 72 / period)) !== undefined)
+    return { text, stop: true, note: t('stopped where the message only repeats itself') };
   return { text, stop: false };
 }

@@ -28,16 +28,36 @@ export interface CompleteOptions {
 }
 
 /** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
-export function prepareComplete(layout: Layout, doc: SourceDocument, options: CompleteOptions, sampling?: SamplingParams, syntax?: Syntax): PreparedRequest {
+export function prepareComplete(
+  layout: Layout,
+  doc: SourceDocument,
+  options: CompleteOptions,
+  sampling?: SamplingParams,
+  syntax?: Syntax,
+): PreparedRequest {
   const { manifest } = layout.text;
-  if (!manifest.can.complete) throw new RequestError('badRequest', t('{0} cannot complete code: {1}', manifest.name, layout.text.faults.complete ?? t('it has no fill-in-the-middle tokens')));
+  if (!manifest.can.complete)
+    throw new RequestError(
+      'badRequest',
+      t(
+        '{0} cannot complete code: {1}',
+        manifest.name,
+        layout.text.faults.complete ?? t('it has no fill-in-the-middle tokens'),
+      ),
+    );
   requireOffset(doc, options.offset);
   const offset = doc.toLf(options.offset);
   const place = syntax?.at(doc, offset);
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
-  const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
-  const limits = options.unsure === 'line' ? { ...manifest.completion.confidence, line: 0, words: 0 } : manifest.completion.confidence;
+  const prompt = completionPrompt(layout, doc, offset, {
+    answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens),
+    snippets: options.snippets,
+  });
+  const limits =
+    options.unsure === 'line'
+      ? { ...manifest.completion.confidence, line: 0, words: 0 }
+      : manifest.completion.confidence;
   const confidence = options.unsure === true || Object.values(limits).every((least) => least === 0) ? null : limits;
   const asked = confidence ? { ...sampling, logprobs: true } : sampling;
   const opening = prompt.opening === '' ? null : new Opening(layout.text.tokenizer, prompt.opening);
@@ -46,11 +66,17 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     blockTokens: prompt.numBlockTokens,
     ...(opening ? { opening } : {}),
     // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
-    prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]], layout.fewestPrefill),
+    prefill: prefillRanges(
+      prompt.numBlockTokens,
+      prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]],
+      layout.fewestPrefill,
+    ),
     docId: doc.docId,
     sampling: samplingFor(asked, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
-    ...(manifest.completion.copy.share > 0 ? { prior: priorOf(layout, doc, offset, prompt, options.copyFrom ?? []) } : {}),
+    ...(manifest.completion.copy.share > 0
+      ? { prior: priorOf(layout, doc, offset, prompt, options.copyFrom ?? []) }
+      : {}),
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     ...(confidence ? { confidence } : {}),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
@@ -62,8 +88,17 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
  * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have taken out of the file
  * lately. The cursor's own place stays out: what followed there is behind the cursor.
  */
-function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): readonly (readonly number[])[] {
-  const { before, behind } = layout.knownAround(doc, doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)), offset);
+function elsewhere(
+  layout: Layout,
+  doc: SourceDocument,
+  offset: number,
+  showsBlock: boolean,
+): readonly (readonly number[])[] {
+  const { before, behind } = layout.knownAround(
+    doc,
+    doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)),
+    offset,
+  );
   const removed = layout.removedIds(doc);
   // What is in the file counts for more.
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
@@ -73,7 +108,13 @@ function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlo
  * What stands around the tail, and in other files; the cursor's own place stays out, as above. Not what edits have taken out: what is shown
  * depends on the texts alone.
  */
-function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixIds, startOffset }: CompletionPrompt, copyFrom: readonly SourceDocument[]): () => CopyPrior {
+function priorOf(
+  layout: Layout,
+  doc: SourceDocument,
+  offset: number,
+  { prefixIds, startOffset }: CompletionPrompt,
+  copyFrom: readonly SourceDocument[],
+): () => CopyPrior {
   // The texts as they are now: they may be others once the answer begins.
   const { before, behind } = layout.around(doc, startOffset, offset);
   const { tokenizer, manifest } = layout.text;
@@ -83,7 +124,10 @@ function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixId
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */
-export function completedDocument(doc: SourceDocument, { offset, inserted = '' }: { offset: number; inserted?: string }): { document: SourceDocument; offset: number } {
+export function completedDocument(
+  doc: SourceDocument,
+  { offset, inserted = '' }: { offset: number; inserted?: string },
+): { document: SourceDocument; offset: number } {
   requireOffset(doc, offset);
   if (inserted === '') return { document: doc, offset };
   const document = doc.withInserted(offset, inserted);
@@ -91,28 +135,50 @@ export function completedDocument(doc: SourceDocument, { offset, inserted = '' }
 }
 
 function requireOffset(doc: SourceDocument, offset: number): void {
-  if (!(offset >= 0 && offset <= doc.text.length)) throw new RequestError('badRequest', t('offset {0} lies outside {1}, which has {2} characters', offset, doc.path, doc.text.length));
+  if (!(offset >= 0 && offset <= doc.text.length))
+    throw new RequestError(
+      'badRequest',
+      t('offset {0} lies outside {1}, which has {2} characters', offset, doc.path, doc.text.length),
+    );
 }
 
 /** Whether the text may go on below the line, and up to where, from the syntax at the cursor or else from its line. */
-function cursorContext(doc: SourceDocument, offset: number, place: PlaceSyntax | undefined, wanted: boolean | undefined): CursorContext {
+function cursorContext(
+  doc: SourceDocument,
+  offset: number,
+  place: PlaceSyntax | undefined,
+  wanted: boolean | undefined,
+): CursorContext {
   const line = doc.lineAt(offset);
   const lineEndAt = doc.lf.indexOf('\n', offset);
   const before = doc.lf.slice(doc.lineStart(line), offset);
   const after = doc.lf.slice(offset, lineEndAt < 0 ? undefined : lineEndAt);
   const blank = before.trim() === '';
   let nextLine = '';
-  for (let i = line + 1; nextLine === '' && i < Math.min(doc.numLines, line + 20); i++) nextLine = doc.lf.slice(doc.lineStart(i), doc.lineStart(i + 1)).trimEnd();
+  for (let i = line + 1; nextLine === '' && i < Math.min(doc.numLines, line + 20); i++)
+    nextLine = doc.lf.slice(doc.lineStart(i), doc.lineStart(i + 1)).trimEnd();
   const above = doc.lf.slice(0, offset).trimEnd();
   const cases = casesOf(above.slice(above.lastIndexOf('\n') + 1), place?.words ?? false);
   const around = { before, after, nextLine, lineEnd: doc.lineEnd, cases };
   if (!place) {
     const opens = /[{([:]$|=>$/.test(before.trimEnd());
-    return { ...around, multiline: wanted ?? (after.trim() === '' && (blank || opens)), paragraph: false, ...(opens ? { openIndent: before.length - before.trimStart().length } : {}) };
+    return {
+      ...around,
+      multiline: wanted ?? (after.trim() === '' && (blank || opens)),
+      paragraph: false,
+      ...(opens ? { openIndent: before.length - before.trimStart().length } : {}),
+    };
   }
   const { inText, openIndent, words, statementStart } = place;
   const multiline = wanted ?? (after.trim() === '' && !inText && (blank ? statementStart : openIndent !== undefined));
-  return { ...around, multiline, paragraph: blank && openIndent === undefined, words, scan: remembered(place.scan), ...(openIndent === undefined ? {} : { openIndent }) };
+  return {
+    ...around,
+    multiline,
+    paragraph: blank && openIndent === undefined,
+    words,
+    scan: remembered(place.scan),
+    ...(openIndent === undefined ? {} : { openIndent }),
+  };
 }
 
 /** Each line is asked for again with every token. */

@@ -71,16 +71,27 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     const lineEnd = lineStart + line.length;
     const text = line.trim();
     if (text === '' && i > 0) {
-      if (complete && context.paragraph && !nested && raw.slice(0, end).trim() !== '') return { shown: end, ended: true };
+      if (complete && context.paragraph && !nested && raw.slice(0, end).trim() !== '')
+        return { shown: end, ended: true };
       lineStart = lineEnd + 1;
       continue;
     }
     // Small models write a line over and over; two alike in a row are hardly ever meant.
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
-    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: repeats() };
+    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text))
+      return { shown: end, ended: true, note: repeats() };
     const indent = indentOf(i === 0 ? before + line : line);
     // Without a tree it may be any text: prose, or a language in which these words mean something else.
-    if (i > 0 && scan && !nested && indent === previousIndent && /^\w/.test(text) && LEAVES.test(previous) && !DEPENDS.test(previous) && !REACHED.test(text)) {
+    if (
+      i > 0 &&
+      scan &&
+      !nested &&
+      indent === previousIndent &&
+      /^\w/.test(text) &&
+      LEAVES.test(previous) &&
+      !DEPENDS.test(previous) &&
+      !REACHED.test(text)
+    ) {
       // A word by itself may yet be one of those.
       return { shown: end, ended: complete || !/^(\w+|async \w*)$/.test(text) };
     }
@@ -88,16 +99,25 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     previousIndent = indent;
     if (i > 0 && !nested) {
       const atEnd = openIndent !== undefined && indent === base;
-      const closer = atEnd ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text))) : undefined;
+      const closer = atEnd
+        ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text)))
+        : undefined;
       // Whether it is a case shows at its end.
-      if (!complete && (closer !== undefined || (atEnd && (cases !== undefined || (words && WORDS.some((word) => word.startsWith(text))))))) return { shown: end, ended: false };
+      if (
+        !complete &&
+        (closer !== undefined ||
+          (atEnd && (cases !== undefined || (words && WORDS.some((word) => word.startsWith(text))))))
+      )
+        return { shown: end, ended: false };
       const stays = closer !== undefined || (atEnd && cases?.test(text));
       if ((openIndent !== undefined ? indent <= base : indent < base) && !stays) return { shown: end, ended: true };
       if (nextLine !== '') {
-        if (complete && text === nextLine && (indent === nextIndent || !ONLY_CLOSES.test(text))) return { shown: end, ended: true };
+        if (complete && text === nextLine && (indent === nextIndent || !ONLY_CLOSES.test(text)))
+          return { shown: end, ended: true };
         if (!complete && nextLine.startsWith(text)) return { shown: end, ended: false };
       }
-      if (closer !== undefined && (!scan || /^\w/.test(closer))) return { shown: lineStart + indent + closer.length, ended: true };
+      if (closer !== undefined && (!scan || /^\w/.test(closer)))
+        return { shown: lineStart + indent + closer.length, ended: true };
     }
     if (!scan) end = lineEnd;
     else if (complete) {

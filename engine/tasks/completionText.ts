@@ -17,7 +17,14 @@ export interface CursorContext extends LinesContext {
 }
 
 /** Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but not 16 letters or semicolons alike. */
-const minCopies = (period: number, unit: () => string): number => (period >= 8 ? 3 : period >= 3 ? 6 : /^([a-z\d]+|[;:<>()[\]{}'"`]+)$/i.test(unit()) ? 16 / period : Math.max(12, 48 / period));
+const minCopies = (period: number, unit: () => string): number =>
+  period >= 8
+    ? 3
+    : period >= 3
+      ? 6
+      : /^([a-z\d]+|[;:<>()[\]{}'"`]+)$/i.test(unit())
+        ? 16 / period
+        : Math.max(12, 48 / period);
 
 /** Text that may still change its meaning is `held`: [0, shown) of `text` is final. */
 interface Cut {
@@ -55,7 +62,10 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   if (found === undefined) return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
   const text = cut.text.slice(0, found.start + found.period);
   // One copy stays, as if the model had ended there.
-  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: repeats() };
+  return {
+    ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)),
+    note: repeats(),
+  };
 }
 
 /**
@@ -71,7 +81,9 @@ function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
   const { at } = closersOf(cut.text, closer, line.quote);
   const end = at[allowed];
   const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
-  return end === undefined ? { ...cut, keep } : { ...cut, keep, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
+  return end === undefined
+    ? { ...cut, keep }
+    : { ...cut, keep, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
 }
 
 /** Outside strings: where a bracket closes one that the text has not opened, and how many it leaves open. `quote` is that of a string that the text starts in. */
@@ -105,7 +117,10 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
   // What is held may all be cut off as a repetition, so the overlap counts from where the text would then end, which is
   // `shown` or later: overlapStart never moves back as its text grows.
   if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
-  return { ...cut, text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)) };
+  return {
+    ...cut,
+    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)),
+  };
 }
 
 /** Where the longest end of `text` starts that `rest` starts with. */
@@ -155,5 +170,7 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
 function emptyReason(context: CursorContext, raw: string): string {
   if (raw === '') return t('the model had nothing to add here');
   if (raw.trim() === '') return t('nothing but white space');
-  return /^\s*\n/.test(raw) && !context.multiline ? t('the model would start a new line here') : t('the model repeats what follows the cursor');
+  return /^\s*\n/.test(raw) && !context.multiline
+    ? t('the model would start a new line here')
+    : t('the model repeats what follows the cursor');
 }

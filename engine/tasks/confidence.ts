@@ -49,14 +49,19 @@ export class Confidence {
     this.#logprob += logprob;
     const length = this.#text.length;
     this.#text += text;
-    for (let lineEnd = this.#text.indexOf('\n', length); lineEnd >= 0 && !this.isLost; lineEnd = this.#text.indexOf('\n', lineEnd + 1)) {
+    for (
+      let lineEnd = this.#text.indexOf('\n', length);
+      lineEnd >= 0 && !this.isLost;
+      lineEnd = this.#text.indexOf('\n', lineEnd + 1)
+    ) {
       this.#show(lineEnd + 1);
       this.#hasLine ||= this.#text.slice(0, lineEnd).trim() !== '';
     }
     if (this.#hasLine) return;
     // What is held back of a word was sure when the last of it came; that it ends there shows only now.
     if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
-    if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
+    if (this.#logprob >= this.#words)
+      this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
   }
 
   /** All of the text is what the model had to say. */

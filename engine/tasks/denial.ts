@@ -43,7 +43,12 @@ const LONGEST_LINE = 140;
  * `shape` without sentences that deny what cannot be denied, and without refusals.
  * @param asked what the user has said, the question last. @param beyond said where there is no answer; what the model can be asked when left out
  */
-export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: readonly string[], beyond: Shaped = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, source: 'stock' }): Shape {
+export function withoutDenial(
+  shape: Shape,
+  given: readonly GivenText[],
+  asked: readonly string[],
+  beyond: Shaped = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, source: 'stock' },
+): Shape {
   // Texts are long, and what is shaped grows token by token.
   const found = new Map<string, Shaped | undefined>();
   return (rawText, finished) => {
@@ -60,16 +65,28 @@ export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: 
 }
 
 /** Undefined: the denial is right, as far as words tell. */
-function insteadOf({ name, pt }: Denied, given: readonly GivenText[], asked: readonly string[], beyond: Shaped): Shaped | undefined {
+function insteadOf(
+  { name, pt }: Denied,
+  given: readonly GivenText[],
+  asked: readonly string[],
+  beyond: Shaped,
+): Shaped | undefined {
   // Where words of the question are taken for a name, one of them may be one.
-  const said = lastPart(name).split(/\s+/).filter((word) => isSaid(word, asked));
+  const said = lastPart(name)
+    .split(/\s+/)
+    .filter((word) => isSaid(word, asked));
   const place = said.map((word) => placeOf(word, given)).find((each) => each !== undefined);
   if (place) return { text: sentence(place, pt), stop: true, source: 'stock' };
-  return said[0] === lastPart(name) && isSurelyName(said[0], asked) && !given.some(({ text }) => occursIn(text, said[0]!)) ? undefined : beyond;
+  return said[0] === lastPart(name) &&
+    isSurelyName(said[0], asked) &&
+    !given.some(({ text }) => occursIn(text, said[0]!))
+    ? undefined
+    : beyond;
 }
 
 /** Whether an answer is one that was said in the place of what the model had written. */
-export const isStock = (answer = ''): boolean => Object.values(WORDS).some(({ beyond, noMore }) => beyond === answer || answer.endsWith(noMore));
+export const isStock = (answer = ''): boolean =>
+  Object.values(WORDS).some(({ beyond, noMore }) => beyond === answer || answer.endsWith(noMore));
 
 /** Whether it may still become `sentence`. */
 function isBeginning(text: string, sentence: string): boolean {
@@ -77,7 +94,8 @@ function isBeginning(text: string, sentence: string): boolean {
 }
 
 /** Whether a text denies something in those words. */
-export const isDenial = (text: string): boolean => DENIALS.some(({ opening }) => text.toLowerCase().startsWith(opening));
+export const isDenial = (text: string): boolean =>
+  DENIALS.some(({ opening }) => text.toLowerCase().startsWith(opening));
 
 /** `open`: it may still become such a sentence. */
 function deniedIn(text: string, ended: boolean): Denied | 'open' | undefined {
@@ -85,7 +103,8 @@ function deniedIn(text: string, ended: boolean): Denied | 'open' | undefined {
     if (!ended && isBeginning(text, opening)) return 'open';
     if (!text.toLowerCase().startsWith(opening)) continue;
     // Models of words in pieces write a piece too many before a name: "` flush`", "`s flush`".
-    const [, name, rest] = /^(?:\p{L}{0,2} +)?([^`(\n]*)(?:\([^`\n]*)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
+    const [, name, rest] =
+      /^(?:\p{L}{0,2} +)?([^`(\n]*)(?:\([^`\n]*)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
     if (name === undefined) return undefined;
     if (rest === undefined) return ended ? undefined : 'open';
     if (name === '') return undefined;
@@ -96,21 +115,32 @@ function deniedIn(text: string, ended: boolean): Denied | 'open' | undefined {
 }
 
 /** Of `Store.flush` only that stands where it is defined. */
-const lastPart = (name: string): string => name.split(/[.#]/).filter((part) => part !== '').at(-1) ?? '';
+const lastPart = (name: string): string =>
+  name
+    .split(/[.#]/)
+    .filter((part) => part !== '')
+    .at(-1) ?? '';
 
 /** Words of the languages themselves, which stand in most files and are what nobody asks for, unless it is marked as a name. */
 const KEYWORDS = new Set(
   `and as async await break by case catch class const continue def default del do elif else enum except export extends false finally for from function get global if
-  import in interface is lambda let match new none not null of or pass raise return self set static super switch this throw true try type var void while with yield`.split(/\s+/),
+  import in interface is lambda let match new none not null of or pass raise return self set static super switch this throw true try type var void while with yield`.split(
+    /\s+/,
+  ),
 );
 
 /** Whether the user has said it, marked as a name or in so many words. */
 function isSaid(name: string, asked: readonly string[]): boolean {
   if (isMarked(name, asked)) return true;
-  return name.length > 1 && !KEYWORDS.has(name.toLowerCase()) && asked.some((message) => occursIn(message.toLowerCase(), name.toLowerCase()));
+  return (
+    name.length > 1 &&
+    !KEYWORDS.has(name.toLowerCase()) &&
+    asked.some((message) => occursIn(message.toLowerCase(), name.toLowerCase()))
+  );
 }
 
-const isMarked = (name: string, asked: readonly string[]): boolean => asked.some((message) => [...message.matchAll(/`([^`]+)`/g)].some(([, code = '']) => occursIn(code, name)));
+const isMarked = (name: string, asked: readonly string[]): boolean =>
+  asked.some((message) => [...message.matchAll(/`([^`]+)`/g)].some(([, code = '']) => occursIn(code, name)));
 
 /** Nobody writes these of anything but a program. */
 const IDENTIFIER = /[_$\d]|\p{Ll}\p{Lu}/u;
@@ -136,7 +166,8 @@ export function placeOf(denied: string, given: readonly GivenText[]): Place | un
     if (name === '' || grammarFor({ path, language }) === undefined) continue;
     const lines = text.split('\n');
     const row = lines.findIndex((line) => occursIn(line, name));
-    if (row >= 0) return { name, path, line: startLine === undefined ? undefined : startLine + row, text: lines[row]!.trim() };
+    if (row >= 0)
+      return { name, path, line: startLine === undefined ? undefined : startLine + row, text: lines[row]!.trim() };
   }
   return undefined;
 }

@@ -15,7 +15,9 @@ export interface DiffExcerpt {
 /** Cut at line ends; the text itself says where something is missing. */
 export function diffExcerpt(tokenizer: Tokenizer, diff: string, room: number): DiffExcerpt {
   const files = diff.split(/^(?=diff --git )/m).filter((part) => part.trim() !== '');
-  const sizes = files.map((file) => (file.length > room * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : tokenizer.encode(file).length));
+  const sizes = files.map((file) =>
+    file.length > room * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : tokenizer.encode(file).length,
+  );
   // What the lines take that say how much is missing.
   const markTokens = tokenizer.encode(`\n${missingLines(10_000)}`).length;
   const least = LEAST_TOKENS + markTokens;
@@ -28,15 +30,26 @@ export function diffExcerpt(tokenizer: Tokenizer, diff: string, room: number): D
     const lines = file.replace(/\n$/, '').split('\n');
     numLines += lines.length;
     const share = shares[i] as number;
-    const shown = (sizes[i] as number) <= share ? lines.length : share < least ? 0 : linesWithin(tokenizer, file, share - markTokens);
+    const shown =
+      (sizes[i] as number) <= share
+        ? lines.length
+        : share < least
+          ? 0
+          : linesWithin(tokenizer, file, share - markTokens);
     numShown += shown;
     if (shown === 0) numDropped++;
-    else parts.push([...lines.slice(0, shown), ...(shown < lines.length ? [missingLines(lines.length - shown)] : [])].join('\n'));
+    else
+      parts.push(
+        [...lines.slice(0, shown), ...(shown < lines.length ? [missingLines(lines.length - shown)] : [])].join('\n'),
+      );
   }
   if (numShown === numLines) return { text: parts.join('\n'), omitted: '' };
   if (numDropped) parts.push(`[the diffs of ${numDropped} more files]`);
   const dropped = numDropped ? `, nothing of ${numDropped} of its ${files.length} files` : '';
-  return { text: parts.join('\n'), omitted: `the diff has ${numLines} lines; this model has room for ${numShown} of them${dropped}` };
+  return {
+    text: parts.join('\n'),
+    omitted: `the diff has ${numLines} lines; this model has room for ${numShown} of them${dropped}`,
+  };
 }
 
 function missingLines(count: number): string {

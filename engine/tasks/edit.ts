@@ -25,17 +25,37 @@ const EXTRA_TOKENS = 256;
 const minCopies = (period: number): number => Math.max(12, 240 / period);
 
 /** Throws `badRequest` for a model that does not follow instructions or a range outside the text, `contextTooLong` for one that does not fit. */
-export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instruction }: EditOptions, sampling?: SamplingParams): PreparedRequest {
+export function prepareEdit(
+  layout: Layout,
+  doc: SourceDocument,
+  { range, instruction }: EditOptions,
+  sampling?: SamplingParams,
+): PreparedRequest {
   const { manifest, tokenizer } = layout.text;
-  if (!manifest.can.edit) throw new RequestError('badRequest', t('{0} cannot change code: it does not follow instructions. Choose a larger model', manifest.name));
+  if (!manifest.can.edit)
+    throw new RequestError(
+      'badRequest',
+      t('{0} cannot change code: it does not follow instructions. Choose a larger model', manifest.name),
+    );
   if (!(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
-    throw new RequestError('badRequest', t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length));
+    throw new RequestError(
+      'badRequest',
+      t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
+    );
   }
   if (instruction.trim() === '') throw new RequestError('badRequest', t('the instruction of an edit is empty'));
   const place = placeOf(doc, range);
   const numTokens = tokenizer.encode(place.code).length;
   const most = Math.floor((layout.contextTokens - EXTRA_TOKENS / 2) / 2.5);
-  if (numTokens > most) throw new RequestError('contextTooLong', t('the selected code takes {0} tokens, and this model can rewrite {1} at a time. Select less', numTokens, Math.max(0, most)));
+  if (numTokens > most)
+    throw new RequestError(
+      'contextTooLong',
+      t(
+        'the selected code takes {0} tokens, and this model can rewrite {1} at a time. Select less',
+        numTokens,
+        Math.max(0, most),
+      ),
+    );
   const wanted = sampling?.maxTokens ?? 2 * numTokens + EXTRA_TOKENS;
   const fence = fenceFor(place.code);
   const opening = openingIds(layout, fence, languageOf(doc.path));
@@ -43,13 +63,19 @@ export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instru
     doc,
     cursorOffset: doc.toLf(range.start),
     messages: [{ role: 'user', content: question(doc, place, instruction, fence) }],
-    answerTokens: Math.min(wanted, Math.ceil(1.5 * numTokens) + EXTRA_TOKENS / 2, Math.floor(layout.contextTokens / 2)) + opening.length,
+    answerTokens:
+      Math.min(wanted, Math.ceil(1.5 * numTokens) + EXTRA_TOKENS / 2, Math.floor(layout.contextTokens / 2)) +
+      opening.length,
   });
   const promptIds = [...prompt.promptIds, ...opening];
   return {
     promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefill: prefillRanges(prompt.numBlockTokens, [[0, promptIds.length - prompt.numBlockTokens]], layout.fewestPrefill),
+    prefill: prefillRanges(
+      prompt.numBlockTokens,
+      [[0, promptIds.length - prompt.numBlockTokens]],
+      layout.fewestPrefill,
+    ),
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens: wanted, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
@@ -82,7 +108,8 @@ function placeOf(doc: SourceDocument, range: EditOptions['range']): EditPlace {
 
 function question(doc: SourceDocument, { code, line }: EditPlace, instruction: string, fence: string): string {
   const asked = `Instruction: ${instruction.replaceAll('\r\n', '\n').trim()}`;
-  if (code.trim() === '') return `Write new code for line ${line} of ${doc.path}.\n${asked}\nAnswer with the new code only, in one code block.`;
+  if (code.trim() === '')
+    return `Write new code for line ${line} of ${doc.path}.\n${asked}\nAnswer with the new code only, in one code block.`;
   const fenced = `${fence}${languageOf(doc.path)}\n${code.replace(/\n+$/, '')}\n${fence}`;
   return `Change this code of ${doc.path}, from line ${line} on:\n${fenced}\n${asked}\nAnswer with the whole changed code only, in one code block, indented as it was.`;
 }
@@ -97,9 +124,13 @@ function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: b
   const indent = (/^[ \t]*/.exec(place.code.slice(blankLines.length)) as RegExpExecArray)[0];
   const code = place.midLine ? content.trimStart() : blankLines + indented(content, indent);
   const circling = !over && runaway(rawText, minCopies) !== undefined;
-  const tail = over ? (blank ? /\n$/ : /\s*$/).exec(place.code)?.[0] ?? '' : '';
+  const tail = over ? ((blank ? /\n$/ : /\s*$/).exec(place.code)?.[0] ?? '') : '';
   const text = (code.slice(place.lead.length) + tail).replaceAll('\n', place.lineEnd);
-  return { text, stop: over || circling, ...(circling ? { note: t('stopped where the new code only repeats itself') } : {}) };
+  return {
+    text,
+    stop: over || circling,
+    ...(circling ? { note: t('stopped where the new code only repeats itself') } : {}),
+  };
 }
 
 /** The lines moved so that the first is indented by `indent`; models often start at the margin. */
@@ -107,8 +138,13 @@ function indented(content: string, indent: string): string {
   const own = (/^[ \t]*/.exec(content) as RegExpExecArray)[0];
   if (own === indent) return content;
   const lines = content.split('\n');
-  if (indent.startsWith(own)) return lines.map((line) => (line.trim() === '' ? line : indent.slice(own.length) + line)).join('\n');
+  if (indent.startsWith(own))
+    return lines.map((line) => (line.trim() === '' ? line : indent.slice(own.length) + line)).join('\n');
   const excess = own.startsWith(indent) ? own.length - indent.length : own.length;
   const prefix = own.startsWith(indent) ? '' : indent;
-  return lines.map((line) => (line.trim() === '' ? line : prefix + line.slice(Math.min(excess, line.length - line.trimStart().length)))).join('\n');
+  return lines
+    .map((line) =>
+      line.trim() === '' ? line : prefix + line.slice(Math.min(excess, line.length - line.trimStart().length)),
+    )
+    .join('\n');
 }

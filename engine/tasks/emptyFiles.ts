@@ -25,23 +25,37 @@ interface Wordings {
 
 const LANGUAGES: Readonly<Record<QuestionLanguage, Wordings>> = {
   en: {
-    about: /(?<!\p{L})(?:(?:this|that|the|these|those|both|my|current|open|attached)(?: \p{L}+)? (?:files?|modules?|code|scripts?|documents?|programs?)|(?:which|any|all|how many|list)(?: of)?(?: the)? (?:files?|functions?|class(?:es)?|methods?|types?|variables?|imports?|exports?|bugs?|errors?|problems?)|here|(?:this|it) (?:do|does|mean|work|for|about|define|declare|import|export|contain|have|return))(?!\p{L})/iu,
+    about:
+      /(?<!\p{L})(?:(?:this|that|the|these|those|both|my|current|open|attached)(?: \p{L}+)? (?:files?|modules?|code|scripts?|documents?|programs?)|(?:which|any|all|how many|list)(?: of)?(?: the)? (?:files?|functions?|class(?:es)?|methods?|types?|variables?|imports?|exports?|bugs?|errors?|problems?)|here|(?:this|it) (?:do|does|mean|work|for|about|define|declare|import|export|contain|have|return))(?!\p{L})/iu,
     bare: /^(?:please )?(?:(?:explain|describe|summari[sz]e|review|check)(?: (?:this|it))?|what(?: is|'s|’s) (?:this|it))(?: please)?[\s.!?]*$/iu,
-    wanted: /(?<!\p{L})(?:write|create|generate|implement|add|make|build|draft|give|propose|suggest|complete|continue|fill|start|begin|put|insert|translate|convert|example|how (?:do|can|could|should|would|to))(?!\p{L})/iu,
+    wanted:
+      /(?<!\p{L})(?:write|create|generate|implement|add|make|build|draft|give|propose|suggest|complete|continue|fill|start|begin|put|insert|translate|convert|example|how (?:do|can|could|should|would|to))(?!\p{L})/iu,
     of: /(?<!\p{L})(?:of|for|about) (?:this|the|that|these|both|all)(?: the)? (?:files?|modules?|code|scripts?|documents?)(?!\p{L})/iu,
   },
   pt: {
-    about: /(?<!\p{L})(?:(?:[nd]?(?:este|esse|esta|essa|estes|esses|[oa]s?)|meu|ambos os)(?: \p{L}+)? (?:arquivos?|módulos?|código|scripts?|documentos?|programas?)|(?:quais|quantas|quantos|alguma?|tod[ao]s)(?: são)?(?: [ao]s)? (?:arquivos?|funç(?:ão|ões)|classes?|métodos?|tipos?|variáve(?:l|is)|erros?|problemas?)|aqui|(?:isso|isto|ele) (?:faz|define|importa|exporta|contém|tem|serve|significa))(?!\p{L})/iu,
+    about:
+      /(?<!\p{L})(?:(?:[nd]?(?:este|esse|esta|essa|estes|esses|[oa]s?)|meu|ambos os)(?: \p{L}+)? (?:arquivos?|módulos?|código|scripts?|documentos?|programas?)|(?:quais|quantas|quantos|alguma?|tod[ao]s)(?: são)?(?: [ao]s)? (?:arquivos?|funç(?:ão|ões)|classes?|métodos?|tipos?|variáve(?:l|is)|erros?|problemas?)|aqui|(?:isso|isto|ele) (?:faz|define|importa|exporta|contém|tem|serve|significa))(?!\p{L})/iu,
     bare: /^(?:por favor,? )?(?:(?:explique|explica|descreva|resuma|resume|revise)(?: (?:isso|isto|ele))?|o que é (?:isso|isto))(?:,? por favor)?[\s.!?]*$/iu,
-    wanted: /(?<!\p{L})(?:escrev\p{L}*|cri(?:e|a|ar)|ger(?:e|a|ar)|implement\p{L}*|adicion\p{L}*|faça|dê|sugir\p{L}*|sugere|complet\p{L}*|continu\p{L}*|preench\p{L}*|come[cç]\p{L}*|traduz\p{L}*|convert\p{L}*|exemplo|como (?:eu|faço|fazer|posso|se|criar|escrever))(?!\p{L})/iu,
+    wanted:
+      /(?<!\p{L})(?:escrev\p{L}*|cri(?:e|a|ar)|ger(?:e|a|ar)|implement\p{L}*|adicion\p{L}*|faça|dê|sugir\p{L}*|sugere|complet\p{L}*|continu\p{L}*|preench\p{L}*|come[cç]\p{L}*|traduz\p{L}*|convert\p{L}*|exemplo|como (?:eu|faço|fazer|posso|se|criar|escrever))(?!\p{L})/iu,
     of: /(?<!\p{L})(?:d|para |sobre )(?:este|esse|estes|esses|o|os|ambos os|todos os) (?:arquivos?|módulos?|código|scripts?|documentos?)(?!\p{L})/iu,
   },
 };
 
 /** @param docs all files that the question may be about. Undefined where one has a text, or the question may be about something else. */
-export function emptyAnswer(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): string | undefined {
+export function emptyAnswer(
+  messages: readonly ChatMessage[],
+  docs: readonly SourceDocument[],
+  snippets: readonly Snippet[] = [],
+): string | undefined {
   const last = messages.at(-1);
-  if (last?.role !== 'user' || last.content.length > LONGEST || docs.length === 0 || [...docs.map(({ lf }) => lf), ...snippets.map(({ text }) => text)].some((text) => text.trim() !== '')) return undefined;
+  if (
+    last?.role !== 'user' ||
+    last.content.length > LONGEST ||
+    docs.length === 0 ||
+    [...docs.map(({ lf }) => lf), ...snippets.map(({ text }) => text)].some((text) => text.trim() !== '')
+  )
+    return undefined;
   // Code that was said before may be meant.
   if (messages.slice(0, -1).some(({ content }) => content.includes('\n'))) return undefined;
   const language = languageAbout(last.content, docs);
@@ -51,7 +65,11 @@ export function emptyAnswer(messages: readonly ChatMessage[], docs: readonly Sou
 /** The language of a message that asks what stands in the files. */
 function languageAbout(message: string, docs: readonly SourceDocument[]): QuestionLanguage | undefined {
   const said = message.trim().replace(/\s+/g, ' ');
-  const own = (['en', 'pt'] as const).find((each) => LANGUAGES[each].about.test(said) || LANGUAGES[each].bare.test(said));
+  const own = (['en', 'pt'] as const).find(
+    (each) => LANGUAGES[each].about.test(said) || LANGUAGES[each].bare.test(said),
+  );
   const language = own ?? (docs.some(({ path }) => names(said, path)) ? languageOf(said) : undefined);
-  return language && (!LANGUAGES[language].wanted.test(said) || LANGUAGES[language].of.test(said)) ? language : undefined;
+  return language && (!LANGUAGES[language].wanted.test(said) || LANGUAGES[language].of.test(said))
+    ? language
+    : undefined;
 }

@@ -33,17 +33,30 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
 function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: string): string | undefined {
   const { kind, language, owner } = question;
   // Python has another word for it.
-  const name = CONSTRUCTOR.test(question.name) && !occursIn(text, question.name) ? (['constructor', '__init__'].find((each) => occursIn(text, each)) ?? question.name) : question.name;
-  const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occursIn(text, each));
+  const name =
+    CONSTRUCTOR.test(question.name) && !occursIn(text, question.name)
+      ? (['constructor', '__init__'].find((each) => occursIn(text, each)) ?? question.name)
+      : question.name;
+  const absent = [owner, name, question.parameter].find(
+    (each) => each !== undefined && each !== '' && !occursIn(text, each),
+  );
   if (absent !== undefined) {
     // What comes before a dot may be something of the language, or hold such, and what that has is known to many.
-    if (question.dotted && (absent === owner || (kind !== 'where' && kind !== 'exists' && !hasMembers(owner, facts)))) return undefined;
+    if (question.dotted && (absent === owner || (kind !== 'where' && kind !== 'exists' && !hasMembers(owner, facts))))
+      return undefined;
     // A word without marks may be none of a program; one that is said to be a class may be written with a capital.
-    return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts)) ? missing(absent, facts, path, language) : undefined;
+    return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts))
+      ? missing(absent, facts, path, language)
+      : undefined;
   }
   if (kind === 'passed') return owner === undefined ? passedAnswer(name, facts, text, language) : undefined;
   if (name === '') return defaultsAnswer(question, facts, text);
-  const called = facts.definitions.filter((definition) => definition.name === name && (owner === undefined || definition.owner === owner) && isWithin(definition, question.within));
+  const called = facts.definitions.filter(
+    (definition) =>
+      definition.name === name &&
+      (owner === undefined || definition.owner === owner) &&
+      isWithin(definition, question.within),
+  );
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
   if (kind === 'called') return calledAnswer(question, [...called, ...from], facts, text);
   if (called.length + from.length > MOST_PLACES || called.some(({ broken }) => broken)) return undefined;
@@ -55,31 +68,63 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   return called.length === 0 ? undefined : definitionAnswer(question, called, from, name, facts, text);
 }
 
-const isWithin = ({ at }: Definition, within: FactQuestion['within']): boolean => within === undefined || (at !== undefined && within.start <= at && at < within.end);
+const isWithin = ({ at }: Definition, within: FactQuestion['within']): boolean =>
+  within === undefined || (at !== undefined && within.start <= at && at < within.end);
 
 /** Of what the file defines. */
-function definitionAnswer(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string, facts: Facts, text: string): string | undefined {
+function definitionAnswer(
+  question: FactQuestion,
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+  facts: Facts,
+  text: string,
+): string | undefined {
   const { kind, language } = question;
   if (kind === 'does' || kind === 'returned') {
     // What is imported may be meant.
     if (from.length > 0) return undefined;
     if (kind === 'returned') return returnedAnswer(withoutSetters(called), name, text, language);
     // A constructor makes one, and its line says of what.
-    return purposeAnswer(called, name, text, language, question.brief) ?? (CONSTRUCTOR.test(name) ? whereAnswer(called, [], name, language) : undefined);
+    return (
+      purposeAnswer(called, name, text, language, question.brief) ??
+      (CONSTRUCTOR.test(name) ? whereAnswer(called, [], name, language) : undefined)
+    );
   }
   if (kind === 'methods') return methodsAnswer(called, facts, language);
   if (kind === 'fields') return fieldsAnswer(called, facts, language);
   if (kind === 'signature') return signatureAnswer(called, name, text, language);
   if (kind === 'base') return every(called, (definition) => baseOf(definition, language));
   // Where brackets are missing, things stand in what they do not belong to.
-  if (kind === 'owner') return facts.broken ? undefined : every(called.filter((each, i) => called.findIndex(({ owner: of }) => of === each.owner) === i), (definition) => ownerOf(definition, facts, language));
-  if (kind === 'returns') return every(withoutSetters(called), ({ parameters, returns, line, owner: of, annotated }) => (parameters === undefined || !brief(returns) || (returns === undefined && isTypedElsewhere(annotated, text)) ? undefined : WORDS[language].returns(qualified(called, name, of), returns, line)));
+  if (kind === 'owner')
+    return facts.broken
+      ? undefined
+      : every(
+          called.filter((each, i) => called.findIndex(({ owner: of }) => of === each.owner) === i),
+          (definition) => ownerOf(definition, facts, language),
+        );
+  if (kind === 'returns')
+    return every(withoutSetters(called), ({ parameters, returns, line, owner: of, annotated }) =>
+      parameters === undefined || !brief(returns) || (returns === undefined && isTypedElsewhere(annotated, text))
+        ? undefined
+        : WORDS[language].returns(qualified(called, name, of), returns, line),
+    );
   return parametersAnswer(question, called, name, facts, text);
 }
 
 /** What the comment above it says, or else its line. */
-function meaningAnswer(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string, facts: Facts, text: string): string | undefined {
-  const said = from.length === 0 && called.every(({ doc }) => doc) ? purposeAnswer(called, name, text, question.language) : undefined;
+function meaningAnswer(
+  question: FactQuestion,
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+  facts: Facts,
+  text: string,
+): string | undefined {
+  const said =
+    from.length === 0 && called.every(({ doc }) => doc)
+      ? purposeAnswer(called, name, text, question.language)
+      : undefined;
   return said ?? foundAnswer(question, called, from, name, facts);
 }
 
@@ -97,7 +142,13 @@ function asWritten(question: FactQuestion, { definitions, imports, localNames }:
   // A word may be what a language or a library is called.
   if (question.elsewhere || question.kind === 'exists' || (question.kind === 'is' && !question.sure)) return question;
   const spelled = (said: string, names: readonly string[]): string => {
-    if (said === '' || names.includes(said) || localNames.has(said) || ((question.sure || /\p{Lu}/u.test(said)) && occursIn(text, said))) return said;
+    if (
+      said === '' ||
+      names.includes(said) ||
+      localNames.has(said) ||
+      ((question.sure || /\p{Lu}/u.test(said)) && occursIn(text, said))
+    )
+      return said;
     const [meant, ...others] = new Set(names.filter((name) => name.toLowerCase() === said.toLowerCase()));
     return meant === undefined || others.length > 0 ? said : meant;
   };
@@ -105,27 +156,56 @@ function asWritten(question: FactQuestion, { definitions, imports, localNames }:
   return {
     ...question,
     name: spelled(name, [...definitions.map((each) => each.name), ...imports.flatMap(({ names }) => names)]),
-    ...(owner === undefined ? {} : { owner: spelled(owner, definitions.flatMap((each) => [each.name, ...(each.owner === undefined ? [] : [each.owner])])) }),
-    ...(parameter === undefined ? {} : { parameter: spelled(parameter, definitions.flatMap(({ parameters = [] }) => parameters.map(bareName))) }),
+    ...(owner === undefined
+      ? {}
+      : {
+          owner: spelled(
+            owner,
+            definitions.flatMap((each) => [each.name, ...(each.owner === undefined ? [] : [each.owner])]),
+          ),
+        }),
+    ...(parameter === undefined
+      ? {}
+      : {
+          parameter: spelled(
+            parameter,
+            definitions.flatMap(({ parameters = [] }) => parameters.map(bareName)),
+          ),
+        }),
   };
 }
 
-function baseOf({ bases, interfaces = [], name, kind, line }: Definition, language: QuestionLanguage): string | undefined {
+function baseOf(
+  { bases, interfaces = [], name, kind, line }: Definition,
+  language: QuestionLanguage,
+): string | undefined {
   if (kind !== 'class' && bases === undefined) return undefined;
   if (bases === undefined || bases.some((base) => !brief(base))) return undefined;
   return WORDS[language].base(quoted(name), bases, interfaces, line);
 }
 
-function ownerOf({ owner, ownerAt, name, kind, local, line }: Definition, { definitions }: Facts, language: QuestionLanguage): string | undefined {
+function ownerOf(
+  { owner, ownerAt, name, kind, local, line }: Definition,
+  { definitions }: Facts,
+  language: QuestionLanguage,
+): string | undefined {
   // What is put on a prototype has no place of its own.
-  const isClass = ownerAt === undefined || definitions.some((each) => each.name === owner && each.at === ownerAt && (each.kind === 'class' || each.kind === 'type'));
+  const isClass =
+    ownerAt === undefined ||
+    definitions.some(
+      (each) => each.name === owner && each.at === ownerAt && (each.kind === 'class' || each.kind === 'type'),
+    );
   if (owner !== undefined) return WORDS[language].owner(quoted(name), kind === 'method', quoted(owner), isClass, line);
   return kind === 'function' && !local ? WORDS[language].noOwner(quoted(name), line) : undefined;
 }
 
-const hasMembers = (name: string | undefined, { definitions }: Facts): boolean => definitions.some((each) => (each.name === name && (each.kind === 'class' || each.kind === 'type')) || each.owner === name);
+const hasMembers = (name: string | undefined, { definitions }: Facts): boolean =>
+  definitions.some(
+    (each) => (each.name === name && (each.kind === 'class' || each.kind === 'type')) || each.owner === name,
+  );
 
-const writtenLike = (name: string, { definitions }: Facts): Definition | undefined => definitions.find((definition) => definition.name.toLowerCase() === name.toLowerCase());
+const writtenLike = (name: string, { definitions }: Facts): Definition | undefined =>
+  definitions.find((definition) => definition.name.toLowerCase() === name.toLowerCase());
 
 /** What is written in another case is named: it is likely meant. */
 function missing(name: string, facts: Facts, path: string, language: QuestionLanguage): string {

@@ -17,7 +17,15 @@ export function importsAnswer(facts: Facts, path: string, language: QuestionLang
   const deeper = modules(imports.filter((each) => !each.top)).filter((module) => !top.includes(module));
   if (top.length + deeper.length > MOST_NAMES) return undefined;
   const lines = imports.filter((each) => each.top).map(({ line }) => line);
-  const all = WORDS[language].imports(quoted(path), top, deeper, modules(reexports), lines, imports.filter((each) => !each.top).map(({ line }) => line), reexports.map(({ line }) => line));
+  const all = WORDS[language].imports(
+    quoted(path),
+    top,
+    deeper,
+    modules(reexports),
+    lines,
+    imports.filter((each) => !each.top).map(({ line }) => line),
+    reexports.map(({ line }) => line),
+  );
   return asFarAsRead(facts, all, imports.length + reexports.length, language);
 }
 
@@ -26,7 +34,10 @@ export function importedAnswer({ name, sure, language }: FactQuestion, facts: Fa
   const words = WORDS[language];
   const modules = facts.imports.filter(({ module }) => isCalled(module, name));
   const names = facts.imports.filter((each) => each.names.includes(name) || each.renamed?.includes(name));
-  const found = names.length === 0 || modules.some(({ module }) => module === name) ? modules.map(({ module, line }) => words.importsModule(quoted(module), line)) : names.map(({ module, line }) => words.imported(quoted(name), quoted(module), line));
+  const found =
+    names.length === 0 || modules.some(({ module }) => module === name)
+      ? modules.map(({ module, line }) => words.importsModule(quoted(module), line))
+      : names.map(({ module, line }) => words.imported(quoted(name), quoted(module), line));
   if (found.length > 0) return `${words.yes}: ${[...new Set(found)].join(' ')}`;
   const all = importsAnswer(facts, path, language);
   // `lodash/debounce` is of lodash.
@@ -37,16 +48,29 @@ export function importedAnswer({ name, sure, language }: FactQuestion, facts: Fa
 
 /** Modules are called by their whole path or by what it ends with. */
 function isCalled(module: string, name: string): boolean {
-  const [path, said] = [module, name].map((each) => each.toLowerCase().replace(/^node:/, '').replace(/\.[cm]?[jt]sx?$/, '')) as [string, string];
+  const [path, said] = [module, name].map((each) =>
+    each
+      .toLowerCase()
+      .replace(/^node:/, '')
+      .replace(/\.[cm]?[jt]sx?$/, ''),
+  ) as [string, string];
   const file = path.split('/').at(-1) as string;
   return path === said || file === said || (path === file && file.split('.').at(-1) === said);
 }
 
 /** Where a name comes from. @param called what the file defines by that name */
-export function sourceAnswer(called: readonly Definition[], from: readonly Import[], name: string, { imports }: Facts, language: QuestionLanguage): string | undefined {
+export function sourceAnswer(
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+  { imports }: Facts,
+  language: QuestionLanguage,
+): string | undefined {
   const words = WORDS[language];
   if (from.length > 0) return whereAnswer([], from, name, language);
   const modules = imports.filter(({ module }) => isCalled(module, name));
   if (modules.length > 0) return modules.map(({ module, line }) => words.importsModule(quoted(module), line)).join(' ');
-  return called.length > 0 ? `${words.notImported(quoted(name))} ${whereAnswer(called, [], name, language)}` : undefined;
+  return called.length > 0
+    ? `${words.notImported(quoted(name))} ${whereAnswer(called, [], name, language)}`
+    : undefined;
 }

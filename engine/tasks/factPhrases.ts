@@ -14,9 +14,11 @@ const LONGEST_TYPE = 200;
 
 export const CONSTRUCTOR = /^(?:constructor|construtor|__init__)$/;
 
-export const brief = (text: string | undefined): boolean => text === undefined || (text.length <= LONGEST_TYPE && !text.includes('`'));
+export const brief = (text: string | undefined): boolean =>
+  text === undefined || (text.length <= LONGEST_TYPE && !text.includes('`'));
 
-const together = (sentences: readonly string[]): string => (sentences.length <= MOST_IN_LINE ? sentences.join(' ') : sentences.map((each) => `- ${each}`).join('\n'));
+const together = (sentences: readonly string[]): string =>
+  sentences.length <= MOST_IN_LINE ? sentences.join(' ') : sentences.map((each) => `- ${each}`).join('\n');
 
 /** In one sentence each; undefined unless there is an answer for all. */
 export function every<T>(definitions: readonly T[], answer: (definition: T) => string | undefined): string | undefined {
@@ -46,7 +48,12 @@ export function joined(each: readonly string[], language: QuestionLanguage, last
 /** All of them, or the first and how many more there are. @param most that are all named; of more than that so many, or `NAMED` */
 export function firstOf(items: readonly string[], language: QuestionLanguage, most = MOST_NAMES): string {
   const named = Math.min(most, NAMED);
-  return joined(items.length <= most ? items : [...items.slice(0, named), language === 'en' ? `${items.length - named} more` : `mais ${items.length - named}`], language);
+  return joined(
+    items.length <= most
+      ? items
+      : [...items.slice(0, named), language === 'en' ? `${items.length - named} more` : `mais ${items.length - named}`],
+    language,
+  );
 }
 
 export const span = (lines: readonly number[], one: string, many: string): string => {

@@ -9,7 +9,12 @@ const MOST_VALUES = 3;
 const LONGEST_VALUE = 100;
 
 /** @param called all definitions of that name. Undefined unless there is an answer for each. */
-export function returnedAnswer(called: readonly Definition[], name: string, text: string, language: QuestionLanguage): string | undefined {
+export function returnedAnswer(
+  called: readonly Definition[],
+  name: string,
+  text: string,
+  language: QuestionLanguage,
+): string | undefined {
   const words = WORDS[language];
   return every(called, ({ parameters, returns, given, line, owner, brokenInside }) => {
     // A class gives its instances, in ways of its own.
@@ -24,10 +29,20 @@ export function returnedAnswer(called: readonly Definition[], name: string, text
     }
     const [shown, more] = [[...values].slice(0, MOST_VALUES), [...values.values()].slice(MOST_VALUES)];
     if (shown.some(([written]) => written.includes('``'))) return undefined;
-    const items = [...shown.map(([written, at]) => `${quoted(cut(written))} (${words.line} ${at})`), ...(more.length ? [words.moreReturned(more.length, given, more)] : [])];
-    if (items.length > 0 && given.bare !== undefined && !given.generator) items.push(`${words.nothingGiven} (${words.line} ${given.bare})`);
-    return words.returned(n, given, items.length ? joined(items, language, given.generator ? undefined : words.or) : undefined, line);
+    const items = [
+      ...shown.map(([written, at]) => `${quoted(cut(written))} (${words.line} ${at})`),
+      ...(more.length ? [words.moreReturned(more.length, given, more)] : []),
+    ];
+    if (items.length > 0 && given.bare !== undefined && !given.generator)
+      items.push(`${words.nothingGiven} (${words.line} ${given.bare})`);
+    return words.returned(
+      n,
+      given,
+      items.length ? joined(items, language, given.generator ? undefined : words.or) : undefined,
+      line,
+    );
   });
 }
 
-const cut = (written: string): string => (written.length <= LONGEST_VALUE ? written : `${written.slice(0, LONGEST_VALUE).trimEnd()} …`);
+const cut = (written: string): string =>
+  written.length <= LONGEST_VALUE ? written : `${written.slice(0, LONGEST_VALUE).trimEnd()} …`;

@@ -16,7 +16,11 @@ import { WORDS } from './factWords.ts';
  * @returns for each path what is said of that file, or for '' what is said of all. Undefined where one of them defines the name: what the tree
  * does not settle of it is for the model.
  */
-export function unfoundAnswer(question: FactQuestion, documents: readonly SourceDocument[], factsOf: (document: SourceDocument) => Facts | undefined): ReadonlyMap<string, string> | undefined {
+export function unfoundAnswer(
+  question: FactQuestion,
+  documents: readonly SourceDocument[],
+  factsOf: (document: SourceDocument) => Facts | undefined,
+): ReadonlyMap<string, string> | undefined {
   const { kind, language, name, owner, parameter, dotted } = question;
   // Code in the conversation may be meant.
   if (question.elsewhere || isOfFile(kind) || kind === 'imported') return undefined;
@@ -26,9 +30,18 @@ export function unfoundAnswer(question: FactQuestion, documents: readonly Source
   if (absent !== undefined) {
     const words = WORDS[language];
     const said = dotted && absent !== parameter ? `${owner}.${name}` : absent;
-    const paths = joined(documents.map(({ path }) => quoted(path)), language, words.or);
+    const paths = joined(
+      documents.map(({ path }) => quoted(path)),
+      language,
+      words.or,
+    );
     // A word may be none of a program, and what it means be there all the same.
-    return new Map([['', `${question.sure ? words.missing(quoted(said), paths) : words.noWord(quoted(said), paths)} ${words.unread(documents.length)}`]]);
+    return new Map([
+      [
+        '',
+        `${question.sure ? words.missing(quoted(said), paths) : words.noWord(quoted(said), paths)} ${words.unread(documents.length)}`,
+      ],
+    ]);
   }
   const found = new Map<string, string>();
   for (const document of documents) {
@@ -45,14 +58,27 @@ const sameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowe
 /** Of a name that the file does not define; undefined where it does not stand in it. */
 function inFile({ name, owner, language }: FactQuestion, facts: Facts, text: string): string | undefined {
   const words = WORDS[language];
-  const spelled = facts.imports.some(({ names }) => names.includes(name)) || occursIn(text, name) ? name : asWord(name, 'iu').exec(text)?.[0];
+  const spelled =
+    facts.imports.some(({ names }) => names.includes(name)) || occursIn(text, name)
+      ? name
+      : asWord(name, 'iu').exec(text)?.[0];
   if (spelled === undefined) return undefined;
   const from = facts.imports.filter(({ names }) => names.includes(owner ?? spelled));
-  if (from.length > 0 && from.length <= MOST_PLACES) return `${whereAnswer([], from, owner ?? spelled, language)} ${words.codeThere}`;
+  if (from.length > 0 && from.length <= MOST_PLACES)
+    return `${whereAnswer([], from, owner ?? spelled, language)} ${words.codeThere}`;
   const lines = linesOf(text, spelled);
-  const shown = lines.length > MOST_IN_LINE ? words.inLines(firstOf(lines.map(String), language)) : places(lines.map((line) => lineAt(text, line)), language);
+  const shown =
+    lines.length > MOST_IN_LINE
+      ? words.inLines(firstOf(lines.map(String), language))
+      : places(
+          lines.map((line) => lineAt(text, line)),
+          language,
+        );
   // Whether it is defined there is not said: loops, patterns and members of enums define names, too, and are not read.
-  const [stands, parameter] = [words.standsIn(quoted(spelled), shown), facts.broken ? undefined : ofParameters(spelled, facts, language)];
+  const [stands, parameter] = [
+    words.standsIn(quoted(spelled), shown),
+    facts.broken ? undefined : ofParameters(spelled, facts, language),
+  ];
   return parameter === undefined ? stands : `${parameter} ${stands}`;
 }
 
@@ -60,6 +86,9 @@ function inFile({ name, owner, language }: FactQuestion, facts: Facts, text: str
 function ofParameters(name: string, { definitions }: Facts, language: QuestionLanguage): string | undefined {
   const having = definitions.filter(({ parameters = [] }) => parameters.some((each) => bareName(each) === name));
   if (having.length === 0 || having.length > MOST_PLACES || having.some(({ broken }) => broken)) return undefined;
-  const functions = having.map((each) => `${quoted(each.owner === undefined ? each.name : `${each.owner}.${each.name}`)} (${WORDS[language].line} ${each.line})`);
+  const functions = having.map(
+    (each) =>
+      `${quoted(each.owner === undefined ? each.name : `${each.owner}.${each.name}`)} (${WORDS[language].line} ${each.line})`,
+  );
   return WORDS[language].isParameter(quoted(name), joined([...new Set(functions)], language));
 }

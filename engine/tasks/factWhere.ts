@@ -10,7 +10,8 @@ import { WORDS } from './factWords.ts';
 const LONGEST_LINE = 140;
 
 /** A name as a word of its own. */
-export const asWord = (name: string, flags = 'u'): RegExp => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, flags);
+export const asWord = (name: string, flags = 'u'): RegExp =>
+  new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, flags);
 
 export const occursIn = (text: string, name: string): boolean => asWord(name).test(text);
 
@@ -31,38 +32,80 @@ export const lineAt = (text: string, line: number): Line => ({ line, text: (text
 
 /** With what stands there: on one line, or as a list of them. */
 export function places(lines: readonly Line[], language: QuestionLanguage): string {
-  const each = lines.map(({ line, text }) => WORDS[language].where(line, text.length <= LONGEST_LINE && !text.includes('`') ? text : undefined));
-  return each.length > MOST_IN_LINE ? `\n\n${each.map((place) => `- ${place}`).join('\n')}` : each.join(language === 'en' ? ', and ' : ', e ');
+  const each = lines.map(({ line, text }) =>
+    WORDS[language].where(line, text.length <= LONGEST_LINE && !text.includes('`') ? text : undefined),
+  );
+  return each.length > MOST_IN_LINE
+    ? `\n\n${each.map((place) => `- ${place}`).join('\n')}`
+    : each.join(language === 'en' ? ', and ' : ', e ');
 }
 
 /** What a file defines and imports by a name. */
-export function whereAnswer(called: readonly Definition[], from: readonly Import[], name: string, language: QuestionLanguage): string {
+export function whereAnswer(
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+  language: QuestionLanguage,
+): string {
   const words = WORDS[language];
   const imported = from.map(({ module, line }) => words.imported(quoted(name), quoted(module), line));
-  return [...(called.length ? [called.length > MOST_IN_LINE ? `${words.defined(quoted(name))}${places(called, language)}` : `${words.defined(quoted(name))} ${places(called, language)}.`] : []), ...imported].join(called.length > MOST_IN_LINE ? '\n\n' : ' ');
+  return [
+    ...(called.length
+      ? [
+          called.length > MOST_IN_LINE
+            ? `${words.defined(quoted(name))}${places(called, language)}`
+            : `${words.defined(quoted(name))} ${places(called, language)}.`,
+        ]
+      : []),
+    ...imported,
+  ].join(called.length > MOST_IN_LINE ? '\n\n' : ' ');
 }
 
 /** Where it is, or whether there is one. */
-export function foundAnswer(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string, { localNames }: Facts): string | undefined {
-  return localNames.has(name) && question.owner === undefined ? alsoLocal(question, called, from, name) : found(question, called, from, name);
+export function foundAnswer(
+  question: FactQuestion,
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+  { localNames }: Facts,
+): string | undefined {
+  return localNames.has(name) && question.owner === undefined
+    ? alsoLocal(question, called, from, name)
+    : found(question, called, from, name);
 }
 
 /** Variables and parameters are listed nowhere: that there are some of this name is said, unless one of them was asked for. */
-function alsoLocal(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string | undefined {
-  if (/variable|constant|parameter|argument|variável|constante|parâmetro|parametro|argumento/.test(question.ofKind ?? '')) return undefined;
+function alsoLocal(
+  question: FactQuestion,
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+): string | undefined {
+  if (
+    /variable|constant|parameter|argument|variável|constante|parâmetro|parametro|argumento/.test(question.ofKind ?? '')
+  )
+    return undefined;
   const where = found(question, called, from, name);
   return `${where}${where.includes('\n') ? '\n\n' : ' '}${WORDS[question.language].alsoLocal}`;
 }
 
 /** Where it is; to whether there is one, yes or no besides, if the kind that was said settles it. */
-function found({ kind, language, ofKind = '' }: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string {
+function found(
+  { kind, language, ofKind = '' }: FactQuestion,
+  called: readonly Definition[],
+  from: readonly Import[],
+  name: string,
+): string {
   const where = whereAnswer(called, from, name, language);
   const behind = where.replace(/^A /, 'a ');
   const said = OF_KIND.find(([word]) => word.test(ofKind));
   if (kind !== 'exists' || called.length > MOST_IN_LINE || !said) return where;
   const [, kinds, others] = said;
-  if (kinds === undefined || called.some((definition) => kinds.includes(definition.kind))) return `${WORDS[language].yes}: ${behind}`;
-  return others && from.length === 0 && called.every((definition) => others.includes(definition.kind)) ? `${WORDS[language].no}: ${behind}` : where;
+  if (kinds === undefined || called.some((definition) => kinds.includes(definition.kind)))
+    return `${WORDS[language].yes}: ${behind}`;
+  return others && from.length === 0 && called.every((definition) => others.includes(definition.kind))
+    ? `${WORDS[language].no}: ${behind}`
+    : where;
 }
 
 /** By the word that was said: what is one, undefined for anything, and what is surely none. A value may be anything. */

@@ -3,4 +3,7 @@ import type { QuestionLanguage } from './factKinds.ts';
 import { ENGLISH_WORDS } from './factWordsEn.ts';
 import { PORTUGUESE_WORDS } from './factWordsPt.ts';
 
-export const WORDS: Readonly<Record<QuestionLanguage, typeof ENGLISH_WORDS>> = { en: ENGLISH_WORDS, pt: PORTUGUESE_WORDS };
+export const WORDS: Readonly<Record<QuestionLanguage, typeof ENGLISH_WORDS>> = {
+  en: ENGLISH_WORDS,
+  pt: PORTUGUESE_WORDS,
+};

@@ -57,11 +57,30 @@ export interface KnownAnswer {
  * The task's defaults for what is not given, and never more tokens than the context leaves. Whether values make sense is
  * the sequence's to check. Throws `contextTooLong`.
  */
-export function samplingFor(given: SamplingParams | undefined, defaults: SamplingParams, numPromptTokens: number, contextTokens: number): Required<SamplingParams> {
+export function samplingFor(
+  given: SamplingParams | undefined,
+  defaults: SamplingParams,
+  numPromptTokens: number,
+  contextTokens: number,
+): Required<SamplingParams> {
   const left = contextTokens - numPromptTokens;
-  if (left < 1) throw new RequestError('contextTooLong', t('the prompt takes {0} tokens, but this model reads {1} with its answer', numPromptTokens, contextTokens));
+  if (left < 1)
+    throw new RequestError(
+      'contextTooLong',
+      t('the prompt takes {0} tokens, but this model reads {1} with its answer', numPromptTokens, contextTokens),
+    );
   const wanted: Required<SamplingParams> = {
-    temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, maxTokens: 128, stop: [], ignoreEos: false, logprobs: false, topLogprobs: 0,
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    repetitionPenalty: 1,
+    seed: 0,
+    maxTokens: 128,
+    stop: [],
+    ignoreEos: false,
+    logprobs: false,
+    topLogprobs: 0,
     ...withoutUndefined(defaults),
     ...withoutUndefined(given ?? {}),
   };

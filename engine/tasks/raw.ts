@@ -10,7 +10,11 @@ import { type PreparedRequest, samplingFor } from './preparedRequest.ts';
  * Control tokens in a text prompt are read as such: whoever writes a raw prompt means them. What the model's tokenizer
  * puts before every text (its BOS) comes first, unless the text brings it itself. Ids stay as given. Throws `badRequest`.
  */
-export function prepareRaw(layout: Layout, prompt: string | readonly number[], sampling?: SamplingParams): PreparedRequest {
+export function prepareRaw(
+  layout: Layout,
+  prompt: string | readonly number[],
+  sampling?: SamplingParams,
+): PreparedRequest {
   const { tokenizer, endTokenIds } = layout.text;
   const ids = typeof prompt === 'string' ? tokenizer.encodeTemplate(prompt) : [...prompt];
   const hasHead = typeof prompt !== 'string' || tokenizer.headIds.every((id, i) => ids[i] === id);

@@ -19,7 +19,10 @@ export function repeatedEnd(text: string): number {
  * The end of the text as copies of one period, when there are too many of them to be meant; undefined otherwise.
  * `start` is where the first copy starts.
  */
-export function runaway(text: string, minCopies: (period: number, unit: () => string) => number): { start: number; period: number } | undefined {
+export function runaway(
+  text: string,
+  minCopies: (period: number, unit: () => string) => number,
+): { start: number; period: number } | undefined {
   const reversed = reverse(text.slice(-1000));
   // KMP: the shortest period of every start of the reversed text is its length minus its longest border.
   const border = new Int32Array(reversed.length + 1);
@@ -29,7 +32,8 @@ export function runaway(text: string, minCopies: (period: number, unit: () => st
     while (k >= 0 && reversed[k] !== reversed[i - 1]) k = border[k] as number;
     border[i] = ++k;
     const period = i - k;
-    if (i / period >= minCopies(period, () => text.slice(text.length - i, text.length - i + period))) best = { start: text.length - i, period };
+    if (i / period >= minCopies(period, () => text.slice(text.length - i, text.length - i + period)))
+      best = { start: text.length - i, period };
   }
   return best;
 }

@@ -34,10 +34,18 @@ const CHARACTERS_PER_TOKEN = 6;
 const FRAME_TOKENS = 16;
 
 /** The messages with `files` in them, together in at most `room` tokens. */
-export function withFiles(layout: Layout, messages: readonly ChatMessage[], files: readonly AttachedFile[], room: number): WithFiles {
+export function withFiles(
+  layout: Layout,
+  messages: readonly ChatMessage[],
+  files: readonly AttachedFile[],
+  room: number,
+): WithFiles {
   const first = messages.findIndex(({ role }) => role === 'user');
   const contents = messages.map(({ content }) => content);
-  const limits = shares(files.map(({ text }) => countTokens(layout, text) + FRAME_TOKENS), room);
+  const limits = shares(
+    files.map(({ text }) => countTokens(layout, text) + FRAME_TOKENS),
+    room,
+  );
   const notes: string[] = [];
   const parts = files.map((file, i) => {
     const shown = cutToTokens(layout, file.text, Math.max(0, (limits[i] as number) - FRAME_TOKENS));
@@ -45,7 +53,11 @@ export function withFiles(layout: Layout, messages: readonly ChatMessage[], file
     const at = file.startLine === undefined ? first : messages.length - 1;
     contents[at] += written;
     if (shown.length < file.text.length) notes.push(`${file.path}: ${leftOut(file, shown)}`);
-    return { path: file.path, tokens: layout.text.tokenizer.encode(written).length, omittedTokens: countTokens(layout, file.text.slice(shown.length)) };
+    return {
+      path: file.path,
+      tokens: layout.text.tokenizer.encode(written).length,
+      omittedTokens: countTokens(layout, file.text.slice(shown.length)),
+    };
   });
   return { messages: messages.map((message, i) => ({ ...message, content: contents[i] as string })), parts, notes };
 }
@@ -73,7 +85,8 @@ export function countTokens(layout: Layout, text: string, fromEnd = false): numb
   const { tokenizer } = layout.text;
   const known = counted.get(tokenizer) ?? new Map<string, number>();
   counted.set(tokenizer, known);
-  if (text.length > MOST_CHARACTERS) return Math.round((countTokens(layout, text.slice(0, MOST_CHARACTERS)) * text.length) / MOST_CHARACTERS);
+  if (text.length > MOST_CHARACTERS)
+    return Math.round((countTokens(layout, text.slice(0, MOST_CHARACTERS)) * text.length) / MOST_CHARACTERS);
   const textLines = text.split(/(?<=\n)/);
   const first = fromEnd ? textLines.length % RUN_LINES : 0;
   let total = 0;

@@ -41,10 +41,12 @@ export interface ChatPromptOptions {
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
   const { doc, answerTokens } = options;
   const { chatTemplate, manifest, tokenizer } = layout.text;
-  if (chatTemplate === undefined) throw new RequestError('badRequest', t('{0} has no chat template, so it cannot answer questions', manifest.name));
+  if (chatTemplate === undefined)
+    throw new RequestError('badRequest', t('{0} has no chat template, so it cannot answer questions', manifest.name));
   const notes: string[] = [];
   let messages = [...options.messages];
-  if (messages.at(-1)?.role !== 'user') throw new RequestError('badRequest', t('the last message of a chat must be of the user'));
+  if (messages.at(-1)?.role !== 'user')
+    throw new RequestError('badRequest', t('the last message of a chat must be of the user'));
   if (!manifest.chat.system && messages.some(({ role }) => role === 'system')) {
     messages = messages.filter(({ role }) => role !== 'system');
     notes.push(t('{0} was not trained on instructions: the system message is left out', manifest.name));
@@ -69,7 +71,8 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   const userTexts = (): [number, number][] => {
     const contents = asked.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
     const encode = (text: string): number[] => tokenizer.encode(text);
-    const behind = behindOf.get(chatTemplate) ?? tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode);
+    const behind =
+      behindOf.get(chatTemplate) ?? tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode);
     behindOf.set(chatTemplate, behind);
     return userRanges(parts.after, contents, encode, behind);
   };
@@ -82,18 +85,32 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   }
   if (numDropped > 0) notes.push(t('the first {0} messages of the conversation left out', numDropped));
   if (tooLong() && doc !== undefined && block !== undefined) {
-    block = layout.fileBlock(doc, { cursorOffset: options.cursorOffset, reserveTokens: parts.after.length + answerTokens });
+    block = layout.fileBlock(doc, {
+      cursorOffset: options.cursorOffset,
+      reserveTokens: parts.after.length + answerTokens,
+    });
   }
-  if (tooLong()) throw new RequestError('contextTooLong', t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, room));
+  if (tooLong())
+    throw new RequestError(
+      'contextTooLong',
+      t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, room),
+    );
   notes.push(...asked.notes);
   if (doc !== undefined && block !== undefined && block.omitted !== '') notes.push(`${doc.path}: ${block.omitted}`);
 
   // With other instructions before it, a template may open differently than for the shared block.
-  const head = blockInTemplate && block !== undefined ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)] : (block?.tokenIds ?? []);
+  const head =
+    blockInTemplate && block !== undefined
+      ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)]
+      : (block?.tokenIds ?? []);
   const isEmpty = (text: string): boolean => text.trim() === '';
   const isRead = [
-    ...(doc === undefined || isEmpty(doc.lf) ? [] : [{ path: doc.path, read: block === undefined || block.tokenIds.length > block.numHeaderTokens }]),
-    ...attached.flatMap(({ path, text }, i) => (isEmpty(text) ? [] : [{ path, read: (asked.parts[i]?.omittedTokens ?? 0) < countTokens(layout, text) }])),
+    ...(doc === undefined || isEmpty(doc.lf)
+      ? []
+      : [{ path: doc.path, read: block === undefined || block.tokenIds.length > block.numHeaderTokens }]),
+    ...attached.flatMap(({ path, text }, i) =>
+      isEmpty(text) ? [] : [{ path, read: (asked.parts[i]?.omittedTokens ?? 0) < countTokens(layout, text) }],
+    ),
   ];
   const unread = isRead.some(({ read }) => read) ? [] : isRead.map(({ path }) => path);
   const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
@@ -103,7 +120,10 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
 /** Tokens of the file that its block shows, and of the rest. */
 function blockSize(layout: Layout, doc: SourceDocument, block: FileBlock | undefined): PartSize {
   if (block === undefined) return { path: doc.path, tokens: 0, omittedTokens: countTokens(layout, doc.lf) };
-  const [before, behind] = [doc.lf.slice(0, doc.lineStart(block.startLine)), doc.lf.slice(doc.lineStart(block.endLine))];
+  const [before, behind] = [
+    doc.lf.slice(0, doc.lineStart(block.startLine)),
+    doc.lf.slice(doc.lineStart(block.endLine)),
+  ];
   const omittedTokens = block.omitted === '' ? 0 : countTokens(layout, before) + countTokens(layout, behind, true);
   return { path: doc.path, tokens: block.tokenIds.length, omittedTokens };
 }

@@ -83,7 +83,11 @@ export class ChatTemplate {
   #probe(): { endOfTurnId: number | undefined; takesSystem: boolean } {
     this.#found ??= {
       endOfTurnId: this.#findEndOfTurn(),
-      takesSystem: this.#tries([{ role: 'system', content: 'KVASIR' }, { role: 'user', content: 'x' }])?.includes('KVASIR') ?? false,
+      takesSystem:
+        this.#tries([
+          { role: 'system', content: 'KVASIR' },
+          { role: 'user', content: 'x' },
+        ])?.includes('KVASIR') ?? false,
     };
     return this.#found;
   }
@@ -92,12 +96,26 @@ export class ChatTemplate {
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
     const { addGenerationPrompt = true, tools } = options;
     try {
-      const variables = { ...this.#named, boundedRange, messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) };
+      const variables = {
+        ...this.#named,
+        boundedRange,
+        messages: [...messages],
+        add_generation_prompt: addGenerationPrompt,
+        ...(tools === undefined ? {} : { tools }),
+      };
       // The context protects nothing: running in one is how a function can be stopped.
-      return runInNewContext('render()', { render: () => this.#template.render(variables) }, { timeout: MAX_RENDER_MS }) as string;
+      return runInNewContext(
+        'render()',
+        { render: () => this.#template.render(variables) },
+        { timeout: MAX_RENDER_MS },
+      ) as string;
     } catch (error) {
       const late = (error as NodeJS.ErrnoException | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
-      const reason = late ? `rendering takes longer than ${MAX_RENDER_MS / 1000} s` : error instanceof Error ? error.message : String(error);
+      const reason = late
+        ? `rendering takes longer than ${MAX_RENDER_MS / 1000} s`
+        : error instanceof Error
+          ? error.message
+          : String(error);
       throw new RequestError('badRequest', `chat template: ${reason.replace(/\s+/g, ' ').slice(0, 300)}`);
     }
   }
@@ -111,16 +129,28 @@ export class ChatTemplate {
    * Ids before and after `mark`, a text that one message holds: what stands in its place is encoded by the caller.
    * Without a mark, or when the template drops it, everything is `before` and `found` tells.
    */
-  encodeAround(messages: readonly TemplateMessage[], mark: string | undefined, options: RenderOptions = {}): { before: number[]; after: number[]; found: boolean } {
+  encodeAround(
+    messages: readonly TemplateMessage[],
+    mark: string | undefined,
+    options: RenderOptions = {},
+  ): { before: number[]; after: number[]; found: boolean } {
     const guard = unusedCharacter(JSON.stringify(messages) + this.#source);
     const guarded = messages.map((message) => ({
       ...message,
-      content: typeof message.content === 'string' ? this.#tokenizer.guardLookalikes(message.content, guard, message.role === 'assistant' ? OWN_MARKS : []) : message.content,
+      content:
+        typeof message.content === 'string'
+          ? this.#tokenizer.guardLookalikes(message.content, guard, message.role === 'assistant' ? OWN_MARKS : [])
+          : message.content,
     }));
     const text = this.render(guarded, options);
     const at = mark === undefined ? -1 : text.indexOf(mark);
-    if (mark === undefined || at < 0) return { before: this.#tokenizer.encodeTemplate(text, guard), after: [], found: false };
-    return { before: this.#tokenizer.encodeTemplate(text.slice(0, at), guard), after: this.#tokenizer.encodeTemplate(text.slice(at + mark.length), guard, true), found: true };
+    if (mark === undefined || at < 0)
+      return { before: this.#tokenizer.encodeTemplate(text, guard), after: [], found: false };
+    return {
+      before: this.#tokenizer.encodeTemplate(text.slice(0, at), guard),
+      after: this.#tokenizer.encodeTemplate(text.slice(at + mark.length), guard, true),
+      found: true,
+    };
   }
 
   #tries(messages: TemplateMessage[]): string | undefined {
@@ -138,17 +168,25 @@ export class ChatTemplate {
     ]);
     const at = text?.lastIndexOf('KVASIR') ?? -1;
     if (text === undefined || at < 0) return undefined;
-    return this.#tokenizer.encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, true).find((id) => this.#tokenizer.addedTokens.has(id));
+    return this.#tokenizer
+      .encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, true)
+      .find((id) => this.#tokenizer.addedTokens.has(id));
   }
 }
 
-async function readSource(folder: ModelFolder): Promise<{ source: string; file: string; config: Record<string, unknown> } | undefined> {
+async function readSource(
+  folder: ModelFolder,
+): Promise<{ source: string; file: string; config: Record<string, unknown> } | undefined> {
   const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
   const own = await folder.readText('chat_template.jinja');
   const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
   const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
   if (source === undefined) return undefined;
-  if (source.length > MAX_CHARACTERS) throw new RequestError('modelInvalid', `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`);
+  if (source.length > MAX_CHARACTERS)
+    throw new RequestError(
+      'modelInvalid',
+      `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`,
+    );
   return { source, file, config };
 }
 
@@ -156,7 +194,8 @@ function boundedRange(first: number, second?: number, step = 1): number[] {
   const [start, stop] = second === undefined ? [0, first] : [first, second];
   const count = Math.max(0, Math.ceil((stop - start) / step));
   // Also false for what is no number.
-  if (!(step !== 0 && count <= MAX_RANGE)) throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
+  if (!(step !== 0 && count <= MAX_RANGE))
+    throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
   return Array.from({ length: count }, (_, i) => start + i * step);
 }
 

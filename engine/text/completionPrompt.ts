@@ -38,7 +38,12 @@ const LONG_LINE_GRID = 256;
 const CHARACTERS_PER_TOKEN = 8;
 
 /** The prompt at an offset of the LF text. The model must have a FIM family. */
-export function completionPrompt(layout: Layout, doc: SourceDocument, offset: number, options: { answerTokens: number; snippets?: readonly Snippet[] }): CompletionPrompt {
+export function completionPrompt(
+  layout: Layout,
+  doc: SourceDocument,
+  offset: number,
+  options: { answerTokens: number; snippets?: readonly Snippet[] },
+): CompletionPrompt {
   const { text, contextTokens } = layout;
   const { fim, tokenizer, manifest } = text;
   if (fim === undefined) throw new Error('the model has no fill-in-the-middle tokens');
@@ -57,9 +62,14 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
   let blockIds: number[] = [];
   if (manifest.completion.layout === 'blockAndTail' && startOffset > 0) {
     const block = layout.fileBlock(doc, { cursorOffset: offset });
-    const numTokens = Math.min(numStableTokens(doc, block, startOffset), contextTokens - options.answerTokens - tail.length);
-    if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
-    if (blockIds.length > 0 && block.startLine > 0) notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
+    const numTokens = Math.min(
+      numStableTokens(doc, block, startOffset),
+      contextTokens - options.answerTokens - tail.length,
+    );
+    if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET)
+      blockIds = block.tokenIds.slice(0, numTokens);
+    if (blockIds.length > 0 && block.startLine > 0)
+      notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
   }
   return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, prefixIds, startOffset, notes };
 }
@@ -78,7 +88,11 @@ function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: numbe
 }
 
 /** The text before the cursor: 16 to 31 whole lines and the current one, or less where lines are long. */
-function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: readonly number[]; startOffset: number; opening: string } {
+function tailPrefix(
+  layout: Layout,
+  doc: SourceDocument,
+  offset: number,
+): { ids: readonly number[]; startOffset: number; opening: string } {
   const { manifest, tokenizer } = layout.text;
   const from = (startOffset: number) => {
     return { ...healed(tokenizer, doc.lf.slice(startOffset, offset), manifest.completion.heal), startOffset };
@@ -97,7 +111,11 @@ function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids:
   }
   // The current line alone is too long: the nearest grid point of it that leaves little enough.
   const lineStart = doc.lineStart(line);
-  for (let at = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID; ; at += LONG_LINE_GRID) {
+  for (
+    let at = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID;
+    ;
+    at += LONG_LINE_GRID
+  ) {
     const prefix = from(Math.min(offset, lineStart + at));
     if (prefix.ids.length <= limit) return prefix;
   }

@@ -37,7 +37,8 @@ class Chains {
 }
 
 const hashOf = (tokenId: number): number => Math.imul(tokenId, 0x9e3779b1);
-const pairHashOf = (first: number, second: number): number => Math.imul(Math.imul(first, 0x85ebca6b) ^ second, 0x9e3779b1);
+const pairHashOf = (first: number, second: number): number =>
+  Math.imul(Math.imul(first, 0x85ebca6b) ^ second, 0x9e3779b1);
 
 export class CopyIndex {
   readonly tokens: readonly number[];

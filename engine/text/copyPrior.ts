@@ -99,26 +99,47 @@ export class CopyPrior {
     if (token === undefined) return null;
     const votes = new Votes();
     if (previous !== undefined) {
-      for (const index of this.#own) this.#vote(votes, index, 1, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
-      for (const index of this.#others) this.#vote(votes, index, others, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
+      for (const index of this.#own)
+        this.#vote(votes, index, 1, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
+      for (const index of this.#others)
+        this.#vote(votes, index, others, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
     }
-    if (votes.of.size === 0) for (const index of this.#own) this.#vote(votes, index, 1, index.last(token), (place) => index.before(place), 1);
+    if (votes.of.size === 0)
+      for (const index of this.#own) this.#vote(votes, index, 1, index.last(token), (place) => index.before(place), 1);
     if (votes.of.size === 0) return null;
-    const ranked = [...votes.of].sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b).slice(0, MOST_TOKENS);
+    const ranked = [...votes.of]
+      .sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b)
+      .slice(0, MOST_TOKENS);
     const all = ranked.reduce((sum, [, vote]) => sum + vote, 0);
     const shares = ranked.map(([, vote]) => vote / all);
     const known = match * Math.log(votes.longest) + agreement * shares[0]! - doubt;
-    return { tokenIds: ranked.map(([id]) => id), shares, weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))) };
+    return {
+      tokenIds: ranked.map(([id]) => id),
+      shares,
+      weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))),
+    };
   }
 
   /** From `place` on, as `before` leads; `least` tokens have to be in common. */
-  #vote(votes: Votes, { tokens }: CopyIndex, weight: number, last: number, before: (place: number) => number, least: number): void {
+  #vote(
+    votes: Votes,
+    { tokens }: CopyIndex,
+    weight: number,
+    last: number,
+    before: (place: number) => number,
+    least: number,
+  ): void {
     for (let place = last; place >= 0 && votes.numPlaces < MOST_PLACES; place = before(place)) {
       votes.numPlaces++;
       const tokenId = tokens[place + 1]!;
       const length = this.#commonLength(tokens, place);
       // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
-      if (length >= least && (this.#begun || !this.#breaksLine(tokenId))) votes.add(tokenId, length, weight * length ** LENGTH * Math.exp(LIKENESS * this.#surroundings.at(tokens, place)));
+      if (length >= least && (this.#begun || !this.#breaksLine(tokenId)))
+        votes.add(
+          tokenId,
+          length,
+          weight * length ** LENGTH * Math.exp(LIKENESS * this.#surroundings.at(tokens, place)),
+        );
     }
   }
 
@@ -136,7 +157,13 @@ export class CopyPrior {
     const current = this.#tokens;
     const end = current.length - 1;
     let length = 0;
-    while (length < MOST_COMPARED && length <= place && length <= end && tokens[place - length] === current[end - length]) length++;
+    while (
+      length < MOST_COMPARED &&
+      length <= place &&
+      length <= end &&
+      tokens[place - length] === current[end - length]
+    )
+      length++;
     return length;
   }
 }

@@ -36,10 +36,13 @@ function numUnfinished(bytes: Uint8Array): number {
   for (let length = 1; length <= Math.min(3, bytes.length); length++) {
     const lead = bytes[bytes.length - length] as number;
     if (lead >= 0x80 && lead < 0xc0) continue;
-    const size = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 1;
+    const size =
+      lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 1;
     if (length >= size) return 0;
     const second = length > 1 ? (bytes[bytes.length - length + 1] as number) : undefined;
-    const wrong = second !== undefined && ((lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90) || (lead === 0xf4 && second > 0x8f));
+    const wrong =
+      second !== undefined &&
+      ((lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90) || (lead === 0xf4 && second > 0x8f));
     return wrong ? 0 : length;
   }
   return 0;

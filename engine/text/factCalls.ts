@@ -24,12 +24,21 @@ export function callAt(node: Node): Call | undefined {
   if (!name || name.isMissing) return undefined;
   const object = called.childForFieldName('object');
   const on = object?.childForFieldName('property') ?? object?.childForFieldName('attribute') ?? object;
-  return { name: name.text, line: name.startPosition.row + 1, member: true, ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}) };
+  return {
+    name: name.text,
+    line: name.startPosition.row + 1,
+    member: true,
+    ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}),
+  };
 }
 
 /** `load!(…)`; and the tree has `await load<Row>(…)` as a call of `await load`. */
 function bare(called: Node | null): Node | null {
   let inside = called;
-  while (inside && /^(await_expression|non_null_expression|parenthesized_expression|instantiation_expression)$/.test(inside.type)) inside = inside.firstNamedChild;
+  while (
+    inside &&
+    /^(await_expression|non_null_expression|parenthesized_expression|instantiation_expression)$/.test(inside.type)
+  )
+    inside = inside.firstNamedChild;
   return inside;
 }

@@ -20,7 +20,8 @@ interface Comment extends Doc {
 }
 
 /** They speak to tools, and may stand between a comment and what it is about. */
-const DIRECTIVE = /^(?:\/\/|\/\*+|#)\s*(?:\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul|[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec)/i;
+const DIRECTIVE =
+  /^(?:\/\/|\/\*+|#)\s*(?:\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul|[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec)/i;
 
 export class Comments {
   readonly #lines: readonly string[];
@@ -41,7 +42,14 @@ export class Comments {
     const isComment = node.type === 'comment';
     if (!isComment || DIRECTIVE.test(node.text)) {
       if (isAlone) this.#between.set(end.row, start.row);
-    } else this.#comments.set(end.row, { from: node.startIndex, to: node.endIndex, row: start.row, isLine: !node.text.startsWith('/*'), isAlone });
+    } else
+      this.#comments.set(end.row, {
+        from: node.startIndex,
+        to: node.endIndex,
+        row: start.row,
+        isLine: !node.text.startsWith('/*'),
+        isAlone,
+      });
   }
 
   /** Right above what begins in `row`, from 0, at `index` of the text, or before it on its line. */
@@ -53,7 +61,12 @@ export class Comments {
     const last = this.#comments.get(top - 1);
     if (!last?.isAlone) return undefined;
     let first = last;
-    for (let before = this.#comments.get(first.row - 1); last.isLine && before?.isLine; before = this.#comments.get(first.row - 1)) first = before;
+    for (
+      let before = this.#comments.get(first.row - 1);
+      last.isLine && before?.isLine;
+      before = this.#comments.get(first.row - 1)
+    )
+      first = before;
     return { from: first.from, to: last.to };
   }
 }

@@ -32,7 +32,11 @@ export interface Exports {
 }
 
 /** `exports` or `module.exports`; the text of longer ones, which may be any, is not asked for. */
-const isExports = (node: Node | null | undefined): boolean => !!node && /^(identifier|member_expression)$/.test(node.type) && node.endIndex - node.startIndex <= 'module.exports'.length && /^(?:module\.)?exports$/.test(node.text);
+const isExports = (node: Node | null | undefined): boolean =>
+  !!node &&
+  /^(identifier|member_expression)$/.test(node.type) &&
+  node.endIndex - node.startIndex <= 'module.exports'.length &&
+  /^(?:module\.)?exports$/.test(node.text);
 
 export class ExportStatements {
   readonly found: Exports;
@@ -62,7 +66,8 @@ export class ExportStatements {
 
   /** Behind the last node. */
   end(): void {
-    if (this.found.named.length + this.found.passedOn.length === 0 && !this.found.unclear) Object.assign(this.found, this.#assigned);
+    if (this.found.named.length + this.found.passedOn.length === 0 && !this.found.unclear)
+      Object.assign(this.found, this.#assigned);
   }
 
   #statement(node: Node): void {
@@ -77,13 +82,22 @@ export class ExportStatements {
     if (clause) {
       for (const specifier of present(clause.namedChildren).filter(({ type }) => type === 'export_specifier')) {
         const local = specifier.childForFieldName('name')?.text ?? '';
-        this.#add(this.found, { name: specifier.childForFieldName('alias')?.text ?? local, local, line: specifier.startPosition.row + 1, ...from });
+        this.#add(this.found, {
+          name: specifier.childForFieldName('alias')?.text ?? local,
+          local,
+          line: specifier.startPosition.row + 1,
+          ...from,
+        });
       }
     } else if (namespace !== undefined) this.#add(this.found, { name: namespace, line, ...from });
     else if (source !== undefined) this.found.passedOn.push({ module: source, line });
-    else if (parts.some(({ type }) => type === 'default')) this.#add(this.found, { name: 'default', line, ...this.#valueOf(declaration ?? value) });
-    else if (declaration) for (const part of declaredBy(declaration)) this.#add(this.found, { name: part.text, local: part.text, line: part.startPosition.row + 1 });
-    else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier')) this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line, this.found);
+    else if (parts.some(({ type }) => type === 'default'))
+      this.#add(this.found, { name: 'default', line, ...this.#valueOf(declaration ?? value) });
+    else if (declaration)
+      for (const part of declaredBy(declaration))
+        this.#add(this.found, { name: part.text, local: part.text, line: part.startPosition.row + 1 });
+    else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier'))
+      this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line, this.found);
     else this.found.unclear = true;
   }
 
@@ -97,7 +111,8 @@ export class ExportStatements {
     const line = node.startPosition.row + 1;
     if (inFunction || (isMember && name === undefined)) this.#assigned.unclear = true;
     else if (isMember) {
-      if (name !== undefined && name !== '__esModule') this.#add(this.#assigned, { name, line, ...this.#valueOf(right) });
+      if (name !== undefined && name !== '__esModule')
+        this.#add(this.#assigned, { name, line, ...this.#valueOf(right) });
     } else if (right.type === 'object') for (const member of present(right.namedChildren)) this.#member(member);
     else this.#whole(right, line);
   }
@@ -110,8 +125,12 @@ export class ExportStatements {
 
   /** Of an object that is exported. */
   #member(node: Node): void {
-    const key = node.type === 'shorthand_property_identifier' ? node : (node.childForFieldName('key') ?? node.childForFieldName('name'));
-    const name = key && /^(shorthand_property_identifier|property_identifier)$/.test(key.type) ? key.text : stringText(key);
+    const key =
+      node.type === 'shorthand_property_identifier'
+        ? node
+        : (node.childForFieldName('key') ?? node.childForFieldName('name'));
+    const name =
+      key && /^(shorthand_property_identifier|property_identifier)$/.test(key.type) ? key.text : stringText(key);
     const line = node.startPosition.row + 1;
     if (node.type === 'comment') return;
     if (name === undefined) this.#assigned.unclear = true;
@@ -121,7 +140,12 @@ export class ExportStatements {
 
   #valueOf(node: Node | null): Pick<Exported, 'local' | 'kind'> {
     if (node?.type === 'identifier') return { local: node.text };
-    const kind = node && FUNCTIONS.test(node.type) ? 'function' : node && /^(abstract_)?class(_declaration)?$/.test(node.type) ? 'class' : undefined;
+    const kind =
+      node && FUNCTIONS.test(node.type)
+        ? 'function'
+        : node && /^(abstract_)?class(_declaration)?$/.test(node.type)
+          ? 'class'
+          : undefined;
     // A method's name is another one's.
     const local = kind || node?.type.endsWith('_declaration') ? node?.childForFieldName('name') : null;
     return { ...(local && node?.type !== 'method_definition' ? { local: local.text } : {}), ...(kind ? { kind } : {}) };
@@ -141,12 +165,24 @@ export class ExportStatements {
   }
 
   #listed(node: Node, { inFunction, owner }: Place): void {
-    const object = node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('object') : node.childForFieldName('left');
+    const object =
+      node.type === 'call'
+        ? node.childForFieldName('function')?.childForFieldName('object')
+        : node.childForFieldName('left');
     if (object?.type !== 'identifier' || object.text !== '__all__' || inFunction || owner !== undefined) return;
     this.found.listLine ??= node.startPosition.row + 1;
-    const [first, ...others] = node.type === 'call' ? present(node.childForFieldName('arguments')?.namedChildren) : present([node.childForFieldName('right')]);
-    const method = node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('attribute')?.text : 'extend';
-    const items = method === 'append' && first ? [first] : method === 'extend' && /^(list|tuple)$/.test(first?.type ?? '') ? present(first?.namedChildren).filter(({ type }) => !NO_CODE.test(type)) : [undefined];
+    const [first, ...others] =
+      node.type === 'call'
+        ? present(node.childForFieldName('arguments')?.namedChildren)
+        : present([node.childForFieldName('right')]);
+    const method =
+      node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('attribute')?.text : 'extend';
+    const items =
+      method === 'append' && first
+        ? [first]
+        : method === 'extend' && /^(list|tuple)$/.test(first?.type ?? '')
+          ? present(first?.namedChildren).filter(({ type }) => !NO_CODE.test(type))
+          : [undefined];
     for (const item of others.length > 0 ? [undefined] : items) {
       const name = stringText(item);
       if (name === undefined) this.found.unclear = true;
@@ -163,7 +199,9 @@ export class ExportStatements {
 
 /** The names that a declaration gives. */
 function declaredBy(declaration: Node): Node[] {
-  if (/^(lexical_declaration|variable_declaration|ambient_declaration)$/.test(declaration.type)) return present(declaration.namedChildren).flatMap(declaredBy);
-  const name = declaration.childForFieldName('name') ?? (declaration.type === 'import_alias' ? declaration.firstNamedChild : null);
+  if (/^(lexical_declaration|variable_declaration|ambient_declaration)$/.test(declaration.type))
+    return present(declaration.namedChildren).flatMap(declaredBy);
+  const name =
+    declaration.childForFieldName('name') ?? (declaration.type === 'import_alias' ? declaration.firstNamedChild : null);
   return name ? (PATTERNS.test(name.type) ? namesIn(name) : [name]) : [];
 }

@@ -18,8 +18,12 @@ export function parameterFields(method: Node, { ownerAt }: Place): Field[] {
   if (ownerAt === undefined || method.childForFieldName('name')?.text !== 'constructor') return [];
   return present(method.childForFieldName('parameters')?.namedChildren).flatMap((parameter) => {
     const name = parameter.childForFieldName('pattern') ?? parameter.childForFieldName('name');
-    const isField = parameter.children.some((child) => /^(accessibility_modifier|readonly|override_modifier)$/.test(child?.type ?? ''));
-    return isField && name?.type === 'identifier' ? [{ name: name.text, classAt: ownerAt, line: name.startPosition.row + 1 }] : [];
+    const isField = parameter.children.some((child) =>
+      /^(accessibility_modifier|readonly|override_modifier)$/.test(child?.type ?? ''),
+    );
+    return isField && name?.type === 'identifier'
+      ? [{ name: name.text, classAt: ownerAt, line: name.startPosition.row + 1 }]
+      : [];
   });
 }
 
@@ -30,9 +34,16 @@ export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
   return targetsIn(left).flatMap((target) => {
     const object = target.childForFieldName('object');
     const name = target.childForFieldName('property') ?? target.childForFieldName('attribute');
-    const isOwn = object?.type === 'this' || (object?.type === 'identifier' && target.type === 'attribute' && /^(?:self|cls)$/.test(object.text));
+    const isOwn =
+      object?.type === 'this' ||
+      (object?.type === 'identifier' && target.type === 'attribute' && /^(?:self|cls)$/.test(object.text));
     // What holds a function there is a method.
-    const found = isOwn && thisAt !== undefined ? { classAt: thisAt } : object?.type === 'identifier' && !FUNCTIONS.test(assignment.childForFieldName('right')?.type ?? '') ? { of: object.text } : undefined;
+    const found =
+      isOwn && thisAt !== undefined
+        ? { classAt: thisAt }
+        : object?.type === 'identifier' && !FUNCTIONS.test(assignment.childForFieldName('right')?.type ?? '')
+          ? { of: object.text }
+          : undefined;
     return found && name ? [{ ...found, name: name.text, line: name.startPosition.row + 1 }] : [];
   });
 }

@@ -4,7 +4,8 @@
  */
 import type { Node, Tree } from 'web-tree-sitter';
 
-export const FUNCTIONS = /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
+export const FUNCTIONS =
+  /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
 export const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
 
 export interface Place {
@@ -36,7 +37,8 @@ interface Start {
 }
 
 /** What may stand before a definition. */
-const STATEMENTS = /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
+const STATEMENTS =
+  /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
 
 /** In Python `self` is a variable like others. */
 const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
@@ -44,7 +46,9 @@ const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
 /** Each node of these types, what stands above before what stands below. */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
   const cursor = tree.walk();
-  const places: Place[] = [{ local: false, inFunction: false, inBlock: false, broken: false, parentType: '', parent: null }];
+  const places: Place[] = [
+    { local: false, inFunction: false, inBlock: false, broken: false, parentType: '', parent: null },
+  ];
   try {
     for (;;) {
       const place = places.at(-1) as Place;
@@ -52,7 +56,10 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
       const visited = types.has(type);
       const node = visited || CLASSES.test(type) || type === 'object' ? cursor.currentNode : null;
       if (visited) visit(node as Node, place);
-      const start = FUNCTIONS.test(type) || STATEMENTS.test(type) ? { row: cursor.startPosition.row, at: cursor.startIndex } : undefined;
+      const start =
+        FUNCTIONS.test(type) || STATEMENTS.test(type)
+          ? { row: cursor.startPosition.row, at: cursor.startIndex }
+          : undefined;
       if (cursor.gotoFirstChild()) {
         places.push(below(place, type, node, visited, start));
         continue;
@@ -70,16 +77,43 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
 /** @param start of functions and of what may stand before a definition */
 function below(place: Place, type: string, node: Node | null, visited: boolean, start?: Start): Place {
   const { owner, ownerAt, local, inFunction, functionAt } = place;
-  const here = { inFunction, functionAt, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
-  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at, thisAt: owner === undefined ? (KEEPS_THIS.test(type) ? place.thisAt : undefined) : ownerAt };
-  if (STATEMENTS.test(type)) return { ...here, local, thisAt: place.thisAt, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  const here = {
+    inFunction,
+    functionAt,
+    inBlock: place.inBlock || type === 'statement_block',
+    broken: place.broken || type === 'ERROR',
+    parentType: type,
+    parent: visited ? node : null,
+  };
+  if (FUNCTIONS.test(type))
+    return {
+      ...here,
+      local: true,
+      inFunction: true,
+      functionAt: start?.at,
+      thisAt: owner === undefined ? (KEEPS_THIS.test(type) ? place.thisAt : undefined) : ownerAt,
+    };
+  if (STATEMENTS.test(type))
+    return {
+      ...here,
+      local,
+      thisAt: place.thisAt,
+      head: place.head ?? start,
+      ...(owner === undefined ? {} : { owner, ownerAt }),
+    };
   // What a type of a member has, `on: { click: string }` for instance.
   if (type === 'object_type' && !CLASSES.test(place.parentType)) return { ...here, local, thisAt: place.thisAt };
   // Python's `module` is the file.
   if (type === 'internal_module' || (type === 'module' && place.parentType !== '')) return { ...here, local: true };
-  if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  if (!node || !(CLASSES.test(type) || type === 'object'))
+    return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
   const { parent } = place;
-  const named = (node.childForFieldName('name') ?? parent?.childForFieldName('name') ?? parent?.childForFieldName('left') ?? parent?.childForFieldName('key'))?.text;
+  const named = (
+    node.childForFieldName('name') ??
+    parent?.childForFieldName('name') ??
+    parent?.childForFieldName('left') ??
+    parent?.childForFieldName('key')
+  )?.text;
   const name = named?.replace(/\.prototype$/, '');
   // What a module exports in an object is the file's own.
   if (name !== undefined && /^(module\.)?exports$/.test(name)) return { ...here, local: false };

@@ -29,12 +29,26 @@ export class ReturnStatements {
   /** What a function gives, complete when all of it has been read; undefined for one that has no body, or one that others are to fill in. */
   of(about: Node, { parent }: Place): Returns | undefined {
     const body = about.childForFieldName('body');
-    if (!body || isStub(body) || (parent?.type === 'decorated_definition' && present(parent.namedChildren).some(({ type, text }) => type === 'decorator' && ABSTRACT.test(text)))) return undefined;
+    if (
+      !body ||
+      isStub(body) ||
+      (parent?.type === 'decorated_definition' &&
+        present(parent.namedChildren).some(({ type, text }) => type === 'decorator' && ABSTRACT.test(text)))
+    )
+      return undefined;
     const returned: Given[] = [];
     const yielded: Given[] = [];
-    const words = present(about.children).filter(({ isNamed }) => !isNamed).map(({ type }) => type);
+    const words = present(about.children)
+      .filter(({ isNamed }) => !isNamed)
+      .map(({ type }) => type);
     const generator = words.includes('*');
-    const found = { generator, async: words.includes('async'), values: generator ? yielded : returned, returned, yielded };
+    const found = {
+      generator,
+      async: words.includes('async'),
+      values: generator ? yielded : returned,
+      returned,
+      yielded,
+    };
     if (!/^(statement_block|block)$/.test(body.type)) returned.push(given(body));
     this.#functions.set(about.startIndex, found);
     return found;
@@ -52,7 +66,10 @@ export class ReturnStatements {
     }
     Object.assign(found, { generator: true, values: found.yielded });
     // `yield* each` gives all that `each` has.
-    if (value) found.yielded.push(node.children.some((child) => child?.type === '*' || child?.type === 'from') ? given(node) : given(value));
+    if (value)
+      found.yielded.push(
+        node.children.some((child) => child?.type === '*' || child?.type === 'from') ? given(node) : given(value),
+      );
   }
 }
 
@@ -66,6 +83,9 @@ function given(value: Node): Given {
 /** In Python: nothing but `...`, or an error that says that it is to be written. */
 function isStub(body: Node): boolean {
   if (body.type !== 'block' || body.namedChildCount > 4) return false;
-  const code = present(body.namedChildren).filter((child) => child.type !== 'comment' && !(child.type === 'expression_statement' && child.namedChild(0)?.type === 'string'));
+  const code = present(body.namedChildren).filter(
+    (child) =>
+      child.type !== 'comment' && !(child.type === 'expression_statement' && child.namedChild(0)?.type === 'string'),
+  );
   return code.length === 1 && (code[0]?.text === '...' || /^raise NotImplementedError\b/.test(code[0]?.text ?? ''));
 }

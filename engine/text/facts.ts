@@ -78,13 +78,44 @@ export interface Facts {
 }
 
 const SCRIPT = ['javascript', 'typescript', 'tsx'];
-const MEMBERS = /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
+const MEMBERS =
+  /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
 const SCRIPT_TYPES = [
-  'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
-  'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
-  'comment', 'decorator', 'return_statement', 'yield_expression', 'augmented_assignment_expression',
+  'function_declaration',
+  'generator_function_declaration',
+  'function_signature',
+  'method_definition',
+  'method_signature',
+  'abstract_method_signature',
+  'class_declaration',
+  'abstract_class_declaration',
+  'interface_declaration',
+  'type_alias_declaration',
+  'enum_declaration',
+  'variable_declarator',
+  'public_field_definition',
+  'field_definition',
+  'property_signature',
+  'pair',
+  'assignment_expression',
+  'internal_module',
+  'module',
+  'export_statement',
+  'comment',
+  'decorator',
+  'return_statement',
+  'yield_expression',
+  'augmented_assignment_expression',
 ];
-const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment', 'decorated_definition', 'comment', 'return_statement', 'yield'];
+const PYTHON_TYPES = [
+  'function_definition',
+  'class_definition',
+  'assignment',
+  'decorated_definition',
+  'comment',
+  'return_statement',
+  'yield',
+];
 const SCRIPT_IMPORTS = ['import_statement'];
 /** Read for other things than what they define. */
 const NO_DEFINITIONS = [...PYTHON_CALLS, 'new_expression', 'augmented_assignment_expression'];
@@ -103,13 +134,29 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
   const lines = text.split('\n');
   const reading: Reading = { text, lines, comments: new Comments(lines), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
-  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, calls: [], fields: [], localNames: new Set(), broken: tree.rootNode.hasError, blank: firstCode(tree.rootNode) === null };
-  const types = new Set([...(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS, ...PYTHON_CALLS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS, ...SCRIPT_CALLS]), ...exports.types]);
+  const facts: Facts = {
+    imports: [],
+    reexports: [],
+    definitions: [],
+    exports: exports.found,
+    calls: [],
+    fields: [],
+    localNames: new Set(),
+    broken: tree.rootNode.hasError,
+    blank: firstCode(tree.rootNode) === null,
+  };
+  const types = new Set([
+    ...(isPython
+      ? [...PYTHON_TYPES, ...PYTHON_IMPORTS, ...PYTHON_CALLS]
+      : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS, ...SCRIPT_CALLS]),
+    ...exports.types,
+  ]);
   walk(tree, types, (node, place) => {
     const { type } = node;
     if (type === 'comment' || type === 'decorator') return reading.comments.add(node);
     if (/^(return_statement|yield|yield_expression)$/.test(type)) return reading.returns.add(node, place);
-    if (SCRIPT_CALLS.includes(type) || PYTHON_CALLS.includes(type)) facts.calls.push(...[callAt(node)].filter((call) => call !== undefined));
+    if (SCRIPT_CALLS.includes(type) || PYTHON_CALLS.includes(type))
+      facts.calls.push(...[callAt(node)].filter((call) => call !== undefined));
     if (/^(?:augmented_)?assignment(_expression)?$/.test(type)) facts.fields.push(...assignedField(node, place));
     if (type === 'method_definition') facts.fields.push(...parameterFields(node, place));
     exports.read(node, place);
@@ -122,7 +169,8 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
       const found = definitionsAt(node, place, reading);
       facts.definitions.push(...found);
       for (const name of localsAt(node, place)) facts.localNames.add(name);
-      for (const { name } of found.flatMap(({ parameters = [] }) => parameters)) facts.localNames.add(name.replace(/^(?:\.\.\.|\*+)/, ''));
+      for (const { name } of found.flatMap(({ parameters = [] }) => parameters))
+        facts.localNames.add(name.replace(/^(?:\.\.\.|\*+)/, ''));
     }
   });
   exports.end();
@@ -142,29 +190,54 @@ interface Reading {
 function localsAt(node: Node, place: Place): string[] {
   if (!place.local || !/^(variable_declarator|assignment)$/.test(node.type)) return [];
   const name = node.childForFieldName('name') ?? node.childForFieldName('left');
-  return name ? (PATTERNS.test(name.type) ? namesIn(name) : name.type === 'identifier' ? [name] : []).map((part) => part.text) : [];
+  return name
+    ? (PATTERNS.test(name.type) ? namesIn(name) : name.type === 'identifier' ? [name] : []).map((part) => part.text)
+    : [];
 }
 
 function definitionsAt(node: Node, place: Place, reading: Reading): Definition[] {
   if (node.type === 'export_statement') return unnamed(node, place, reading);
   if (node.type === 'decorated_definition') return [];
-  const name = node.childForFieldName('name') ?? node.childForFieldName('property') ?? node.childForFieldName('key') ?? node.childForFieldName('left');
+  const name =
+    node.childForFieldName('name') ??
+    node.childForFieldName('property') ??
+    node.childForFieldName('key') ??
+    node.childForFieldName('left');
   // `const { a } = require('a')` imports.
-  if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
+  if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value'))))
+    return [];
   if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
   if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
   const { owner, ownerAt } = place;
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...(owner === undefined ? {} : { owner, ownerAt }), ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
+  return namesIn(name).map((part) => ({
+    kind: 'value',
+    name: part.text,
+    local: false,
+    ...(owner === undefined ? {} : { owner, ownerAt }),
+    ...whereIs(part, reading.lines),
+    broken: isBroken(place, [name]),
+    brokenInside: node.hasError,
+    ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}),
+    doc: docOf(node, place, reading),
+  }));
 }
 
-const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });
+const whereIs = (name: Node, lines: readonly string[]) => ({
+  line: name.startPosition.row + 1,
+  text: (lines[name.startPosition.row] ?? '').trim(),
+});
 
-const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean => broken || parts.some((part) => part?.hasError);
+const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean =>
+  broken || parts.some((part) => part?.hasError);
 
 /** In Python a matter of custom. */
 function isConstant(node: Node, name: string, { head }: Place, { text }: Reading): boolean {
   if (node.type === 'assignment') return /^_*[A-Z][A-Z\d_]*$/.test(name);
-  return node.type === 'variable_declarator' && head !== undefined && /^(?:export\s+)?(?:declare\s+)?const\s/.test(text.slice(head.at, head.at + 60));
+  return (
+    node.type === 'variable_declarator' &&
+    head !== undefined &&
+    /^(?:export\s+)?(?:declare\s+)?const\s/.test(text.slice(head.at, head.at + 60))
+  );
 }
 
 /** A docstring goes before comments: they are about how it is written. */
@@ -172,7 +245,10 @@ function docOf(node: Node, { head }: Place, { comments }: Reading): Doc | undefi
   const { row } = node.startPosition;
   // `const a = 1,` may have more below it.
   const start = head && (node.type !== 'variable_declarator' || head.row === row) ? head : { row, at: node.startIndex };
-  return (/^(function|class)_definition$/.test(node.type) ? docstringOf(node) : undefined) ?? comments.above(start.row, start.at);
+  return (
+    (/^(function|class)_definition$/.test(node.type) ? docstringOf(node) : undefined) ??
+    comments.above(start.row, start.at)
+  );
 }
 
 function definition(node: Node, name: Node, place: Place, reading: Reading): Definition | undefined {
@@ -180,21 +256,46 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   if (called === undefined) return undefined;
   const value = node.childForFieldName('value') ?? node.childForFieldName('right');
   // A type annotation without a value is where a Python name is declared; an assignment elsewhere changes what is defined already.
-  const about = FUNCTIONS.test(node.type) || CLASSES.test(node.type) || !value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) ? node : value;
+  const about =
+    FUNCTIONS.test(node.type) ||
+    CLASSES.test(node.type) ||
+    !value ||
+    !(FUNCTIONS.test(value.type) || CLASSES.test(value.type))
+      ? node
+      : value;
   const owner = on ?? place.owner;
   // A part of a type without a name of its own: nothing that the file defines for others.
   const isPart = owner === undefined && /^(property|method)_signature$/.test(node.type);
   // One of a class without a name is nobody's, and a method all the same.
-  const kind = isProperty(place) ? 'accessor' : kindOf(about, owner !== undefined || isPart || (place.local && MEMBERS.test(node.type)));
-  if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
+  const kind = isProperty(place)
+    ? 'accessor'
+    : kindOf(about, owner !== undefined || isPart || (place.local && MEMBERS.test(node.type)));
+  if (
+    kind === 'value' &&
+    (place.local ||
+      !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))
+  )
+    return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
-  const found: Definition = { kind, name: called, local: place.local || isPart, ...whereIs(name, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex, head: headOf(node, about), doc: docOf(node, place, reading) };
+  const found: Definition = {
+    kind,
+    name: called,
+    local: place.local || isPart,
+    ...whereIs(name, reading.lines),
+    broken: isBroken(place, parts),
+    brokenInside: node.hasError,
+    at: about.startIndex,
+    head: headOf(node, about),
+    doc: docOf(node, place, reading),
+  };
   if (isConstant(node, called, place, reading)) found.constant = true;
-  if (/^(interface|enum)_declaration$/.test(about.type)) found.word = about.type === 'enum_declaration' ? 'enum' : 'interface';
+  if (/^(interface|enum)_declaration$/.test(about.type))
+    found.word = about.type === 'enum_declaration' ? 'enum' : 'interface';
   if (owner !== undefined) found.owner = owner;
   if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
   if (place.functionAt !== undefined) found.functionAt = place.functionAt;
-  if (about !== node && /^(variable_declarator|assignment|public_field_definition|field_definition)$/.test(node.type)) found.held = true;
+  if (about !== node && /^(variable_declarator|assignment|public_field_definition|field_definition)$/.test(node.type))
+    found.held = true;
   if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about, place, reading);
 }
@@ -204,7 +305,16 @@ function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
   const value = node.childForFieldName('value');
   if (!value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) || value.childForFieldName('name')) return [];
   const parts = ['parameters', 'parameter', 'return_type'].map((field) => value.childForFieldName(field));
-  const found: Definition = { kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: value.startIndex, doc: docOf(node, place, reading) };
+  const found: Definition = {
+    kind: kindOf(value, false),
+    name: 'default',
+    local: false,
+    ...whereIs(node, reading.lines),
+    broken: isBroken(place, parts),
+    brokenInside: node.hasError,
+    at: value.startIndex,
+    doc: docOf(node, place, reading),
+  };
   return [described(found, value, place, reading)];
 }
 
@@ -227,7 +337,8 @@ function described(found: Definition, about: Node, place: Place, { returns: stat
 
 /** A plain name, and for `Store.prototype.flush = …` whose it is. */
 function nameOf(node: Node): [string | undefined, string?] {
-  if (/^(identifier|type_identifier|property_identifier|private_property_identifier|number)$/.test(node.type)) return [node.text];
+  if (/^(identifier|type_identifier|property_identifier|private_property_identifier|number)$/.test(node.type))
+    return [node.text];
   if (node.type === 'string') return [node.text.slice(1, -1)];
   // `[Symbol.iterator]`, as it is written.
   if (node.type === 'computed_property_name') return [node.text];
@@ -244,8 +355,15 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
   if (CLASSES.test(node.type)) return 'class';
   if (!FUNCTIONS.test(node.type)) return 'value';
   if (!isMember) return 'function';
-  return /^method_(definition|signature)$/.test(node.type) && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
+  return /^method_(definition|signature)$/.test(node.type) &&
+    node.children.some((child) => child?.type === 'get' || child?.type === 'set')
+    ? 'accessor'
+    : 'method';
 }
 
 /** In Python, a method that is read like a variable. */
-const isProperty = ({ parent }: Place): boolean => parent?.type === 'decorated_definition' && present(parent.namedChildren).some((child) => child.type === 'decorator' && /^@(?:[\w.]*property|[\w.]+\.(?:setter|deleter))\b/.test(child.text));
+const isProperty = ({ parent }: Place): boolean =>
+  parent?.type === 'decorated_definition' &&
+  present(parent.namedChildren).some(
+    (child) => child.type === 'decorator' && /^@(?:[\w.]*property|[\w.]+\.(?:setter|deleter))\b/.test(child.text),
+  );

@@ -30,8 +30,24 @@ const FAMILIES: Family[] = [
   {
     name: 'qwen2.5-coder',
     parts: [{ token: '<|fim_prefix|>' }, 'prefix', { token: '<|fim_suffix|>' }, 'suffix', { token: '<|fim_middle|>' }],
-    suffixFirst: [{ token: '<|fim_prefix|>' }, { token: '<|fim_suffix|>' }, 'suffix', { token: '<|fim_middle|>' }, 'prefix'],
-    stop: ['<|endoftext|>', '<|fim_pad|>', '<|repo_name|>', '<|file_sep|>', '<|im_start|>', '<|im_end|>', '<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'],
+    suffixFirst: [
+      { token: '<|fim_prefix|>' },
+      { token: '<|fim_suffix|>' },
+      'suffix',
+      { token: '<|fim_middle|>' },
+      'prefix',
+    ],
+    stop: [
+      '<|endoftext|>',
+      '<|fim_pad|>',
+      '<|repo_name|>',
+      '<|file_sep|>',
+      '<|im_start|>',
+      '<|im_end|>',
+      '<|fim_prefix|>',
+      '<|fim_suffix|>',
+      '<|fim_middle|>',
+    ],
     bos: false,
     repository: { name: '<|repo_name|>', file: '<|file_sep|>' },
   },
@@ -44,7 +60,13 @@ const FAMILIES: Family[] = [
   },
   {
     name: 'codellama',
-    parts: [{ token: '▁<PRE>', text: '<PRE> ' }, 'prefix', { token: '▁<SUF>', text: ' <SUF>' }, 'suffix', { token: '▁<MID>', text: ' <MID>' }],
+    parts: [
+      { token: '▁<PRE>', text: '<PRE> ' },
+      'prefix',
+      { token: '▁<SUF>', text: ' <SUF>' },
+      'suffix',
+      { token: '▁<MID>', text: ' <MID>' },
+    ],
     stop: ['</s>', '▁<EOT>'],
     bos: true,
     suffixContinues: true,
@@ -91,8 +113,16 @@ export class Fim {
     return family && new Fim(family, tokenizer, options);
   }
 
-  private constructor(family: Family, tokenizer: Tokenizer, { suffixFirst = false, bosTokenId }: { suffixFirst?: boolean; bosTokenId?: number }) {
-    if (suffixFirst && family.suffixFirst === undefined) throw new RequestError('modelInvalid', `kvasir.json: completion.order "suffixFirst" is unknown for ${family.name} tokens`);
+  private constructor(
+    family: Family,
+    tokenizer: Tokenizer,
+    { suffixFirst = false, bosTokenId }: { suffixFirst?: boolean; bosTokenId?: number },
+  ) {
+    if (suffixFirst && family.suffixFirst === undefined)
+      throw new RequestError(
+        'modelInvalid',
+        `kvasir.json: completion.order "suffixFirst" is unknown for ${family.name} tokens`,
+      );
     this.family = family.name;
     this.#family = family;
     this.#parts = suffixFirst ? (family.suffixFirst as Family['parts']) : family.parts;
@@ -104,7 +134,9 @@ export class Fim {
 
   /** The control tokens of a prompt, by name. */
   get controls(): { token: string; tokenId: number }[] {
-    return this.#parts.flatMap((part) => (typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }]));
+    return this.#parts.flatMap((part) =>
+      typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }],
+    );
   }
 
   encodeSuffix(suffix: string): number[] {
@@ -123,7 +155,11 @@ export class Fim {
   }
 
   /** Other files of the repository before a prompt, ending with the current file's path; undefined if the family has no such layout. */
-  repositoryHead(name: string, files: readonly { path: string; text: string }[], currentPath: string): number[] | undefined {
+  repositoryHead(
+    name: string,
+    files: readonly { path: string; text: string }[],
+    currentPath: string,
+  ): number[] | undefined {
     const marks = this.#family.repository;
     const nameId = marks && this.#tokenizer.idOf(marks.name);
     const fileId = marks && this.#tokenizer.idOf(marks.file);
@@ -138,5 +174,7 @@ export class Fim {
 /** The published text layout of a family, for people to read: "Explain last completion". */
 export function fimText(name: FimFamily, prefix: string, suffix: string): string {
   const family = FAMILIES.find((candidate) => candidate.name === name) as Family;
-  return family.parts.map((part) => (part === 'prefix' ? prefix : part === 'suffix' ? suffix : (part.text ?? part.token))).join('');
+  return family.parts
+    .map((part) => (part === 'prefix' ? prefix : part === 'suffix' ? suffix : (part.text ?? part.token)))
+    .join('');
 }

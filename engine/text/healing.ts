@@ -53,7 +53,11 @@ export class Opening {
 export type Healing = 'none' | 'word' | 'token';
 
 /** The ids of a prefix without what is said again, and the text of these; '': all of them. */
-export function healed(tokenizer: Tokenizer, prefix: string, healing: Healing): { ids: readonly number[]; opening: string } {
+export function healed(
+  tokenizer: Tokenizer,
+  prefix: string,
+  healing: Healing,
+): { ids: readonly number[]; opening: string } {
   const { ids, ends } = tokenizer.encodeWithOffsets(prefix);
   const part = LAST_PART.exec(prefix.slice(-64));
   const whole = { ids, opening: '' };

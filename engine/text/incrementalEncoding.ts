@@ -51,11 +51,13 @@ export class IncrementalEncoding {
     // Chunks kept in front: the boundary at their end and the character after it lie before the change.
     let first = 0;
     let start = 0;
-    while (first < this.#chunks.length - 1 && start + (this.#chunks[first] as Chunk).length < head) start += (this.#chunks[first++] as Chunk).length;
+    while (first < this.#chunks.length - 1 && start + (this.#chunks[first] as Chunk).length < head)
+      start += (this.#chunks[first++] as Chunk).length;
     // Chunks kept behind: the line break before their start lies after the change.
     let last = this.#chunks.length;
     let end = old.length;
-    while (last > first + 1 && end - (this.#chunks[last - 1] as Chunk).length > old.length - tail) end -= (this.#chunks[--last] as Chunk).length;
+    while (last > first + 1 && end - (this.#chunks[last - 1] as Chunk).length > old.length - tail)
+      end -= (this.#chunks[--last] as Chunk).length;
 
     const encoded = this.#encode(text, start, end + text.length - old.length);
     if (encoded === undefined) this.#chunks = [{ length: text.length, ...this.#tokenizer.encodeWithOffsets(text) }];
@@ -89,7 +91,10 @@ export class IncrementalEncoding {
     while (from < end) {
       const to = this.#tokenizer.hasLineBoundaries ? nextBoundary(text, from + CHUNK_CHARACTERS, end) : end;
       const part = text.slice(from, to);
-      const encoding = to === text.length ? this.#tokenizer.encodeWithOffsets(part, from > 0) : this.#tokenizer.encodeBefore(part, text[to] as string, from > 0);
+      const encoding =
+        to === text.length
+          ? this.#tokenizer.encodeWithOffsets(part, from > 0)
+          : this.#tokenizer.encodeBefore(part, text[to] as string, from > 0);
       if (encoding === undefined) return undefined;
       this.numEncodedCharacters += part.length;
       chunks.push({ length: part.length, ...encoding });

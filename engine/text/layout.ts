@@ -102,7 +102,8 @@ export class Layout {
       startLine,
       endLine,
       omitted: describeOmitted(startLine, endLine, doc.numWrittenLines),
-      numTokensBefore: (offset) => (offset <= start ? 0 : Math.min(numTokens, encoding.numTokensBefore(offset - start)) + header.length),
+      numTokensBefore: (offset) =>
+        offset <= start ? 0 : Math.min(numTokens, encoding.numTokensBefore(offset - start)) + header.length,
     };
   }
 
@@ -128,7 +129,10 @@ export class Layout {
     const from = Math.max(0, Math.floor((start - MOST_AROUND) / AROUND_GRID) * AROUND_GRID);
     const behind = doc.lineStart(doc.lineAt(end) + 1);
     const to = Math.ceil((behind + MOST_AROUND) / AROUND_GRID) * AROUND_GRID;
-    return { before: this.#toCopy(this.#before, doc, lf.slice(from, start)), behind: this.#toCopy(this.#behind, doc, lf.slice(behind, to)) };
+    return {
+      before: this.#toCopy(this.#before, doc, lf.slice(from, start)),
+      behind: this.#toCopy(this.#behind, doc, lf.slice(behind, to)),
+    };
   }
 
   /** Tokens of a text as far as MOST_COPIED characters. Encodes what has changed since the last time. */
@@ -147,20 +151,30 @@ export class Layout {
     if (header !== undefined) return header;
     const { tokenizer, manifest, chatTemplate } = this.text;
     const separator = fileSeparator(tokenizer);
-    if (manifest.fileBlock === 'fileSeparator' && separator !== undefined) header = [separator, ...tokenizer.encode(`${path}\n`)];
-    else header = chatTemplate?.encodeAround(this.messagesWithFile(path, [{ role: 'user', content: 'x' }]), FILE_MARK).before ?? [];
+    if (manifest.fileBlock === 'fileSeparator' && separator !== undefined)
+      header = [separator, ...tokenizer.encode(`${path}\n`)];
+    else
+      header =
+        chatTemplate?.encodeAround(this.messagesWithFile(path, [{ role: 'user', content: 'x' }]), FILE_MARK).before ??
+        [];
     this.#headers.set(path, header);
     return header;
   }
 
   /** The messages with a file's place marked in the first turn: system where the template takes one, else the user's. */
-  messagesWithFile<M extends { role: string; content: string }>(path: string, messages: readonly M[]): { role: string; content: string }[] {
+  messagesWithFile<M extends { role: string; content: string }>(
+    path: string,
+    messages: readonly M[],
+  ): { role: string; content: string }[] {
     // The file comes before any instructions, so that they do not part what chat and summary share.
     const file = `The open file is ${path}:\n\`\`\`\n${FILE_MARK}\n\`\`\``;
     const [first, ...rest] = messages;
     if (this.text.chatTemplate?.takesSystem) {
       if (first?.role === 'system') return [{ role: 'system', content: `${file}\n\n${first.content}` }, ...rest];
-      return [{ role: 'system', content: `${file}\n\nYou are a helpful coding assistant. Answer briefly.` }, ...messages];
+      return [
+        { role: 'system', content: `${file}\n\nYou are a helpful coding assistant. Answer briefly.` },
+        ...messages,
+      ];
     }
     if (first === undefined) return [];
     return [{ role: first.role, content: `${file}\n\n${first.content}` }, ...rest];
@@ -178,7 +192,11 @@ export class Layout {
   }
 
   /** The text that a block may show, encoded, and its first line. */
-  #shown(doc: SourceDocument, room: number, cursorOffset: number): { encoding: IncrementalEncoding; startLine: number } {
+  #shown(
+    doc: SourceDocument,
+    room: number,
+    cursorOffset: number,
+  ): { encoding: IncrementalEncoding; startLine: number } {
     if (doc.lf.length <= room * CHARACTERS_PER_TOKEN) {
       const whole = entry(this.#whole, doc, () => new IncrementalEncoding(this.text.tokenizer));
       whole.update(doc.lf);
@@ -197,7 +215,8 @@ export class Layout {
     for (let grid = SECTION_LINES; ; grid *= 2) {
       const start = Math.max(0, Math.floor(cursorLine / grid) * grid - grid);
       let tokens = 0;
-      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= room; line += SECTION_LINES) tokens += this.#countSection(doc, line, room);
+      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= room; line += SECTION_LINES)
+        tokens += this.#countSection(doc, line, room);
       if (tokens > room * 0.95) return startLine;
       startLine = start;
       if (start === 0) return 0;

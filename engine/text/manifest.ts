@@ -14,7 +14,12 @@ export interface Manifest {
   version: string;
   /** What the model is, in words for its user; may be empty. In kvasir.json one text for every language, or one for each; of those, one that is left out is the other. */
   note: ModelInfo['note'];
-  can: { complete: boolean; chat: boolean; summarize: boolean; /** Follows instructions well enough to change code. */ edit: boolean };
+  can: {
+    complete: boolean;
+    chat: boolean;
+    summarize: boolean /** Follows instructions well enough to change code. */;
+    edit: boolean;
+  };
   /** Where the open file stands: after a file separator before everything else, or inside the chat template's first turn. */
   fileBlock: 'fileSeparator' | 'chatTemplate';
   completion: {
@@ -72,9 +77,12 @@ export async function readManifest(folder: ModelFolder, offers: Offers): Promise
   const defaults = defaultManifest(folder.name, offers);
   const json = await folder.readJson('kvasir.json');
   const manifest = json === null ? defaults : parseManifest(json.value, defaults);
-  if (manifest.can.complete && !offers.fim) throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
-  if ((manifest.can.chat || manifest.can.summarize) && !offers.chatTemplate) throw invalid('can.chat', 'is true, but the model has no chat template');
-  if (manifest.fileBlock === 'fileSeparator' && !offers.fileSeparator) throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
+  if (manifest.can.complete && !offers.fim)
+    throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
+  if ((manifest.can.chat || manifest.can.summarize) && !offers.chatTemplate)
+    throw invalid('can.chat', 'is true, but the model has no chat template');
+  if (manifest.fileBlock === 'fileSeparator' && !offers.fileSeparator)
+    throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
   return manifest;
 }
 
@@ -86,14 +94,33 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     note: { en: '', pt: '' },
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
-    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0, lines: 0 } },
-    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' }, facts: false, note: { en: '', pt: '' } },
+    completion: {
+      layout: 'tail',
+      order: 'family',
+      maxTokens: 64,
+      multilineMaxTokens: 160,
+      snippets: offers.readsRepository,
+      heal: 'word',
+      copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 },
+      confidence: { line: 0, words: 0, lines: 0 },
+    },
+    chat: {
+      system: true,
+      maxTokens: 1024,
+      temperature: 0.2,
+      repetitionPenalty: 1,
+      greetings: { en: '', pt: '' },
+      facts: false,
+      note: { en: '', pt: '' },
+    },
     summary: {
-      fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
+      fileQuestion:
+        'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
       symbolQuestion: 'Explain in one or two sentences what `{name}` does in this file.',
       selectionQuestion: 'Explain in one or two sentences what this code does.',
       folder: 'reduce',
-      folderQuestion: 'These are summaries of the files of one folder. Summarise the folder in three or four sentences: what it is for and how the files work together.',
+      folderQuestion:
+        'These are summaries of the files of one folder. Summarise the folder in three or four sentences: what it is for and how the files work together.',
       maxTokens: 256,
     },
   };
@@ -109,12 +136,21 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     'summary.folder': ['list', 'reduce'],
   };
   const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
-  for (const texts of [manifest, manifest.chat]) texts.note = { en: texts.note.en || texts.note.pt, pt: texts.note.pt || texts.note.en };
+  for (const texts of [manifest, manifest.chat])
+    texts.note = { en: texts.note.en || texts.note.pt, pt: texts.note.pt || texts.note.en };
   const { copy, confidence } = manifest.completion;
   const said = (json.completion as { confidence?: object } | undefined)?.confidence;
   if (said && !('lines' in said)) confidence.lines = confidence.line;
-  for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words], ['confidence.lines', confidence.lines]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
-  if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
+  for (const [field, share] of [
+    ['copy.share', copy.share],
+    ['copy.others', copy.others],
+    ['confidence.line', confidence.line],
+    ['confidence.words', confidence.words],
+    ['confidence.lines', confidence.lines],
+  ] as const)
+    if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
+  if (!manifest.summary.symbolQuestion.includes('{name}'))
+    throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
   return manifest;
 }
 
@@ -127,23 +163,39 @@ interface Fields {
 }
 
 /** Takes each field of `json` that has the type of its default. */
-function merge(defaults: Fields, json: Record<string, unknown>, path: string, allowed: Record<string, readonly string[]>): Fields {
+function merge(
+  defaults: Fields,
+  json: Record<string, unknown>,
+  path: string,
+  allowed: Record<string, readonly string[]>,
+): Fields {
   const merged: Fields = { ...defaults };
   for (const [key, value] of Object.entries(json)) {
     const field = path === '' ? key : `${path}.${key}`;
     const fallback = defaults[key];
-    if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field.replace(/\s+/g, ' ').slice(0, 80), `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
+    if (fallback === undefined || !Object.hasOwn(defaults, key))
+      throw invalid(
+        field.replace(/\s+/g, ' ').slice(0, 80),
+        `is not a known field; known are ${Object.keys(defaults).join(', ')}`,
+      );
     if (typeof fallback === 'object') {
       const given = key === 'note' && typeof value === 'string' ? { en: value } : value;
-      if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid(field, key === 'note' ? 'is neither a string nor an object' : 'is not an object');
+      if (typeof given !== 'object' || given === null || Array.isArray(given))
+        throw invalid(field, key === 'note' ? 'is neither a string nor an object' : 'is not an object');
       merged[key] = merge(fallback, given as Record<string, unknown>, field, allowed);
       continue;
     }
     if (typeof value !== typeof fallback) throw invalid(field, `is not a ${typeof fallback}`);
     const choices = allowed[field];
-    if (choices !== undefined && !choices.includes(value as string)) throw invalid(field, `is ${JSON.stringify(value).slice(0, 80)}; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`);
-    if (/[tT]okens$/.test(key) && (!Number.isInteger(value) || (value as number) < 1)) throw invalid(field, 'is not a whole number above 0');
-    if (typeof value === 'number' && (!Number.isFinite(value) || value < 0)) throw invalid(field, 'is not a number from 0 up');
+    if (choices !== undefined && !choices.includes(value as string))
+      throw invalid(
+        field,
+        `is ${JSON.stringify(value).slice(0, 80)}; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`,
+      );
+    if (/[tT]okens$/.test(key) && (!Number.isInteger(value) || (value as number) < 1))
+      throw invalid(field, 'is not a whole number above 0');
+    if (typeof value === 'number' && (!Number.isFinite(value) || value < 0))
+      throw invalid(field, 'is not a number from 0 up');
     merged[key] = value as string | number | boolean;
   }
   return merged;

@@ -37,19 +37,31 @@ export class ModelText {
     const bosTokenId = idOfToken(tokenizer, config.bos_token);
 
     const found = Fim.of(tokenizer, { bosTokenId });
-    const manifest = await readManifest(folder, offersOf((token) => tokenizer.idOf(token) !== undefined, chatTemplate !== undefined));
+    const manifest = await readManifest(
+      folder,
+      offersOf((token) => tokenizer.idOf(token) !== undefined, chatTemplate !== undefined),
+    );
 
     const endTokenIds = new Set<number>();
     for (const name of ['generation_config.json', 'config.json']) {
-      for (const id of [(await folder.readJson(name))?.value.eos_token_id].flat()) if (typeof id === 'number') endTokenIds.add(id);
+      for (const id of [(await folder.readJson(name))?.value.eos_token_id].flat())
+        if (typeof id === 'number') endTokenIds.add(id);
     }
     const eos = idOfToken(tokenizer, config.eos_token);
     if (eos !== undefined) endTokenIds.add(eos);
-    const fim = manifest.completion.order === 'suffixFirst' ? Fim.of(tokenizer, { suffixFirst: true, bosTokenId }) : found;
+    const fim =
+      manifest.completion.order === 'suffixFirst' ? Fim.of(tokenizer, { suffixFirst: true, bosTokenId }) : found;
     return new ModelText({ tokenizer, manifest, chatTemplate, fim, endTokenIds: [...endTokenIds], bosTokenId });
   }
 
-  private constructor(fields: { tokenizer: Tokenizer; manifest: Manifest; chatTemplate: ChatTemplate | undefined; fim: Fim | undefined; endTokenIds: number[]; bosTokenId: number | undefined }) {
+  private constructor(fields: {
+    tokenizer: Tokenizer;
+    manifest: Manifest;
+    chatTemplate: ChatTemplate | undefined;
+    fim: Fim | undefined;
+    endTokenIds: number[];
+    bosTokenId: number | undefined;
+  }) {
     this.tokenizer = fields.tokenizer;
     this.manifest = fields.manifest;
     this.chatTemplate = fields.chatTemplate;
@@ -66,7 +78,12 @@ export class ModelText {
 
   /** What the template writes around a user's only message, and before the answer; nothing without a template. */
   get turn(): { before: number[]; after: number[] } {
-    return this.chatTemplate?.encodeAround([{ role: 'user', content: MESSAGE_MARK }], MESSAGE_MARK) ?? { before: [], after: [] };
+    return (
+      this.chatTemplate?.encodeAround([{ role: 'user', content: MESSAGE_MARK }], MESSAGE_MARK) ?? {
+        before: [],
+        after: [],
+      }
+    );
   }
 
   get completionStopIds(): number[] {

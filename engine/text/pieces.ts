@@ -66,11 +66,17 @@ export class Pieces {
     this.#library = new HfTokenizer(plain, config) as unknown as Library;
 
     const steps = flatSteps(plain.pre_tokenizer);
-    this.byteLevel = steps.some((step) => step.type === 'ByteLevel') || flatSteps(json.decoder).some((step) => step.type === 'ByteLevel');
+    this.byteLevel =
+      steps.some((step) => step.type === 'ByteLevel') ||
+      flatSteps(json.decoder).some((step) => step.type === 'ByteLevel');
     this.#composes = flatSteps(plain.normalizer).some((step) => step.type !== 'Replace' && step.type !== undefined);
     // Without a pre-tokenizer the whole text is one BPE word; merges never cross a line break if no token holds one.
-    this.#splitsLines = plain.pre_tokenizer === null && !this.byteLevel && Object.keys(plain.model.vocab).every((token) => token === '\n' || !token.includes('\n'));
-    this.hasLineBoundaries = this.#splitsLines || (plain.pre_tokenizer !== null && this.#probeLineBoundaries(plain, steps));
+    this.#splitsLines =
+      plain.pre_tokenizer === null &&
+      !this.byteLevel &&
+      Object.keys(plain.model.vocab).every((token) => token === '\n' || !token.includes('\n'));
+    this.hasLineBoundaries =
+      this.#splitsLines || (plain.pre_tokenizer !== null && this.#probeLineBoundaries(plain, steps));
   }
 
   /** Token strings of a text. `continues` leaves out what the normaliser puts before a text. */
@@ -113,7 +119,8 @@ export class Pieces {
       if (this.byteLevel) consume(token.length);
       else if (byteValue(token) !== undefined) consume(1);
       else position += token.length;
-      const end = usedBytes === 0 ? position : position + ((normalized.codePointAt(position) as number) > 0xffff ? 2 : 1);
+      const end =
+        usedBytes === 0 ? position : position + ((normalized.codePointAt(position) as number) > 0xffff ? 2 : 1);
       ends.push(Math.max(0, Math.min(end, normalized.length) - before));
     }
     if (!this.#composes || normalized.length - before === text.length) return ends;
@@ -130,13 +137,15 @@ export class Pieces {
 
   #split(normalized: string, continues: boolean): string[] {
     if (normalized === '') return [];
-    if (this.#library.pre_tokenizer !== null) return this.#library.pre_tokenizer.pre_tokenize(normalized, { section_index: continues ? 1 : 0 });
+    if (this.#library.pre_tokenizer !== null)
+      return this.#library.pre_tokenizer.pre_tokenize(normalized, { section_index: continues ? 1 : 0 });
     return this.#splitsLines ? (normalized.match(/\n|[^\n]+/g) ?? []) : [normalized];
   }
 
   #encode(normalized: string, continues: boolean): string[] {
     const tokens: string[] = [];
-    for (const piece of this.#split(normalized, continues)) for (const token of this.#encodePiece(piece)) tokens.push(token);
+    for (const piece of this.#split(normalized, continues))
+      for (const token of this.#encodePiece(piece)) tokens.push(token);
     return tokens;
   }
 
@@ -157,7 +166,8 @@ export class Pieces {
     if (forms.some((form) => form !== 'NFC' && form !== 'NFKC')) return false;
     for (const step of steps) {
       if (step.type === 'ByteLevel' && step.add_prefix_space === true) return false;
-      if (step.type !== 'ByteLevel' && step.type !== 'Split' && step.type !== 'Digits' && step.type !== 'Punctuation') return false;
+      if (step.type !== 'ByteLevel' && step.type !== 'Split' && step.type !== 'Digits' && step.type !== 'Punctuation')
+        return false;
       const pattern = (step.pattern as { Regex?: string } | undefined)?.Regex ?? '';
       if (/\(\?<[=!]|\^(?![^[]*\])|\\[AbBGzZ]|\$/.test(pattern)) return false;
     }
@@ -176,12 +186,15 @@ export class Pieces {
 
 /** The byte of a token such as "<0x0A>". */
 export function byteValue(token: string): number | undefined {
-  return token.length === 6 && token.startsWith('<0x') && token.endsWith('>') ? Number.parseInt(token.slice(3, 5), 16) : undefined;
+  return token.length === 6 && token.startsWith('<0x') && token.endsWith('>')
+    ? Number.parseInt(token.slice(3, 5), 16)
+    : undefined;
 }
 
 /** GPT-2's alphabet: the character that spells each byte. */
 export const BYTE_CHARACTERS: readonly string[] = (() => {
-  const printable = (byte: number): boolean => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+  const printable = (byte: number): boolean =>
+    (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : next++));
 })();
@@ -204,7 +217,10 @@ function sourceOffsets(text: string, normalize: (part: string) => string): numbe
   for (const part of text.match(/[\0-\x7f]?[^\0-\x7f]*/g) ?? []) {
     const composed = normalize(part);
     const same = composed.length === part.length;
-    for (let i = 1; i <= composed.length; i++) map.push(same || i === composed.length ? source + Math.min(i, part.length) : source + Math.min(i - 1, part.length));
+    for (let i = 1; i <= composed.length; i++)
+      map.push(
+        same || i === composed.length ? source + Math.min(i, part.length) : source + Math.min(i - 1, part.length),
+      );
     source += part.length;
     map[map.length - 1] = source;
   }
@@ -214,7 +230,12 @@ function sourceOffsets(text: string, normalize: (part: string) => string): numbe
 /** The library's Digits knows 0-9 only; the reference takes every character of the category N. */
 function numericDigits(step: Step): Step {
   if (step.type !== 'Digits') return step;
-  return { type: 'Split', pattern: { Regex: step.individual_digits === true ? '\\p{N}' : '\\p{N}+' }, behavior: 'Isolated', invert: false };
+  return {
+    type: 'Split',
+    pattern: { Regex: step.individual_digits === true ? '\\p{N}' : '\\p{N}+' },
+    behavior: 'Isolated',
+    invert: false,
+  };
 }
 
 /** Removes the normaliser's Prepend, if that is its first step, and returns what it prepends. */

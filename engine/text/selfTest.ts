@@ -20,8 +20,16 @@ const MARK = /^(?:<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\/s>|<eos>|<end
 export function selfTest(text: ModelText, vocabSize: number): Faults {
   const { tokenizer, fim, chatTemplate } = text;
   const ids = tokenizer.encode(SAMPLE);
-  if (tokenizer.decode(ids) !== SAMPLE) throw new RequestError('modelInvalid', 'tokenizer.json: a text that is encoded and decoded comes back changed; the file is incomplete or of another kind');
-  if (ids.some((id) => id >= vocabSize)) throw new RequestError('modelInvalid', `tokenizer.json: it has token ids that the model does not (config.json: vocab_size is ${vocabSize}); the file belongs to another model`);
+  if (tokenizer.decode(ids) !== SAMPLE)
+    throw new RequestError(
+      'modelInvalid',
+      'tokenizer.json: a text that is encoded and decoded comes back changed; the file is incomplete or of another kind',
+    );
+  if (ids.some((id) => id >= vocabSize))
+    throw new RequestError(
+      'modelInvalid',
+      `tokenizer.json: it has token ids that the model does not (config.json: vocab_size is ${vocabSize}); the file belongs to another model`,
+    );
   const faults: Faults = {};
   const complete = fim && controlFault(fim.controls, text, vocabSize);
   const chat = chatTemplate && chatFault(text, vocabSize);
@@ -31,11 +39,18 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
 }
 
 /** Control tokens must be different ones, each a token of the model that reads as its name. */
-function controlFault(controls: { token: string; tokenId: number }[], { tokenizer }: ModelText, vocabSize: number): string | undefined {
+function controlFault(
+  controls: { token: string; tokenId: number }[],
+  { tokenizer }: ModelText,
+  vocabSize: number,
+): string | undefined {
   for (const { token, tokenId } of controls) {
-    if (tokenId >= vocabSize) return `tokenizer.json: ${token} has the id ${tokenId}, but the model has only ${vocabSize} tokens`;
-    if (controls.some((other) => other.token !== token && other.tokenId === tokenId)) return `tokenizer.json: ${token} has the same id as another fill-in-the-middle token`;
-    if (plain(tokenizer.decode([tokenId])) !== plain(token)) return `tokenizer.json: id ${tokenId} of ${token} reads as something else`;
+    if (tokenId >= vocabSize)
+      return `tokenizer.json: ${token} has the id ${tokenId}, but the model has only ${vocabSize} tokens`;
+    if (controls.some((other) => other.token !== token && other.tokenId === tokenId))
+      return `tokenizer.json: ${token} has the same id as another fill-in-the-middle token`;
+    if (plain(tokenizer.decode([tokenId])) !== plain(token))
+      return `tokenizer.json: id ${tokenId} of ${token} reads as something else`;
   }
   return undefined;
 }
@@ -52,15 +67,25 @@ function chatFault(text: ModelText, vocabSize: number): string | undefined {
   let answered: string;
   try {
     asked = chatTemplate.render([{ role: 'user', content: QUESTION }]);
-    answered = chatTemplate.render([{ role: 'user', content: QUESTION }, { role: 'assistant', content: ANSWER }], { addGenerationPrompt: false });
+    answered = chatTemplate.render(
+      [
+        { role: 'user', content: QUESTION },
+        { role: 'assistant', content: ANSWER },
+      ],
+      { addGenerationPrompt: false },
+    );
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
   if (!asked.includes(QUESTION)) return 'chat template: it leaves the question out';
   if (!answered.includes(ANSWER)) return 'chat template: it leaves earlier answers out';
   const end = MARK.exec(answered.slice(answered.indexOf(ANSWER) + ANSWER.length).trimStart())?.[0];
-  if (end !== undefined && tokenizer.idOf(end) === undefined) return `chat template: it ends an answer with ${end}, which tokenizer.json does not know; the template belongs to another model`;
-  if (chatStopIds.every((id) => id === fileSeparator(tokenizer))) return 'chat template: neither it nor config.json names a token that ends an answer';
+  if (end !== undefined && tokenizer.idOf(end) === undefined)
+    return `chat template: it ends an answer with ${end}, which tokenizer.json does not know; the template belongs to another model`;
+  if (chatStopIds.every((id) => id === fileSeparator(tokenizer)))
+    return 'chat template: neither it nor config.json names a token that ends an answer';
   const beyond = tokenizer.encodeTemplate(asked).find((id) => id >= vocabSize);
-  return beyond === undefined ? undefined : `chat template: it uses the token ${JSON.stringify(tokenizer.decode([beyond]))} with the id ${beyond}, but the model has only ${vocabSize} tokens`;
+  return beyond === undefined
+    ? undefined
+    : `chat template: it uses the token ${JSON.stringify(tokenizer.decode([beyond]))} with the id ${beyond}, but the model has only ${vocabSize} tokens`;
 }

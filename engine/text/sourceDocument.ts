@@ -62,7 +62,8 @@ export class SourceDocument {
   toLf(offset: number): number {
     if (this.lf.length === this.#text.length) return offset;
     let removed = 0;
-    for (let at = this.#text.indexOf('\r\n'); at >= 0 && at < offset; at = this.#text.indexOf('\r\n', at + 2)) removed++;
+    for (let at = this.#text.indexOf('\r\n'); at >= 0 && at < offset; at = this.#text.indexOf('\r\n', at + 2))
+      removed++;
     return offset - removed;
   }
 
@@ -104,5 +105,9 @@ export class SourceDocument {
 
 /** The last two parts of a path, with forward slashes. */
 export function shortPath(path: string): string {
-  return path.split(/[\\/]+/).filter((part) => part !== '').slice(-2).join('/');
+  return path
+    .split(/[\\/]+/)
+    .filter((part) => part !== '')
+    .slice(-2)
+    .join('/');
 }

@@ -66,13 +66,18 @@ export class Surroundings {
     const block = Math.min(Math.floor(place / BLOCK), blocks.length - 1);
     if (blocks[block]! < 0) {
       const start = block * BLOCK;
-      blocks[block] = this.#before.shareIn(tokens, start + BLOCK / 2 - BEFORE, Math.min(end, start + BLOCK)) + this.#behind.shareIn(tokens, start, Math.min(end, start + BLOCK / 2 + BEHIND));
+      blocks[block] =
+        this.#before.shareIn(tokens, start + BLOCK / 2 - BEFORE, Math.min(end, start + BLOCK)) +
+        this.#behind.shareIn(tokens, start, Math.min(end, start + BLOCK / 2 + BEHIND));
     }
     return blocks[block]!;
   }
 
   #open(tokens: readonly number[]): { end: number; blocks: Float64Array } {
-    const opened = { end: tokens.length, blocks: new Float64Array(Math.max(1, Math.ceil(tokens.length / BLOCK))).fill(-1) };
+    const opened = {
+      end: tokens.length,
+      blocks: new Float64Array(Math.max(1, Math.ceil(tokens.length / BLOCK))).fill(-1),
+    };
     this.#likeness.set(tokens, opened);
     return opened;
   }

@@ -52,9 +52,14 @@ export class Syntax {
     const grammar = grammarFor(doc);
     if (grammar === undefined) return {};
     const { docId, lf } = doc;
-    if (lf.length > LONGEST_PARSED_TEXT) return { note: t('{0} is too long to be parsed: where the completion ends goes by indentation', doc.path) };
-    const place = this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)));
-    return place ?? { note: t('no syntax for {0} (see the log): where the completion ends goes by indentation', doc.path) };
+    if (lf.length > LONGEST_PARSED_TEXT)
+      return { note: t('{0} is too long to be parsed: where the completion ends goes by indentation', doc.path) };
+    const place = this.#guarded(grammar, (language) =>
+      this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)),
+    );
+    return (
+      place ?? { note: t('no syntax for {0} (see the log): where the completion ends goes by indentation', doc.path) }
+    );
   }
 
   /** What the file imports and defines; undefined where there is no tree or its language's facts are not known. After `prepare`, as for `at`. */
@@ -62,7 +67,9 @@ export class Syntax {
     const grammar = grammarFor(doc);
     const { docId, lf } = doc;
     if (grammar === undefined || lf.length > LONGEST_PARSED_TEXT) return undefined;
-    return this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => factsOf(tree, grammar, lf)));
+    return this.#guarded(grammar, (language) =>
+      this.#trees.withTree(docId, language, lf, (tree) => factsOf(tree, grammar, lf)),
+    );
   }
 
   /** Frees what belongs to a document, or to all. */
@@ -75,8 +82,14 @@ export class Syntax {
     const missing = numMissing(tree, lf, offset, open);
     const scan = (written: string): BlockScan => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
-      const read = (whole: Tree) => scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing, grammar === 'bash');
-      return this.#guarded(grammar, (language) => this.#trees.withEdited(docId, language, lf, text, read)) ?? { end: undefined, nested: false };
+      const read = (whole: Tree) =>
+        scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing, grammar === 'bash');
+      return (
+        this.#guarded(grammar, (language) => this.#trees.withEdited(docId, language, lf, text, read)) ?? {
+          end: undefined,
+          nested: false,
+        }
+      );
     };
     return {
       inText,

@@ -18,7 +18,15 @@ export interface BlockScan {
  * @param missing how many of the innermost of them the text does not close
  * @param patterns in this language a bracket that closes nothing may end the pattern of a case
  */
-export function scanBlock(tree: Tree, text: string, start: number, end: number, open: readonly OpenBracket[], missing: number, patterns: boolean): BlockScan {
+export function scanBlock(
+  tree: Tree,
+  text: string,
+  start: number,
+  end: number,
+  open: readonly OpenBracket[],
+  missing: number,
+  patterns: boolean,
+): BlockScan {
   const stack: OpenBracket[] = [];
   let numClosed = 0;
   let last = -1;
@@ -29,7 +37,10 @@ export function scanBlock(tree: Tree, text: string, start: number, end: number, 
     const type = cursor.nodeType;
     if (numClosed > 0) {
       // Behind the block's own end only what ends its statement belongs to it: "});".
-      const closes = numClosed < missing && open.at(-1 - numClosed)?.closer === type && !text.slice(last, cursor.startIndex).includes('\n');
+      const closes =
+        numClosed < missing &&
+        open.at(-1 - numClosed)?.closer === type &&
+        !text.slice(last, cursor.startIndex).includes('\n');
       if (closes) numClosed++;
       if (closes || ((type === ';' || type === ',') && last === cursor.startIndex)) last = tokenEnd;
       else cut = last;
@@ -43,7 +54,10 @@ export function scanBlock(tree: Tree, text: string, start: number, end: number, 
     } else cut = cursor.startIndex;
   });
   if (numClosed > 0) cut ??= last;
-  return { end: cut === undefined ? undefined : cut - start, nested: cut === undefined && (stack.length > 0 || insideText(tree, text, end)) };
+  return {
+    end: cut === undefined ? undefined : cut - start,
+    nested: cut === undefined && (stack.length > 0 || insideText(tree, text, end)),
+  };
 }
 
 /**
@@ -54,10 +68,18 @@ export function numMissing(tree: Tree, text: string, offset: number, open: reado
   const top = open.at(-1);
   if (!top || !tree.rootNode.hasError) return 0;
   const lineStart = text.lastIndexOf('\n', top.start) + 1;
-  const closers = open.filter(({ start }) => start >= lineStart).map(({ closer }) => closer).reverse().join('');
+  const closers = open
+    .filter(({ start }) => start >= lineStart)
+    .map(({ closer }) => closer)
+    .reverse()
+    .join('');
   const standing = closersBelow(text, offset, statementIndent(text, top.start));
   let missing = 0;
-  while (missing < closers.length && !(standing !== '' && (standing.startsWith(closers.slice(missing)) || closers.slice(missing).startsWith(standing)))) missing++;
+  while (
+    missing < closers.length &&
+    !(standing !== '' && (standing.startsWith(closers.slice(missing)) || closers.slice(missing).startsWith(standing)))
+  )
+    missing++;
   return missing;
 }
 
@@ -83,7 +105,9 @@ function closersBelow(text: string, offset: number, indent: number): string {
     const lineIndent = indentAt(text, at + 1);
     const first = text[at + 1 + lineIndent];
     if (first === '\n' || lineIndent > indent) continue;
-    return lineIndent < indent ? '' : (/^[\])}]*/.exec(text.slice(at + 1 + lineIndent, at + 100 + lineIndent))?.[0] ?? '');
+    return lineIndent < indent
+      ? ''
+      : (/^[\])}]*/.exec(text.slice(at + 1 + lineIndent, at + 100 + lineIndent))?.[0] ?? '');
   }
   return '';
 }

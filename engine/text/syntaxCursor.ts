@@ -24,19 +24,31 @@ export interface OpenBracket {
   block: boolean;
 }
 
-const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '(': ')', '[': ']', '#{': '}', '${': '}', '@{': '}', '$(': ')', '@(': ')' };
+const CLOSERS: Readonly<Record<string, string>> = {
+  '{': '}',
+  '(': ')',
+  '[': ']',
+  '#{': '}',
+  '${': '}',
+  '@{': '}',
+  '$(': ')',
+  '@(': ')',
+};
 const QUOTES = new Set(['"', "'", '`', '"""', "'''"]);
 /** Rules whose braces hold values or names. */
-const VALUES = /^(object|object_pattern|dictionary\w*|set|hash\w*|literal_value|\w*initializer\w*|array\w*|list|tuple|named_imports|export_clause|import_\w+|use_list|\w*_pattern|jsx_expression|template_substitution|interpolation|token_tree|string\w*|anonymous_object\w*|expansion)$/;
+const VALUES =
+  /^(object|object_pattern|dictionary\w*|set|hash\w*|literal_value|\w*initializer\w*|array\w*|list|tuple|named_imports|export_clause|import_\w+|use_list|\w*_pattern|jsx_expression|template_substitution|interpolation|token_tree|string\w*|anonymous_object\w*|expansion)$/;
 /** Text before a brace whose rule is not known yet, when it holds values. */
 const BEFORE_VALUES = /([=(,[:?+&|]|\b(return|import|export|default))\s*$/;
 const TEXT = /comment|string|heredoc|^regex$|^char(acter)?(_literal)?$|^template$/;
 const CODE_IN_TEXT = /substitution|interpolation|^expansion$/;
 /** After these a line goes on with the same expression. */
-const CONTINUES = /^(=|:=|\+=|-=|[-+*/%&|^!?.,]|&&|\|\||\?\?|==|!=|===|!==|<=|>=|\?\.|::|and|or|not|in|is|extends|implements)$/;
+const CONTINUES =
+  /^(=|:=|\+=|-=|[-+*/%&|^!?.,]|&&|\|\||\?\?|==|!=|===|!==|<=|>=|\?\.|::|and|or|not|in|is|extends|implements)$/;
 const PYTHON_HEADER = /^\s*(async\s+)?(def|class|if|elif|else|for|while|try|except|finally|with|match|case)\b/;
 const CASE_RULES = /(case|default|labeled|access_specifier|switch|communication)/;
-const RUBY_HEADER = /^\s*((private|protected|public)\s+)?(def|class|module|if|unless|while|until|case|begin|for|else|elsif|ensure|rescue|when)\b(?!.*\bend\s*$)(?!.*\bthen\b.)/;
+const RUBY_HEADER =
+  /^\s*((private|protected|public)\s+)?(def|class|module|if|unless|while|until|case|begin|for|else|elsif|ensure|rescue|when)\b(?!.*\bend\s*$)(?!.*\bthen\b.)/;
 const BASH_HEADER = /(^|[\s;])(then|do|else)$|^\s*case\b.*\bin$/;
 
 export function cursorSyntax(tree: Tree, grammar: string, text: string, offset: number): CursorSyntax {
@@ -48,21 +60,37 @@ export function cursorSyntax(tree: Tree, grammar: string, text: string, offset: 
   const last = lastToken(tree, text, offset);
   const opens = last !== undefined && opensBlock(last, top, grammar, text);
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
-  if (text.slice(lineStart, offset).trim() !== '') return { ...nothing, inText: false, blockStart: opens && last.endIndex > lineStart };
+  if (text.slice(lineStart, offset).trim() !== '')
+    return { ...nothing, inText: false, blockStart: opens && last.endIndex > lineStart };
   if (insideMarkup(tree, offset, top?.start ?? -1)) return { ...nothing, inText: false, statementStart: true };
   if (top && !top.block) return { ...nothing, inText: false };
-  return { inText: false, blockStart: opens, statementStart: opens || !(last !== undefined && CONTINUES.test(last.type)), open };
+  return {
+    inText: false,
+    blockStart: opens,
+    statementStart: opens || !(last !== undefined && CONTINUES.test(last.type)),
+    open,
+  };
 }
 
 /** Whether the position lies within a comment or a string, but not in code embedded in one. */
 export function insideText(tree: Tree, text: string, offset: number): boolean {
   if (offset === 0) return false;
-  for (let node = tree.rootNode.descendantForIndex(offset - 1, Math.min(offset, text.length)); node; node = node.parent) {
+  for (
+    let node = tree.rootNode.descendantForIndex(offset - 1, Math.min(offset, text.length));
+    node;
+    node = node.parent
+  ) {
     const inside = node.startIndex < offset && offset < node.endIndex;
     if (inside && CODE_IN_TEXT.test(node.type)) return false;
     if (!TEXT.test(node.type) || node.startIndex >= offset) continue;
     // A line comment goes on at its end.
-    if (inside || (node.type.includes('comment') && node.endIndex === offset && !/(\*\/|-->|=end)$/.test(text.slice(node.startIndex, offset)))) return true;
+    if (
+      inside ||
+      (node.type.includes('comment') &&
+        node.endIndex === offset &&
+        !/(\*\/|-->|=end)$/.test(text.slice(node.startIndex, offset)))
+    )
+      return true;
   }
   return false;
 }
@@ -81,7 +109,13 @@ export function countBracket(stack: OpenBracket[], cursor: TreeCursor, text: str
   const closer = CLOSERS[type];
   if (closer !== undefined) {
     const rule = cursor.currentNode.parent?.type ?? '';
-    stack.push({ closer, start, block: type === '{' && (rule === 'ERROR' ? !BEFORE_VALUES.test(text.slice(Math.max(0, start - 40), start)) : !VALUES.test(rule)) });
+    stack.push({
+      closer,
+      start,
+      block:
+        type === '{' &&
+        (rule === 'ERROR' ? !BEFORE_VALUES.test(text.slice(Math.max(0, start - 40), start)) : !VALUES.test(rule)),
+    });
   } else if (type === '}' || type === ')' || type === ']') {
     const at = stack.findLastIndex((bracket) => bracket.closer === type);
     if (at < 0) return false;
@@ -90,7 +124,12 @@ export function countBracket(stack: OpenBracket[], cursor: TreeCursor, text: str
     const quote = text.slice(start, cursor.endIndex).replace(/^\w+/, '');
     const top = stack.at(-1)?.closer ?? '';
     if (top === quote) stack.pop();
-    else if (QUOTES.has(quote) && !QUOTES.has(top) && (type === 'string_start' || cursor.currentNode.parent?.type === 'ERROR')) stack.push({ closer: quote, start, block: false });
+    else if (
+      QUOTES.has(quote) &&
+      !QUOTES.has(top) &&
+      (type === 'string_start' || cursor.currentNode.parent?.type === 'ERROR')
+    )
+      stack.push({ closer: quote, start, block: false });
   }
   return true;
 }
@@ -100,12 +139,24 @@ function isQuote(type: string): boolean {
 }
 
 /** Tokens that begin in [from, to), in order; `skip` leaves out subtrees without an error, whose brackets are balanced. */
-export function eachToken(tree: Tree, from: number, to: number, skip: boolean, visit: (cursor: TreeCursor) => void): void {
+export function eachToken(
+  tree: Tree,
+  from: number,
+  to: number,
+  skip: boolean,
+  visit: (cursor: TreeCursor) => void,
+): void {
   const cursor = tree.walk();
   try {
     for (;;) {
       if (cursor.startIndex >= to) return;
-      const passed = cursor.endIndex <= from || (skip && cursor.endIndex <= to && cursor.startIndex < cursor.endIndex && !isToken(cursor) && !cursor.currentNode.hasError);
+      const passed =
+        cursor.endIndex <= from ||
+        (skip &&
+          cursor.endIndex <= to &&
+          cursor.startIndex < cursor.endIndex &&
+          !isToken(cursor) &&
+          !cursor.currentNode.hasError);
       if (!passed && cursor.gotoFirstChild()) continue;
       // A token that is only missing has no width.
       if (!passed && cursor.startIndex >= from && cursor.startIndex < cursor.endIndex) visit(cursor);
@@ -130,7 +181,13 @@ function lastToken(tree: Tree, text: string, offset: number): Node | undefined {
     let comment: Node | undefined;
     for (let up: Node | null = node; up; up = up.parent) if (up.type.includes('comment')) comment = up;
     if (!comment) {
-      while (node.childCount > 0 && node.lastChild && node.lastChild.endIndex === end && node.lastChild.startIndex < end) node = node.lastChild;
+      while (
+        node.childCount > 0 &&
+        node.lastChild &&
+        node.lastChild.endIndex === end &&
+        node.lastChild.startIndex < end
+      )
+        node = node.lastChild;
       return node;
     }
     end = comment.startIndex;
@@ -144,11 +201,13 @@ function opensBlock(last: Node, top: OpenBracket | undefined, grammar: string, t
   const rule = last.parent?.type ?? '';
   const lineStart = text.lastIndexOf('\n', last.startIndex) + 1;
   const line = text.slice(lineStart, last.endIndex);
-  if (grammar === 'ruby') return RUBY_HEADER.test(line) || last.type === 'do' || /\bdo\s*\|[^|]*\|$/.test(line) || last.type === 'then';
+  if (grammar === 'ruby')
+    return RUBY_HEADER.test(line) || last.type === 'do' || /\bdo\s*\|[^|]*\|$/.test(line) || last.type === 'then';
   if (grammar === 'bash') return BASH_HEADER.test(line);
   if (last.type === '=>') return true;
   if (last.type !== ':') return false;
-  if (grammar === 'python') return PYTHON_HEADER.test(line) || (top === undefined && /_(definition|statement|clause)$/.test(rule));
+  if (grammar === 'python')
+    return PYTHON_HEADER.test(line) || (top === undefined && /_(definition|statement|clause)$/.test(rule));
   return CASE_RULES.test(rule) || /^\s*(case\b.*|default\s*):$/.test(line);
 }
 
@@ -157,7 +216,8 @@ function insideMarkup(tree: Tree, offset: number, bracketStart: number): boolean
   if (offset === 0) return false;
   for (let node = tree.rootNode.descendantForIndex(offset - 1, offset); node; node = node.parent) {
     if (node.startIndex <= bracketStart) return false;
-    if (/^jsx_(element|fragment)$/.test(node.type) && node.startIndex < offset && offset < node.endIndex) return (node.firstChild?.endIndex ?? offset) <= offset && offset <= (node.lastChild?.startIndex ?? offset);
+    if (/^jsx_(element|fragment)$/.test(node.type) && node.startIndex < offset && offset < node.endIndex)
+      return (node.firstChild?.endIndex ?? offset) <= offset && offset <= (node.lastChild?.startIndex ?? offset);
   }
   return false;
 }

@@ -26,16 +26,28 @@ export const GRAMMARS: Readonly<Record<string, readonly string[]>> = {
   typescript: ['ts', 'mts', 'cts'],
 };
 
-const BY_NAME = new Map(Object.entries(GRAMMARS).flatMap(([grammar, names]) => names.map((name) => [name, grammar] as const)));
+const BY_NAME = new Map(
+  Object.entries(GRAMMARS).flatMap(([grammar, names]) => names.map((name) => [name, grammar] as const)),
+);
 
 /** Where the editor's name of a language is not that of its grammar. */
-const BY_LANGUAGE: Readonly<Record<string, string>> = { c: 'cpp', csharp: 'c-sharp', javascriptreact: 'javascript', shellscript: 'bash', typescriptreact: 'tsx' };
+const BY_LANGUAGE: Readonly<Record<string, string>> = {
+  c: 'cpp',
+  csharp: 'c-sharp',
+  javascriptreact: 'javascript',
+  shellscript: 'bash',
+  typescriptreact: 'tsx',
+};
 
 /** The grammar for a document, or undefined where there is none. */
 export function grammarFor({ path, language }: { path: string; language?: string | undefined }): string | undefined {
-  if (language !== undefined) return BY_LANGUAGE[language] ?? (Object.hasOwn(GRAMMARS, language) ? language : undefined);
+  if (language !== undefined)
+    return BY_LANGUAGE[language] ?? (Object.hasOwn(GRAMMARS, language) ? language : undefined);
   const file = path.slice(path.lastIndexOf('/') + 1);
-  return BY_NAME.get(file) ?? (file.includes('.') ? BY_NAME.get(file.slice(file.lastIndexOf('.') + 1).toLowerCase()) : undefined);
+  return (
+    BY_NAME.get(file) ??
+    (file.includes('.') ? BY_NAME.get(file.slice(file.lastIndexOf('.') + 1).toLowerCase()) : undefined)
+  );
 }
 
 export class Grammars {
@@ -70,7 +82,9 @@ export class Grammars {
   /** Gives a grammar up, saying why. */
   fail(grammar: string, error: unknown): void {
     this.#loaded.set(grammar, null);
-    console.error(`no syntax tree for ${grammar}: ${error instanceof Error ? error.message : String(error)}; completions there go by indentation`);
+    console.error(
+      `no syntax tree for ${grammar}: ${error instanceof Error ? error.message : String(error)}; completions there go by indentation`,
+    );
   }
 
   async #read(grammar: string): Promise<Language> {
@@ -81,7 +95,9 @@ export class Grammars {
 
   async #start(): Promise<void> {
     // The bytes themselves: nothing is looked up by name, nothing fetched.
-    await Parser.init({ wasmBinary: await readFile(join(this.#folder, 'web-tree-sitter.wasm')) } as Parameters<typeof Parser.init>[0]);
+    await Parser.init({ wasmBinary: await readFile(join(this.#folder, 'web-tree-sitter.wasm')) } as Parameters<
+      typeof Parser.init
+    >[0]);
   }
 }
 

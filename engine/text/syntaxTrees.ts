@@ -40,7 +40,9 @@ export class SyntaxTrees {
 
   /** The tree of exactly this text, if it is kept; valid until the next call. */
   get(docId: string, language: Language, text: string): Tree | undefined {
-    const at = this.#entries.findIndex((entry) => entry.docId === docId && entry.language === language && entry.text === text);
+    const at = this.#entries.findIndex(
+      (entry) => entry.docId === docId && entry.language === language && entry.text === text,
+    );
     if (at >= 0) this.#entries.push(...this.#entries.splice(at, 1));
     return at >= 0 ? this.#entries.at(-1)?.tree : undefined;
   }
@@ -151,7 +153,16 @@ function edited(known: Tree, base: string, text: string): Tree {
   const oldEnd = base.length - same;
   const newEnd = text.length - same;
   const startPosition = pointAt(text, start);
-  tree.edit(new Edit({ startIndex: start, oldEndIndex: oldEnd, newEndIndex: newEnd, startPosition, oldEndPosition: pointAt(base, oldEnd), newEndPosition: pointAt(text, newEnd) }));
+  tree.edit(
+    new Edit({
+      startIndex: start,
+      oldEndIndex: oldEnd,
+      newEndIndex: newEnd,
+      startPosition,
+      oldEndPosition: pointAt(base, oldEnd),
+      newEndPosition: pointAt(text, newEnd),
+    }),
+  );
   return tree;
 }
 

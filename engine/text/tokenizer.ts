@@ -6,7 +6,15 @@
 import { RequestError } from '../errors.ts';
 import { ModelFolder, reasonOf } from '../modelFolder.ts';
 import { Detokenizer } from './detokenizer.ts';
-import { type AddedToken, BYTE_CHARACTERS, Pieces, type Step, type TokenizerJson, byteValue, flatSteps } from './pieces.ts';
+import {
+  type AddedToken,
+  BYTE_CHARACTERS,
+  Pieces,
+  type Step,
+  type TokenizerJson,
+  byteValue,
+  flatSteps,
+} from './pieces.ts';
 
 /** Characters that tokens are grouped by. */
 const BEGINNING = 2;
@@ -49,8 +57,13 @@ export class Tokenizer {
   static fromJson(json: unknown, config: Record<string, unknown> = {}): Tokenizer {
     const file = json as Partial<TokenizerJson>;
     const model = file.model;
-    if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object') throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
-    if (model.type !== undefined && model.type !== 'BPE') throw new RequestError('modelUnsupported', `tokenizer.json: model.type is ${JSON.stringify(model.type).slice(0, 80)}; supported is "BPE"`);
+    if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object')
+      throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
+    if (model.type !== undefined && model.type !== 'BPE')
+      throw new RequestError(
+        'modelUnsupported',
+        `tokenizer.json: model.type is ${JSON.stringify(model.type).slice(0, 80)}; supported is "BPE"`,
+      );
     const whole: TokenizerJson = {
       ...file,
       model,
@@ -109,7 +122,11 @@ export class Tokenizer {
   encodeTemplate(text: string, guard?: string, continues = false): number[] {
     const ids: number[] = [];
     const plain = (part: string): void => {
-      for (const id of this.encode(guard === undefined ? part : part.replaceAll(guard, ''), continues && ids.length === 0)) ids.push(id);
+      for (const id of this.encode(
+        guard === undefined ? part : part.replaceAll(guard, ''),
+        continues && ids.length === 0,
+      ))
+        ids.push(id);
     };
     let position = 0;
     for (const match of this.#addedPattern === undefined ? [] : text.matchAll(this.#addedPattern)) {
@@ -130,7 +147,9 @@ export class Tokenizer {
     if (this.#addedPattern === undefined) return text;
     let guarded = text;
     for (;;) {
-      const next = guarded.replace(this.#addedPattern, (found) => (except.includes(found) ? found : [...found].join(guard)));
+      const next = guarded.replace(this.#addedPattern, (found) =>
+        except.includes(found) ? found : [...found].join(guard),
+      );
       if (next === guarded) return guarded;
       guarded = next;
     }
@@ -153,17 +172,23 @@ export class Tokenizer {
 
   /** ASCII text as the vocabulary spells it. */
   spelling(text: string): string {
-    return this.#pieces.byteLevel ? Array.from(text, (character) => BYTE_CHARACTERS[character.charCodeAt(0)]).join('') : text.replaceAll(' ', '▁');
+    return this.#pieces.byteLevel
+      ? Array.from(text, (character) => BYTE_CHARACTERS[character.charCodeAt(0)]).join('')
+      : text.replaceAll(' ', '▁');
   }
 
   /** Whether there is a token for each character of ASCII text, so that whatever has been said of it, it can be gone on with. */
   canSpell(text: string): boolean {
-    return [...text].every((character) => this.#idOf.has(this.spelling(character)) || this.#byteToken(character) !== undefined);
+    return [...text].every(
+      (character) => this.#idOf.has(this.spelling(character)) || this.#byteToken(character) !== undefined,
+    );
   }
 
   /** Of an ASCII character, where the vocabulary has tokens for bytes. */
   #byteToken(character: string): number | undefined {
-    return this.#pieces.byteLevel ? undefined : this.#idOf.get(`<0x${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}>`);
+    return this.#pieces.byteLevel
+      ? undefined
+      : this.#idOf.get(`<0x${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}>`);
   }
 
   /** '' for ids out of the vocabulary; what a byte's token stands for. */
@@ -183,8 +208,11 @@ export class Tokenizer {
       const id = this.#idOf.get(spelling.slice(0, length));
       if (id !== undefined && isPlain(id)) ids.push(id);
     }
-    for (const id of this.#byBeginning.get(spelling.slice(0, BEGINNING)) ?? []) if (this.#tokens[id]!.startsWith(spelling) && isPlain(id)) ids.push(id);
-    if (spelling.length < BEGINNING) for (const [beginning, group] of this.#byBeginning) if (beginning.length > spelling.length && beginning.startsWith(spelling)) ids.push(...group.filter(isPlain));
+    for (const id of this.#byBeginning.get(spelling.slice(0, BEGINNING)) ?? [])
+      if (this.#tokens[id]!.startsWith(spelling) && isPlain(id)) ids.push(id);
+    if (spelling.length < BEGINNING)
+      for (const [beginning, group] of this.#byBeginning)
+        if (beginning.length > spelling.length && beginning.startsWith(spelling)) ids.push(...group.filter(isPlain));
     return ids;
   }
 
@@ -221,7 +249,9 @@ export class Tokenizer {
   #spell(token: string, added: boolean): Uint8Array {
     if (this.#pieces.byteLevel) {
       const bytes = added ? undefined : Array.from(token, (character) => this.#byteOfCharacter.get(character));
-      return bytes === undefined || bytes.includes(undefined) ? new TextEncoder().encode(token) : Uint8Array.from(bytes as number[]);
+      return bytes === undefined || bytes.includes(undefined)
+        ? new TextEncoder().encode(token)
+        : Uint8Array.from(bytes as number[]);
     }
     const byte = byteValue(token);
     return byte === undefined ? new TextEncoder().encode(token.replaceAll('▁', ' ')) : Uint8Array.of(byte);
@@ -234,11 +264,15 @@ export class Tokenizer {
       if (config.add_bos_token) head = [tokenText(config.bos_token)];
     } else {
       const template = flatSteps(postProcessor).find((step) => step.type === 'TemplateProcessing');
-      const single = Array.isArray(template?.single) ? (template.single as { SpecialToken?: { id?: string }; Sequence?: unknown }[]) : [];
+      const single = Array.isArray(template?.single)
+        ? (template.single as { SpecialToken?: { id?: string }; Sequence?: unknown }[])
+        : [];
       const text = single.findIndex((part) => part.Sequence !== undefined);
       head = single.slice(0, Math.max(0, text)).map((part) => part.SpecialToken?.id);
     }
-    return head.map((token) => (token === undefined ? undefined : this.#idOf.get(token))).filter((id) => id !== undefined);
+    return head
+      .map((token) => (token === undefined ? undefined : this.#idOf.get(token)))
+      .filter((id) => id !== undefined);
   }
 
   #toIds(tokens: readonly string[]): number[] {
@@ -255,6 +289,8 @@ export function tokenText(value: unknown): string | undefined {
 
 /** Matches any of the texts, the longest where several start at one place. */
 function anyOf(texts: readonly string[]): RegExp {
-  const alternatives = [...texts].sort((a, b) => b.length - a.length).map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
+  const alternatives = [...texts]
+    .sort((a, b) => b.length - a.length)
+    .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
   return new RegExp(alternatives.join('|'), 'g');
 }

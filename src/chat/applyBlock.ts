@@ -18,9 +18,12 @@ export interface PlaceOptions {
   symbols: readonly { name: string; start: number; end: number }[];
 }
 
-const MODIFIERS = '(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly|final)\\s+)*';
+const MODIFIERS =
+  '(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly|final)\\s+)*';
 /** A definition that begins with a word for it; a Go method's receiver comes before the name. */
-const DEFINITION = new RegExp(`^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`);
+const DEFINITION = new RegExp(
+  `^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`,
+);
 /** A method of a class. */
 const METHOD = new RegExp(`^\\s*${MODIFIERS}([A-Za-z_$][\\w$]*)\\s*(?:<[^>]*>)?\\([^;]*\\{`);
 /** A line of a comment, or a decorator. */
@@ -31,17 +34,29 @@ const NO_NAMES = new Set(['if', 'for', 'while', 'switch', 'return', 'catch', 'wi
 export function placeBlock(text: string, block: string, { selection, symbols }: PlaceOptions): Place {
   const code = block.replace(/\r\n/g, '\n').replace(/^\n+|\s+$/g, '');
   if (selection.start < selection.end) return replaceLines(text, selection.start, selection.end, code);
-  const known = definedNames(code).flatMap((name) => {
-    const named = symbols.filter((symbol) => symbol.name === name);
-    // Of two with one name, the one that the cursor is in.
-    return named.find(({ start, end }) => start <= selection.start && selection.start <= end) ?? (named.length === 1 ? named : []);
-  }).sort((a, b) => a.start - b.start);
+  const known = definedNames(code)
+    .flatMap((name) => {
+      const named = symbols.filter((symbol) => symbol.name === name);
+      // Of two with one name, the one that the cursor is in.
+      return (
+        named.find(({ start, end }) => start <= selection.start && selection.start <= end) ??
+        (named.length === 1 ? named : [])
+      );
+    })
+    .sort((a, b) => a.start - b.start);
   const [first, last] = [known[0], known.at(-1)];
-  if ((known.length > 1 || !startsWithDefinition(code)) && isVersionOf(text, code)) return { start: 0, end: text.length, text: `${code}\n` };
+  if ((known.length > 1 || !startsWithDefinition(code)) && isVersionOf(text, code))
+    return { start: 0, end: text.length, text: `${code}\n` };
   // What stands between two definitions must not be lost.
   const together = known.every(({ start }, i) => {
     const before = known[i - 1]?.end ?? start;
-    return before <= start && text.slice(before, start).split('\n').every((line) => !line.trim() || COMMENT.test(line));
+    return (
+      before <= start &&
+      text
+        .slice(before, start)
+        .split('\n')
+        .every((line) => !line.trim() || COMMENT.test(line))
+    );
   });
   if (first && last && together) return replaceLines(text, withComment(text, first.start, code), last.end, code);
   const region = first ? undefined : regionOf(text, code);
@@ -106,7 +121,10 @@ function withComment(text: string, start: number, code: string): number {
 
 /** The lines from the block's first to its last, where each stands in the text exactly once. */
 function regionOf(text: string, code: string): { start: number; end: number } | undefined {
-  const wanted = code.split('\n').map((line) => line.trim()).filter((line) => line);
+  const wanted = code
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line);
   const [first, last] = [wanted[0], wanted.at(-1)];
   if (first === undefined || last === undefined || wanted.length < 2 || first.length < 6) return undefined;
   const lines: { start: number; end: number; text: string }[] = [];
@@ -122,14 +140,24 @@ function regionOf(text: string, code: string): { start: number; end: number } | 
   // The closing line of the same depth.
   const to = lines.findIndex((line, i) => i > from && line.text === last && indentOf(i) === indentOf(from));
   if (to < 0 || to - from > 3 * wanted.length + 20) return undefined;
-  return { start: lines[from]!.start + indentOf(from).length, end: lines[to]!.end - (text[lines[to]!.end - 1] === '\r' ? 1 : 0) };
+  return {
+    start: lines[from]!.start + indentOf(from).length,
+    end: lines[to]!.end - (text[lines[to]!.end - 1] === '\r' ? 1 : 0),
+  };
 }
 
 /** Whether most lines of the file are in the block and the other way round. */
 function isVersionOf(text: string, code: string): boolean {
-  const linesOf = (of: string) => of.split('\n').map((line) => line.trim()).filter((line) => line.length > 3);
+  const linesOf = (of: string) =>
+    of
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line.length > 3);
   const [ofText, ofCode] = [linesOf(text), linesOf(code)];
   if (ofText.length < 4 || ofCode.length < 4) return false;
   const [inText, inCode] = [new Set(ofText), new Set(ofCode)];
-  return ofText.filter((line) => inCode.has(line)).length > 0.6 * ofText.length && ofCode.filter((line) => inText.has(line)).length > 0.4 * ofCode.length;
+  return (
+    ofText.filter((line) => inCode.has(line)).length > 0.6 * ofText.length &&
+    ofCode.filter((line) => inText.has(line)).length > 0.4 * ofCode.length
+  );
 }

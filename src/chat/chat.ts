@@ -126,13 +126,26 @@ export class Chat implements vscode.Disposable {
     const conversation = this.#current;
     if (conversation.askingAbove(id)) return false;
     const dropped = text.trim() ? conversation.dropFrom(id) : undefined;
-    if (dropped) await conversation.run(this.#askOf(text.trim(), dropped.context.filter(({ symbol }) => symbol === undefined), false));
+    if (dropped)
+      await conversation.run(
+        this.#askOf(
+          text.trim(),
+          dropped.context.filter(({ symbol }) => symbol === undefined),
+          false,
+        ),
+      );
     return true;
   }
 
   /** Adds a turn whose answer is `task`'s, made where the request is sent. */
   async run(question: string, context: ContextRef[], task: () => Task): Promise<void> {
-    await this.#current.run({ question, context, prepare: async () => ({ task }), priority: 'summary', ...this.#sampling() });
+    await this.#current.run({
+      question,
+      context,
+      prepare: async () => ({ task }),
+      priority: 'summary',
+      ...this.#sampling(),
+    });
   }
 
   stop(): void {
@@ -195,8 +208,12 @@ export class Chat implements vscode.Disposable {
   #open(saved: SavedConversation): Conversation {
     const conversation: Conversation = new Conversation(structuredClone(saved), {
       engine: this.#host.client,
-      notes: { stopped: vscode.l10n.t('Stopped.'), interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.') },
-      modelNote: () => (this.#host.client.state.kind === 'ready' ? shownNote(this.#host.client.state.model.chatNote) : ''),
+      notes: {
+        stopped: vscode.l10n.t('Stopped.'),
+        interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.'),
+      },
+      modelNote: () =>
+        this.#host.client.state.kind === 'ready' ? shownNote(this.#host.client.state.model.chatNote) : '',
       onChange: (change) => this.#follow(conversation, change),
     });
     this.#live.set(conversation.id, conversation);
@@ -250,5 +267,10 @@ export class Chat implements vscode.Disposable {
 
 function empty(): SavedConversation {
   const now = Date.now();
-  return { id: `c${now.toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`, createdAt: now, updatedAt: now, turns: [] };
+  return {
+    id: `c${now.toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`,
+    createdAt: now,
+    updatedAt: now,
+    turns: [],
+  };
 }

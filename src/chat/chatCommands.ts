@@ -14,7 +14,10 @@ export function registerChatCommands(view: ChatView): vscode.Disposable[] {
   const { chat } = view;
   const undo = new UndoOffer();
   const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
-  const about = (name: SlashName) => command(`kvasir.${name}`, (uri?: unknown, range?: unknown, message?: unknown) => askAbout(view, name, uri, range, message));
+  const about = (name: SlashName) =>
+    command(`kvasir.${name}`, (uri?: unknown, range?: unknown, message?: unknown) =>
+      askAbout(view, name, uri, range, message),
+    );
   return [
     command('kvasir.openChat', () => view.open()),
     command('kvasir.newChat', () => {
@@ -23,7 +26,9 @@ export function registerChatCommands(view: ChatView): vscode.Disposable[] {
     }),
     command('kvasir.showConversations', () => showConversations(view, undo)),
     command('kvasir.exportChat', () => exportChat(chat.current.saved)),
-    command('kvasir.clearChat', () => undo.show(vscode.l10n.t('The conversation is deleted.'), chat.delete(chat.current.id))),
+    command('kvasir.clearChat', () =>
+      undo.show(vscode.l10n.t('The conversation is deleted.'), chat.delete(chat.current.id)),
+    ),
     command('kvasir.addToChat', (uri?: vscode.Uri, uris?: vscode.Uri[]) => addToChat(view, uri, uris)),
     about('explain'),
     about('fix'),
@@ -33,9 +38,18 @@ export function registerChatCommands(view: ChatView): vscode.Disposable[] {
 }
 
 /** From the palette and the editor's menu about the selection or the definition at the cursor; a code action names the place and the problem. */
-async function askAbout(view: ChatView, name: SlashName, uri: unknown, range: unknown, message: unknown): Promise<void> {
+async function askAbout(
+  view: ChatView,
+  name: SlashName,
+  uri: unknown,
+  range: unknown,
+  message: unknown,
+): Promise<void> {
   const editor = vscode.window.activeTextEditor;
-  const document = range instanceof vscode.Range && uri instanceof vscode.Uri ? await vscode.workspace.openTextDocument(uri) : editor?.document;
+  const document =
+    range instanceof vscode.Range && uri instanceof vscode.Uri
+      ? await vscode.workspace.openTextDocument(uri)
+      : editor?.document;
   if (!document) {
     void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to ask about.'));
     return;
@@ -58,8 +72,13 @@ async function addToChat(view: ChatView, uri: vscode.Uri | undefined, uris: vsco
     return;
   }
   // Only the explorer says what else is selected in it.
-  const fromEditor = !Array.isArray(uris) && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]);
-  view.chat.context.add(fromEditor ? [selectionRef(editor.document, editor.selection)] : await Promise.all(named.map(async (each) => fileRef(each, await kindOf(each)))));
+  const fromEditor =
+    !Array.isArray(uris) && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]);
+  view.chat.context.add(
+    fromEditor
+      ? [selectionRef(editor.document, editor.selection)]
+      : await Promise.all(named.map(async (each) => fileRef(each, await kindOf(each)))),
+  );
   await view.open();
 }
 
@@ -87,7 +106,11 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
       buttons: [remove],
       conversation,
     }));
-    pick.items = [{ label: `$(add) ${vscode.l10n.t('New Conversation')}` }, ...(items.length ? [{ label: '', kind: vscode.QuickPickItemKind.Separator }] : []), ...items];
+    pick.items = [
+      { label: `$(add) ${vscode.l10n.t('New Conversation')}` },
+      ...(items.length ? [{ label: '', kind: vscode.QuickPickItemKind.Separator }] : []),
+      ...items,
+    ];
   };
   pick.placeholder = vscode.l10n.t('Choose a conversation');
   pick.matchOnDescription = true;
@@ -99,10 +122,12 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
     if (!item.conversation) return;
     const restore = view.chat.delete(item.conversation.id);
     fill();
-    const putBack = restore && (() => {
-      restore();
-      if (open) fill();
-    });
+    const putBack =
+      restore &&
+      (() => {
+        restore();
+        if (open) fill();
+      });
     // Of several, one may be the wrong one.
     void undo.show(vscode.l10n.t('The conversation "{0}" is deleted.', item.label), putBack);
   });
@@ -123,5 +148,7 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
 function dateOf(time: number): string {
   const date = new Date(time);
   const today = date.toDateString() === new Date().toDateString();
-  return today ? date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' }) : date.toLocaleDateString(vscode.env.language, { day: 'numeric', month: 'short', year: 'numeric' });
+  return today
+    ? date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' })
+    : date.toLocaleDateString(vscode.env.language, { day: 'numeric', month: 'short', year: 'numeric' });
 }

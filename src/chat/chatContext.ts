@@ -57,7 +57,8 @@ export class ChatContext implements vscode.Disposable {
   /** The editor that a question is about and code is meant for: the last one, while it or a diff of its file is to be seen. */
   get editor(): vscode.TextEditor | undefined {
     const last = this.#last;
-    if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last)) return last;
+    if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last))
+      return last;
     const input = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
     const shown = input instanceof vscode.TabInputTextDiff ? [input.original, input.modified] : [];
     return shown.some((uri) => uri.toString() === last.document.uri.toString()) ? last : undefined;
@@ -80,7 +81,14 @@ export class ChatContext implements vscode.Disposable {
 
   chips(sizes: ChipSizes): Chip[] {
     const document = this.editor?.document;
-    const chips = this.refs.map((ref) => ({ id: refId(ref), kind: ref.kind, name: ref.name, path: ref.path, attached: true, ...(sizes.get(refId(ref)) ?? { tokens: null, omitted: null }) }));
+    const chips = this.refs.map((ref) => ({
+      id: refId(ref),
+      kind: ref.kind,
+      name: ref.name,
+      path: ref.path,
+      attached: true,
+      ...(sizes.get(refId(ref)) ?? { tokens: null, omitted: null }),
+    }));
     if (!document || chips.some(({ id }) => id === document.uri.toString())) return chips;
     const { kind, name, path, uri } = fileRef(document.uri);
     return [{ id: uri, kind, name, path, attached: false, tokens: null, omitted: null }, ...chips];
@@ -115,7 +123,10 @@ export class ChatContext implements vscode.Disposable {
 
   find(id: string): ContextRef | undefined {
     const document = this.editor?.document;
-    return this.refs.find((ref) => refId(ref) === id) ?? (document?.uri.toString() === id ? fileRef(document.uri) : undefined);
+    return (
+      this.refs.find((ref) => refId(ref) === id) ??
+      (document?.uri.toString() === id ? fileRef(document.uri) : undefined)
+    );
   }
 
   /** While nobody looks, nothing is announced. */
@@ -134,7 +145,8 @@ export class ChatContext implements vscode.Disposable {
   get #selection(): ContextRef | undefined {
     const editor = this.editor;
     if (!editor || editor.selection.isEmpty) return undefined;
-    if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed) return undefined;
+    if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed)
+      return undefined;
     const ref = selectionRef(editor.document, editor.selection);
     return refId(ref) === this.#refused ? undefined : ref;
   }

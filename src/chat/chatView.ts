@@ -40,7 +40,14 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** What the folder of the setting's model says of itself. */
   #described: { setting: string; name: string; note: string } | undefined;
 
-  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, edits: EditPreview, log: Log) {
+  constructor(
+    context: vscode.ExtensionContext,
+    host: EngineHost,
+    mirror: DocumentMirror,
+    settings: Settings,
+    edits: EditPreview,
+    log: Log,
+  ) {
     this.#context = context;
     this.#host = host;
     this.#mirror = mirror;
@@ -61,7 +68,10 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   resolveWebviewView(view: vscode.WebviewView): void {
     this.#view = view;
     this.#pageReady = false;
-    view.webview.options = { enableScripts: true, localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#context.extensionUri, folder)) };
+    view.webview.options = {
+      enableScripts: true,
+      localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#context.extensionUri, folder)),
+    };
     const received = view.webview.onDidReceiveMessage((message: ToHost) => void this.#receive(message));
     const shown = view.onDidChangeVisibility(() => {
       // A hidden page is thrown away; it says `ready` when it is there again.
@@ -168,7 +178,9 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 
   #sayBusy(): void {
-    void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'));
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'),
+    );
   }
 
   async #addContext(): Promise<void> {
@@ -178,7 +190,9 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 
   async #openRef(ref: ContextRef): Promise<void> {
-    await openRef(ref).catch(() => void vscode.window.showInformationMessage(vscode.l10n.t('{0} can no longer be opened.', ref.path)));
+    await openRef(ref).catch(
+      () => void vscode.window.showInformationMessage(vscode.l10n.t('{0} can no longer be opened.', ref.path)),
+    );
   }
 
   #follow(change: ChatChange): void {
@@ -200,7 +214,11 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   #postContext(): void {
     if (!this.#view || !this.#pageReady) return;
     const { context, sizes, current } = this.chat;
-    this.#post({ type: 'context', chips: context.chips(sizes), questions: current.turns.length ? [] : context.questions });
+    this.#post({
+      type: 'context',
+      chips: context.chips(sizes),
+      questions: current.turns.length ? [] : context.questions,
+    });
   }
 
   #postMeter(): void {
@@ -221,7 +239,12 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       this.#post({ type: 'model', name: state.model.name, note: shownNote(state.model.note), status: '' });
       return;
     }
-    const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', speech().numbers.share(state.fraction)) : vscode.l10n.t('Loading the model')) : '';
+    const status =
+      state.kind === 'starting'
+        ? state.stage === 'import'
+          ? vscode.l10n.t('Importing the model: {0}', speech().numbers.share(state.fraction))
+          : vscode.l10n.t('Loading the model')
+        : '';
     const { name, note } = this.#describe(state.kind === 'starting');
     this.#post({ type: 'model', name, note, status });
   }

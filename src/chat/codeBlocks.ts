@@ -7,7 +7,24 @@ import { type NamedRange, symbolsOf } from './symbols.ts';
 
 /** What models call languages that the editor knows by another id. */
 const LANGUAGE_IDS: Record<string, string> = {
-  ts: 'typescript', js: 'javascript', tsx: 'typescriptreact', jsx: 'javascriptreact', py: 'python', rs: 'rust', sh: 'shellscript', bash: 'shellscript', zsh: 'shellscript', md: 'markdown', yml: 'yaml', rb: 'ruby', kt: 'kotlin', cs: 'csharp', 'c++': 'cpp', golang: 'go', text: 'plaintext', txt: 'plaintext',
+  ts: 'typescript',
+  js: 'javascript',
+  tsx: 'typescriptreact',
+  jsx: 'javascriptreact',
+  py: 'python',
+  rs: 'rust',
+  sh: 'shellscript',
+  bash: 'shellscript',
+  zsh: 'shellscript',
+  md: 'markdown',
+  yml: 'yaml',
+  rb: 'ruby',
+  kt: 'kotlin',
+  cs: 'csharp',
+  'c++': 'cpp',
+  golang: 'go',
+  text: 'plaintext',
+  txt: 'plaintext',
 };
 
 export class CodeBlocks {
@@ -36,23 +53,42 @@ export class CodeBlocks {
       symbols = await symbolsOf(document);
     }
     const { selection } = editor;
-    const offsets = (range: vscode.Range) => ({ start: document.offsetAt(range.start), end: document.offsetAt(range.end) });
-    const place = placeBlock(document.getText(), text, { selection: offsets(selection), symbols: symbols.map(({ name, range }) => ({ name, ...offsets(range) })) });
-    await this.#preview.show({ document, range: new vscode.Range(document.positionAt(place.start), document.positionAt(place.end)), title: vscode.l10n.t('code of the chat'), text: place.text });
+    const offsets = (range: vscode.Range) => ({
+      start: document.offsetAt(range.start),
+      end: document.offsetAt(range.end),
+    });
+    const place = placeBlock(document.getText(), text, {
+      selection: offsets(selection),
+      symbols: symbols.map(({ name, range }) => ({ name, ...offsets(range) })),
+    });
+    await this.#preview.show({
+      document,
+      range: new vscode.Range(document.positionAt(place.start), document.positionAt(place.end)),
+      title: vscode.l10n.t('code of the chat'),
+      text: place.text,
+    });
   }
 }
 
 async function insert(text: string, editor: vscode.TextEditor): Promise<void> {
-  const shown = await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn ?? vscode.ViewColumn.Active, selection: editor.selection });
+  const shown = await vscode.window.showTextDocument(editor.document, {
+    viewColumn: editor.viewColumn ?? vscode.ViewColumn.Active,
+    selection: editor.selection,
+  });
   const selections = editor.selections.length > 1 ? editor.selections : shown.selections;
   const done = await shown.edit((edit) => {
     for (const selection of selections) edit.replace(selection, text.replace(/\n$/, ''));
   });
-  if (!done) void vscode.window.showWarningMessage(vscode.l10n.t('Kvasir: the editor refused the edit. The file may be read-only.'));
+  if (!done)
+    void vscode.window.showWarningMessage(
+      vscode.l10n.t('Kvasir: the editor refused the edit. The file may be read-only.'),
+    );
 }
 
 async function newFile(content: string, language: string): Promise<void> {
   const id = LANGUAGE_IDS[language.toLowerCase()] ?? language.toLowerCase();
   const known = id && (await vscode.languages.getLanguages()).includes(id);
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content, ...(known ? { language: id } : {}) }));
+  await vscode.window.showTextDocument(
+    await vscode.workspace.openTextDocument({ content, ...(known ? { language: id } : {}) }),
+  );
 }

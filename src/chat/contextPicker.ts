@@ -21,7 +21,12 @@ export async function pickContext(finder: FileFinder, editor: vscode.TextEditor 
 async function items(finder: FileFinder, editor: vscode.TextEditor | undefined): Promise<Item[]> {
   const open = finder.open().map((uri) => fileRef(uri));
   const special: Item[] = [];
-  if (open.length > 1) special.push({ label: `$(files) ${vscode.l10n.t('All open editors')}`, description: String(open.length), refs: open });
+  if (open.length > 1)
+    special.push({
+      label: `$(files) ${vscode.l10n.t('All open editors')}`,
+      description: String(open.length),
+      refs: open,
+    });
   if (editor && !editor.selection.isEmpty) {
     const ref = selectionRef(editor.document, editor.selection);
     special.push({ label: `$(selection) ${vscode.l10n.t('Selection')}`, description: ref.path, refs: [ref] });

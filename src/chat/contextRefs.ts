@@ -19,7 +19,12 @@ export function selectionRef(document: vscode.TextDocument, range: vscode.Range,
     uri: document.uri.toString(),
     name: symbol ?? `${baseName(document.uri)}:${lines}`,
     path: `${vscode.workspace.asRelativePath(document.uri)}:${lines}`,
-    range: { startLine: range.start.line, startCharacter: range.start.character, endLine: range.end.line, endCharacter: range.end.character },
+    range: {
+      startLine: range.start.line,
+      startCharacter: range.start.character,
+      endLine: range.end.line,
+      endCharacter: range.end.character,
+    },
     ...(symbol === undefined ? {} : { symbol }),
   };
 }

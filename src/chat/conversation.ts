@@ -21,7 +21,9 @@ export interface Prepared {
 }
 
 /** Why the engine is not asked: it is no failure. */
-export type Unasked = { /** A model that is too small for the question. */ refused: string } | { /** What the question lacks, in words. */ missing: string };
+export type Unasked =
+  | { /** A model that is too small for the question. */ refused: string }
+  | { /** What the question lacks, in words. */ missing: string };
 
 export interface Ask {
   /** Shown as the user's turn. */
@@ -33,7 +35,10 @@ export interface Ask {
   sampling?: SamplingParams;
 }
 
-export type ConversationChange = { type: 'turns' } | { type: 'turn'; turn: AssistantTurn } | { type: 'append'; id: string; text: string };
+export type ConversationChange =
+  | { type: 'turns' }
+  | { type: 'turn'; turn: AssistantTurn }
+  | { type: 'append'; id: string; text: string };
 
 /** As it is kept. */
 export interface SavedConversation {
@@ -70,7 +75,11 @@ export class Conversation {
     this.#updatedAt = saved.updatedAt;
     this.#options = options;
     // Answers that were being written when this was kept are over.
-    this.#turns = saved.turns.map((turn) => (turn.role === 'assistant' && turn.state === 'streaming' ? { ...turn, state: 'done', notes: [...turn.notes, options.notes.interrupted] } : turn));
+    this.#turns = saved.turns.map((turn) =>
+      turn.role === 'assistant' && turn.state === 'streaming'
+        ? { ...turn, state: 'done', notes: [...turn.notes, options.notes.interrupted] }
+        : turn,
+    );
     this.#numTurns = saved.turns.reduce((most, turn) => Math.max(most, Number(turn.id.slice(1)) || 0), 0);
   }
 
@@ -124,7 +133,9 @@ export class Conversation {
       if (this.#turns.includes(question)) this.#touch({ type: 'turns' });
     };
     try {
-      const aborted = new Promise<null>((resolve) => abort.signal.addEventListener('abort', () => resolve(null), { once: true }));
+      const aborted = new Promise<null>((resolve) =>
+        abort.signal.addEventListener('abort', () => resolve(null), { once: true }),
+      );
       const prepared = await Promise.race([ask.prepare(history, about), aborted]);
       if (prepared === null || abort.signal.aborted) answer.notes = [this.#options.notes.stopped];
       else if ('refused' in prepared) answer.refused = prepared.refused;
@@ -145,7 +156,13 @@ export class Conversation {
     }
   }
 
-  async #generate(answer: AssistantTurn, context: readonly ContextRef[], prepared: Prepared, { priority, sampling }: Ask, signal: AbortSignal): Promise<void> {
+  async #generate(
+    answer: AssistantTurn,
+    context: readonly ContextRef[],
+    prepared: Prepared,
+    { priority, sampling }: Ask,
+    signal: AbortSignal,
+  ): Promise<void> {
     const done = await this.#options.engine.generate({
       task: prepared.task,
       priority,
@@ -157,14 +174,25 @@ export class Conversation {
       signal,
     });
     answer.text = done.text || answer.text;
-    answer.notes = [...(prepared.notes ?? []), ...done.diagnostics, ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : [])];
+    answer.notes = [
+      ...(prepared.notes ?? []),
+      ...done.diagnostics,
+      ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : []),
+    ];
     const [about] = context;
-    if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri)) answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };
+    if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri))
+      answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };
     if (done.usage.promptTokens > 0) {
       answer.footer = footerOf(done);
       answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
       const modelNote = this.#options.modelNote();
-      if (modelNote && !done.source && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)) answer.modelNote = modelNote;
+      if (
+        modelNote &&
+        !done.source &&
+        answer.text.trim() &&
+        !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)
+      )
+        answer.modelNote = modelNote;
     }
   }
 

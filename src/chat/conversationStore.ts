@@ -129,7 +129,10 @@ export class ConversationStore {
 }
 
 /** Of those that fit together the ones that are `wanted` and the newest, each without its oldest turns where it alone is too long. */
-function bounded(conversations: readonly SavedConversation[], wanted: (conversation: SavedConversation) => boolean): SavedConversation[] {
+function bounded(
+  conversations: readonly SavedConversation[],
+  wanted: (conversation: SavedConversation) => boolean,
+): SavedConversation[] {
   const kept = new Map<string, SavedConversation>();
   let left = MAX_CHARACTERS;
   const byWorth = [...conversations.filter(wanted), ...conversations.filter((each) => !wanted(each))];
@@ -157,5 +160,7 @@ function shortened(conversation: SavedConversation, limit: number): SavedConvers
 
 function isConversation(value: unknown): value is SavedConversation {
   const { id, turns, createdAt, updatedAt } = (value ?? {}) as Partial<SavedConversation>;
-  return typeof id === 'string' && Array.isArray(turns) && typeof createdAt === 'number' && typeof updatedAt === 'number';
+  return (
+    typeof id === 'string' && Array.isArray(turns) && typeof createdAt === 'number' && typeof updatedAt === 'number'
+  );
 }

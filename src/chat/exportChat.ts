@@ -9,14 +9,20 @@ export function titleOf(turns: readonly Turn[]): string {
   const first = turns.find((turn) => turn.role === 'user');
   if (first?.role !== 'user') return '';
   const line = first.text.trim().split('\n')[0]!.trim();
-  const about = line.startsWith('/') && !line.includes(' ') && first.context.length ? ` ${(first.context.find(({ kind }) => kind === 'selection') ?? first.context[0]!).name}` : '';
+  const about =
+    line.startsWith('/') && !line.includes(' ') && first.context.length
+      ? ` ${(first.context.find(({ kind }) => kind === 'selection') ?? first.context[0]!).name}`
+      : '';
   const title = `${line}${about}`;
   return title.length <= TITLE_LENGTH ? title : `${title.slice(0, TITLE_LENGTH).replace(/\s+\S*$/, '')}…`;
 }
 
 /** Questions as headings, answers as they are, what they were about and what they cost in small print. */
 export function toMarkdown(conversation: SavedConversation, heading: string, errorLabel: string): string {
-  const parts = [`# ${heading}`, `*${new Date(conversation.createdAt).toISOString().slice(0, 16).replace('T', ' ')} UTC*`];
+  const parts = [
+    `# ${heading}`,
+    `*${new Date(conversation.createdAt).toISOString().slice(0, 16).replace('T', ' ')} UTC*`,
+  ];
   for (const turn of conversation.turns) {
     if (turn.role === 'user') {
       const [first = '', ...rest] = turn.text.trim().split('\n');

@@ -32,9 +32,20 @@ export class FileFinder {
     const listed = await this.#entries();
     const entries = !this.#cutOff ? listed : [...listed, ...(await this.#beyond(query, listed))];
     const open = new Set(openFiles().map(String));
-    if (!query) return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))].slice(0, MAX_FOUND);
-    const scored = entries.map((entry) => ({ entry, score: rank(query, entry.detail ? `${entry.detail}/${entry.name}` : entry.name) + (open.has(entry.uri) ? 1 : 0) }));
-    return scored.filter(({ score }) => score >= 2).sort((a, b) => b.score - a.score || a.entry.name.length - b.entry.name.length).slice(0, MAX_FOUND).map(({ entry }) => entry);
+    if (!query)
+      return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))].slice(
+        0,
+        MAX_FOUND,
+      );
+    const scored = entries.map((entry) => ({
+      entry,
+      score: rank(query, entry.detail ? `${entry.detail}/${entry.name}` : entry.name) + (open.has(entry.uri) ? 1 : 0),
+    }));
+    return scored
+      .filter(({ score }) => score >= 2)
+      .sort((a, b) => b.score - a.score || a.entry.name.length - b.entry.name.length)
+      .slice(0, MAX_FOUND)
+      .map(({ entry }) => entry);
   }
 
   /** All of them, open ones first. */
@@ -50,7 +61,8 @@ export class FileFinder {
   }
 
   #entries(): Promise<Found[]> {
-    if (!this.#list || Date.now() - this.#list.read > FRESH_MS) this.#list = { read: Date.now(), entries: this.#read() };
+    if (!this.#list || Date.now() - this.#list.read > FRESH_MS)
+      this.#list = { read: Date.now(), entries: this.#read() };
     return this.#list.entries;
   }
 
@@ -59,7 +71,9 @@ export class FileFinder {
     if (!/^[\w.-]{2,}$/.test(query)) return [];
     const anyCase = query.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
     const known = new Set(listed.map(({ uri }) => uri));
-    return (await this.#files(`**/*${anyCase}*`, MAX_BEYOND)).map((uri) => entry(uri, 'file')).filter(({ uri }) => !known.has(uri));
+    return (await this.#files(`**/*${anyCase}*`, MAX_BEYOND))
+      .map((uri) => entry(uri, 'file'))
+      .filter(({ uri }) => !known.has(uri));
   }
 
   async #files(glob: string, most: number): Promise<vscode.Uri[]> {
@@ -73,25 +87,37 @@ export class FileFinder {
     const folders = new Map<string, vscode.Uri>();
     for (const uri of files) {
       const root = vscode.workspace.getWorkspaceFolder(uri)?.uri;
-      for (let folder = parent(uri); root && folder.path.length > root.path.length; folder = parent(folder)) folders.set(folder.toString(), folder);
+      for (let folder = parent(uri); root && folder.path.length > root.path.length; folder = parent(folder))
+        folders.set(folder.toString(), folder);
     }
-    return [...files.map((uri) => entry(uri, 'file')), ...[...folders.values()].map((uri) => entry(uri, 'folder'))].sort((a, b) => a.detail.localeCompare(b.detail) || a.name.localeCompare(b.name));
+    return [
+      ...files.map((uri) => entry(uri, 'file')),
+      ...[...folders.values()].map((uri) => entry(uri, 'folder')),
+    ].sort((a, b) => a.detail.localeCompare(b.detail) || a.name.localeCompare(b.name));
   }
 }
 
 /** Up to `most` files below a folder, how many there are, and how many were left out as secrets; `more` when there are still more, as a few hundred are looked at. */
-export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number; numSecret: number; more: boolean }> {
+export async function filesIn(
+  folder: vscode.Uri,
+  settings: Settings,
+  most: number,
+): Promise<{ taken: vscode.Uri[]; total: number; numSecret: number; more: boolean }> {
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, MAX_COUNTED + 1);
   const more = found.length > MAX_COUNTED;
   // The one that says that there are more is not counted, whatever it is.
   const counted = found.slice(0, MAX_COUNTED);
-  const files = counted.filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
+  const files = counted
+    .filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion))
+    .sort((a, b) => a.path.localeCompare(b.path));
   return { taken: files.slice(0, most), total: files.length, numSecret: counted.length - files.length, more };
 }
 
 /** Files open in editors, the active group's first. */
 function openFiles(): vscode.Uri[] {
-  return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : [])));
+  return vscode.window.tabGroups.all.flatMap(({ tabs }) =>
+    tabs.flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : [])),
+  );
 }
 
 function entry(uri: vscode.Uri, kind: Found['kind']): Found {

@@ -25,7 +25,11 @@ export interface Gathered {
   notes: string[];
 }
 
-export async function gather(refs: readonly ContextRef[], settings: Settings, editor: vscode.TextEditor | undefined): Promise<Gathered> {
+export async function gather(
+  refs: readonly ContextRef[],
+  settings: Settings,
+  editor: vscode.TextEditor | undefined,
+): Promise<Gathered> {
   const documents: vscode.TextDocument[] = [];
   const snippets: Gathered['snippets'] = [];
   const owners = { documents: [] as string[], snippets: [] as string[] };
@@ -48,12 +52,25 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
           addSnippet(ref, { path: file.path, text });
           numRead++;
         }
-        if (!total && numSecret && more) notes.push(vscode.l10n.t('{0}: no file is taken along: the first {1} are left out by kvasir.completion.exclude, and more are not looked at', ref.path, numSecret));
-        else if (!total && numSecret) notes.push(vscode.l10n.t('{0}: no file is taken along: all are left out by kvasir.completion.exclude', ref.path));
-        else if (more) notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
-        else if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
+        if (!total && numSecret && more)
+          notes.push(
+            vscode.l10n.t(
+              '{0}: no file is taken along: the first {1} are left out by kvasir.completion.exclude, and more are not looked at',
+              ref.path,
+              numSecret,
+            ),
+          );
+        else if (!total && numSecret)
+          notes.push(
+            vscode.l10n.t('{0}: no file is taken along: all are left out by kvasir.completion.exclude', ref.path),
+          );
+        else if (more)
+          notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
+        else if (numRead < total)
+          notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
       } else {
-        const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
+        const document =
+          openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
         if (document && isTooLarge(document)) throw new Error(tooLarge(document, vscode.l10n.t));
         if (document) {
           documents.push(document);
@@ -61,19 +78,38 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
         } else addSnippet(ref, { path: uri.path, text: await textOf(uri) });
       }
     } catch (error) {
-      notes.push(vscode.l10n.t('{0} is left out: {1}', ref.path, error instanceof Error ? error.message : String(error)));
+      notes.push(
+        vscode.l10n.t('{0} is left out: {1}', ref.path, error instanceof Error ? error.message : String(error)),
+      );
     }
   }
   const first = documents[0];
   const place = refs.find((ref) => ref.kind === 'selection' && ref.uri === first?.uri.toString())?.range;
-  const cursor = !first ? undefined : place ? () => first.offsetAt(toRange(place).start) : editor?.document === first ? () => first.offsetAt(editor.selection.active) : undefined;
-  return { documents, snippets, owners: [...owners.documents, ...owners.snippets], notes, ...(cursor ? { cursor } : {}) };
+  const cursor = !first
+    ? undefined
+    : place
+      ? () => first.offsetAt(toRange(place).start)
+      : editor?.document === first
+        ? () => first.offsetAt(editor.selection.active)
+        : undefined;
+  return {
+    documents,
+    snippets,
+    owners: [...owners.documents, ...owners.snippets],
+    notes,
+    ...(cursor ? { cursor } : {}),
+  };
 }
 
 async function selected(ref: ContextRef, uri: vscode.Uri): Promise<Gathered['snippets'][number]> {
   const document = openDocument(uri) ?? (await vscode.workspace.openTextDocument(uri));
   const range = ref.range ? document.validateRange(toRange(ref.range)) : new vscode.Range(0, 0, 0, 0);
-  return { path: uri.path, text: document.getText(range), startLine: range.start.line, ...(ref.symbol === undefined ? {} : { symbol: ref.symbol }) };
+  return {
+    path: uri.path,
+    text: document.getText(range),
+    startLine: range.start.line,
+    ...(ref.symbol === undefined ? {} : { symbol: ref.symbol }),
+  };
 }
 
 /** The text of a file that is not open. Throws an Error for the user. */

@@ -62,11 +62,18 @@ export class TokenMeter {
     const { onResult, measure, speech } = this.#options;
     try {
       const measured = await measure();
-      if (!this.#again) onResult(measured && meterOf(measured, speech), measured ? sizesOf(measured, speech) : new Map());
+      if (!this.#again)
+        onResult(measured && meterOf(measured, speech), measured ? sizesOf(measured, speech) : new Map());
     } catch (error) {
       // Anything else is the question's own to say when it is asked.
       const problem = error instanceof EngineError && error.code === 'contextTooLong' ? error.message : undefined;
-      if (!this.#again) onResult(problem === undefined ? null : { label: speech.t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
+      if (!this.#again)
+        onResult(
+          problem === undefined
+            ? null
+            : { label: speech.t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem },
+          new Map(),
+        );
     } finally {
       this.#measuring = false;
       if (this.#again) {
@@ -84,7 +91,12 @@ function meterOf({ size, notes }: Measured, { t, numbers: { count } }: Speech): 
     answer: size.answerTokens / size.contextTokens,
     notes: [...notes, ...size.notes],
     over: false,
-    title: t('The question with its files takes {0} of the {1} tokens that the model reads; {2} are kept for the answer', count(size.promptTokens), count(size.contextTokens), count(size.answerTokens)),
+    title: t(
+      'The question with its files takes {0} of the {1} tokens that the model reads; {2} are kept for the answer',
+      count(size.promptTokens),
+      count(size.contextTokens),
+      count(size.answerTokens),
+    ),
   };
 }
 
@@ -97,5 +109,10 @@ function sizesOf({ size, owners }: Measured, { t, numbers: { count } }: Speech):
     const sum = sums.get(id) ?? { tokens: 0, omitted: 0 };
     sums.set(id, { tokens: sum.tokens + tokens, omitted: sum.omitted + omittedTokens });
   }
-  return new Map([...sums].map(([id, { tokens, omitted }]) => [id, { tokens: count(tokens), omitted: omitted > 0 ? t('{0} left out', count(omitted)) : null }]));
+  return new Map(
+    [...sums].map(([id, { tokens, omitted }]) => [
+      id,
+      { tokens: count(tokens), omitted: omitted > 0 ? t('{0} left out', count(omitted)) : null },
+    ]),
+  );
 }

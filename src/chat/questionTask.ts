@@ -56,14 +56,20 @@ export class QuestionTasks {
   }
 
   /** Loads the model for a slash command, as what it becomes depends on the model. */
-  async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | Unasked> {
+  async prepare(
+    question: string,
+    refs: readonly ContextRef[],
+    history: readonly ChatMessage[],
+    anyway: boolean,
+  ): Promise<Prepared | Unasked> {
     const { client } = this.#options;
     const command = parseSlash(question);
     const model = command ? await client.ready() : undefined;
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
     // "This file" would be none.
-    if (command && !command.rest && !refs.length) return { missing: vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.') };
+    if (command && !command.rest && !refs.length)
+      return { missing: vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };
   }
@@ -75,7 +81,12 @@ export class QuestionTasks {
     return await this.#made(question, await this.contextFor(question, refs), history, state.model.canEdit);
   }
 
-  async #made(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], canEdit: boolean): Promise<Made> {
+  async #made(
+    question: string,
+    refs: readonly ContextRef[],
+    history: readonly ChatMessage[],
+    canEdit: boolean,
+  ): Promise<Made> {
     const { settings, mirror, editor } = this.#options;
     const command = parseSlash(question);
     const prompt = command ? promptOf(command, refs, canEdit) : question;
@@ -83,14 +94,27 @@ export class QuestionTasks {
     if (command && summarized) {
       const gathered = await gather(summarized, settings, editor());
       const task = summaryTask(command, summarized, gathered, mirror);
-      const others = refs.filter((ref) => !summarized.includes(ref)).map(({ path }) => vscode.l10n.t('{0} is left out: {1}', path, vscode.l10n.t('a summary is of one file, or of what is selected in it')));
+      const others = refs
+        .filter((ref) => !summarized.includes(ref))
+        .map(({ path }) =>
+          vscode.l10n.t(
+            '{0} is left out: {1}',
+            path,
+            vscode.l10n.t('a summary is of one file, or of what is selected in it'),
+          ),
+        );
       if (task) return { task, prompt, gathered: { ...gathered, notes: [...gathered.notes, ...others] } };
     }
     const gathered = await gather(refs, settings, editor());
     return { task: () => this.#chatTask(prompt, gathered, history, canEdit), prompt, gathered };
   }
 
-  #chatTask(prompt: string, { documents, snippets, cursor }: Gathered, history: readonly ChatMessage[], canEdit: boolean): ChatTask {
+  #chatTask(
+    prompt: string,
+    { documents, snippets, cursor }: Gathered,
+    history: readonly ChatMessage[],
+    canEdit: boolean,
+  ): ChatTask {
     // A small model knows questions about a definition of the file before it, without the definition again.
     const wanted = canEdit || !documents.length ? snippets : snippets.filter(({ symbol }) => symbol === undefined);
     return {
@@ -103,10 +127,17 @@ export class QuestionTasks {
   }
 
   /** The definition that a command is about: the named one, the selected one, or else the one at the cursor. */
-  async #symbolFor(document: vscode.TextDocument, name: string | undefined, selection: ContextRef | undefined, editor: vscode.TextEditor | undefined) {
-    if (name !== undefined) return (await symbolsOf(document)).find((symbol) => symbol.name === name || name.endsWith(`.${symbol.name}`));
+  async #symbolFor(
+    document: vscode.TextDocument,
+    name: string | undefined,
+    selection: ContextRef | undefined,
+    editor: vscode.TextEditor | undefined,
+  ) {
+    if (name !== undefined)
+      return (await symbolsOf(document)).find((symbol) => symbol.name === name || name.endsWith(`.${symbol.name}`));
     if (!selection) return editor?.document === document ? symbolAt(document, editor.selection.active) : undefined;
-    if (selection.symbol !== undefined || !selection.range || selection.uri !== document.uri.toString()) return undefined;
+    if (selection.symbol !== undefined || !selection.range || selection.uri !== document.uri.toString())
+      return undefined;
     const range = toRange(selection.range);
     const text = document.getText(range).trim();
     const symbols = await symbolsOf(document);
@@ -124,23 +155,40 @@ function summarizedRefs({ rest }: SlashCommand, refs: readonly ContextRef[]): Co
 }
 
 /** A summary is made by the task of that name, in the words that the model knows best. Undefined for a file that cannot be read. */
-function summaryTask({ rest }: SlashCommand, refs: readonly ContextRef[], { documents }: Gathered, mirror: DocumentMirror): (() => SummarizeTask) | undefined {
+function summaryTask(
+  { rest }: SlashCommand,
+  refs: readonly ContextRef[],
+  { documents }: Gathered,
+  mirror: DocumentMirror,
+): (() => SummarizeTask) | undefined {
   const [document] = documents;
   if (!document) return undefined;
   const selection = refs.find(({ kind, uri }) => kind === 'selection' && uri === document.uri.toString());
-  if (!selection?.range || (selection.symbol !== undefined && !rest)) return () => ({ kind: 'summarize', docId: mirror.sync(document) });
+  if (!selection?.range || (selection.symbol !== undefined && !rest))
+    return () => ({ kind: 'summarize', docId: mirror.sync(document) });
   const range = document.validateRange(toRange(selection.range));
   const label = selection.symbol;
-  return () => ({ kind: 'summarize', docId: mirror.sync(document), range: { start: document.offsetAt(range.start), end: document.offsetAt(range.end), ...(label === undefined ? {} : { label }) } });
+  return () => ({
+    kind: 'summarize',
+    docId: mirror.sync(document),
+    range: {
+      start: document.offsetAt(range.start),
+      end: document.offsetAt(range.end),
+      ...(label === undefined ? {} : { label }),
+    },
+  });
 }
 
 function promptOf(command: SlashCommand, refs: readonly ContextRef[], canEdit: boolean): string {
   const selection = refs.find(({ kind }) => kind === 'selection');
   const symbol = selection?.symbol ?? namedSymbol(command.rest);
-  return slashQuestion(command, { selection: selection !== undefined, ...(symbol === undefined ? {} : { symbol }) }, canEdit);
+  return slashQuestion(
+    command,
+    { selection: selection !== undefined, ...(symbol === undefined ? {} : { symbol }) },
+    canEdit,
+  );
 }
 
 async function openDocument(uri: string): Promise<vscode.TextDocument | undefined> {
   return await Promise.resolve(vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true))).catch(() => undefined);
 }
-

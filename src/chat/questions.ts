@@ -5,14 +5,36 @@
 import * as vscode from '../vscode.ts';
 
 /** Definitions at the start of a line in the common languages; deeper ones are less worth asking about. */
-const FUNCTION = /^(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?(?:function\*?|def|func|fn)\s+([A-Za-z_]\w{2,})/m;
+const FUNCTION =
+  /^(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?(?:function\*?|def|func|fn)\s+([A-Za-z_]\w{2,})/m;
 const CLASS = /^(?:export\s+)?(?:default\s+)?(?:abstract\s+)?(?:public\s+)?(?:class|struct)\s+([A-Za-z_]\w{2,})/m;
 const TYPE = /^(?:export\s+)?(?:public\s+)?(?:interface|type|enum|trait)\s+([A-Za-z_]\w{2,})/m;
 /** Definitions further down are not worth the search in a huge file. */
 const MOST_CHARACTERS = 50_000;
 
 /** Languages, by the editor's names, whose files define nothing. */
-const WITHOUT_DEFINITIONS = new Set(['markdown', 'plaintext', 'restructuredtext', 'latex', 'log', 'json', 'jsonc', 'jsonl', 'yaml', 'toml', 'ini', 'properties', 'dotenv', 'csv', 'xml', 'html', 'css', 'diff', 'git-commit', 'ignore']);
+const WITHOUT_DEFINITIONS = new Set([
+  'markdown',
+  'plaintext',
+  'restructuredtext',
+  'latex',
+  'log',
+  'json',
+  'jsonc',
+  'jsonl',
+  'yaml',
+  'toml',
+  'ini',
+  'properties',
+  'dotenv',
+  'csv',
+  'xml',
+  'html',
+  'css',
+  'diff',
+  'git-commit',
+  'ignore',
+]);
 
 /** Up to `most` questions about a file in a language; `null` is no open file. */
 export function exampleQuestions(text: string | null, language = '', most = 4): string[] {
@@ -24,7 +46,8 @@ export function exampleQuestions(text: string | null, language = '', most = 4): 
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];
   const typeName = TYPE.exec(source)?.[1];
-  if (functionName) questions.push(t('What does {0} do?', functionName), t('What are the parameters of {0}?', functionName));
+  if (functionName)
+    questions.push(t('What does {0} do?', functionName), t('What are the parameters of {0}?', functionName));
   if (className) questions.push(t('Explain {0}', className), t('What methods does {0} have?', className));
   if (typeName && !className) questions.push(t('Explain {0}', typeName));
   if (questions.length < most) questions.push(t('Which functions does this file define?'));

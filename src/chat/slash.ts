@@ -38,7 +38,11 @@ export function namedSymbol(rest: string): string | undefined {
 }
 
 /** The question in the words for the model. */
-export function slashQuestion({ name, rest }: SlashCommand, { symbol, selection }: SlashTarget, canEdit: boolean): string {
+export function slashQuestion(
+  { name, rest }: SlashCommand,
+  { symbol, selection }: SlashTarget,
+  canEdit: boolean,
+): string {
   const what = symbol ? `\`${symbol}\`` : selection ? 'the selected code' : 'this file';
   // What the user adds in words; a name alone is in `what` already.
   const more = symbol !== undefined && namedSymbol(rest) === symbol ? '' : rest;
@@ -49,15 +53,26 @@ export function slashQuestion({ name, rest }: SlashCommand, { symbol, selection 
 function questionWords(name: SlashName, what: string, part: boolean, canEdit: boolean): string {
   switch (name) {
     case 'explain':
-      if (!part) return canEdit ? 'Explain what this file does and how its parts work together.' : 'Summarise this file.';
-      return canEdit ? `Explain step by step what ${what} does.` : what.startsWith('`') ? `What does ${what} do?` : 'What does this code do?';
+      if (!part)
+        return canEdit ? 'Explain what this file does and how its parts work together.' : 'Summarise this file.';
+      return canEdit
+        ? `Explain step by step what ${what} does.`
+        : what.startsWith('`')
+          ? `What does ${what} do?`
+          : 'What does this code do?';
     case 'summarize':
       return part ? `Summarise ${what}.` : 'Summarise this file.';
     case 'fix':
-      return canEdit ? `Find the fault in ${what} and correct it. Give the whole corrected code in one code block, then say in one sentence what was wrong.` : `What is wrong in ${what}?`;
+      return canEdit
+        ? `Find the fault in ${what} and correct it. Give the whole corrected code in one code block, then say in one sentence what was wrong.`
+        : `What is wrong in ${what}?`;
     case 'tests':
-      return canEdit ? `Write unit tests for ${what} with the test framework that this project uses. Give them in one code block.` : `Write a test for ${what}.`;
+      return canEdit
+        ? `Write unit tests for ${what} with the test framework that this project uses. Give them in one code block.`
+        : `Write a test for ${what}.`;
     case 'doc':
-      return canEdit ? `Write a documentation comment for ${what} in the usual style of its language. Give the code with its comment in one code block and change nothing else.` : `Write a docstring for ${what}.`;
+      return canEdit
+        ? `Write a documentation comment for ${what} in the usual style of its language. Give the code with its comment in one code block and change nothing else.`
+        : `Write a docstring for ${what}.`;
   }
 }

@@ -21,12 +21,21 @@ export async function symbolsOf(document: vscode.TextDocument): Promise<NamedRan
 }
 
 /** The innermost definition around a position; at the top level of a file, none. */
-export async function symbolAt(document: vscode.TextDocument, position: vscode.Position): Promise<NamedRange | undefined> {
-  const around = (await symbolsOf(document)).filter(({ range }) => range.start.line <= position.line && position.line <= range.end.line);
-  return around.reduce<NamedRange | undefined>((inner, each) => (!inner || inner.range.contains(each.range) ? each : inner), undefined);
+export async function symbolAt(
+  document: vscode.TextDocument,
+  position: vscode.Position,
+): Promise<NamedRange | undefined> {
+  const around = (await symbolsOf(document)).filter(
+    ({ range }) => range.start.line <= position.line && position.line <= range.end.line,
+  );
+  return around.reduce<NamedRange | undefined>(
+    (inner, each) => (!inner || inner.range.contains(each.range) ? each : inner),
+    undefined,
+  );
 }
 
-const DEFINITION = /^\s*(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly)\s+)*(?:function\*?|class|interface|enum|struct|trait|def|func|fn)\s+([A-Za-z_$][\w$]*)/;
+const DEFINITION =
+  /^\s*(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly)\s+)*(?:function\*?|class|interface|enum|struct|trait|def|func|fn)\s+([A-Za-z_$][\w$]*)/;
 
 function byIndentation(document: vscode.TextDocument): NamedRange[] {
   const found: NamedRange[] = [];

@@ -11,5 +11,8 @@ export async function applyRemedy(remedy: Remedy): Promise<void> {
 export async function openSettings(keys: readonly string[]): Promise<void> {
   const query = keys.length === 1 ? `@id:${keys[0]}` : '@ext:kvasir.kvasir';
   // Settings of the machine are not among the user's where that is another one.
-  await vscode.commands.executeCommand(vscode.env.remoteName ? 'workbench.action.openRemoteSettings' : 'workbench.action.openSettings', { query });
+  await vscode.commands.executeCommand(
+    vscode.env.remoteName ? 'workbench.action.openRemoteSettings' : 'workbench.action.openSettings',
+    { query },
+  );
 }

@@ -3,7 +3,13 @@
  * happens to the channel, every request ends: in its result, or in an error with the reason. Owns no policy: when to
  * start, load and restart is engineClient.ts.
  */
-import { type EngineMessage, type ErrorCode, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from '../../engine/protocol.ts';
+import {
+  type EngineMessage,
+  type ErrorCode,
+  type HostMessage,
+  PROTOCOL_VERSION,
+  type ReplyValue,
+} from '../../engine/protocol.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
@@ -64,7 +70,12 @@ export class Connection {
   #numRequests = 0;
   #ended: string | undefined;
 
-  constructor(transport: Transport, t: Translate, events: ConnectionEvents, language?: HostMessage & { type: 'language' }) {
+  constructor(
+    transport: Transport,
+    t: Translate,
+    events: ConnectionEvents,
+    language?: HostMessage & { type: 'language' },
+  ) {
     this.#transport = transport;
     this.#t = t;
     this.#events = events;
@@ -95,7 +106,11 @@ export class Connection {
     const requestId = `g${++this.#numRequests}`;
     const abort = () => this.notify({ type: 'abort', requestId });
     const raise = () => this.notify({ type: 'prioritise', requestId, priority: 'completion' });
-    const done = this.#request<Done>(requestId, { type: 'generate', requestId, ...request, ...(hurry?.aborted ? { priority: 'completion' as const } : {}) }, listeners);
+    const done = this.#request<Done>(
+      requestId,
+      { type: 'generate', requestId, ...request, ...(hurry?.aborted ? { priority: 'completion' as const } : {}) },
+      listeners,
+    );
     signal?.addEventListener('abort', abort);
     if (request.priority !== 'completion') hurry?.addEventListener('abort', raise);
     return done.finally(() => {
@@ -125,7 +140,11 @@ export class Connection {
     this.#transport.dispose(acknowledged);
   }
 
-  #request<T>(requestId: string, message: HostMessage, more: Pick<Pending, 'onChunk' | 'onProgress' | 'onParts'>): Promise<T> {
+  #request<T>(
+    requestId: string,
+    message: HostMessage,
+    more: Pick<Pending, 'onChunk' | 'onProgress' | 'onParts'>,
+  ): Promise<T> {
     if (this.#ended !== undefined) return Promise.reject(this.#failure(this.#ended));
     return new Promise<T>((resolve, reject) => {
       this.#pending.set(requestId, { ...more, resolve, reject });
@@ -134,7 +153,8 @@ export class Connection {
   }
 
   #receive(message: EngineMessage): void {
-    const pending = 'requestId' in message && message.requestId !== undefined ? this.#pending.get(message.requestId) : undefined;
+    const pending =
+      'requestId' in message && message.requestId !== undefined ? this.#pending.get(message.requestId) : undefined;
     switch (message.type) {
       case 'ready':
         this.#greet(message.version);
@@ -168,7 +188,15 @@ export class Connection {
   #greet(version: number): void {
     clearTimeout(this.#readyTimer);
     if (version === PROTOCOL_VERSION) this.#open.resolve();
-    else this.#end(this.#t('it speaks version {0} of the protocol and the editor version {1}; reinstall the extension', version, PROTOCOL_VERSION), true);
+    else
+      this.#end(
+        this.#t(
+          'it speaks version {0} of the protocol and the editor version {1}; reinstall the extension',
+          version,
+          PROTOCOL_VERSION,
+        ),
+        true,
+      );
   }
 
   /** `idle`: the engine is known not to be computing. */

@@ -87,7 +87,13 @@ export class DocumentMirror implements vscode.Disposable {
       return;
     }
     const unsaved = this.#remember(docId, document, known.secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits, ...(unsaved ? { unsaved } : {}) });
+    this.#client.notify({
+      type: 'documentChanged',
+      docId,
+      version: document.version,
+      edits,
+      ...(unsaved ? { unsaved } : {}),
+    });
   }
 
   /** That a text is not saved any more the editor may tell behind its first edit, as of a change of nothing. */
@@ -114,13 +120,29 @@ export class DocumentMirror implements vscode.Disposable {
   #sendText(docId: string, document: vscode.TextDocument): void {
     const secret = this.#isSecret(document);
     const unsaved = this.#remember(docId, document, secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}), ...(unsaved ? { unsaved } : {}) });
+    this.#client.notify({
+      type: 'documentChanged',
+      docId,
+      version: document.version,
+      path: document.uri.path,
+      text: document.getText(),
+      ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}),
+      ...(secret ? { secret: true } : {}),
+      ...(unsaved ? { unsaved } : {}),
+    });
   }
 
   /** Returns whether its text counts as not saved. */
   #remember(docId: string, document: vscode.TextDocument, secret: boolean): boolean {
     const unsaved = document.isDirty || this.#mirrored.get(docId)?.unsaved === true;
-    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret, unsaved });
+    this.#mirrored.set(docId, {
+      version: document.version,
+      length: lengthOf(document),
+      eol: document.eol,
+      stale: false,
+      secret,
+      unsaved,
+    });
     return unsaved;
   }
 }

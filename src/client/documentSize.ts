@@ -22,5 +22,10 @@ export function isTooLarge(document: vscode.TextDocument): boolean {
 /** One sentence for the user. */
 export function tooLarge(document: vscode.TextDocument, t: Translate): string {
   const millions = (characters: number) => Math.ceil(characters / 1e6);
-  return t('{0} is too large for Kvasir: {1} million characters, the limit is {2} million.', path.posix.basename(document.uri.path), millions(lengthOf(document)), millions(LARGEST));
+  return t(
+    '{0} is too large for Kvasir: {1} million characters, the limit is {2} million.',
+    path.posix.basename(document.uri.path),
+    millions(lengthOf(document)),
+    millions(LARGEST),
+  );
 }

@@ -3,8 +3,28 @@
  * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
-import type { ChatTask, EngineStats, ErrorCode, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams, SummarizeTask } from '../../engine/protocol.ts';
-import { Connection, type Done, EngineError, type Generate, type GenerateSignals, type LoadStage } from './connection.ts';
+import type {
+  ChatTask,
+  EngineStats,
+  ErrorCode,
+  HostMessage,
+  InspectedModel,
+  LoadOptions,
+  MachineInfo,
+  ModelInfo,
+  PromptSize,
+  ReplyValue,
+  SamplingParams,
+  SummarizeTask,
+} from '../../engine/protocol.ts';
+import {
+  Connection,
+  type Done,
+  EngineError,
+  type Generate,
+  type GenerateSignals,
+  type LoadStage,
+} from './connection.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
@@ -75,7 +95,8 @@ export class EngineClient {
   /** Starts the engine and loads the model, if that has not been done. */
   ready(): Promise<ModelInfo> {
     if (this.#disposed) return Promise.reject(new EngineError('notLoaded', this.#options.t('Kvasir is switched off.')));
-    if (this.#state.kind === 'failed' && !this.#state.retry) return Promise.reject(new EngineError('engineFailed', this.#state.message));
+    if (this.#state.kind === 'failed' && !this.#state.retry)
+      return Promise.reject(new EngineError('engineFailed', this.#state.message));
     // Later, so that a failure in its first lines finds `#loading` set.
     const generation = this.#generation;
     this.#loading ??= Promise.resolve().then(() => this.#load(generation));
@@ -88,12 +109,24 @@ export class EngineClient {
     this.#count(1);
     this.#used(1);
     try {
-      const aborted = signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
-      if (signal?.aborted || (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null || signal?.aborted) return ABORTED;
+      const aborted =
+        signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
+      if (
+        signal?.aborted ||
+        (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null ||
+        signal?.aborted
+      )
+        return ABORTED;
       const send = () => {
         const built = task();
         // Building it may find that nobody needs it any more.
-        return signal?.aborted ? ABORTED : this.#connected().generate({ ...rest, task: built }, { onChunk, onParts }, { ...(signal && { signal }), ...(hurry && { hurry }) });
+        return signal?.aborted
+          ? ABORTED
+          : this.#connected().generate(
+              { ...rest, task: built },
+              { onChunk, onParts },
+              { ...(signal && { signal }), ...(hurry && { hurry }) },
+            );
       };
       const { epoch } = this;
       try {
@@ -140,7 +173,17 @@ export class EngineClient {
   async measure(task: () => ChatTask | SummarizeTask, sampling?: SamplingParams): Promise<PromptSize | null> {
     if (this.#state.kind !== 'ready') return null;
     const built = task();
-    return this.#use(async () => (await this.#ask('measured', (requestId) => ({ type: 'measure', requestId, task: built, ...(sampling ? { sampling } : {}) }))).size);
+    return this.#use(
+      async () =>
+        (
+          await this.#ask('measured', (requestId) => ({
+            type: 'measure',
+            requestId,
+            task: built,
+            ...(sampling ? { sampling } : {}),
+          }))
+        ).size,
+    );
   }
 
   /** What a model folder is; starts the engine but loads no model. Rejects with the one reason why it cannot run. */
@@ -212,9 +255,13 @@ export class EngineClient {
     await this.#connection.opened;
   }
 
-  async #ask<K extends ReplyValue['kind']>(kind: K, message: (requestId: string) => HostMessage): Promise<Extract<ReplyValue, { kind: K }>> {
+  async #ask<K extends ReplyValue['kind']>(
+    kind: K,
+    message: (requestId: string) => HostMessage,
+  ): Promise<Extract<ReplyValue, { kind: K }>> {
     const value = await this.#connected().ask(message);
-    if (value.kind !== kind) throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', kind, value.kind));
+    if (value.kind !== kind)
+      throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', kind, value.kind));
     return value as Extract<ReplyValue, { kind: K }>;
   }
 
@@ -255,9 +302,16 @@ export class EngineClient {
         (stage, fraction) => this.#setState({ kind: 'starting', stage, fraction }),
       );
       if (generation !== this.#generation) throw this.#stopped();
-      if (value.kind !== 'loaded') throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', 'load', value.kind));
+      if (value.kind !== 'loaded')
+        throw new EngineError(
+          'engineFailed',
+          this.#options.t('The engine answered "{0}" by "{1}".', 'load', value.kind),
+        );
       const { model } = value;
-      this.#options.log('info', `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`);
+      this.#options.log(
+        'info',
+        `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`,
+      );
       this.#setState({ kind: 'ready', model });
       this.#used(0);
       return model;
@@ -267,7 +321,11 @@ export class EngineClient {
         this.#loading = null;
         // A library that could not be loaded stays so in its thread, also when it has been mended: the next attempt has a new one.
         if (error instanceof EngineError && error.code === 'engineFailed') this.#dropConnection();
-        this.#fail(error instanceof Error ? error.message : String(error), true, error instanceof EngineError ? error.code : undefined);
+        this.#fail(
+          error instanceof Error ? error.message : String(error),
+          true,
+          error instanceof EngineError ? error.code : undefined,
+        );
       }
       throw error;
     }
@@ -275,20 +333,25 @@ export class EngineClient {
 
   #connect(): Connection {
     this.#epoch++;
-    const connection: Connection = new Connection(this.#options.createTransport(), this.#options.t, {
-      onClosed: (reason) => {
-        if (this.#connection === connection) this.#crashed(reason);
+    const connection: Connection = new Connection(
+      this.#options.createTransport(),
+      this.#options.t,
+      {
+        onClosed: (reason) => {
+          if (this.#connection === connection) this.#crashed(reason);
+        },
+        onLog: (message) => this.#options.log('warn', message),
+        onError: (error) => {
+          this.#options.log(isDocumentError(error) ? 'warn' : 'error', error.message);
+          if (this.#connection !== connection) return;
+          // The next request sends its documents whole.
+          if (isDocumentError(error)) this.#epoch++;
+          // The engine has rebuilt itself once already and now stays down.
+          if (error.code === 'engineFailed') this.#fail(error.message, false);
+        },
       },
-      onLog: (message) => this.#options.log('warn', message),
-      onError: (error) => {
-        this.#options.log(isDocumentError(error) ? 'warn' : 'error', error.message);
-        if (this.#connection !== connection) return;
-        // The next request sends its documents whole.
-        if (isDocumentError(error)) this.#epoch++;
-        // The engine has rebuilt itself once already and now stays down.
-        if (error.code === 'engineFailed') this.#fail(error.message, false);
-      },
-    }, this.#options.language);
+      this.#options.language,
+    );
     return connection;
   }
 
@@ -337,7 +400,10 @@ export class EngineClient {
 
 /** The engine's copy of a document is missing or of no use. */
 function isDocumentError(error: unknown): boolean {
-  return error instanceof EngineError && (error.code === 'unknownDocument' || (error.code === 'badRequest' && error.message.includes('send the whole text')));
+  return (
+    error instanceof EngineError &&
+    (error.code === 'unknownDocument' || (error.code === 'badRequest' && error.message.includes('send the whole text')))
+  );
 }
 
 const ABORTED: Done = {

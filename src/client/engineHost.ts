@@ -24,7 +24,15 @@ const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string
 };
 
 /** Settings that a loaded model cannot be given. */
-const LOADED_WITH = ['model', 'threads', 'precision', 'cacheReuseShifted', 'cacheCodec', 'cacheDiskBytes', 'transport'] as const satisfies readonly (keyof Config)[];
+const LOADED_WITH = [
+  'model',
+  'threads',
+  'precision',
+  'cacheReuseShifted',
+  'cacheCodec',
+  'cacheDiskBytes',
+  'transport',
+] as const satisfies readonly (keyof Config)[];
 
 function memoryOf({ cacheMaxBytes, cacheMemoryShare }: Config): { maxBytes: number; memoryShare: number } {
   return { maxBytes: cacheMaxBytes, memoryShare: cacheMemoryShare };
@@ -58,7 +66,10 @@ export class EngineHost implements vscode.Disposable {
     this.#log = log;
     this.#keptCacheDir = keptCacheDir(context.globalStorageUri);
     this.client = new EngineClient({
-      createTransport: () => TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
+      createTransport: () =>
+        TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) =>
+          log.info(`engine: ${text.trimEnd()}`),
+        ),
       loadOptions: () => {
         this.#memory = memoryOf(settings.current);
         return {
@@ -97,7 +108,9 @@ export class EngineHost implements vscode.Disposable {
         this.#idle.review();
       }),
       // Nobody waits for a file to be read ahead while the window is in the background.
-      vscode.window.onDidChangeWindowState(({ focused }) => this.client.notify({ type: 'configure', idleWork: focused })),
+      vscode.window.onDidChangeWindowState(({ focused }) =>
+        this.client.notify({ type: 'configure', idleWork: focused }),
+      ),
     ];
   }
 
@@ -134,9 +147,14 @@ export class EngineHost implements vscode.Disposable {
 
   /** Nobody else uses the folder, but for other windows, to which files may be gone at any time. */
   #removeKept(): void {
-    const remove = () => rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) => this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`));
+    const remove = () =>
+      rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) =>
+        this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`),
+      );
     // An engine that is just ending writes until it has.
-    void remove().then(() => this.client.ended).then(remove);
+    void remove()
+      .then(() => this.client.ended)
+      .then(remove);
   }
 
   async restart(): Promise<void> {
@@ -195,7 +213,11 @@ export class EngineHost implements vscode.Disposable {
 
   #applyMemory(): void {
     const memory = memoryOf(this.#settings.current);
-    if ((memory.maxBytes === this.#memory.maxBytes && memory.memoryShare === this.#memory.memoryShare) || this.client.state.kind !== 'ready') return;
+    if (
+      (memory.maxBytes === this.#memory.maxBytes && memory.memoryShare === this.#memory.memoryShare) ||
+      this.client.state.kind !== 'ready'
+    )
+      return;
     this.#memory = memory;
     this.client.notify({ type: 'configure', ...memory });
   }
@@ -205,7 +227,12 @@ export class EngineHost implements vscode.Disposable {
     const restart = vscode.l10n.t('Restart');
     const remedy = remedyOf(message, code);
     const label = remedy && remedyLabel(remedy, vscode.l10n.t);
-    const chosen = await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, ...(label === undefined ? [] : [label]), showLog, restart);
+    const chosen = await vscode.window.showErrorMessage(
+      `Kvasir: ${withoutLinks(message)}`,
+      ...(label === undefined ? [] : [label]),
+      showLog,
+      restart,
+    );
     if (chosen === undefined) return;
     if (remedy && chosen === label) await applyRemedy(remedy);
     if (chosen === showLog) this.#log.show();

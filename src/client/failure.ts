@@ -11,12 +11,18 @@ export function failureOf(host: EngineHost): (error: unknown) => void {
   return (error) => {
     const { state } = host.client;
     if (host.client.disposed || (state.kind === 'failed' && before.kind !== 'failed')) return;
-    void tell(error instanceof Error ? error.message : String(error), error instanceof EngineError ? error.code : undefined);
+    void tell(
+      error instanceof Error ? error.message : String(error),
+      error instanceof EngineError ? error.code : undefined,
+    );
   };
 }
 
 async function tell(message: string, code: EngineError['code'] | undefined): Promise<void> {
   const remedy = remedyOf(message, code);
-  const chosen = await vscode.window.showErrorMessage(`Kvasir: ${message}`, ...(remedy ? [remedyLabel(remedy, vscode.l10n.t)] : []));
+  const chosen = await vscode.window.showErrorMessage(
+    `Kvasir: ${message}`,
+    ...(remedy ? [remedyLabel(remedy, vscode.l10n.t)] : []),
+  );
   if (remedy && chosen !== undefined) await applyRemedy(remedy);
 }

@@ -49,7 +49,8 @@ export class IdleUnload implements vscode.Disposable {
     if (!this.#idle || minutes === 0) return;
     const limit = minutes * 60_000;
     let due = this.#lastUse + limit;
-    if (this.#unfocusedSince !== null) due = Math.min(due, Math.max(this.#lastUse, this.#unfocusedSince) + limit * UNFOCUSED_SHARE);
+    if (this.#unfocusedSince !== null)
+      due = Math.min(due, Math.max(this.#lastUse, this.#unfocusedSince) + limit * UNFOCUSED_SHARE);
     this.#timer = setTimeout(
       () => {
         this.#idle = false;

@@ -17,7 +17,11 @@ interface Excluded {
  * Calls `clear` whenever a folder, or the window, has a glob of kvasir.completion.exclude that it had not before, be it that it has
  * lost a list of its own: at once where that was when this workspace was open last.
  */
-export function onNewlyExcluded(workspace: Memento, settings: Pick<Settings, 'current' | 'onDidChange'>, clear: () => void): Disposable {
+export function onNewlyExcluded(
+  workspace: Memento,
+  settings: Pick<Settings, 'current' | 'onDidChange'>,
+  clear: () => void,
+): Disposable {
   const review = (before: Excluded, now: Excluded): void => {
     if (hasMore(before, now)) clear();
     void workspace.update(EXCLUDED, now);
@@ -29,8 +33,11 @@ export function onNewlyExcluded(workspace: Memento, settings: Pick<Settings, 'cu
 
 /** A folder that is in neither has the window's list, as files outside of all folders do. */
 function hasMore(before: Excluded, now: Excluded): boolean {
-  const isNew = (folder: string): boolean => !listOf(now, folder).every((glob) => listOf(before, folder).includes(glob));
-  return !now.all.every((glob) => before.all.includes(glob)) || [before, now].some(({ own }) => Object.keys(own).some(isNew));
+  const isNew = (folder: string): boolean =>
+    !listOf(now, folder).every((glob) => listOf(before, folder).includes(glob));
+  return (
+    !now.all.every((glob) => before.all.includes(glob)) || [before, now].some(({ own }) => Object.keys(own).some(isNew))
+  );
 }
 
 function listOf({ all, own }: Excluded, folder: string): readonly string[] {

@@ -14,7 +14,14 @@ export class ThreadTransport implements Transport {
     this.#t = t;
     // With the process's own variables, because a native library reads those: the engine switches onnxruntime's telemetry off by one.
     // The extension host's own flags (--inspect-port and the like) are not for the engine.
-    this.#worker = new Worker(script, { name: 'kvasir-engine', execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: MOST_YOUNG_MB }, env: SHARE_ENV, stdout: true, stderr: true });
+    this.#worker = new Worker(script, {
+      name: 'kvasir-engine',
+      execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: MOST_YOUNG_MB },
+      env: SHARE_ENV,
+      stdout: true,
+      stderr: true,
+    });
     this.#worker.stdout.setEncoding('utf8').on('data', onOutput);
     this.#worker.stderr.setEncoding('utf8').on('data', onOutput);
   }

@@ -37,7 +37,12 @@ export class CommitMessage {
   async run(source?: { rootUri?: vscode.Uri }): Promise<void> {
     const tell = failureOf(this.#host);
     try {
-      if (!(await followsInstructions(this.#host, (name) => vscode.l10n.t('{0} is too small to write commit messages. Choose a larger model for that.', name)))) return;
+      if (
+        !(await followsInstructions(this.#host, (name) =>
+          vscode.l10n.t('{0} is too small to write commit messages. Choose a larger model for that.', name),
+        ))
+      )
+        return;
       const repositories = await openRepositories();
       if (!repositories.length) throw new Error(vscode.l10n.t('There is no Git repository in this window.'));
       const repository = await chooseRepository(repositories, source?.rootUri);
@@ -53,12 +58,20 @@ export class CommitMessage {
   async #changeOf(repository: Repository): Promise<Change> {
     const staged = await repository.diff(true);
     const whole = staged.trim() ? staged : await repository.diff(false);
-    if (!whole.trim()) throw new Error(vscode.l10n.t('There is no change to write a message for. Stage new files first.'));
+    if (!whole.trim())
+      throw new Error(vscode.l10n.t('There is no change to write a message for. Stage new files first.'));
     const files = diffFiles(whole);
-    const secret = (name: string) => isSecret({ uri: vscode.Uri.joinPath(repository.rootUri, name), languageId: '' }, this.#settings.current.completion);
+    const secret = (name: string) =>
+      isSecret(
+        { uri: vscode.Uri.joinPath(repository.rootUri, name), languageId: '' },
+        this.#settings.current.completion,
+      );
     const shown = files.filter(({ names }) => !names.some(secret));
     const hidden = files.filter((file) => !shown.includes(file)).map(({ path }) => path);
-    if (!shown.length) throw new Error(vscode.l10n.t('Every changed file is left out by kvasir.completion.exclude: {0}.', hidden.join(', ')));
+    if (!shown.length)
+      throw new Error(
+        vscode.l10n.t('Every changed file is left out by kvasir.completion.exclude: {0}.', hidden.join(', ')),
+      );
     const notes: string[] = [];
     if (!staged.trim()) notes.push(vscode.l10n.t('nothing is staged, so the message is about all changes'));
     if (hidden.length) notes.push(vscode.l10n.t('left out by kvasir.completion.exclude: {0}', hidden.join(', ')));
@@ -85,25 +98,39 @@ export class CommitMessage {
     const said = [...notes];
     try {
       const subjects = await recentSubjects(repository);
-      const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir is writing a commit message'), cancellable: true }, (_, token) => {
-        token.onCancellationRequested(() => abort.abort());
-        return this.#host.client.generate({
-          task: () => ({ kind: 'commitMessage', diff, subjects }),
-          priority: 'chat',
-          onChunk: (piece) => {
-            text += piece;
-            if (!abort.signal.aborted) put(text);
-          },
-          signal: abort.signal,
-        });
-      });
-      if (!abort.signal.aborted && !done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no message'));
+      const done = await vscode.window.withProgress(
+        {
+          location: vscode.ProgressLocation.Notification,
+          title: vscode.l10n.t('Kvasir is writing a commit message'),
+          cancellable: true,
+        },
+        (_, token) => {
+          token.onCancellationRequested(() => abort.abort());
+          return this.#host.client.generate({
+            task: () => ({ kind: 'commitMessage', diff, subjects }),
+            priority: 'chat',
+            onChunk: (piece) => {
+              text += piece;
+              if (!abort.signal.aborted) put(text);
+            },
+            signal: abort.signal,
+          });
+        },
+      );
+      if (!abort.signal.aborted && !done.text)
+        throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no message'));
       if (!abort.signal.aborted) put(done.text);
       if (abort.signal.aborted) {
         restore();
         said.length = 0;
       } else {
-        if (done.finishReason === 'length') said.push(vscode.l10n.t('the message is cut off after {0} tokens', speech().numbers.count(done.usage.completionTokens)));
+        if (done.finishReason === 'length')
+          said.push(
+            vscode.l10n.t(
+              'the message is cut off after {0} tokens',
+              speech().numbers.count(done.usage.completionTokens),
+            ),
+          );
         said.push(...done.diagnostics);
       }
     } catch (error) {
@@ -129,7 +156,9 @@ async function offerBefore(notes: readonly string[], before: string, inputBox: R
   const said = replaced ? [...notes, vscode.l10n.t('what stood in the box was replaced')] : notes;
   if (!said.length) return;
   const message = `Kvasir: ${said.join('; ')}.`;
-  const chosen = replaced ? await vscode.window.showInformationMessage(message, again) : await vscode.window.showInformationMessage(message);
+  const chosen = replaced
+    ? await vscode.window.showInformationMessage(message, again)
+    : await vscode.window.showInformationMessage(message);
   if (chosen === again) inputBox.value = before;
 }
 

@@ -10,21 +10,27 @@ export interface DiffFile {
 
 /** In the order of the diff; merges in progress ("diff --cc") included. */
 export function diffFiles(diff: string): DiffFile[] {
-  return diff
-    // Not at every line start that JavaScript knows: in a file's content there may be other line breaks.
-    .split(/(?<=^|\n)(?=diff --)/)
-    .filter((text) => text.startsWith('diff --'))
-    .map((text) => {
-      const names = namesIn(text);
-      return { path: names[0] ?? '', names, text };
-    });
+  return (
+    diff
+      // Not at every line start that JavaScript knows: in a file's content there may be other line breaks.
+      .split(/(?<=^|\n)(?=diff --)/)
+      .filter((text) => text.startsWith('diff --'))
+      .map((text) => {
+        const names = namesIn(text);
+        return { path: names[0] ?? '', names, text };
+      })
+  );
 }
 
 function namesIn(text: string): string[] {
   // Below the first hunk, lines are content.
   const head = text.slice(0, text.search(/\n@@/) >>> 0);
-  const lines = ['rename to', 'copy to', '\\+\\+\\+', '---', 'rename from', 'copy from'].map((word) => new RegExp(`^${word} (.+?)\\t?$`, 'm').exec(head)?.[1]);
-  const named = lines.filter((name) => name !== undefined && name !== '/dev/null').map((name) => withoutPrefix(unquoted(name as string)));
+  const lines = ['rename to', 'copy to', '\\+\\+\\+', '---', 'rename from', 'copy from'].map(
+    (word) => new RegExp(`^${word} (.+?)\\t?$`, 'm').exec(head)?.[1],
+  );
+  const named = lines
+    .filter((name) => name !== undefined && name !== '/dev/null')
+    .map((name) => withoutPrefix(unquoted(name as string)));
   return [...new Set([...named, ...namesInHeader(head)])];
 }
 

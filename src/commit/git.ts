@@ -28,10 +28,19 @@ export async function openRepositories(): Promise<Repository[]> {
 }
 
 /** The one whose menu was used, else the only one, else the one that the user picks. */
-export async function chooseRepository(repositories: readonly Repository[], rootUri: vscode.Uri | undefined): Promise<Repository | undefined> {
+export async function chooseRepository(
+  repositories: readonly Repository[],
+  rootUri: vscode.Uri | undefined,
+): Promise<Repository | undefined> {
   const meant = repositories.find((repository) => repository.rootUri.toString() === rootUri?.toString());
   if (meant || repositories.length <= 1) return meant ?? repositories[0];
-  const items = repositories.map((repository) => ({ label: vscode.workspace.asRelativePath(repository.rootUri, true), description: repository.rootUri.path, repository }));
-  const picked = await vscode.window.showQuickPick(items, { placeHolder: vscode.l10n.t('Write a commit message for which repository?') });
+  const items = repositories.map((repository) => ({
+    label: vscode.workspace.asRelativePath(repository.rootUri, true),
+    description: repository.rootUri.path,
+    repository,
+  }));
+  const picked = await vscode.window.showQuickPick(items, {
+    placeHolder: vscode.l10n.t('Write a commit message for which repository?'),
+  });
   return picked?.repository;
 }

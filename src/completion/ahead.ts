@@ -36,7 +36,13 @@ export class Ahead implements vscode.Disposable {
     const after = placeAfter(origin, given);
     if (this.#cache.lookup(after) || this.#runs.join(after)) return;
     const timer = setTimeout(async () => {
-      if ((await this.#battery.ask(ASK_RARELY_MS)) || this.#timer !== timer || document.version !== version || document.isClosed) return;
+      if (
+        (await this.#battery.ask(ASK_RARELY_MS)) ||
+        this.#timer !== timer ||
+        document.version !== version ||
+        document.isClosed
+      )
+        return;
       this.#runs.abortAll('ahead');
       this.#runs.start(document, origin, { purpose: 'ahead', given });
     }, QUIET_MS);

@@ -58,18 +58,32 @@ export class Alternatives {
     // After the first candidate, which leads through the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
-    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1), unsure: 'line' }));
+    const runs = Array.from({ length: NUM_OTHERS }, (_, i) =>
+      this.#runs.start(document, origin, {
+        purpose: 'other',
+        given: selected,
+        sampling: candidateSampling(i + 1),
+        unsure: 'line',
+      }),
+    );
     const end = () => {
       for (const run of runs) run.abort();
     };
     signal.addEventListener('abort', end);
-    const text = async (run: Run) => ((await run.settle(place, EXPLICIT_DEADLINE_MS, signal).catch(() => 'cancelled')) === 'ended' && !run.aborted ? run.text : '');
+    const text = async (run: Run) =>
+      (await run.settle(place, EXPLICIT_DEADLINE_MS, signal).catch(() => 'cancelled')) === 'ended' && !run.aborted
+        ? run.text
+        : '';
     return await Promise.all(runs.map(text)).finally(() => signal.removeEventListener('abort', end));
   }
 }
 
 /** What else is left to insert at `place`, in order, each different. */
 export function otherInsertions(completion: Completion | undefined, place: Place, first: Insertion): Insertion[] {
-  const left = (completion?.others ?? []).map((insert) => carryOver(completion as Completion, insert, place)).filter((insertion) => insertion !== undefined);
-  return left.filter(({ text }, index) => text !== first.text && left.findIndex((other) => other.text === text) === index);
+  const left = (completion?.others ?? [])
+    .map((insert) => carryOver(completion as Completion, insert, place))
+    .filter((insertion) => insertion !== undefined);
+  return left.filter(
+    ({ text }, index) => text !== first.text && left.findIndex((other) => other.text === text) === index,
+  );
 }

@@ -21,7 +21,10 @@ export class Availability {
   }
 
   /** Why nothing is offered in this document, whatever its text; undefined where something may be. */
-  async refusal(document: vscode.TextDocument, trigger: CompletionRecord['trigger']): Promise<SilentReason | undefined> {
+  async refusal(
+    document: vscode.TextDocument,
+    trigger: CompletionRecord['trigger'],
+  ): Promise<SilentReason | undefined> {
     const settings = this.#settings.current.completion;
     const byItself = trigger === 'typing';
     if (byItself && !settings.enable) return 'automatic completions are off (kvasir.completion.enable)';
@@ -31,7 +34,8 @@ export class Availability {
     const { state } = this.#client;
     if (state.kind === 'ready' && !state.model.canComplete) return 'the model cannot complete';
     if (state.kind === 'failed' && trigger !== 'explicit') return 'the engine is down';
-    if (byItself && settings.pauseOnBattery && (await this.#battery.ask())) return 'the machine runs on battery (kvasir.completion.pauseOnBattery)';
+    if (byItself && settings.pauseOnBattery && (await this.#battery.ask()))
+      return 'the machine runs on battery (kvasir.completion.pauseOnBattery)';
     return undefined;
   }
 

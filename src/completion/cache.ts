@@ -46,7 +46,9 @@ export class CompletionCache {
   /** The completion that says what to insert at `place`: made there, else typed through, else deleted back; of each kind the newest. */
   lookup(place: Place): { completion: Completion; insertion: Insertion } | undefined {
     const known = this.#documents.get(place.docId) ?? [];
-    const typed = known.find((completion) => samePlace(completion, place)) ?? known.find((completion) => completion.offset <= place.offset && this.left(completion, place));
+    const typed =
+      known.find((completion) => samePlace(completion, place)) ??
+      known.find((completion) => completion.offset <= place.offset && this.left(completion, place));
     const completion = typed ?? known.find((old) => this.left(old, place));
     const insertion = completion && this.left(completion, place);
     return insertion && { completion, insertion };
@@ -69,7 +71,9 @@ export class CompletionCache {
   /** Drops the oldest of the document longest without a new one until the texts fit; completions of one version share its text. */
   #trim(): void {
     for (;;) {
-      const texts = new Set([...this.#documents.values()].flatMap((completions) => completions.map(({ text }) => text)));
+      const texts = new Set(
+        [...this.#documents.values()].flatMap((completions) => completions.map(({ text }) => text)),
+      );
       const characters = [...texts].reduce((sum, text) => sum + text.length, 0);
       const [docId, completions] = this.#documents.entries().next().value ?? [];
       if (characters <= MOST_CHARACTERS || docId === undefined || !completions || this.size === 1) return;

@@ -22,7 +22,9 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
   if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
   if (isTooLarge(document)) return 'the file is too large';
   if (isSecret(document, settings)) return 'the file matches kvasir.completion.exclude';
-  return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob)) ? undefined : 'the language is not in kvasir.completion.languages';
+  return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob))
+    ? undefined
+    : 'the language is not in kvasir.completion.languages';
 }
 
 /**
@@ -40,7 +42,11 @@ export function isSecret(document: Addressed, settings: Config['completion']): b
 /** The address of a cell's notebook, which is what lies in a workspace folder, and is a file or none; otherwise the address itself. */
 function fileOf(uri: vscode.Uri): vscode.Uri {
   if (uri.scheme !== CELL) return uri;
-  return vscode.workspace.notebookDocuments.find((notebook) => notebook.uri.path === uri.path && notebook.uri.authority === uri.authority)?.uri ?? uri;
+  return (
+    vscode.workspace.notebookDocuments.find(
+      (notebook) => notebook.uri.path === uri.path && notebook.uri.authority === uri.authority,
+    )?.uri ?? uri
+  );
 }
 
 function isNamedSecret(document: Addressed, { exclude, excludeIn }: Config['completion']): boolean {

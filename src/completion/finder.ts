@@ -67,9 +67,15 @@ export class Finder {
     let run = this.#runs.join(place);
     if (refresh) return (run && this.#part(run, question, record)) ?? 'the answer came after the cursor had moved';
     if (run?.standing(place) !== 'agrees') {
-      const delay = this.#trigger.delay(place.docId, question.line, this.#settings.current.completion.debounceMs, record.trigger === 'explicit');
+      const delay = this.#trigger.delay(
+        place.docId,
+        question.line,
+        this.#settings.current.completion.debounceMs,
+        record.trigger === 'explicit',
+      );
       // The editor does not always cancel: what would be computed after an edit is another text's.
-      if (!(await silence(delay, signal)) || document.version !== version || document.isClosed) return 'superseded by further typing';
+      if (!(await silence(delay, signal)) || document.version !== version || document.isClosed)
+        return 'superseded by further typing';
       record.waitedMs = performance.now() - started;
       const since = this.#known(place, record);
       if (since) return since;
@@ -81,20 +87,29 @@ export class Finder {
       const patience = this.#patience(record);
       const outcome = await run.settle(place, patience - (performance.now() - started), signal);
       // On a busy machine the editor may have stopped waiting before we have noticed the time; who has moved on does not want it.
-      const isLate = outcome === 'deadline' || (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
-      if (isLate) return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
+      const isLate =
+        outcome === 'deadline' ||
+        (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
+      if (isLate)
+        return (
+          this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready'
+        );
       if (outcome === 'cancelled') {
         this.#runs.leave(run, document, version);
         return 'superseded by further typing';
       }
       if (outcome === 'ended') {
         const done = run.done;
-        if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';
+        if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version)
+          return 'superseded by further typing';
         noteCost(record, done);
         const completion = { ...run.place, insert: run.text };
         const insertion = wantsMore(done, record) ? undefined : carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
-        if (run.place.offset === place.offset && !wantsMore(done, record)) return done.heldBack ? 'the model is not sure enough of what comes here' : 'the model has nothing to add here';
+        if (run.place.offset === place.offset && !wantsMore(done, record))
+          return done.heldBack
+            ? 'the model is not sure enough of what comes here'
+            : 'the model has nothing to add here';
       }
       // What is running is another text, or has been typed to its end.
       if (document.version !== version) return 'superseded by further typing';
@@ -111,7 +126,10 @@ export class Finder {
     const shown = this.#shown;
     const known = this.#cache.lookup(place);
     if (wantsMore(known?.completion ?? {}, record)) return undefined;
-    const typed = shown && shown.offset <= place.offset && record.trigger !== 'refresh' ? this.#cache.left(shown, place) : undefined;
+    const typed =
+      shown && shown.offset <= place.offset && record.trigger !== 'refresh'
+        ? this.#cache.left(shown, place)
+        : undefined;
     if (shown && typed) {
       record.source = 'typed as suggested';
       // The same text may have come with other candidates meanwhile.
@@ -127,7 +145,10 @@ export class Finder {
     const found = insertion?.text.trim() ? { insertion } : undefined;
     this.#late.watch(run, document, found ? run.text : '', (done) => {
       noteCost(record, done);
-      if (!found && !done.text) record.reason = done.heldBack ? 'the model is not sure enough of what comes here' : 'the model has nothing to add here';
+      if (!found && !done.text)
+        record.reason = done.heldBack
+          ? 'the model is not sure enough of what comes here'
+          : 'the model has nothing to add here';
     });
     if (found) record.source = 'engine, first part';
     return found;
@@ -147,7 +168,11 @@ function wantsMore({ heldBack }: Pick<Completion, 'heldBack'>, { trigger }: Comp
 /** Whether the text and the cursor are as they were when this was asked. */
 function isStillAt({ document, version, origin }: Question): boolean {
   const editor = vscode.window.activeTextEditor;
-  return editor?.document === document && document.version === version && document.offsetAt(editor.selection.active) === origin.offset;
+  return (
+    editor?.document === document &&
+    document.version === version &&
+    document.offsetAt(editor.selection.active) === origin.offset
+  );
 }
 
 function noteCost(record: CompletionRecord, { usage, timings, diagnostics }: Done): void {

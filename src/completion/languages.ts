@@ -11,7 +11,8 @@ export function isWanted(languages: readonly string[], languageId: string, match
   let wanted = languages[0]?.startsWith('!') ?? false;
   for (const entry of languages) {
     const name = entry.replace(/^!/, '');
-    if (name === '*' || name === languageId || (/[*?./[{]/.test(name) && matches(name))) wanted = !entry.startsWith('!');
+    if (name === '*' || name === languageId || (/[*?./[{]/.test(name) && matches(name)))
+      wanted = !entry.startsWith('!');
   }
   return wanted;
 }
@@ -23,5 +24,7 @@ export function toggled(languages: readonly string[], languageId: string, matche
   const others = spelledOut.filter((entry) => entry !== languageId && entry !== `!${languageId}`);
   // Without anything before them, they would come to mean "everywhere else".
   while (others[0]?.startsWith('!')) others.shift();
-  return isWanted(others, languageId, matches) === wanted ? others : [...others, wanted ? languageId : `!${languageId}`];
+  return isWanted(others, languageId, matches) === wanted
+    ? others
+    : [...others, wanted ? languageId : `!${languageId}`];
 }

@@ -88,7 +88,11 @@ export class LateDisplay implements vscode.Disposable {
   async #show(run: Run, { document, returned }: Watched): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (run.aborted || editor?.document !== document) return;
-    const place: Place = { docId: run.place.docId, text: document.getText(), offset: document.offsetAt(editor.selection.active) };
+    const place: Place = {
+      docId: run.place.docId,
+      text: document.getText(),
+      offset: document.offsetAt(editor.selection.active),
+    };
     const rest = run.rest(place);
     if (!rest?.text.trim()) return;
     const shown = returned === '' ? '' : (carryOver(run.place, returned, place)?.text ?? '');

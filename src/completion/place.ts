@@ -27,7 +27,9 @@ const NOT_CLOSERS = /[^)\]}>"'`]/;
 
 /** The document as if `inserted` had been put in at the cursor, with the cursor behind it. */
 export function placeAfter({ docId, text, offset }: Place, inserted: string): Place {
-  return inserted === '' ? { docId, text, offset } : { docId, text: text.slice(0, offset) + inserted + text.slice(offset), offset: offset + inserted.length };
+  return inserted === ''
+    ? { docId, text, offset }
+    : { docId, text: text.slice(0, offset) + inserted + text.slice(offset), offset: offset + inserted.length };
 }
 
 /** What is left to insert at `place` of `insert` made at `origin`; undefined where it does not hold, or nothing is left. */
@@ -42,12 +44,19 @@ export function carryOver(origin: Place, insert: string, place: Place): Insertio
   if (deleted.includes('\n')) return undefined;
   if (!sameBefore(origin, place, common)) return undefined;
   const text = deleted + insert.slice(typed.length);
-  return text.length > replaces && coversInOrder(text, place.text.slice(place.offset, place.offset + replaces)) ? { text, replaces } : undefined;
+  return text.length > replaces && coversInOrder(text, place.text.slice(place.offset, place.offset + replaces))
+    ? { text, replaces }
+    : undefined;
 }
 
 /** How `place` stands to a request made at `origin` that has written `written` so far and goes on. */
 export function standing(origin: Place, written: string, place: Place): Standing {
-  if (place.offset < origin.offset || closersSince(origin, place) === undefined || !sameBefore(origin, place, origin.offset)) return 'diverged';
+  if (
+    place.offset < origin.offset ||
+    closersSince(origin, place) === undefined ||
+    !sameBefore(origin, place, origin.offset)
+  )
+    return 'diverged';
   const typed = place.text.slice(origin.offset, place.offset);
   if (written.startsWith(typed)) return 'agrees';
   return typed.startsWith(written) ? 'undecided' : 'diverged';
@@ -66,7 +75,11 @@ export function onItsWay(origin: Place, written: string, text: string): boolean 
 function closersSince(origin: Place, place: Place): number | undefined {
   const closers = place.text.length - place.offset - (origin.text.length - origin.offset);
   if (origin.docId !== place.docId || closers < 0 || closers > MOST_CLOSERS) return undefined;
-  if (closers > 0 && (place.offset <= origin.offset || NOT_CLOSERS.test(place.text.slice(place.offset, place.offset + closers)))) return undefined;
+  if (
+    closers > 0 &&
+    (place.offset <= origin.offset || NOT_CLOSERS.test(place.text.slice(place.offset, place.offset + closers)))
+  )
+    return undefined;
   return place.text.slice(place.offset + closers) === origin.text.slice(origin.offset) ? closers : undefined;
 }
 

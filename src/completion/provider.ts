@@ -66,7 +66,12 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.#warmup = policies.warmup ? new Warmup(this.#runs, client, this.#availability, battery) : undefined;
   }
 
-  async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
+  async provideInlineCompletionItems(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    context: vscode.InlineCompletionContext,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.InlineCompletionItem[]> {
     const record = this.#record(document, position, context);
     const started = performance.now();
     if (record.trigger === 'typing') this.#warmup?.typed();
@@ -132,35 +137,85 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.forget();
   }
 
-  #record(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext): CompletionRecord {
-    const refresh = this.#late.isRefresh({ docId: document.uri.toString(), version: document.version, offset: document.offsetAt(position) });
-    const trigger = refresh ? 'refresh' : context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke ? 'explicit' : 'typing';
+  #record(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    context: vscode.InlineCompletionContext,
+  ): CompletionRecord {
+    const refresh = this.#late.isRefresh({
+      docId: document.uri.toString(),
+      version: document.version,
+      offset: document.offsetAt(position),
+    });
+    const trigger = refresh
+      ? 'refresh'
+      : context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke
+        ? 'explicit'
+        : 'typing';
     const place = `${vscode.workspace.asRelativePath(document.uri)}:${position.line + 1}:${position.character + 1}`;
     const { usage, timings, diagnostics = [] } = (refresh && this.last) || {};
     // The late answer's cost stays with it.
     return { place, at: new Date(), trigger, waitedMs: 0, totalMs: 0, usage, timings, diagnostics };
   }
 
-  #question(document: vscode.TextDocument, position: vscode.Position, { selectedCompletionInfo: selection }: vscode.InlineCompletionContext, started: number, signal: AbortSignal): Question | SilentReason {
-    const origin: Place = { docId: document.uri.toString(), text: document.getText(), offset: document.offsetAt(position) };
-    const selected = selection ? addedBy({ start: document.offsetAt(selection.range.start), end: document.offsetAt(selection.range.end), text: selection.text }, origin.text, origin.offset) : '';
+  #question(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    { selectedCompletionInfo: selection }: vscode.InlineCompletionContext,
+    started: number,
+    signal: AbortSignal,
+  ): Question | SilentReason {
+    const origin: Place = {
+      docId: document.uri.toString(),
+      text: document.getText(),
+      offset: document.offsetAt(position),
+    };
+    const selected = selection
+      ? addedBy(
+          {
+            start: document.offsetAt(selection.range.start),
+            end: document.offsetAt(selection.range.end),
+            text: selection.text,
+          },
+          origin.text,
+          origin.offset,
+        )
+      : '';
     if (selected === undefined) return 'the selected suggestion changes what stands before the cursor';
-    return { document, version: document.version, line: position.line, origin, selected, place: placeAfter(origin, selected), started, signal };
+    return {
+      document,
+      version: document.version,
+      line: position.line,
+      origin,
+      selected,
+      place: placeAfter(origin, selected),
+      started,
+      signal,
+    };
   }
 
-  #items(question: Question, found: Found, position: vscode.Position, selection: vscode.SelectedCompletionInfo | undefined, record: CompletionRecord): vscode.InlineCompletionItem[] {
+  #items(
+    question: Question,
+    found: Found,
+    position: vscode.Position,
+    selection: vscode.SelectedCompletionInfo | undefined,
+    record: CompletionRecord,
+  ): vscode.InlineCompletionItem[] {
     const { document, origin, place } = question;
     const command = { command: ACCEPTED_COMMAND, title: 'Kvasir' };
     const insertions = [found.insertion, ...otherInsertions(found.completion, place, found.insertion)];
     const items = insertions.map(({ text, replaces }) => {
       const end = replaces === 0 ? position : document.positionAt(origin.offset + replaces);
       // The editor hides what does not begin with the suggestion selected in the list.
-      return selection ? { insertText: selection.text + text, range: new vscode.Range(selection.range.start, end), command } : { insertText: text, range: new vscode.Range(position, end), command };
+      return selection
+        ? { insertText: selection.text + text, range: new vscode.Range(selection.range.start, end), command }
+        : { insertText: text, range: new vscode.Range(position, end), command };
     });
     this.#finder.show(found.completion);
     record.shown = items[0]?.insertText;
     record.numCandidates = items.length;
-    if (this.#policies.ahead && this.#availability.byItself && this.#cursors(document) === 1) this.#ahead.schedule(question, found);
+    if (this.#policies.ahead && this.#availability.byItself && this.#cursors(document) === 1)
+      this.#ahead.schedule(question, found);
     return items;
   }
 

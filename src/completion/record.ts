@@ -26,7 +26,13 @@ export interface CompletionRecord {
   place: string;
   at: Date;
   trigger: 'typing' | 'explicit' | 'refresh';
-  source?: 'typed as suggested' | 'a past completion' | 'the running request' | 'computed ahead' | 'engine' | 'engine, first part';
+  source?:
+    | 'typed as suggested'
+    | 'a past completion'
+    | 'the running request'
+    | 'computed ahead'
+    | 'engine'
+    | 'engine, first part';
   reason?: SilentReason;
   detail?: string;
   shown?: string;
@@ -43,7 +49,9 @@ export interface CompletionRecord {
 /** One line for the log, which people send to others: what was written is counted, not quoted. */
 export function logLine(record: CompletionRecord): string {
   const shown = record.shown ?? '';
-  const what = record.reason ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}` : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}${(record.numCandidates ?? 1) > 1 ? `, one of ${record.numCandidates}` : ''}`;
+  const what = record.reason
+    ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}`
+    : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}${(record.numCandidates ?? 1) > 1 ? `, one of ${record.numCandidates}` : ''}`;
   const cost = record.usage ? `; ${record.usage.cachedTokens} of ${record.usage.promptTokens} tokens reused` : '';
   return `completion at ${record.place} (${record.trigger}): ${what}; ${Math.round(record.totalMs)} ms${cost}`;
 }
@@ -52,16 +60,38 @@ export function logLine(record: CompletionRecord): string {
 export function explain(record: CompletionRecord | undefined, { t, numbers }: Speech): string {
   const title = `# ${t('Last completion')}`;
   if (!record) return `${title}\n\n${t('None has been asked for since Kvasir started.')}\n`;
-  const trigger = { explicit: t('asked for'), typing: t('after typing'), refresh: t('when a late answer was ready') }[record.trigger];
-  const lines = [title, '', `- ${t('Where: {0}', `\`${record.place}\``)}`, `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(numbers.language), trigger)}`];
-  if (record.reason) lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
-  else lines.push(`- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`);
+  const trigger = { explicit: t('asked for'), typing: t('after typing'), refresh: t('when a late answer was ready') }[
+    record.trigger
+  ];
+  const lines = [
+    title,
+    '',
+    `- ${t('Where: {0}', `\`${record.place}\``)}`,
+    `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(numbers.language), trigger)}`,
+  ];
+  if (record.reason)
+    lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
+  else
+    lines.push(
+      `- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`,
+    );
   if ((record.numCandidates ?? 1) > 1) lines.push(`- ${t('Candidates: {0}', record.numCandidates ?? 1)}`);
-  lines.push(`- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', numbers.count(record.totalMs), numbers.count(record.waitedMs))}`);
+  lines.push(
+    `- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', numbers.count(record.totalMs), numbers.count(record.waitedMs))}`,
+  );
   const { timings, usage } = record;
-  if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', numbers.count(timings.queueMs), numbers.count(timings.ttftMs), numbers.decimal(timings.tpotMs))}`);
-  if (usage) lines.push(`- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', ...[usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens].map(numbers.count))}`);
-  if (usage?.shiftedTokens) lines.push(`- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`);
+  if (timings)
+    lines.push(
+      `- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', numbers.count(timings.queueMs), numbers.count(timings.ttftMs), numbers.decimal(timings.tpotMs))}`,
+    );
+  if (usage)
+    lines.push(
+      `- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', ...[usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens].map(numbers.count))}`,
+    );
+  if (usage?.shiftedTokens)
+    lines.push(
+      `- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`,
+    );
   for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
   if (record.shown) lines.push('', ...fenced(record.shown));
   return `${lines.join('\n')}\n`;

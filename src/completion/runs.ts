@@ -18,7 +18,10 @@ const SETTLE_MS = 30;
 const REJOIN_MS = 250;
 
 /** What of other places is offered to a completion. */
-export type Beside = (document: vscode.TextDocument, offset: number) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copyFrom'>;
+export type Beside = (
+  document: vscode.TextDocument,
+  offset: number,
+) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copyFrom'>;
 
 export interface RunOptions {
   purpose: Purpose;
@@ -46,7 +49,14 @@ export class Runs implements vscode.Disposable {
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, beside: Beside, policies: Pick<CompletionPolicies, 'joinRunning'>) {
+  constructor(
+    client: EngineClient,
+    mirror: DocumentMirror,
+    settings: Settings,
+    cache: CompletionCache,
+    beside: Beside,
+    policies: Pick<CompletionPolicies, 'joinRunning'>,
+  ) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
@@ -56,9 +66,15 @@ export class Runs implements vscode.Disposable {
   }
 
   /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
-  start(document: vscode.TextDocument, origin: Place, { purpose, given = '', sampling = {}, unsure = false }: RunOptions): Run {
+  start(
+    document: vscode.TextDocument,
+    origin: Place,
+    { purpose, given = '', sampling = {}, unsure = false }: RunOptions,
+  ): Run {
     const run = new Run(origin, given, purpose, lineEnd(document));
-    if (purpose === 'ask') for (const other of this.#live.keys()) if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
+    if (purpose === 'ask')
+      for (const other of this.#live.keys())
+        if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
     this.#live.set(run, { run, document, version: document.version });
     this.#follow();
     const { maxTokens } = this.#settings.current.completion;
@@ -68,7 +84,14 @@ export class Runs implements vscode.Disposable {
           run.sent = true;
           // Sent a second time (the engine had lost the document), it would be about another text.
           if (!this.#isUnchanged(run)) run.abort();
-          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...this.#beside(document, origin.offset), ...(unsure || purpose === 'warm' ? { unsure: unsure || true } : {}) };
+          return {
+            kind: 'complete',
+            docId: this.#mirror.sync(document),
+            offset: origin.offset,
+            ...(given ? { inserted: given } : {}),
+            ...this.#beside(document, origin.offset),
+            ...(unsure || purpose === 'warm' ? { unsure: unsure || true } : {}),
+          };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
@@ -88,7 +111,13 @@ export class Runs implements vscode.Disposable {
       })
       .then((done) => {
         run.end(done);
-        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers) this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead', ...(done.heldBack ? { heldBack: true } : {}) });
+        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers)
+          this.#cache.add({
+            ...run.place,
+            insert: run.text,
+            ahead: purpose === 'ahead',
+            ...(done.heldBack ? { heldBack: true } : {}),
+          });
       })
       // Reported where it is waited for, and in any case by the engine's state.
       .catch((error: unknown) => run.fail(error));
@@ -98,7 +127,10 @@ export class Runs implements vscode.Disposable {
   /** The request that serves `place`, best one that has written as far already. */
   join(place: Place): Run | undefined {
     const running = [...this.#live.keys()].filter((run) => run.answers && !run.aborted);
-    return running.find((run) => run.standing(place) === 'agrees') ?? running.find((run) => run.standing(place) === 'undecided');
+    return (
+      running.find((run) => run.standing(place) === 'agrees') ??
+      running.find((run) => run.standing(place) === 'undecided')
+    );
   }
 
   /** A question about `version` that waited for `run` was cancelled. Further typing may ask again in a moment; anything else ends it. */
@@ -166,7 +198,12 @@ export class Runs implements vscode.Disposable {
   /** Whether the document's text lies on the way that the request goes. */
   #fits(run: Run): boolean {
     const live = this.#live.get(run);
-    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || (this.#policies.joinRunning && onItsWay(run.origin, run.given + run.text, live.document.getText()))));
+    return (
+      !live ||
+      (!live.document.isClosed &&
+        (this.#isUnchanged(run) ||
+          (this.#policies.joinRunning && onItsWay(run.origin, run.given + run.text, live.document.getText()))))
+    );
   }
 }
 

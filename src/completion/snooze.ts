@@ -28,8 +28,14 @@ export class Snooze implements vscode.Disposable {
   /** Asks how long. */
   async choose(): Promise<void> {
     const t = vscode.l10n.t;
-    const choices = [...MINUTES.map((minutes) => ({ label: t('{0} minutes', minutes), minutes })), { label: t('Until the window is reloaded'), minutes: Number.POSITIVE_INFINITY }];
-    const chosen = await vscode.window.showQuickPick(choices, { title: t('Snooze completions'), placeHolder: t('How long nothing is suggested by itself') });
+    const choices = [
+      ...MINUTES.map((minutes) => ({ label: t('{0} minutes', minutes), minutes })),
+      { label: t('Until the window is reloaded'), minutes: Number.POSITIVE_INFINITY },
+    ];
+    const chosen = await vscode.window.showQuickPick(choices, {
+      title: t('Snooze completions'),
+      placeHolder: t('How long nothing is suggested by itself'),
+    });
     if (chosen) this.start(chosen.minutes);
   }
 

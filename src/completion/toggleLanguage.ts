@@ -12,8 +12,13 @@ export async function toggleLanguage(settings: Settings): Promise<void> {
   const languages = toggled(settings.current.completion.languages, languageId, matches);
   const section = vscode.workspace.getConfiguration('kvasir');
   const at = section.inspect('completion.languages');
-  const target = at?.workspaceFolderValue !== undefined || at?.workspaceValue !== undefined ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
+  const target =
+    at?.workspaceFolderValue !== undefined || at?.workspaceValue !== undefined
+      ? vscode.ConfigurationTarget.Workspace
+      : vscode.ConfigurationTarget.Global;
   await section.update('completion.languages', languages, target);
-  const message = isWanted(languages, languageId, matches) ? vscode.l10n.t('Kvasir: completions are on for {0}.', languageId) : vscode.l10n.t('Kvasir: completions are off for {0}.', languageId);
+  const message = isWanted(languages, languageId, matches)
+    ? vscode.l10n.t('Kvasir: completions are on for {0}.', languageId)
+    : vscode.l10n.t('Kvasir: completions are off for {0}.', languageId);
   void vscode.window.showInformationMessage(message);
 }

@@ -64,9 +64,25 @@ export class Warmup implements vscode.Disposable {
     this.#seen = { document, version };
     if (typed || editor.selections.length > 1 || !editor.selection.isEmpty || !this.#suits(document)) return;
     const timer = setTimeout(async () => {
-      const refused = (await this.#availability.refusal(document, 'typing')) || (await this.#battery.ask(ASK_RARELY_MS));
-      if (refused || this.#timer !== timer || document.version !== version || document.isClosed || !this.#suits(document)) return;
-      this.#runs.start(document, { docId: document.uri.toString(), text: document.getText(), offset: document.offsetAt(editor.selection.active) }, { purpose: 'warm' });
+      const refused =
+        (await this.#availability.refusal(document, 'typing')) || (await this.#battery.ask(ASK_RARELY_MS));
+      if (
+        refused ||
+        this.#timer !== timer ||
+        document.version !== version ||
+        document.isClosed ||
+        !this.#suits(document)
+      )
+        return;
+      this.#runs.start(
+        document,
+        {
+          docId: document.uri.toString(),
+          text: document.getText(),
+          offset: document.offsetAt(editor.selection.active),
+        },
+        { purpose: 'warm' },
+      );
     }, REST_MS);
     this.#timer = timer;
   }
@@ -74,6 +90,12 @@ export class Warmup implements vscode.Disposable {
   #suits(document: vscode.TextDocument): boolean {
     const { state } = this.#client;
     const atWork = performance.now() - this.#typedAt < AT_WORK_MS;
-    return atWork && state.kind === 'ready' && state.model.parameters <= MOST_PARAMETERS && vscode.languages.match(DOCUMENTS, document) > 0 && vscode.workspace.getWorkspaceFolder(document.uri) !== undefined;
+    return (
+      atWork &&
+      state.kind === 'ready' &&
+      state.model.parameters <= MOST_PARAMETERS &&
+      vscode.languages.match(DOCUMENTS, document) > 0 &&
+      vscode.workspace.getWorkspaceFolder(document.uri) !== undefined
+    );
   }
 }

@@ -7,7 +7,13 @@ import { otherFiles } from './otherFiles.ts';
 import type { ProjectFiles } from './projectFiles.ts';
 import type { SnippetSource } from './snippetSource.ts';
 
-export function beside(source: SnippetSource, client: EngineClient, mirror: DocumentMirror, project: Pick<ProjectFiles, 'near'>, settings: Settings): Beside {
+export function beside(
+  source: SnippetSource,
+  client: EngineClient,
+  mirror: DocumentMirror,
+  project: Pick<ProjectFiles, 'near'>,
+  settings: Settings,
+): Beside {
   return (document, offset) => {
     const snippets = source.gather(document, offset);
     const copyFrom = otherFiles(document, client, mirror, project, settings);

@@ -15,7 +15,8 @@ export class IgnoreFiles {
   /** `path` is a file's, relative to the top, with forward slashes. */
   ignores(path: string): boolean {
     // From the top down: what lies in an ignored folder stays ignored, whatever a .gitignore in there says.
-    for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1)) if (this.#verdict(path.slice(0, slash + 1))) return true;
+    for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
+      if (this.#verdict(path.slice(0, slash + 1))) return true;
     return this.#verdict(path);
   }
 

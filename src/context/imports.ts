@@ -1,8 +1,10 @@
 /** Which open files the current one imports, and the lines in which those say what they offer. Pure. */
 
 /** Ways to name another file, in most languages: `from './a'`, `require('a')`, `import a.b`, `#include "a.h"`, `use a::b`, `mod a`. */
-const IMPORT = /^\s*(?:import|from|export\b.*\bfrom|#\s*include|use|mod|require|require_relative|using|package|.*\brequire\()(.*)$/;
-const DECLARATION = /^\s{0,4}(?:export\b|public\b|pub\b|def\b|async def\b|class\b|interface\b|type\b|struct\b|enum\b|trait\b|fn\b|func\b|function\b|module\b|const\b|abstract\b)/;
+const IMPORT =
+  /^\s*(?:import|from|export\b.*\bfrom|#\s*include|use|mod|require|require_relative|using|package|.*\brequire\()(.*)$/;
+const DECLARATION =
+  /^\s{0,4}(?:export\b|public\b|pub\b|def\b|async def\b|class\b|interface\b|type\b|struct\b|enum\b|trait\b|fn\b|func\b|function\b|module\b|const\b|abstract\b)/;
 const MOST_LINES = 40;
 /** Imports stand at the top. */
 const HEAD_LINES = 100;
@@ -14,7 +16,11 @@ export function importedNames(text: string): Set<string> {
     const rest = IMPORT.exec(line)?.[1];
     if (rest === undefined) continue;
     for (const word of rest.match(/[\w$./\\@:-]+/g) ?? []) {
-      const name = word.replace(/\.(?:[cm]?[jt]sx?|py|rb|h|hpp|php|css)$/, '').split(/[./\\:]+/).filter(Boolean).at(-1);
+      const name = word
+        .replace(/\.(?:[cm]?[jt]sx?|py|rb|h|hpp|php|css)$/, '')
+        .split(/[./\\:]+/)
+        .filter(Boolean)
+        .at(-1);
       if (name) names.add(name);
     }
   }

@@ -4,7 +4,11 @@
 const LONGEST_PIECE = 5;
 
 /** The first `most` items that pass, in their order. */
-export async function filtered<T>(items: Iterable<T>, passes: (item: T) => boolean, most = Number.POSITIVE_INFINITY): Promise<T[]> {
+export async function filtered<T>(
+  items: Iterable<T>,
+  passes: (item: T) => boolean,
+  most = Number.POSITIVE_INFINITY,
+): Promise<T[]> {
   const kept: T[] = [];
   let since = performance.now();
   for (const item of items) {

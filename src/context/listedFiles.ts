@@ -16,16 +16,31 @@ export interface ListedFiles {
 }
 
 /** @param glob of those that are wanted @param most that are looked at, ignored ones among them */
-export async function listedFiles(folder: vscode.Uri, { glob, most, token }: { glob: string; most: number; token?: vscode.CancellationToken | undefined }): Promise<ListedFiles> {
+export async function listedFiles(
+  folder: vscode.Uri,
+  { glob, most, token }: { glob: string; most: number; token?: vscode.CancellationToken | undefined },
+): Promise<ListedFiles> {
   const excluded = searchExcludes(folder);
   // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
-  const [nested, simple] = [true, false].map((nests) => excluded.filter((each) => /[{},]/.test(each) === nests)) as [string[], string[]];
-  const find = (glob: string, most?: number) => vscode.workspace.findFiles(new vscode.RelativePattern(folder, glob), simple.length ? `{${simple.join(',')}}` : undefined, most, token);
+  const [nested, simple] = [true, false].map((nests) => excluded.filter((each) => /[{},]/.test(each) === nests)) as [
+    string[],
+    string[],
+  ];
+  const find = (glob: string, most?: number) =>
+    vscode.workspace.findFiles(
+      new vscode.RelativePattern(folder, glob),
+      simple.length ? `{${simple.join(',')}}` : undefined,
+      most,
+      token,
+    );
   const found = await find(glob, most + 1);
   const cutOff = found.length > most;
   // Looking into each folder above those that were found would be thousands of looks.
   const ignored = await ignoreFiles(folder, cutOff ? await find('**/.gitignore') : found.filter(isIgnoreFile));
-  const files = await filtered(found, (uri) => !nested.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !isIgnoreFile(uri));
+  const files = await filtered(
+    found,
+    (uri) => !nested.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !isIgnoreFile(uri),
+  );
   return { files: files.sort((a, b) => (a.path < b.path ? -1 : 1)), cutOff };
 }
 
@@ -37,7 +52,9 @@ export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {
 
 function searchExcludes(folder: vscode.Uri): string[] {
   const setting = vscode.workspace.getConfiguration('search', folder).get<Record<string, unknown>>('exclude') ?? {};
-  return Object.entries(setting).filter(([, value]) => value === true).map(([glob]) => glob);
+  return Object.entries(setting)
+    .filter(([, value]) => value === true)
+    .map(([glob]) => glob);
 }
 
 /** What a folder's .gitignore files leave out, those that are `found` in it and those above it, up to the workspace's root. */

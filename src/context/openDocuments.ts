@@ -11,7 +11,8 @@ export function openDocuments(): vscode.TextDocument[] {
     else if (input instanceof vscode.TabInputNotebook) notebooks.add(input.uri.toString());
   }
   for (const notebook of vscode.workspace.notebookDocuments) {
-    if (notebooks.has(notebook.uri.toString())) for (const cell of notebook.getCells()) uris.add(cell.document.uri.toString());
+    if (notebooks.has(notebook.uri.toString()))
+      for (const cell of notebook.getCells()) uris.add(cell.document.uri.toString());
   }
   const loaded = new Map(vscode.workspace.textDocuments.map((document) => [document.uri.toString(), document]));
   return [...uris].map((uri) => loaded.get(uri)).filter((document) => document !== undefined);

@@ -20,13 +20,24 @@ const LONGEST = 200_000;
 const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascriptreact']);
 
 /** Ids of documents and sources that the engine has now, the likeliest to be copied from first. */
-export function otherFiles(document: vscode.TextDocument, client: Pick<EngineClient, 'state'>, mirror: Pick<DocumentMirror, 'sync'>, project: Pick<ProjectFiles, 'near'>, settings: Settings): string[] {
+export function otherFiles(
+  document: vscode.TextDocument,
+  client: Pick<EngineClient, 'state'>,
+  mirror: Pick<DocumentMirror, 'sync'>,
+  project: Pick<ProjectFiles, 'near'>,
+  settings: Settings,
+): string[] {
   const { completion } = settings.current;
   if (!completion.snippets || client.state.kind !== 'ready' || !client.state.model.copiesFiles) return [];
   const found: string[] = [];
   const open = openDocuments();
-  const candidates = open.filter((other) => other !== document && other.lineCount > 1 && lengthOf(other) <= LONGEST && familyOf(other) === familyOf(document));
-  for (const { other } of candidates.map((other) => ({ other, shared: numSharedFolders(other.uri, document.uri) })).sort((a, b) => b.shared - a.shared)) {
+  const candidates = open.filter(
+    (other) =>
+      other !== document && other.lineCount > 1 && lengthOf(other) <= LONGEST && familyOf(other) === familyOf(document),
+  );
+  for (const { other } of candidates
+    .map((other) => ({ other, shared: numSharedFolders(other.uri, document.uri) }))
+    .sort((a, b) => b.shared - a.shared)) {
     if (!excluded(other, completion)) found.push(mirror.sync(other));
     if (found.length === MOST_FILES) break;
   }

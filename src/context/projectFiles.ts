@@ -26,11 +26,38 @@ const PAUSE_MS = 100;
 /** Nothing watches the disk: after so long what has changed there is looked for, while somebody writes. */
 const FRESH_MS = 5 * 60_000;
 /** Files of these import one another; the editor's names of their languages. */
-const LANGUAGES: Readonly<Record<string, string>> = { ts: 'typescript', tsx: 'typescriptreact', mts: 'typescript', cts: 'typescript', js: 'javascript', jsx: 'javascriptreact', mjs: 'javascript', cjs: 'javascript' };
+const LANGUAGES: Readonly<Record<string, string>> = {
+  ts: 'typescript',
+  tsx: 'typescriptreact',
+  mts: 'typescript',
+  cts: 'typescript',
+  js: 'javascript',
+  jsx: 'javascriptreact',
+  mjs: 'javascript',
+  cjs: 'javascript',
+};
 const SCRIPTS = Object.keys(LANGUAGES);
 /** Others that are code. What is data (configuration, variables, tables) may hold passwords under any name, and is nothing to copy from. */
 const CODE = new Set(
-  ['py pyi pyw', 'go', 'rs', 'java kt kts scala groovy', 'c h cc cpp cxx hh hpp hxx m mm ino', 'cs fs vb', 'rb rake', 'php', 'swift dart', 'css scss sass less', 'html vue svelte astro', 'sh bash zsh fish', 'ps1 psm1', 'lua pl pm r jl', 'ex exs erl hs ml mli elm clj cljs lisp scm', 'zig nim d v sv vhd', 'sql proto graphql']
+  [
+    'py pyi pyw',
+    'go',
+    'rs',
+    'java kt kts scala groovy',
+    'c h cc cpp cxx hh hpp hxx m mm ino',
+    'cs fs vb',
+    'rb rake',
+    'php',
+    'swift dart',
+    'css scss sass less',
+    'html vue svelte astro',
+    'sh bash zsh fish',
+    'ps1 psm1',
+    'lua pl pm r jl',
+    'ex exs erl hs ml mli elm clj cljs lisp scm',
+    'zig nim d v sv vhd',
+    'sql proto graphql',
+  ]
     .join(' ')
     .split(' '),
 );
@@ -72,8 +99,14 @@ export class ProjectFiles implements vscode.Disposable {
     if (!root || !extensions) return [];
     this.#follow(document, root, extensions);
     // What another neighbourhood has left is of another language, or of another folder, until this one is read.
-    const fits = ({ uri }: Sent): boolean => !open.has(uri.toString()) && uri.toString() !== document.uri.toString() && extensions.includes(extensionOf(uri.path)) && vscode.workspace.getWorkspaceFolder(uri)?.uri.toString() === root.toString();
-    const found = [...this.#sent].filter(([, sent]) => fits(sent)).map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) }));
+    const fits = ({ uri }: Sent): boolean =>
+      !open.has(uri.toString()) &&
+      uri.toString() !== document.uri.toString() &&
+      extensions.includes(extensionOf(uri.path)) &&
+      vscode.workspace.getWorkspaceFolder(uri)?.uri.toString() === root.toString();
+    const found = [...this.#sent]
+      .filter(([, sent]) => fits(sent))
+      .map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) }));
     // In the same order, whichever has been read first: of what stands in many places only so many are looked at.
     return found.sort((a, b) => b.shared - a.shared || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   }
@@ -96,7 +129,12 @@ export class ProjectFiles implements vscode.Disposable {
 
   #isWanted(document: vscode.TextDocument): boolean {
     const { state } = this.#client;
-    return this.#settings.current.completion.snippets && state.kind === 'ready' && state.model.copiesFiles && FILES.has(document.uri.scheme);
+    return (
+      this.#settings.current.completion.snippets &&
+      state.kind === 'ready' &&
+      state.model.copiesFiles &&
+      FILES.has(document.uri.scheme)
+    );
   }
 
   #follow(document: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[]): void {
@@ -112,10 +150,17 @@ export class ProjectFiles implements vscode.Disposable {
     this.#around = around;
     for (const sent of this.#sent.values()) if (sent.mtime < 0) sent.mtime = 0;
     // What is under way ends by itself: it is for another neighbourhood.
-    this.#reading = this.#reading.then(() => this.#read(document, root, extensions, () => this.#around === around)).catch(() => undefined);
+    this.#reading = this.#reading
+      .then(() => this.#read(document, root, extensions, () => this.#around === around))
+      .catch(() => undefined);
   }
 
-  async #read(at: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<void> {
+  async #read(
+    at: vscode.TextDocument,
+    root: vscode.Uri,
+    extensions: readonly string[],
+    goesOn: () => boolean,
+  ): Promise<void> {
     const files = await this.#nearest(at, root, extensions, goesOn);
     const wanted = new Set(files.map(idOf));
     for (const id of [...this.#sent.keys()]) if (goesOn() && !wanted.has(id)) this.#drop(id);
@@ -126,13 +171,26 @@ export class ProjectFiles implements vscode.Disposable {
   }
 
   /** Looks in the file's own folder first, and in more of the project while there are too few. */
-  async #nearest({ uri: at, languageId }: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<vscode.Uri[]> {
+  async #nearest(
+    { uri: at, languageId }: vscode.TextDocument,
+    root: vscode.Uri,
+    extensions: readonly string[],
+    goesOn: () => boolean,
+  ): Promise<vscode.Uri[]> {
     const glob = `**/{${[...extensions.map((extension) => `*.${extension}`), '.gitignore'].join(',')}}`;
     let files: vscode.Uri[] = [];
     for (let folder = vscode.Uri.joinPath(at, '..'); goesOn(); folder = vscode.Uri.joinPath(folder, '..')) {
-      const listed = (await listedFiles(folder, { glob, most: MOST_LISTED })).files.map((uri) => ({ uri, shared: numSharedFolders(uri, at) })).sort((a, b) => b.shared - a.shared);
+      const listed = (await listedFiles(folder, { glob, most: MOST_LISTED })).files
+        .map((uri) => ({ uri, shared: numSharedFolders(uri, at) }))
+        .sort((a, b) => b.shared - a.shared);
       // Each takes a look at the disk: of thousands no more than are wanted.
-      files = (await filtered(listed, ({ uri }) => uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId), MOST_FILES)).map(({ uri }) => uri);
+      files = (
+        await filtered(
+          listed,
+          ({ uri }) => uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId),
+          MOST_FILES,
+        )
+      ).map(({ uri }) => uri);
       if (files.length === MOST_FILES || folder.path.length <= root.path.length) break;
     }
     return files;
@@ -142,7 +200,11 @@ export class ProjectFiles implements vscode.Disposable {
   #mayBeRead(uri: vscode.Uri, languageId: string): boolean {
     const own = LANGUAGES[extensionOf(uri.path)] ?? languageId;
     const { completion } = this.#settings.current;
-    if (isSecret({ uri, languageId: own }, completion) || !isWanted(completion.languages, own, (glob) => globMatches({ uri, languageId: own }, glob))) return false;
+    if (
+      isSecret({ uri, languageId: own }, completion) ||
+      !isWanted(completion.languages, own, (glob) => globMatches({ uri, languageId: own }, glob))
+    )
+      return false;
     const target = targetOf(uri);
     return target === undefined || vscode.workspace.getWorkspaceFolder(target) !== undefined;
   }
@@ -169,7 +231,8 @@ export class ProjectFiles implements vscode.Disposable {
   }
 
   #drop(id: string): void {
-    if (this.#sent.delete(id) && this.#epoch === this.#client.epoch) this.#client.notify({ type: 'sourceClosed', docId: id });
+    if (this.#sent.delete(id) && this.#epoch === this.#client.epoch)
+      this.#client.notify({ type: 'sourceClosed', docId: id });
   }
 }
 

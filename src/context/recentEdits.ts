@@ -27,8 +27,18 @@ export class RecentEdits {
         others.push(region);
         continue;
       }
-      const moved = region.startLine > endLine ? { ...region, startLine: region.startLine + lineChange, endLine: region.endLine + lineChange } : region.endLine >= startLine ? { ...region, endLine: Math.max(region.startLine, region.endLine + lineChange) } : region;
-      if (moved.startLine - NEAR_LINES <= edited.endLine && edited.startLine <= moved.endLine + NEAR_LINES) edited = { docId, startLine: Math.min(moved.startLine, edited.startLine), endLine: Math.max(moved.endLine, edited.endLine) };
+      const moved =
+        region.startLine > endLine
+          ? { ...region, startLine: region.startLine + lineChange, endLine: region.endLine + lineChange }
+          : region.endLine >= startLine
+            ? { ...region, endLine: Math.max(region.startLine, region.endLine + lineChange) }
+            : region;
+      if (moved.startLine - NEAR_LINES <= edited.endLine && edited.startLine <= moved.endLine + NEAR_LINES)
+        edited = {
+          docId,
+          startLine: Math.min(moved.startLine, edited.startLine),
+          endLine: Math.max(moved.endLine, edited.endLine),
+        };
       else others.push(moved);
     }
     this.#regions = [edited, ...others].slice(0, MOST_REGIONS);

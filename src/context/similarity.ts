@@ -65,6 +65,8 @@ export class Windows {
   }
 
   #slice(startLine: number): string[] {
-    return this.#lines.slice(startLine, startLine + WINDOW_LINES).map((line) => (line.length > LONGEST_LINE ? '' : line));
+    return this.#lines
+      .slice(startLine, startLine + WINDOW_LINES)
+      .map((line) => (line.length > LONGEST_LINE ? '' : line));
   }
 }

@@ -33,7 +33,9 @@ export class SnippetSource implements vscode.Disposable {
   /** By version. */
   readonly #windows = new WeakMap<vscode.TextDocument, { version: number; windows: Windows }>();
   #subscriptions: vscode.Disposable[] = [];
-  #last: { key: string; version: number; offset: number; /** Not cut short. */ complete: boolean; snippets: Snippet[] } | undefined;
+  #last:
+    | { key: string; version: number; offset: number /** Not cut short. */; complete: boolean; snippets: Snippet[] }
+    | undefined;
 
   constructor(client: Pick<EngineClient, 'state'>, settings: Settings) {
     this.#client = client;
@@ -49,10 +51,18 @@ export class SnippetSource implements vscode.Disposable {
     const end = performance.now() + BUDGET_MS;
     const outOfTime = () => performance.now() > end;
     const line = document.positionAt(offset).line;
-    const others = openDocuments().filter((other) => other !== document && other.lineCount > 1 && !excluded(other, this.#settings.current.completion));
-    const key = [document, ...others].map((each) => each.uri.toString() + (each === document ? `#${Math.floor(line / STABLE_LINES)}` : `@${each.version}`)).join(' ');
+    const others = openDocuments().filter(
+      (other) => other !== document && other.lineCount > 1 && !excluded(other, this.#settings.current.completion),
+    );
+    const key = [document, ...others]
+      .map(
+        (each) =>
+          each.uri.toString() + (each === document ? `#${Math.floor(line / STABLE_LINES)}` : `@${each.version}`),
+      )
+      .join(' ');
     const last = this.#last;
-    if (last?.key === key && (last.complete || (last.version === document.version && last.offset === offset))) return last.snippets;
+    if (last?.key === key && (last.complete || (last.version === document.version && last.offset === offset)))
+      return last.snippets;
     const snippets = this.#edited(document, line, others);
     const imported = importedNames(document.getText(new vscode.Range(0, 0, 100, 0)));
     for (const other of others.filter(({ uri }) => imported.has(importName(uri.path))).slice(0, MOST_IMPORTS)) {
@@ -62,9 +72,16 @@ export class SnippetSource implements vscode.Disposable {
     for (const { other, window } of this.#similar(document, line, others, outOfTime)) {
       const { startLine, text } = window;
       // What was edited last is there already, in part or as a whole.
-      if (!snippets.some((snippet) => snippet.path === other.uri.path && text.includes(snippet.text))) snippets.push({ path: other.uri.path, startLine, text });
+      if (!snippets.some((snippet) => snippet.path === other.uri.path && text.includes(snippet.text)))
+        snippets.push({ path: other.uri.path, startLine, text });
     }
-    this.#last = { key, version: document.version, offset, complete: !outOfTime(), snippets: snippets.slice(0, MOST_SNIPPETS) };
+    this.#last = {
+      key,
+      version: document.version,
+      offset,
+      complete: !outOfTime(),
+      snippets: snippets.slice(0, MOST_SNIPPETS),
+    };
     return this.#last.snippets;
   }
 
@@ -74,7 +91,10 @@ export class SnippetSource implements vscode.Disposable {
 
   /** Regions edited last, other than where the cursor is. */
   #edited(document: vscode.TextDocument, line: number, others: readonly vscode.TextDocument[]): Snippet[] {
-    const away = (region: Region) => region.docId !== document.uri.toString() || line < region.startLine - WINDOW_LINES / 2 || line > region.endLine + WINDOW_LINES / 2;
+    const away = (region: Region) =>
+      region.docId !== document.uri.toString() ||
+      line < region.startLine - WINDOW_LINES / 2 ||
+      line > region.endLine + WINDOW_LINES / 2;
     const snippets: Snippet[] = [];
     for (const region of this.#edits.regions.filter(away)) {
       const at = [document, ...others].find((other) => other.uri.toString() === region.docId);
@@ -87,7 +107,12 @@ export class SnippetSource implements vscode.Disposable {
     return snippets;
   }
 
-  #similar(document: vscode.TextDocument, line: number, others: readonly vscode.TextDocument[], outOfTime: () => boolean) {
+  #similar(
+    document: vscode.TextDocument,
+    line: number,
+    others: readonly vscode.TextDocument[],
+    outOfTime: () => boolean,
+  ) {
     const reference = wordsOf(document.getText(new vscode.Range(Math.max(0, line - WINDOW_LINES), 0, line + 1, 0)));
     const found: { other: vscode.TextDocument; window: NonNullable<ReturnType<Windows['best']>> }[] = [];
     for (const other of others) {
@@ -108,13 +133,23 @@ export class SnippetSource implements vscode.Disposable {
   #follow(wanted: boolean): void {
     if (wanted === this.#subscriptions.length > 0) return;
     for (const subscription of this.#subscriptions) subscription.dispose();
-    this.#subscriptions = wanted ? [vscode.workspace.onDidChangeTextDocument((event) => this.#changed(event)), vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#edits.forget(uri.toString()))] : [];
+    this.#subscriptions = wanted
+      ? [
+          vscode.workspace.onDidChangeTextDocument((event) => this.#changed(event)),
+          vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#edits.forget(uri.toString())),
+        ]
+      : [];
   }
 
   #changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     if (contentChanges.length === 0 || excluded(document, this.#settings.current.completion)) return;
     for (const { range, text } of contentChanges) {
-      this.#edits.add(document.uri.toString(), range.start.line, range.end.line, text.split('\n').length - 1 - (range.end.line - range.start.line));
+      this.#edits.add(
+        document.uri.toString(),
+        range.start.line,
+        range.end.line,
+        text.split('\n').length - 1 - (range.end.line - range.start.line),
+      );
     }
   }
 }

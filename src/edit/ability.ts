@@ -7,7 +7,10 @@ import { failureOf } from '../client/failure.ts';
 export async function followsInstructions(host: EngineHost, cannot: (name: string) => string): Promise<boolean> {
   const tell = failureOf(host);
   try {
-    const model = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Loading the model') }, () => host.client.ready());
+    const model = await vscode.window.withProgress(
+      { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Loading the model') },
+      () => host.client.ready(),
+    );
     if (model.canEdit) return true;
     void offerAnother(cannot(model.name));
   } catch (error) {
@@ -18,5 +21,6 @@ export async function followsInstructions(host: EngineHost, cannot: (name: strin
 
 async function offerAnother(message: string): Promise<void> {
   const choose = vscode.l10n.t('Choose Model');
-  if ((await vscode.window.showInformationMessage(`Kvasir: ${message}`, choose)) === choose) await vscode.commands.executeCommand('kvasir.chooseModel');
+  if ((await vscode.window.showInformationMessage(`Kvasir: ${message}`, choose)) === choose)
+    await vscode.commands.executeCommand('kvasir.chooseModel');
 }

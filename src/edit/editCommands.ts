@@ -7,7 +7,13 @@ import type { EngineHost } from '../client/engineHost.ts';
 import type { EditPreview } from './editPreview.ts';
 import { EditSelection } from './editSelection.ts';
 
-export function registerEdits(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, preview: EditPreview): vscode.Disposable {
+export function registerEdits(
+  context: vscode.ExtensionContext,
+  host: EngineHost,
+  mirror: DocumentMirror,
+  settings: Settings,
+  preview: EditPreview,
+): vscode.Disposable {
   const editSelection = new EditSelection(context.workspaceState, host, mirror, preview);
   const commitMessage = new CommitMessage(host, settings);
   return vscode.Disposable.from(
@@ -15,6 +21,8 @@ export function registerEdits(context: vscode.ExtensionContext, host: EngineHost
     vscode.commands.registerCommand('kvasir.editSelection', () => editSelection.run()),
     vscode.commands.registerCommand('kvasir.acceptEdit', () => preview.accept()),
     vscode.commands.registerCommand('kvasir.rejectEdit', () => preview.reject()),
-    vscode.commands.registerCommand('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
+    vscode.commands.registerCommand('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) =>
+      commitMessage.run(source),
+    ),
   );
 }

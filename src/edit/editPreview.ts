@@ -76,7 +76,10 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     this.#setContext();
     const name = document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1);
     const start = document.positionAt(edit.anchor.range.start);
-    await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, { preview: false, selection: new vscode.Range(start, start) });
+    await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, {
+      preview: false,
+      selection: new vscode.Range(start, start),
+    });
     return edit;
   }
 
@@ -91,14 +94,25 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     this.#accepting = edit;
     try {
       const document = await vscode.workspace.openTextDocument(edit.uri);
-      const range = edit.locate(document, vscode.l10n.t('The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.'));
+      const range = edit.locate(
+        document,
+        vscode.l10n.t(
+          'The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.',
+        ),
+      );
       const change = new vscode.WorkspaceEdit();
-      change.replace(edit.uri, new vscode.Range(document.positionAt(range.start), document.positionAt(range.end)), edit.text);
-      if (!(await vscode.workspace.applyEdit(change))) throw new Error(vscode.l10n.t('The editor refused the edit. The file may be read-only.'));
+      change.replace(
+        edit.uri,
+        new vscode.Range(document.positionAt(range.start), document.positionAt(range.end)),
+        edit.text,
+      );
+      if (!(await vscode.workspace.applyEdit(change)))
+        throw new Error(vscode.l10n.t('The editor refused the edit. The file may be read-only.'));
       await this.#close(edit);
       const start = document.positionAt(range.start);
       // A cell stays where it is, in its notebook.
-      if (edit.uri.scheme !== 'vscode-notebook-cell') await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
+      if (edit.uri.scheme !== 'vscode-notebook-cell')
+        await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
       return true;
     } catch (error) {
       this.#accepting = undefined;
@@ -122,7 +136,8 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
 
   async #offerText(edit: PendingEdit, problem: string): Promise<void> {
     const copy = vscode.l10n.t('Copy New Text');
-    if ((await vscode.window.showWarningMessage(`Kvasir: ${problem}`, copy)) === copy) await vscode.env.clipboard.writeText(edit.text);
+    if ((await vscode.window.showWarningMessage(`Kvasir: ${problem}`, copy)) === copy)
+      await vscode.env.clipboard.writeText(edit.text);
   }
 
   async #close(edit: PendingEdit): Promise<void> {
@@ -141,7 +156,12 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
         this.#refresh(edit);
       }),
       vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
-        if (this.#edit === edit && this.#tabs(closed).length && !this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs)).length) void this.#close(edit);
+        if (
+          this.#edit === edit &&
+          this.#tabs(closed).length &&
+          !this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs)).length
+        )
+          void this.#close(edit);
       }),
     );
   }
@@ -159,7 +179,9 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
 
   /** Those of `tabs` that show the edit. */
   #tabs(tabs: readonly vscode.Tab[]): vscode.Tab[] {
-    return tabs.filter(({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.#uri?.toString());
+    return tabs.filter(
+      ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.#uri?.toString(),
+    );
   }
 
   #refresh(edit: PendingEdit): void {
@@ -176,7 +198,10 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
 
   #contexts = '';
   #setContext(): void {
-    const contexts = { 'kvasir.editPending': this.#edit !== undefined, 'kvasir.editStreaming': this.#edit?.streaming === true };
+    const contexts = {
+      'kvasir.editPending': this.#edit !== undefined,
+      'kvasir.editStreaming': this.#edit?.streaming === true,
+    };
     if (JSON.stringify(contexts) === this.#contexts) return;
     this.#contexts = JSON.stringify(contexts);
     for (const [key, value] of Object.entries(contexts)) void vscode.commands.executeCommand('setContext', key, value);

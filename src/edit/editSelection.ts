@@ -31,13 +31,20 @@ export class EditSelection {
       void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to edit.'));
       return;
     }
-    if (!(await followsInstructions(this.#host, (name) => vscode.l10n.t('{0} is too small to change code by instruction. Choose a larger model for that.', name)))) return;
+    if (
+      !(await followsInstructions(this.#host, (name) =>
+        vscode.l10n.t('{0} is too small to change code by instruction. Choose a larger model for that.', name),
+      ))
+    )
+      return;
     const { version } = editor.document;
     const target = await targetOf(editor);
     const instruction = await askInstruction(this.#memory, target.name);
     if (instruction === undefined) return;
     if (editor.document.version !== version) {
-      void vscode.window.showWarningMessage(vscode.l10n.t('Kvasir: the file was changed while you were asked. Select the text again.'));
+      void vscode.window.showWarningMessage(
+        vscode.l10n.t('Kvasir: the file was changed while you were asked. Select the text again.'),
+      );
       return;
     }
     await this.#edit(editor.document, target, instruction);
@@ -48,10 +55,17 @@ export class EditSelection {
     const tell = failureOf(this.#host);
     const edit = await this.#preview.show({ document, range: target.range, title: instruction });
     try {
-      const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir is writing {0}', target.name), cancellable: true }, (_, token) => {
-        token.onCancellationRequested(() => edit.cancel());
-        return this.#generate(document, edit, instruction);
-      });
+      const done = await vscode.window.withProgress(
+        {
+          location: vscode.ProgressLocation.Notification,
+          title: vscode.l10n.t('Kvasir is writing {0}', target.name),
+          cancellable: true,
+        },
+        (_, token) => {
+          token.onCancellationRequested(() => edit.cancel());
+          return this.#generate(document, edit, instruction);
+        },
+      );
       if (edit.signal.aborted) return await this.#drop(edit);
       const problem = problemOf(done, original);
       if (problem !== undefined) {
@@ -72,7 +86,10 @@ export class EditSelection {
     return this.#host.client.generate({
       task: () => {
         // The model may have had to be loaded again: the range is taken as it is now.
-        const range = edit.locate(document, vscode.l10n.t('The text was changed before it could be edited. Select it again.'));
+        const range = edit.locate(
+          document,
+          vscode.l10n.t('The text was changed before it could be edited. Select it again.'),
+        );
         return { kind: 'edit', docId: this.#mirror.sync(document), range, instruction };
       },
       priority: 'chat',
@@ -90,9 +107,19 @@ export class EditSelection {
 /** Why there is nothing to accept, if so. */
 function problemOf(done: Done, original: string): string | undefined {
   if (done.text === '') return done.diagnostics.join('; ') || vscode.l10n.t('the model gave no code');
-  return done.text.replaceAll('\r', '') === original.replaceAll('\r', '') ? vscode.l10n.t('the model would change nothing.') : undefined;
+  return done.text.replaceAll('\r', '') === original.replaceAll('\r', '')
+    ? vscode.l10n.t('the model would change nothing.')
+    : undefined;
 }
 
 function notesOf(done: Done): string[] {
-  return done.finishReason === 'length' ? [vscode.l10n.t('the new text is cut off after {0} tokens: look at its end', speech().numbers.count(done.usage.completionTokens)), ...done.diagnostics] : done.diagnostics;
+  return done.finishReason === 'length'
+    ? [
+        vscode.l10n.t(
+          'the new text is cut off after {0} tokens: look at its end',
+          speech().numbers.count(done.usage.completionTokens),
+        ),
+        ...done.diagnostics,
+      ]
+    : done.diagnostics;
 }

@@ -16,7 +16,12 @@ export async function askInstruction(memory: vscode.Memento, target: string): Pr
     pick.onDidChangeValue((value) => {
       const typed = value.trim();
       // What has been typed comes first and is always offered, whatever of the past resembles it.
-      pick.items = typed ? [{ label: typed, alwaysShow: true, iconPath: new vscode.ThemeIcon('edit-sparkle') }, ...past.filter(({ label }) => label !== typed)] : past;
+      pick.items = typed
+        ? [
+            { label: typed, alwaysShow: true, iconPath: new vscode.ThemeIcon('edit-sparkle') },
+            ...past.filter(({ label }) => label !== typed),
+          ]
+        : past;
     });
     pick.onDidAccept(() => resolve(pick.activeItems[0]?.label ?? pick.value.trim()));
     pick.onDidHide(() => resolve(undefined));

@@ -66,7 +66,12 @@ export class PendingEdit {
   /** `document`'s text with the new text in its place. While that is streaming, the lines that it has not reached yet stay as they are. */
   preview(documentText: string): string {
     const range = this.anchor.locate(documentText);
-    if (range) this.#preview = documentText.slice(0, range.start) + this.#text + this.#rest(documentText, range) + documentText.slice(range.end);
+    if (range)
+      this.#preview =
+        documentText.slice(0, range.start) +
+        this.#text +
+        this.#rest(documentText, range) +
+        documentText.slice(range.end);
     return this.#preview;
   }
 

@@ -10,7 +10,9 @@ export interface Target {
 
 export async function targetOf({ document, selection }: vscode.TextEditor): Promise<Target> {
   if (!selection.isEmpty) {
-    const range = selection.isSingleLine ? new vscode.Range(selection.start, selection.end) : wholeLines(document, selection);
+    const range = selection.isSingleLine
+      ? new vscode.Range(selection.start, selection.end)
+      : wholeLines(document, selection);
     return { range, name: linesOf(range) };
   }
   const symbol = enclosing(await symbolsOf(document), selection.active);
@@ -29,5 +31,7 @@ function wholeLines(document: vscode.TextDocument, { start, end }: vscode.Range)
 }
 
 function linesOf({ start, end }: vscode.Range): string {
-  return start.line === end.line ? vscode.l10n.t('line {0}', start.line + 1) : vscode.l10n.t('lines {0} to {1}', start.line + 1, end.line + 1);
+  return start.line === end.line
+    ? vscode.l10n.t('line {0}', start.line + 1)
+    : vscode.l10n.t('lines {0} to {1}', start.line + 1, end.line + 1);
 }

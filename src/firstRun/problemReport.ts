@@ -60,7 +60,11 @@ export function problemReport(facts: ReportFacts): string {
     '',
     '## Last errors',
     '',
-    ...(facts.problems.length ? facts.problems.map(({ at, level, text }) => `- ${at.toISOString().slice(11, 19)} ${level}: ${redact(text, names)}`) : ['None.']),
+    ...(facts.problems.length
+      ? facts.problems.map(
+          ({ at, level, text }) => `- ${at.toISOString().slice(11, 19)} ${level}: ${redact(text, names)}`,
+        )
+      : ['None.']),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -81,7 +85,9 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
   const kind = builtIn ? 'built-in' : 'custom';
   const model: ModelInfo | null = state.kind === 'ready' ? state.model : (stats?.model ?? null);
   if (!model) return `${kind}, not loaded`;
-  const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter((word) => word !== false);
+  const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter(
+    (word) => word !== false,
+  );
   return `${kind}, ${model.architecture}, ${ENGLISH.count(model.parameters)} parameters, ${ENGLISH.count(model.contextTokens)} tokens, weights ${model.precision} ${ENGLISH.bytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
 }
 
@@ -114,14 +120,17 @@ function describeStats(stats: EngineStats): string[] {
 function describeTimes(name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): string[] {
   if (queueMs.count === 0) return [];
   const figures = ({ p50, p95, p99 }: Quantiles): string => [p50, p95, p99].map((ms) => ms.toFixed(0)).join('/');
-  return [`- ${name}: ${queueMs.count} ended; ms P50/P95/P99: ${figures(queueMs)} queued, ${figures(ttftMs)} to the first token, ${figures(tpotMs)} for each further one`];
+  return [
+    `- ${name}: ${queueMs.count} ended; ms P50/P95/P99: ${figures(queueMs)} queued, ${figures(ttftMs)} to the first token, ${figures(tpotMs)} for each further one`,
+  ];
 }
 
 /** How often and how long each kind of event was, the longest in all first. */
 function describeTrace(json: string): string[] {
   const sums = new Map<string, { count: number; micros: number }>();
   try {
-    for (const { ph, name, dur } of (JSON.parse(json) as { traceEvents: { ph: string; name: string; dur?: number }[] }).traceEvents) {
+    for (const { ph, name, dur } of (JSON.parse(json) as { traceEvents: { ph: string; name: string; dur?: number }[] })
+      .traceEvents) {
       // Lanes are numbered; their kinds are what counts.
       const kind = name.replace(/[^a-zA-Z]+/g, ' ').trim();
       if (ph !== 'X' || dur === undefined || !kind) continue;
@@ -132,15 +141,37 @@ function describeTrace(json: string): string[] {
     return ['- Trace: not readable'];
   }
   const kinds = [...sums].sort(([, a], [, b]) => b.micros - a.micros).slice(0, 8);
-  return kinds.length ? [`- Trace: ${kinds.map(([kind, { count, micros }]) => `${kind} ${count} times, ${(micros / 1000 / count).toFixed(1)} ms each`).join('; ')}`] : [];
+  return kinds.length
+    ? [
+        `- Trace: ${kinds.map(([kind, { count, micros }]) => `${kind} ${count} times, ${(micros / 1000 / count).toFixed(1)} ms each`).join('; ')}`,
+      ]
+    : [];
 }
 
 /** Neither where it was, nor what was shown, nor its notes, which may name files. */
-function describeCompletion({ trigger, reason, source, shown, accepted, waitedMs, totalMs, usage, timings }: CompletionRecord): string[] {
+function describeCompletion({
+  trigger,
+  reason,
+  source,
+  shown,
+  accepted,
+  waitedMs,
+  totalMs,
+  usage,
+  timings,
+}: CompletionRecord): string[] {
   return [
     `- ${trigger}; ${reason ? `nothing shown: ${reason}` : `${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`}`,
     `- ${Math.round(totalMs)} ms, of which ${Math.round(waitedMs)} ms waiting for a pause in typing`,
-    ...(timings ? [`- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further one`] : []),
-    ...(usage ? [`- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`] : []),
+    ...(timings
+      ? [
+          `- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further one`,
+        ]
+      : []),
+    ...(usage
+      ? [
+          `- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`,
+        ]
+      : []),
   ];
 }

@@ -1,7 +1,16 @@
 /** Takes out of a message what names somebody's files: nothing of a path may stay, whatever else is lost with it. Pure. */
 
 /** Files of every model; saying which of them is wrong tells nothing of the user. */
-const MODEL_FILES = new Set(['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'kvasir.json', 'chat_template.jinja', 'model.safetensors', 'model.safetensors.index.json']);
+const MODEL_FILES = new Set([
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'kvasir.json',
+  'chat_template.jinja',
+  'model.safetensors',
+  'model.safetensors.index.json',
+]);
 
 const SETTING = /^kvasir\.(?:[a-z]+\.)?[a-zA-Z]+$/;
 
@@ -9,11 +18,17 @@ const SETTING = /^kvasir\.(?:[a-z]+\.)?[a-zA-Z]+$/;
 export function redact(text: string, names: readonly string[] = []): string {
   let safe = text.replace(/\s+/g, ' ').trim();
   // The longest first: a file's path before its name.
-  for (const name of [...names].filter((each) => each.length > 1).sort((a, b) => b.length - a.length)) safe = safe.replaceAll(name, '<name>');
+  for (const name of [...names].filter((each) => each.length > 1).sort((a, b) => b.length - a.length))
+    safe = safe.replaceAll(name, '<name>');
   // A path may hold spaces, so it ends where the sentence clearly goes on, or not at all.
-  safe = safe.replace(/(?:[A-Za-z]:[\\/]|\b[a-z][a-z+.-]*:\/\/|~[\\/]|\\\\|(?<![\w<])\/(?=[^\s/])).*?(?=[:;,"'`)](?:\s|$)|["'`]|$)/g, '<path>');
+  safe = safe.replace(
+    /(?:[A-Za-z]:[\\/]|\b[a-z][a-z+.-]*:\/\/|~[\\/]|\\\\|(?<![\w<])\/(?=[^\s/])).*?(?=[:;,"'`)](?:\s|$)|["'`]|$)/g,
+    '<path>',
+  );
   safe = safe.replace(/[^\s"'`()<>:;,]*[\\/][^\s"'`()<>:;,]*/g, '<path>');
-  return safe.replace(/[\w$.@-]*\w\.[A-Za-z]\w{0,9}\b/g, (file) => (MODEL_FILES.has(file) || SETTING.test(file) || isNumber(file) ? file : '<file>'));
+  return safe.replace(/[\w$.@-]*\w\.[A-Za-z]\w{0,9}\b/g, (file) =>
+    MODEL_FILES.has(file) || SETTING.test(file) || isNumber(file) ? file : '<file>',
+  );
 }
 
 function isNumber(text: string): boolean {

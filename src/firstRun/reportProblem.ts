@@ -8,14 +8,24 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { repositoryName } from '../models/discover.ts';
 import { problemReport } from './problemReport.ts';
 
-export async function reportProblem(context: vscode.ExtensionContext, host: EngineHost, completion: CompletionRecord | undefined): Promise<void> {
-  const { version, contributes } = context.extension.packageJSON as { version: string; contributes: { configuration: { properties: Record<string, { default?: unknown }> } } };
+export async function reportProblem(
+  context: vscode.ExtensionContext,
+  host: EngineHost,
+  completion: CompletionRecord | undefined,
+): Promise<void> {
+  const { version, contributes } = context.extension.packageJSON as {
+    version: string;
+    contributes: { configuration: { properties: Record<string, { default?: unknown }> } };
+  };
   const settings = vscode.workspace.getConfiguration();
   const changed = Object.entries(contributes.configuration.properties)
     .map(([name, { default: fallback }]) => ({ name, value: settings.get(name), fallback }))
     .filter(({ value, fallback }) => JSON.stringify(value) !== JSON.stringify(fallback));
   // A broken engine is what the report may be about: it is asked, not relied on.
-  const [stats, trace] = await Promise.all([host.client.stats().catch(() => null), host.client.trace().catch(() => null)]);
+  const [stats, trace] = await Promise.all([
+    host.client.stats().catch(() => null),
+    host.client.trace().catch(() => null),
+  ]);
   const content = problemReport({
     version,
     platform: `${process.platform}-${process.arch}`,
@@ -36,15 +46,25 @@ export async function reportProblem(context: vscode.ExtensionContext, host: Engi
 
 /** Whatever of the user's could stand in a message. */
 function namesOfUser(): string[] {
-  const files = [...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri), ...vscode.workspace.textDocuments.map(({ uri }) => uri)].map(({ fsPath }) => fsPath);
+  const files = [
+    ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri),
+    ...vscode.workspace.textDocuments.map(({ uri }) => uri),
+  ].map(({ fsPath }) => fsPath);
   const home = homedir();
-  return [...files, ...files.map((file) => path.basename(file)), home, loginName() ?? path.basename(home)].filter((name) => name.length > 2);
+  return [...files, ...files.map((file) => path.basename(file)), home, loginName() ?? path.basename(home)].filter(
+    (name) => name.length > 2,
+  );
 }
 
 /** A model of the user's own may be named by a failure. */
 function namesOfModel(setting: string, state: EngineState): string[] {
   if (!setting) return [];
-  return [setting, path.basename(setting), repositoryName(setting)?.split('/').at(-1) ?? '', state.kind === 'ready' ? state.model.name : ''].filter((name) => name.length > 2);
+  return [
+    setting,
+    path.basename(setting),
+    repositoryName(setting)?.split('/').at(-1) ?? '',
+    state.kind === 'ready' ? state.model.name : '',
+  ].filter((name) => name.length > 2);
 }
 
 function loginName(): string | undefined {

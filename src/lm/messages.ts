@@ -14,7 +14,14 @@ export function textOf(content: RequestMessage['content'], onUnreadable: (kind: 
 }
 
 function partText(part: unknown, onUnreadable: (kind: string) => void): string {
-  const { value, mimeType, data, content, callId, name } = part as { value?: unknown; mimeType?: string; data?: Uint8Array; content?: unknown[]; callId?: string; name?: string };
+  const { value, mimeType, data, content, callId, name } = part as {
+    value?: unknown;
+    mimeType?: string;
+    data?: Uint8Array;
+    content?: unknown[];
+    callId?: string;
+    name?: string;
+  };
   if (typeof value === 'string') return value;
   if (mimeType !== undefined && data) {
     if (/^text\/|json$/.test(mimeType)) return new TextDecoder().decode(data);
@@ -29,7 +36,10 @@ function partText(part: unknown, onUnreadable: (kind: string) => void): string {
 }
 
 /** One message a turn: chat templates refuse two of a role in a row, which prompts of extensions often have. Empty ones are left out. */
-export function toChatMessages(messages: readonly RequestMessage[], onUnreadable?: (kind: string) => void): ChatMessage[] {
+export function toChatMessages(
+  messages: readonly RequestMessage[],
+  onUnreadable?: (kind: string) => void,
+): ChatMessage[] {
   const chat: ChatMessage[] = [];
   for (const message of messages) {
     const role = message.role === 2 ? 'assistant' : message.role === 3 ? 'system' : 'user';
@@ -44,8 +54,13 @@ export function toChatMessages(messages: readonly RequestMessage[], onUnreadable
 
 /** The options that the engine has, in both spellings that extensions use; anything else is left to the model's defaults. */
 export function toSampling(options: Readonly<Record<string, unknown>> | undefined, maxTokens: number): SamplingParams {
-  const number = (...names: string[]) => names.map((name) => options?.[name]).find((value) => typeof value === 'number' && Number.isFinite(value) && value >= 0) as number | undefined;
-  const sampling: SamplingParams = { maxTokens: Math.min(maxTokens, Math.max(1, Math.floor(number('maxTokens', 'max_tokens') ?? maxTokens))) };
+  const number = (...names: string[]) =>
+    names
+      .map((name) => options?.[name])
+      .find((value) => typeof value === 'number' && Number.isFinite(value) && value >= 0) as number | undefined;
+  const sampling: SamplingParams = {
+    maxTokens: Math.min(maxTokens, Math.max(1, Math.floor(number('maxTokens', 'max_tokens') ?? maxTokens))),
+  };
   const temperature = number('temperature');
   const topP = number('topP', 'top_p');
   const seed = number('seed');

@@ -37,8 +37,10 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
   const family = loaded?.architecture ?? String(config.model_type ?? '');
   const made = DEFAULT_CONTEXT[family];
   if (made === undefined) return null;
-  const contextTokens = loaded?.contextTokens ?? Math.min(MOST_CONTEXT, positive(config.max_position_embeddings) ?? made);
-  const wanted = answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
+  const contextTokens =
+    loaded?.contextTokens ?? Math.min(MOST_CONTEXT, positive(config.max_position_embeddings) ?? made);
+  const wanted =
+    answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
   const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MOST_FOR_ANSWER)));
   const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel(modelDir);
   return {
@@ -56,7 +58,10 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
 function promisesChat(modelDir: string, manifest: Record<string, unknown>): boolean {
   const said = (manifest.can as { chat?: unknown } | undefined)?.chat;
   if (typeof said === 'boolean') return said;
-  return existsSync(path.join(modelDir, 'chat_template.jinja')) || readJson(path.join(modelDir, 'tokenizer_config.json')).chat_template !== undefined;
+  return (
+    existsSync(path.join(modelDir, 'chat_template.jinja')) ||
+    readJson(path.join(modelDir, 'tokenizer_config.json')).chat_template !== undefined
+  );
 }
 
 function positive(value: unknown): number | undefined {

@@ -25,21 +25,36 @@ export class Participant implements vscode.Disposable {
     this.#tasks = new QuestionTasks({ client: host.client, mirror, settings, editor: editorInFront });
     // Editors made from VS Code may come without its chat.
     if (typeof vscode.chat?.createChatParticipant !== 'function') return;
-    this.#participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, context, stream, token) => this.answer(request, context, stream, token));
+    this.#participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, context, stream, token) =>
+      this.answer(request, context, stream, token),
+    );
     this.#participant.iconPath = vscode.Uri.joinPath(extensionUri, 'media', 'icon.png');
   }
 
   /** Streams the answer; a failure is the result's, in words. */
-  async answer(request: vscode.ChatRequest, { history }: vscode.ChatContext, stream: vscode.ChatResponseStream, token: vscode.CancellationToken): Promise<vscode.ChatResult> {
+  async answer(
+    request: vscode.ChatRequest,
+    { history }: vscode.ChatContext,
+    stream: vscode.ChatResponseStream,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.ChatResult> {
     const abort = new AbortController();
     const subscription = token.onCancellationRequested(() => abort.abort());
     try {
       const about = await aboutRequest(request.references, this.#settings);
-      const question = [request.command ? `/${request.command} ${request.prompt}`.trim() : request.prompt, ...about.texts].join('\n\n');
+      const question = [
+        request.command ? `/${request.command} ${request.prompt}`.trim() : request.prompt,
+        ...about.texts,
+      ].join('\n\n');
       const refs = await this.#tasks.contextFor(question, about.refs);
       const prepared = await this.#host.quietly(() => this.#tasks.prepare(question, refs, messagesOf(history), false));
       if ('refused' in prepared) {
-        stream.markdown(vscode.l10n.t('{0} is too small for this: it cannot follow instructions, so it was not asked.', prepared.refused));
+        stream.markdown(
+          vscode.l10n.t(
+            '{0} is too small for this: it cannot follow instructions, so it was not asked.',
+            prepared.refused,
+          ),
+        );
         stream.button({ command: 'kvasir.chooseModel', title: vscode.l10n.t('Choose Model') });
         return {};
       }
@@ -48,7 +63,13 @@ export class Participant implements vscode.Disposable {
         return {};
       }
       const { maxTokens } = this.#settings.current.chat;
-      const done = await this.#host.client.generate({ task: prepared.task, priority: 'chat', ...(maxTokens ? { sampling: { maxTokens } } : {}), onChunk: (text) => stream.markdown(text), signal: abort.signal });
+      const done = await this.#host.client.generate({
+        task: prepared.task,
+        priority: 'chat',
+        ...(maxTokens ? { sampling: { maxTokens } } : {}),
+        onChunk: (text) => stream.markdown(text),
+        signal: abort.signal,
+      });
       const notes = [...about.notes, ...(prepared.notes ?? []), ...done.diagnostics];
       if (notes.length) stream.markdown(`\n\n${notes.map((note) => `*${escapeMarkdown(note)}*`).join('  \n')}`);
       for (const { uri } of refs) stream.reference(vscode.Uri.parse(uri, true));
@@ -72,7 +93,9 @@ function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
     const answer = history[i + 1];
     // A command's question is not in its prompt, and its answer says nothing without it.
     if (!('prompt' in turn) || !turn.prompt.trim() || turn.command || !answer || !('response' in answer)) continue;
-    const text = answer.response.map((part) => ('value' in part && part.value instanceof vscode.MarkdownString ? part.value.value : '')).join('');
+    const text = answer.response
+      .map((part) => ('value' in part && part.value instanceof vscode.MarkdownString ? part.value.value : ''))
+      .join('');
     if (text) messages.push({ role: 'user', content: turn.prompt }, { role: 'assistant', content: text });
   }
   return messages;

@@ -58,7 +58,9 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
         family: card.family,
         version: card.version,
         detail: vscode.l10n.t('on this machine'),
-        tooltip: [card.parameters === null ? '' : formatParameters(card.parameters, speech()), card.note].filter(Boolean).join('. '),
+        tooltip: [card.parameters === null ? '' : formatParameters(card.parameters, speech()), card.note]
+          .filter(Boolean)
+          .join('. '),
         maxInputTokens: card.maxInputTokens,
         maxOutputTokens: card.maxOutputTokens,
         capabilities: { toolCalling: false, imageInput: false },
@@ -78,15 +80,29 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
     if (token.isCancellationRequested) abort.abort();
     try {
       const chat = toChatMessages(messages, (kind) => {
-        throw new vscode.LanguageModelError(vscode.l10n.t('Kvasir reads text only; this request holds a part of the kind {0}.', kind));
+        throw new vscode.LanguageModelError(
+          vscode.l10n.t('Kvasir reads text only; this request holds a part of the kind {0}.', kind),
+        );
       });
-      if (chat.at(-1)?.role !== 'user') throw new vscode.LanguageModelError(vscode.l10n.t('The last message of a request must be the user’s.'));
+      if (chat.at(-1)?.role !== 'user')
+        throw new vscode.LanguageModelError(vscode.l10n.t('The last message of a request must be the user’s.'));
       await this.#host.quietly(() => this.#host.client.ready());
       const card = this.#card();
-      if (!card?.canChat) throw vscode.LanguageModelError.NotFound(vscode.l10n.t('{0} cannot answer questions; run "Kvasir: Choose Model".', card?.name ?? VENDOR));
+      if (!card?.canChat)
+        throw vscode.LanguageModelError.NotFound(
+          vscode.l10n.t('{0} cannot answer questions; run "Kvasir: Choose Model".', card?.name ?? VENDOR),
+        );
       // The engine would leave old messages out; whoever sends a prompt through this API has counted and wants all of it read.
       const numTokens = await this.#host.client.countText(chat.map(({ content }) => content).join('\n'));
-      if (numTokens > card.maxInputTokens) throw new vscode.LanguageModelError(vscode.l10n.t('The request takes {0} tokens; {1} reads {2}.', speech().numbers.count(numTokens), card.name, speech().numbers.count(card.maxInputTokens)));
+      if (numTokens > card.maxInputTokens)
+        throw new vscode.LanguageModelError(
+          vscode.l10n.t(
+            'The request takes {0} tokens; {1} reads {2}.',
+            speech().numbers.count(numTokens),
+            card.name,
+            speech().numbers.count(card.maxInputTokens),
+          ),
+        );
       const done = await this.#host.client.generate({
         task: () => ({ kind: 'chat', messages: chat, docIds: [] }),
         priority: 'chat',
@@ -103,7 +119,10 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
   }
 
   /** Exact; loads the model if need be. */
-  async provideTokenCount(_model: vscode.LanguageModelChatInformation, text: string | vscode.LanguageModelChatRequestMessage): Promise<number> {
+  async provideTokenCount(
+    _model: vscode.LanguageModelChatInformation,
+    text: string | vscode.LanguageModelChatRequestMessage,
+  ): Promise<number> {
     try {
       return await this.#host.client.countText(typeof text === 'string' ? text : textOf(text.content));
     } catch (error) {
@@ -119,7 +138,11 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
   #card(): ModelCard | null {
     const { state } = this.#host.client;
     try {
-      return modelCard(locateModel(this.#settings.current.model, this.#extensionPath).modelDir, this.#settings.current.chat.maxTokens, state.kind === 'ready' ? state.model : null);
+      return modelCard(
+        locateModel(this.#settings.current.model, this.#extensionPath).modelDir,
+        this.#settings.current.chat.maxTokens,
+        state.kind === 'ready' ? state.model : null,
+      );
     } catch {
       // No folder, no model in the list; a request says what is wrong with the setting.
       return null;
@@ -130,6 +153,11 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
 /** Callers of the API look at the error's kind, and show its message. */
 function toLanguageModelError(error: unknown): Error {
   if (error instanceof vscode.LanguageModelError || !(error instanceof Error)) return error as Error;
-  const unavailable = error instanceof EngineError && (error.code === 'notLoaded' || error.code === 'modelInvalid' || error.code === 'modelUnsupported' || error.code === 'engineFailed');
+  const unavailable =
+    error instanceof EngineError &&
+    (error.code === 'notLoaded' ||
+      error.code === 'modelInvalid' ||
+      error.code === 'modelUnsupported' ||
+      error.code === 'engineFailed');
   return unavailable ? vscode.LanguageModelError.NotFound(error.message) : new vscode.LanguageModelError(error.message);
 }

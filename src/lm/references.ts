@@ -18,17 +18,24 @@ export interface About {
 /** Where the user is: with the keyboard in the chat view no editor may be active. */
 export function editorInFront(): vscode.TextEditor | undefined {
   const { activeTextEditor, visibleTextEditors } = vscode.window;
-  return [activeTextEditor, ...visibleTextEditors].find((each) => each && vscode.languages.match(DOCUMENTS, each.document) > 0);
+  return [activeTextEditor, ...visibleTextEditors].find(
+    (each) => each && vscode.languages.match(DOCUMENTS, each.document) > 0,
+  );
 }
 
-export async function aboutRequest(references: readonly vscode.ChatPromptReference[], settings: Settings): Promise<About> {
+export async function aboutRequest(
+  references: readonly vscode.ChatPromptReference[],
+  settings: Settings,
+): Promise<About> {
   const about: About = { refs: [], texts: [], notes: [] };
   // VS Code has the last one of the prompt first.
   for (const { value, id } of [...references].reverse()) {
     if (value instanceof vscode.Uri) about.refs.push(fileRef(value));
-    else if (value instanceof vscode.Location) about.refs.push(selectionRef(await vscode.workspace.openTextDocument(value.uri), value.range));
+    else if (value instanceof vscode.Location)
+      about.refs.push(selectionRef(await vscode.workspace.openTextDocument(value.uri), value.range));
     else if (typeof value === 'string') about.texts.push(value);
-    else if (value !== undefined) about.notes.push(vscode.l10n.t('{0} is left out: {1}', id, vscode.l10n.t('Kvasir reads text only')));
+    else if (value !== undefined)
+      about.notes.push(vscode.l10n.t('{0} is left out: {1}', id, vscode.l10n.t('Kvasir reads text only')));
   }
   const editor = editorInFront();
   // As in Kvasir's own view; secrets are taken only when attached by hand.

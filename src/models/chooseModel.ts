@@ -77,18 +77,35 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
   const { model, modelFolders } = settings.current;
   const home = homedir();
   const current = model ? path.resolve(expandHome(model, home)) : builtInDir;
-  const found = findModels(modelFolders, { env: process.env, home }).map(({ modelDir, name }) => ({ modelDir, name, setting: modelDir, current: modelDir === current }));
+  const found = findModels(modelFolders, { env: process.env, home }).map(({ modelDir, name }) => ({
+    modelDir,
+    name,
+    setting: modelDir,
+    current: modelDir === current,
+  }));
   const builtIn = { modelDir: builtInDir, name: vscode.l10n.t('built-in model'), setting: '', current: !model };
   // The one in use is listed wherever it lies, and also when it cannot run any more.
-  const other = model && !found.some((each) => each.current) ? [{ modelDir: current, name: repositoryName(current) ?? path.basename(current), setting: model, current: true }] : [];
+  const other =
+    model && !found.some((each) => each.current)
+      ? [{ modelDir: current, name: repositoryName(current) ?? path.basename(current), setting: model, current: true }]
+      : [];
   return [builtIn, ...other, ...found];
 }
 
 /** One folder after the other: the engine may be busy with a completion. */
-async function inspectAll(candidates: Candidate[], { models }: Known, host: EngineHost, wanted: () => boolean, refresh: () => void): Promise<void> {
+async function inspectAll(
+  candidates: Candidate[],
+  { models }: Known,
+  host: EngineHost,
+  wanted: () => boolean,
+  refresh: () => void,
+): Promise<void> {
   for (const candidate of candidates) {
     if (!wanted()) return;
-    models.set(candidate, await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: reasonOf(error) })));
+    models.set(
+      candidate,
+      await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: reasonOf(error) })),
+    );
     refresh();
   }
 }
@@ -110,18 +127,34 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
   const [here, refused]: [ModelItem[], ModelItem[]] = [[], []];
   for (const candidate of candidates) {
     const { name, setting, current } = candidate;
-    const found = { name, current, builtIn: setting === '', availableBytes: machine?.availableBytes ?? null, precision };
+    const found = {
+      name,
+      current,
+      builtIn: setting === '',
+      availableBytes: machine?.availableBytes ?? null,
+      precision,
+    };
     const answer = models.get(candidate);
     const id = candidate.modelDir;
     if (!answer) here.push({ ...describePending(found, language), id });
     else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, language), id });
-    else here.push({ ...describeInspected(answer, found, language), id, run: () => useModel(setting, answer.name, host, settings) });
+    else
+      here.push({
+        ...describeInspected(answer, found, language),
+        id,
+        run: () => useModel(setting, answer.name, host, settings),
+      });
   }
   const larger = machine ? recommend(machine, precision, new Set(candidates.map(({ name }) => name))) : [];
   return [
     separator(vscode.l10n.t('here')),
     ...here,
-    { id: 'folder', label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'), run: () => browseForModel(host, settings) },
+    {
+      id: 'folder',
+      label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`,
+      detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'),
+      run: () => browseForModel(host, settings),
+    },
     ...(larger.length ? [separator(vscode.l10n.t('larger, to fetch'))] : []),
     ...larger.map((each) => ({
       ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, language),

@@ -22,12 +22,17 @@ const MOST_MODELS = 50;
 
 /** `folders` are those of kvasir.modelFolders: each is a model itself, or holds models, one level deep. */
 export function findModels(folders: readonly string[], machine: Machine): FoundModel[] {
-  const found = [...folders.flatMap((folder) => inFolder(expandHome(folder, machine.home))), ...inHub(hubFolder(machine))];
+  const found = [
+    ...folders.flatMap((folder) => inFolder(expandHome(folder, machine.home))),
+    ...inHub(hubFolder(machine)),
+  ];
   const seen = new Set<string>();
-  return found.filter(({ modelDir }) => {
-    const real = realPath(modelDir);
-    return !seen.has(real) && seen.add(real);
-  }).slice(0, MOST_MODELS);
+  return found
+    .filter(({ modelDir }) => {
+      const real = realPath(modelDir);
+      return !seen.has(real) && seen.add(real);
+    })
+    .slice(0, MOST_MODELS);
 }
 
 /** Where huggingface_hub keeps its files, by its own variables. */
@@ -65,15 +70,28 @@ function inHub(hub: string): FoundModel[] {
 /** What `main` names, or else the newest one that is a model. */
 function snapshotOf(repository: string): string | undefined {
   const snapshots = path.join(repository, 'snapshots');
-  const byTime = namesIn(snapshots).map((name) => ({ name, time: statSync(path.join(snapshots, name), { throwIfNoEntry: false })?.mtimeMs ?? 0 })).sort((a, b) => b.time - a.time);
+  const byTime = namesIn(snapshots)
+    .map((name) => ({ name, time: statSync(path.join(snapshots, name), { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.time - a.time);
   const names = [textOf(path.join(repository, 'refs', 'main')), ...byTime.map(({ name }) => name)];
-  return names.filter((name) => name && !/[/\\]|^\.+$/.test(name)).map((name) => path.join(snapshots, name)).find(isModel);
+  return names
+    .filter((name) => name && !/[/\\]|^\.+$/.test(name))
+    .map((name) => path.join(snapshots, name))
+    .find(isModel);
 }
 
 function inFolder(folder: string): FoundModel[] {
   if (!path.isAbsolute(folder)) return [];
-  const folders = isModel(folder) ? [folder] : namesIn(folder).map((name) => path.join(folder, name)).filter(isModel);
-  return folders.map((modelDir) => ({ modelDir, name: repositoryName(modelDir) ?? path.basename(modelDir), source: 'folder' }));
+  const folders = isModel(folder)
+    ? [folder]
+    : namesIn(folder)
+        .map((name) => path.join(folder, name))
+        .filter(isModel);
+  return folders.map((modelDir) => ({
+    modelDir,
+    name: repositoryName(modelDir) ?? path.basename(modelDir),
+    source: 'folder',
+  }));
 }
 
 function isModel(folder: string): boolean {

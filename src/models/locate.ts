@@ -17,10 +17,17 @@ export interface ModelLocation {
 export function locateModel(setting: string, extensionPath: string): ModelLocation {
   if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
   const modelDir = expandHome(setting, homedir());
-  if (!path.isAbsolute(modelDir)) throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
-  if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory()) throw new Error(vscode.l10n.t('The setting kvasir.model names no folder: {0}', modelDir));
+  if (!path.isAbsolute(modelDir))
+    throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
+  if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(vscode.l10n.t('The setting kvasir.model names no folder: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
-    throw new Error(vscode.l10n.t('{0} holds no model: there is no config.json in it. Choose the folder with config.json, tokenizer.json and the .safetensors files.', modelDir));
+    throw new Error(
+      vscode.l10n.t(
+        '{0} holds no model: there is no config.json in it. Choose the folder with config.json, tokenizer.json and the .safetensors files.',
+        modelDir,
+      ),
+    );
   }
   return { modelDir, builtIn: false };
 }
@@ -52,7 +59,11 @@ export function describeModel(modelDir: string): { name: string; note: string } 
 /** A model's note, as its manifest has it (one text, or some by language) or the engine: in the user interface's language, else in English, else in any; empty for what is no note. */
 export function shownNote(note: unknown): string {
   const texts: Record<string, unknown> = typeof note === 'object' && note !== null ? { ...note } : { en: note };
-  return [texts[vscode.env.language.split('-', 1)[0]!.toLowerCase()], texts.en, ...Object.values(texts)].find((text): text is string => typeof text === 'string' && text !== '') ?? '';
+  return (
+    [texts[vscode.env.language.split('-', 1)[0]!.toLowerCase()], texts.en, ...Object.values(texts)].find(
+      (text): text is string => typeof text === 'string' && text !== '',
+    ) ?? ''
+  );
 }
 
 /** An object of a model's file; empty when there is none: what is wrong with it is said by the engine when it loads the model. */

@@ -21,18 +21,27 @@ interface Found {
 }
 
 /** A model that can run. The list is as wide as some 85 characters of a line: what it can do first, figures after that. */
-export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, speech: Speech): ModelLine {
+export function describeInspected(
+  model: InspectedModel,
+  { name, current, builtIn, availableBytes, precision }: Found,
+  speech: Speech,
+): ModelLine {
   const { t, numbers } = speech;
   const [needed, least] = [precision, 'int4' as const].map((form) => numbers.bytes(model.memoryBytes[form]));
-  const fits = (form: WeightPrecision) => availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
+  const fits = (form: WeightPrecision) =>
+    availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
-    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, speech)].filter(Boolean).join(' · '),
+    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, speech)]
+      .filter(Boolean)
+      .join(' · '),
     detail: [
       abilities(model, t),
       ...(fits(precision)
         ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory at work', needed!)]
-        : [`$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, least!) : t('needs {0}, more than is free', needed!)}`]),
+        : [
+            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, least!) : t('needs {0}, more than is free', needed!)}`,
+          ]),
     ].join(' · '),
   };
 }
@@ -48,16 +57,46 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
 }
 
 /** With what the estimate was made from, where the line has room for it, so that nobody takes it for a measurement. */
-export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, speech: Speech): ModelLine {
-  const { t, numbers: { bytes, count } } = speech;
-  const speed = tokensPerSecond === null || readBytesPerSecond === null ? undefined : { most: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
+export function describeRecommended(
+  { model, precision, memoryBytes, tokensPerSecond }: Recommendation,
+  set: WeightPrecision,
+  readBytesPerSecond: number | null,
+  speech: Speech,
+): ModelLine {
+  const {
+    t,
+    numbers: { bytes, count },
+  } = speech;
+  const speed =
+    tokensPerSecond === null || readBytesPerSecond === null
+      ? undefined
+      : { most: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
   return {
     label: `$(cloud-download) ${model.id}`,
     description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with {1} ({2}: {3})', bytes(memoryBytes), precision, set, bytes(model.residentBytes[set] + model.cacheBytes)),
-      ...(!speed ? [] : [precision === set ? t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', speed.most, speed.reads, bytes(model.residentBytes[precision])) : t('estimate: at most {0} tokens/s', speed.most)]),
+      precision === set
+        ? t('needs {0}', bytes(memoryBytes))
+        : t(
+            'needs {0} with {1} ({2}: {3})',
+            bytes(memoryBytes),
+            precision,
+            set,
+            bytes(model.residentBytes[set] + model.cacheBytes),
+          ),
+      ...(!speed
+        ? []
+        : [
+            precision === set
+              ? t(
+                  'estimate: at most {0} tokens/s ({1}/s ÷ {2})',
+                  speed.most,
+                  speed.reads,
+                  bytes(model.residentBytes[precision]),
+                )
+              : t('estimate: at most {0} tokens/s', speed.most),
+          ]),
     ].join(' · '),
   };
 }

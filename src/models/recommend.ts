@@ -20,12 +20,54 @@ export interface OpenModel {
 
 /** Sizes are the import's own arithmetic over each model's config.json; a test holds them. Licences that forbid commercial use are left out (Qwen2.5-Coder-3B). */
 export const OPEN_MODELS: readonly OpenModel[] = [
-  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, residentBytes: { int8: 500_926_464, int4: 354_183_168 }, cacheBytes: 294_825_984 },
-  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, residentBytes: { int8: 602_802_688, int4: 483_068_416 }, cacheBytes: 954_286_080 },
-  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_558_215_168, int4: 1_018_378_752 }, cacheBytes: 595_230_720 },
-  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, residentBytes: { int8: 1_733_282_304, int4: 1_246_546_432 }, cacheBytes: 954_286_080 },
-  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_040_784_384, int4: 2_804_808_192 }, cacheBytes: 924_917_760 },
-  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, residentBytes: { int8: 7_102_588_928, int4: 4_449_052_672 }, cacheBytes: 657_584_128 },
+  {
+    id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct',
+    parameters: 494_032_768,
+    licence: 'Apache-2.0',
+    code: true,
+    residentBytes: { int8: 500_926_464, int4: 354_183_168 },
+    cacheBytes: 294_825_984,
+  },
+  {
+    id: 'Qwen/Qwen3-0.6B',
+    parameters: 596_049_920,
+    licence: 'Apache-2.0',
+    code: false,
+    residentBytes: { int8: 602_802_688, int4: 483_068_416 },
+    cacheBytes: 954_286_080,
+  },
+  {
+    id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct',
+    parameters: 1_543_714_304,
+    licence: 'Apache-2.0',
+    code: true,
+    residentBytes: { int8: 1_558_215_168, int4: 1_018_378_752 },
+    cacheBytes: 595_230_720,
+  },
+  {
+    id: 'Qwen/Qwen3-1.7B',
+    parameters: 1_720_574_976,
+    licence: 'Apache-2.0',
+    code: false,
+    residentBytes: { int8: 1_733_282_304, int4: 1_246_546_432 },
+    cacheBytes: 954_286_080,
+  },
+  {
+    id: 'Qwen/Qwen3-4B',
+    parameters: 4_022_468_096,
+    licence: 'Apache-2.0',
+    code: false,
+    residentBytes: { int8: 4_040_784_384, int4: 2_804_808_192 },
+    cacheBytes: 924_917_760,
+  },
+  {
+    id: 'Qwen/Qwen2.5-Coder-7B-Instruct',
+    parameters: 7_615_616_512,
+    licence: 'Apache-2.0',
+    code: true,
+    residentBytes: { int8: 7_102_588_928, int4: 4_449_052_672 },
+    cacheBytes: 657_584_128,
+  },
 ];
 
 /** Of the memory that is free now; the rest is the editor's and everybody else's. */
@@ -52,12 +94,23 @@ function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number |
  * Those that fit into the memory that is free and are fast enough to be used, the most capable first: with weights of the
  * precision that is set, or else with smaller ones. `except` are repositories that are here already.
  */
-export function recommend(machine: { availableBytes: number; readBytesPerSecond: number | null }, set: WeightPrecision, except: ReadonlySet<string> = new Set()): Recommendation[] {
+export function recommend(
+  machine: { availableBytes: number; readBytesPerSecond: number | null },
+  set: WeightPrecision,
+  except: ReadonlySet<string> = new Set(),
+): Recommendation[] {
   const inForm = (model: OpenModel, precision: WeightPrecision): Recommendation => {
     const residentBytes = model.residentBytes[precision];
-    return { model, precision, memoryBytes: residentBytes + model.cacheBytes, tokensPerSecond: mostTokensPerSecond(residentBytes, machine.readBytesPerSecond) };
+    return {
+      model,
+      precision,
+      memoryBytes: residentBytes + model.cacheBytes,
+      tokensPerSecond: mostTokensPerSecond(residentBytes, machine.readBytesPerSecond),
+    };
   };
-  const suits = ({ memoryBytes, tokensPerSecond }: Recommendation) => memoryBytes <= machine.availableBytes * USABLE_SHARE && (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND);
+  const suits = ({ memoryBytes, tokensPerSecond }: Recommendation) =>
+    memoryBytes <= machine.availableBytes * USABLE_SHARE &&
+    (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND);
   return OPEN_MODELS.filter(({ id }) => !except.has(id))
     .map((model) => [inForm(model, set), inForm(model, 'int4')].find(suits))
     .filter((one) => one !== undefined)

@@ -14,7 +14,13 @@ export async function useModel(setting: string, name: string, host: EngineHost, 
     await host.quietly(() => load(setting, name, host, settings));
     vscode.window.setStatusBarMessage(vscode.l10n.t('Kvasir uses {0} now.', name), 5000);
   } catch (error) {
-    const back = former === setting ? vscode.l10n.t('Use the Built-in Model') : vscode.l10n.t('Back to {0}', former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'));
+    const back =
+      former === setting
+        ? vscode.l10n.t('Use the Built-in Model')
+        : vscode.l10n.t(
+            'Back to {0}',
+            former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'),
+          );
     const message = vscode.l10n.t('{0} cannot be used: {1}', name, reasonOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
     // What is wrong with that one, if anything, is told by the engine's host.
@@ -27,7 +33,9 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
   if (settings.current.model === setting) {
     if (host.client.state.kind === 'failed') await host.client.stop(vscode.l10n.t('the engine was restarted'));
   } else {
-    await vscode.workspace.getConfiguration('kvasir').update('model', setting || undefined, vscode.ConfigurationTarget.Global);
+    await vscode.workspace
+      .getConfiguration('kvasir')
+      .update('model', setting || undefined, vscode.ConfigurationTarget.Global);
     // The engine's host has stopped the engine then.
     await settings.until(({ model }) => model === setting);
   }
@@ -37,7 +45,10 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
     const subscription = host.onState((state) => {
       if (state.kind !== 'starting' || state.stage !== 'import') return;
       const percent = Math.round(state.fraction * 100);
-      progress.report({ increment: percent - reported, message: vscode.l10n.t('importing it, this once: {0}%', percent) });
+      progress.report({
+        increment: percent - reported,
+        message: vscode.l10n.t('importing it, this once: {0}%', percent),
+      });
       reported = percent;
     });
     try {
@@ -49,7 +60,13 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
 }
 
 export async function browseForModel(host: EngineHost, settings: Settings): Promise<void> {
-  const [folder] = (await vscode.window.showOpenDialog({ canSelectFolders: true, canSelectFiles: false, openLabel: vscode.l10n.t('Use This Model'), title: vscode.l10n.t('Choose the folder of a model') })) ?? [];
+  const [folder] =
+    (await vscode.window.showOpenDialog({
+      canSelectFolders: true,
+      canSelectFiles: false,
+      openLabel: vscode.l10n.t('Use This Model'),
+      title: vscode.l10n.t('Choose the folder of a model'),
+    })) ?? [];
   if (!folder) return;
   try {
     const { name } = await host.client.inspect(folder.fsPath);
@@ -57,7 +74,8 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
   } catch (error) {
     const again = vscode.l10n.t('Choose Another…');
     const message = vscode.l10n.t('{0} cannot be used: {1}', path.basename(folder.fsPath), reasonOf(error));
-    if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again) await browseForModel(host, settings);
+    if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again)
+      await browseForModel(host, settings);
   }
 }
 
@@ -65,7 +83,11 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
 export async function offerFetch(id: string, command: string): Promise<void> {
   await vscode.env.clipboard.writeText(command);
   const terminal = vscode.l10n.t('Put into a Terminal');
-  const message = vscode.l10n.t('Copied: {0}. It needs the network and Hugging Face’s tool (pip install -U huggingface_hub). When it has ended, {1} is in this list.', command, id);
+  const message = vscode.l10n.t(
+    'Copied: {0}. It needs the network and Hugging Face’s tool (pip install -U huggingface_hub). When it has ended, {1} is in this list.',
+    command,
+    id,
+  );
   if ((await vscode.window.showInformationMessage(message, terminal)) !== terminal) return;
   const shell = vscode.window.createTerminal({ name: 'Kvasir' });
   shell.show();

@@ -6,7 +6,8 @@ import { cacheStrings } from './cacheStrings.ts';
 
 export function cachePage(webview: vscode.Webview, extensionUri: vscode.Uri): string {
   const nonce = randomBytes(16).toString('base64');
-  const uri = (...parts: string[]) => attribute(webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, ...parts)).toString());
+  const uri = (...parts: string[]) =>
+    attribute(webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, ...parts)).toString());
   return `<!DOCTYPE html>
 <html lang="${attribute(speech().numbers.language)}">
 <head>

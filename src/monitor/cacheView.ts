@@ -38,7 +38,10 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
   resolveWebviewView(view: vscode.WebviewView): void {
     this.#view = view;
     this.#pageReady = false;
-    view.webview.options = { enableScripts: true, localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#extensionUri, folder)) };
+    view.webview.options = {
+      enableScripts: true,
+      localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#extensionUri, folder)),
+    };
     const received = view.webview.onDidReceiveMessage((message: FromCachePage) => void this.#receive(message));
     const shown = view.onDidChangeVisibility(() => {
       // A hidden page is thrown away; it says `ready` when it is there again.
@@ -96,7 +99,12 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     const { files, tree = [], ...stats } = this.#figures.stats;
     return {
       stats,
-      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, speech()), shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken })),
+      files: files.map((file) => ({
+        ...file,
+        name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)),
+        codecNote: codecNotes(file.codecs, stats.model, speech()),
+        shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken,
+      })),
       tree,
       machine: this.#figures.machine,
       sample: this.#figures.samples.all.at(-1) ?? null,
@@ -112,11 +120,24 @@ function whyNothing(state: EngineState): NoFigures {
   const { t, numbers } = speech();
   switch (state.kind) {
     case 'stopped':
-      return { kind: 'stopped', title: t('Nothing is loaded'), text: t('The engine starts with the first request: a completion, a question or a summary. Until then it takes no memory and no processor time.') };
+      return {
+        kind: 'stopped',
+        title: t('Nothing is loaded'),
+        text: t(
+          'The engine starts with the first request: a completion, a question or a summary. Until then it takes no memory and no processor time.',
+        ),
+      };
     case 'failed':
       return { kind: 'failed', title: t('The engine is not working'), text: state.message };
     case 'starting':
-      return { kind: 'starting', title: t('The engine is starting'), text: state.stage === 'import' ? t('Importing the model: {0}', numbers.share(state.fraction)) : t('Loading the model') };
+      return {
+        kind: 'starting',
+        title: t('The engine is starting'),
+        text:
+          state.stage === 'import'
+            ? t('Importing the model: {0}', numbers.share(state.fraction))
+            : t('Loading the model'),
+      };
     case 'ready':
       return { kind: 'starting', title: t('The engine is starting'), text: t('Reading its figures') };
   }

@@ -3,22 +3,47 @@ import type { CodecQuality, ModelInfo } from '../../engine/protocol.ts';
 import type { Speech } from '../translate.ts';
 
 /** Of the loaded model with the codec that is set, as measured with it. */
-export function compressionText({ codec, klMean, bound, top1, compression, numTokens }: CodecQuality, { t, numbers }: Speech): string {
-  if (klMean > bound) return t('{0} is not used: with this model its mean KL divergence would be {1}, more than {2}', codec, numbers.scientific(klMean), numbers.scientific(bound, 0));
+export function compressionText(
+  { codec, klMean, bound, top1, compression, numTokens }: CodecQuality,
+  { t, numbers }: Speech,
+): string {
+  if (klMean > bound)
+    return t(
+      '{0} is not used: with this model its mean KL divergence would be {1}, more than {2}',
+      codec,
+      numbers.scientific(klMean),
+      numbers.scientific(bound, 0),
+    );
   const share = numbers.percent(top1);
   // What `kvzip` does with conversations, not a setting of its own.
-  if (codec === 'h2o') return t('h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens', numbers.decimal(compression), share, numbers.count(numTokens));
-  return t('{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time, measured with this model on {3} tokens', codec, numbers.decimal(compression), share, numbers.count(numTokens));
+  if (codec === 'h2o')
+    return t(
+      'h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens',
+      numbers.decimal(compression),
+      share,
+      numbers.count(numTokens),
+    );
+  return t(
+    '{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time, measured with this model on {3} tokens',
+    codec,
+    numbers.decimal(compression),
+    share,
+    numbers.count(numTokens),
+  );
 }
 
 /** Of a file's codecs, as its statistics name them, a line each; empty where there is nothing to say. */
 export function codecNotes(codecs: readonly string[], model: ModelInfo | null, speech: Speech): string {
-  return codecs.map((codec) => codecNote(codec, model, speech)).filter(Boolean).join('\n');
+  return codecs
+    .map((codec) => codecNote(codec, model, speech))
+    .filter(Boolean)
+    .join('\n');
 }
 
 function codecNote(codec: string, model: ModelInfo | null, speech: Speech): string {
   const { t } = speech;
-  if (codec === 'sketch') return t('Longer than the window: the rows are on the disk, and a request reads those that it attends to most.');
+  if (codec === 'sketch')
+    return t('Longer than the window: the rows are on the disk, and a request reads those that it attends to most.');
   const quality = model?.compressed?.find((each) => each.codec === codec);
   if (quality) return compressionText(quality, speech);
   return codec === 'int8' ? t('As computed: nothing is lost.') : '';

@@ -8,7 +8,9 @@ export async function exportTrace(client: EngineClient): Promise<void> {
   await open('json', () => client.trace(), {
     failed: (reason) => t('Kvasir: the trace could not be read: {0}', reason),
     nothing: t('Kvasir: there is no trace yet. The engine starts with the first request.'),
-    hint: t('Save the trace and open it in ui.perfetto.dev or chrome://tracing. It holds times and counts only, none of your text.'),
+    hint: t(
+      'Save the trace and open it in ui.perfetto.dev or chrome://tracing. It holds times and counts only, none of your text.',
+    ),
   });
 }
 
@@ -18,11 +20,17 @@ export async function exportMetrics(client: EngineClient): Promise<void> {
   await open('plaintext', () => client.metrics(), {
     failed: (reason) => t('Kvasir: the metrics could not be read: {0}', reason),
     nothing: t('Kvasir: there are no metrics yet. The engine starts with the first request.'),
-    hint: t('The figures of the engine, in the text format of Prometheus. They hold times and counts only, none of your text.'),
+    hint: t(
+      'The figures of the engine, in the text format of Prometheus. They hold times and counts only, none of your text.',
+    ),
   });
 }
 
-async function open(language: string, read: () => Promise<string | null>, say: { failed: (reason: string) => string; nothing: string; hint: string }): Promise<void> {
+async function open(
+  language: string,
+  read: () => Promise<string | null>,
+  say: { failed: (reason: string) => string; nothing: string; hint: string },
+): Promise<void> {
   let content: string | null;
   try {
     content = await read();
@@ -34,6 +42,8 @@ async function open(language: string, read: () => Promise<string | null>, say: {
     void vscode.window.showInformationMessage(say.nothing);
     return;
   }
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language, content }), { preview: false });
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language, content }), {
+    preview: false,
+  });
   void vscode.window.showInformationMessage(say.hint);
 }

@@ -21,7 +21,9 @@ export function pauseOf(snooze: Snooze, settings: Settings, figures: Figures): P
     reason() {
       if (snooze.active) {
         const time = snooze.until?.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' });
-        return time === undefined ? t('Completions are snoozed until the window is reloaded') : t('Completions are snoozed until {0}', time);
+        return time === undefined
+          ? t('Completions are snoozed until the window is reloaded')
+          : t('Completions are snoozed until {0}', time);
       }
       const onBattery = settings.current.completion.pauseOnBattery && figures.machine?.onBattery === true;
       return onBattery ? t('Completions pause on battery') : undefined;

@@ -25,7 +25,12 @@ export class Samples {
   /** Takes the engine's figures at a time; returns the sample made of them. */
   add(stats: EngineStats, at: number): Sample {
     // Counters that went back are another engine's.
-    const before = this.#before && this.#before.events.steps <= stats.events.steps && this.#before.tokens.prompt <= stats.tokens.prompt ? this.#before : null;
+    const before =
+      this.#before &&
+      this.#before.events.steps <= stats.events.steps &&
+      this.#before.tokens.prompt <= stats.tokens.prompt
+        ? this.#before
+        : null;
     this.#before = stats;
     const numSteps = stats.events.steps - (before?.events.steps ?? 0);
     const prompt = stats.tokens.prompt - (before?.tokens.prompt ?? 0);

@@ -24,7 +24,11 @@ export class StatusItem implements vscode.Disposable {
     this.#pause = pause;
     this.#item = vscode.window.createStatusBarItem('kvasir.status', vscode.StatusBarAlignment.Right, 100);
     this.#item.name = 'Kvasir';
-    this.#subscriptions = [host.onActivity(() => this.#draw()), figures.onChange(() => this.#draw()), pause.onDidChange(() => this.#draw())];
+    this.#subscriptions = [
+      host.onActivity(() => this.#draw()),
+      figures.onChange(() => this.#draw()),
+      pause.onDidChange(() => this.#draw()),
+    ];
     this.#draw();
     this.#item.show();
   }
@@ -40,8 +44,19 @@ export class StatusItem implements vscode.Disposable {
     const paused = this.#pause.reason();
     const { text, hover, label } = this.#content(state, paused !== undefined);
     this.#item.text = text;
-    this.#item.accessibilityInformation = { label: `Kvasir: ${label}${paused === undefined ? '' : `, ${paused}`}`, role: 'button' };
-    const tooltip = new vscode.MarkdownString([hover, ...(paused === undefined ? [] : [`$(bell-slash) ${escapeMarkdown(paused)}`]), '---', this.#links(failed)].join('\n\n'), true);
+    this.#item.accessibilityInformation = {
+      label: `Kvasir: ${label}${paused === undefined ? '' : `, ${paused}`}`,
+      role: 'button',
+    };
+    const tooltip = new vscode.MarkdownString(
+      [
+        hover,
+        ...(paused === undefined ? [] : [`$(bell-slash) ${escapeMarkdown(paused)}`]),
+        '---',
+        this.#links(failed),
+      ].join('\n\n'),
+      true,
+    );
     tooltip.isTrusted = { enabledCommands: LINKED };
     this.#item.tooltip = tooltip;
     this.#item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
@@ -53,7 +68,11 @@ export class StatusItem implements vscode.Disposable {
     const links = [
       `[${t('Show Cache')}](command:kvasir.showCache)`,
       `[${t('Choose Model')}](command:kvasir.chooseModel)`,
-      failed ? `[${t('Show Log')}](command:kvasir.showLog)` : this.#pause.snoozed ? `[${t('End Snooze')}](command:kvasir.endSnooze)` : `[${t('Snooze')}](command:kvasir.snooze)`,
+      failed
+        ? `[${t('Show Log')}](command:kvasir.showLog)`
+        : this.#pause.snoozed
+          ? `[${t('End Snooze')}](command:kvasir.endSnooze)`
+          : `[${t('Snooze')}](command:kvasir.snooze)`,
     ];
     return links.join(' · ');
   }
@@ -63,13 +82,29 @@ export class StatusItem implements vscode.Disposable {
     const t = vscode.l10n.t;
     switch (state.kind) {
       case 'stopped':
-        return { text: `${paused ? '$(bell-slash)' : '$(database)'} Kvasir`, hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'), label: t('not loaded') };
+        return {
+          text: `${paused ? '$(bell-slash)' : '$(database)'} Kvasir`,
+          hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'),
+          label: t('not loaded'),
+        };
       case 'starting':
         return state.stage === 'import'
-          ? { text: `$(loading~spin) Kvasir ${speech().numbers.share(state.fraction)}`, hover: t('**Kvasir** is importing the model. This is done once.'), label: t('importing the model') }
-          : { text: '$(loading~spin) Kvasir', hover: t('**Kvasir** is loading the model.'), label: t('loading the model') };
+          ? {
+              text: `$(loading~spin) Kvasir ${speech().numbers.share(state.fraction)}`,
+              hover: t('**Kvasir** is importing the model. This is done once.'),
+              label: t('importing the model'),
+            }
+          : {
+              text: '$(loading~spin) Kvasir',
+              hover: t('**Kvasir** is loading the model.'),
+              label: t('loading the model'),
+            };
       case 'failed':
-        return { text: '$(error) Kvasir', hover: t('**Kvasir** is not working: {0}', escapeMarkdown(state.message)), label: t('not working') };
+        return {
+          text: '$(error) Kvasir',
+          hover: t('**Kvasir** is not working: {0}', escapeMarkdown(state.message)),
+          label: t('not working'),
+        };
       case 'ready': {
         const busy = this.#host.client.numPending > 0;
         const icon = busy ? '$(sync~spin)' : paused ? '$(bell-slash)' : '$(database)';

@@ -23,7 +23,14 @@ export class FolderCommand implements vscode.Disposable {
   readonly #log: Log;
   readonly #abort = new AbortController();
 
-  constructor(host: EngineHost, mirror: DocumentMirror, settings: Settings, cache: SummaryCache, reports: FolderReports, log: Log) {
+  constructor(
+    host: EngineHost,
+    mirror: DocumentMirror,
+    settings: Settings,
+    cache: SummaryCache,
+    reports: FolderReports,
+    log: Log,
+  ) {
     this.#host = host;
     this.#mirror = mirror;
     this.#settings = settings;
@@ -39,7 +46,11 @@ export class FolderCommand implements vscode.Disposable {
     const name = nameOf(folder);
     const tell = failureOf(this.#host);
     try {
-      const progress = { location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir: summarizing {0}', name), cancellable: true };
+      const progress = {
+        location: vscode.ProgressLocation.Notification,
+        title: vscode.l10n.t('Kvasir: summarizing {0}', name),
+        cancellable: true,
+      };
       await vscode.window.withProgress(progress, (bar, token) => this.#summarize(folder, name, bar, token));
     } catch (error) {
       tell(error);
@@ -50,7 +61,12 @@ export class FolderCommand implements vscode.Disposable {
     this.#abort.abort();
   }
 
-  async #summarize(folder: vscode.Uri, name: string, bar: vscode.Progress<{ message?: string; increment?: number }>, token: vscode.CancellationToken): Promise<void> {
+  async #summarize(
+    folder: vscode.Uri,
+    name: string,
+    bar: vscode.Progress<{ message?: string; increment?: number }>,
+    token: vscode.CancellationToken,
+  ): Promise<void> {
     const abort = new AbortController();
     token.onCancellationRequested(() => abort.abort());
     const signal = AbortSignal.any([abort.signal, this.#abort.signal]);
@@ -67,14 +83,21 @@ export class FolderCommand implements vscode.Disposable {
       maxTokens: this.#settings.current.chat.maxTokens,
       signal,
       onProgress: (numDone, numTotal) => {
-        bar.report({ message: vscode.l10n.t('{0} of {1} files', numDone, numTotal), increment: ((numDone - shown) / numTotal) * 100 });
+        bar.report({
+          message: vscode.l10n.t('{0} of {1} files', numDone, numTotal),
+          increment: ((numDone - shown) / numTotal) * 100,
+        });
         shown = numDone;
       },
     });
     if (!result) return;
-    this.#log.info(`summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`);
+    this.#log.info(
+      `summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`,
+    );
     if (!result.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
-    const markdown = reportOf(name, result, notesOf(result, found, shownNote(model.note)), (path) => linkTo(vscode.Uri.joinPath(folder, path)));
+    const markdown = reportOf(name, result, notesOf(result, found, shownNote(model.note)), (path) =>
+      linkTo(vscode.Uri.joinPath(folder, path)),
+    );
     await this.#reports.show(folder, name, markdown);
   }
 
@@ -86,7 +109,10 @@ export class FolderCommand implements vscode.Disposable {
       open: (text) => {
         const open = openDocument(uri);
         // The mirror keeps the engine's copy of an open file: another text under its name would be completed in.
-        if (open && open.getText() !== text) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', relativePath(folder, uri)));
+        if (open && open.getText() !== text)
+          throw new Error(
+            vscode.l10n.t('{0} was changed before it could be read. Try again.', relativePath(folder, uri)),
+          );
         if (open) return this.#mirror.sync(open);
         this.#host.client.notify({ type: 'documentChanged', docId, version: 1, path: uri.path, text });
         return docId;
@@ -101,13 +127,31 @@ export class FolderCommand implements vscode.Disposable {
   }
 }
 
-function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore, cutOff }: FolderFiles, modelNote: string): string[] {
-  const { t, numbers: { count } } = speech();
+function notesOf(
+  { files, numComputed, notes }: FolderResult,
+  { secrets, numMore, cutOff }: FolderFiles,
+  modelNote: string,
+): string[] {
+  const {
+    t,
+    numbers: { count },
+  } = speech();
   const known = files.length - numComputed;
   return [
     ...(modelNote ? [modelNote] : []),
-    ...(cutOff ? [t('The folder has more than {0} files; {1} of them are summarized.', count(MOST_LISTED), files.length)] : numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, count(numMore))] : []),
-    ...(secrets.length ? [t('Left out by kvasir.completion.exclude: {0}', secrets.slice(0, 10).join(', ') + (secrets.length > 10 ? ', …' : ''))] : []),
+    ...(cutOff
+      ? [t('The folder has more than {0} files; {1} of them are summarized.', count(MOST_LISTED), files.length)]
+      : numMore
+        ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, count(numMore))]
+        : []),
+    ...(secrets.length
+      ? [
+          t(
+            'Left out by kvasir.completion.exclude: {0}',
+            secrets.slice(0, 10).join(', ') + (secrets.length > 10 ? ', …' : ''),
+          ),
+        ]
+      : []),
     ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
     ...new Set(notes),
   ];
@@ -125,10 +169,22 @@ async function pickFolder(): Promise<vscode.Uri | undefined> {
   const active = vscode.window.activeTextEditor?.document.uri;
   const roots = vscode.workspace.workspaceFolders ?? [];
   const inside = active && vscode.workspace.getWorkspaceFolder(active) ? [vscode.Uri.joinPath(active, '..')] : [];
-  const offered = [...inside, ...roots.map(({ uri }) => uri)].filter((uri, i, all) => all.findIndex((other) => other.path === uri.path) === i);
-  const items: (vscode.QuickPickItem & { uri?: vscode.Uri })[] = offered.map((uri) => ({ label: `$(folder) ${uri.path.slice(uri.path.lastIndexOf('/') + 1)}`, description: uri.path, uri }));
+  const offered = [...inside, ...roots.map(({ uri }) => uri)].filter(
+    (uri, i, all) => all.findIndex((other) => other.path === uri.path) === i,
+  );
+  const items: (vscode.QuickPickItem & { uri?: vscode.Uri })[] = offered.map((uri) => ({
+    label: `$(folder) ${uri.path.slice(uri.path.lastIndexOf('/') + 1)}`,
+    description: uri.path,
+    uri,
+  }));
   items.push({ label: `$(folder-opened) ${vscode.l10n.t('Other folder…')}` });
   const picked = await vscode.window.showQuickPick(items, { placeHolder: vscode.l10n.t('Summarize which folder?') });
   if (!picked || picked.uri) return picked?.uri;
-  return (await vscode.window.showOpenDialog({ canSelectFiles: false, canSelectFolders: true, openLabel: vscode.l10n.t('Summarize') }))?.[0];
+  return (
+    await vscode.window.showOpenDialog({
+      canSelectFiles: false,
+      canSelectFolders: true,
+      openLabel: vscode.l10n.t('Summarize'),
+    })
+  )?.[0];
 }

@@ -21,9 +21,18 @@ export interface FolderFiles {
   cutOff: boolean;
 }
 
-export async function filesOf(folder: vscode.Uri, settings: Config['completion'], token?: vscode.CancellationToken): Promise<FolderFiles> {
+export async function filesOf(
+  folder: vscode.Uri,
+  settings: Config['completion'],
+  token?: vscode.CancellationToken,
+): Promise<FolderFiles> {
   const { files: all, cutOff } = await listedFiles(folder, { glob: '**/*', most: MOST_LISTED, token });
   const secrets = new Set(await filtered(all, (uri) => isSecret({ uri, languageId: '' }, settings)));
   const files = all.filter((uri) => !secrets.has(uri));
-  return { files: files.slice(0, MOST_FILES), secrets: [...secrets].map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff };
+  return {
+    files: files.slice(0, MOST_FILES),
+    secrets: [...secrets].map((uri) => relativePath(folder, uri)),
+    numMore: Math.max(0, files.length - MOST_FILES),
+    cutOff,
+  };
 }

@@ -17,13 +17,20 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.#reports.get(uri.toString()) ?? vscode.l10n.t('This summary is from an earlier window. Run Kvasir: Summarize Folder again.');
+    return (
+      this.#reports.get(uri.toString()) ??
+      vscode.l10n.t('This summary is from an earlier window. Run Kvasir: Summarize Folder again.')
+    );
   }
 
   /** Opens the rendered document, in the place of the last one. */
   async show(folder: vscode.Uri, name: string, markdown: string): Promise<void> {
     // An address of its own each time: a preview in the background does not follow changes of its document.
-    const uri = vscode.Uri.from({ scheme: SCHEME, query: String(++this.#numShown), path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md` });
+    const uri = vscode.Uri.from({
+      scheme: SCHEME,
+      query: String(++this.#numShown),
+      path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md`,
+    });
     this.#reports.set(uri.toString(), markdown);
     for (const oldest of this.#reports.keys()) if (this.#reports.size > MOST_REPORTS) this.#reports.delete(oldest);
     try {
@@ -49,12 +56,28 @@ export function linkTo(uri: vscode.Uri): string {
 }
 
 /** `link` is where a file's name leads. */
-export function reportOf(name: string, result: FolderResult, notes: readonly string[], link: (path: string) => string): string {
+export function reportOf(
+  name: string,
+  result: FolderResult,
+  notes: readonly string[],
+  link: (path: string) => string,
+): string {
   const t = vscode.l10n.t;
-  const files = result.files.map(({ path, summary, notes: known }) => `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}${known.length ? ` *(${plain(known.join('; '))})*` : ''}`);
-  const skipped = result.skipped.map(({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason || t('the model gave no summary'))}`);
+  const files = result.files.map(
+    ({ path, summary, notes: known }) =>
+      `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}${known.length ? ` *(${plain(known.join('; '))})*` : ''}`,
+  );
+  const skipped = result.skipped.map(
+    ({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason || t('the model gave no summary'))}`,
+  );
   const parts = [`# ${plain(t('Summary of {0}', name))}`];
-  if (result.overview) parts.push(result.overview.split(/\n{2,}/).map(plain).join('\n\n'));
+  if (result.overview)
+    parts.push(
+      result.overview
+        .split(/\n{2,}/)
+        .map(plain)
+        .join('\n\n'),
+    );
   if (notes.length) parts.push(notes.map((note) => `> ${plain(note)}`).join('\n>\n'));
   if (files.length) parts.push(`## ${t('Files')}`, files.join('\n'));
   if (skipped.length) parts.push(`## ${t('Left out')}`, skipped.join('\n'));

@@ -85,7 +85,11 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
   }
 }
 
-async function summaryOf(file: FolderFile, { client, clientId, cache, maxTokens, signal }: Run, result: FolderResult): Promise<KnownSummary | undefined> {
+async function summaryOf(
+  file: FolderFile,
+  { client, clientId, cache, maxTokens, signal }: Run,
+  result: FolderResult,
+): Promise<KnownSummary | undefined> {
   const source = await file.read();
   if ('skipped' in source) {
     result.skipped.push({ path: file.path, reason: source.skipped });

@@ -22,7 +22,8 @@ export async function readSource(uri: vscode.Uri, byName = false): Promise<Sourc
     if (text.length > most) return { skipped: vscode.l10n.t('too large') };
     return text.trim() ? { text } : { skipped: vscode.l10n.t('empty') };
   } catch (error) {
-    if (error instanceof vscode.FileSystemError && error.code === 'FileNotFound') return { skipped: vscode.l10n.t('the file is no longer there') };
+    if (error instanceof vscode.FileSystemError && error.code === 'FileNotFound')
+      return { skipped: vscode.l10n.t('the file is no longer there') };
     return { skipped: error instanceof Error ? error.message : String(error) };
   }
 }

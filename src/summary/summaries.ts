@@ -15,7 +15,13 @@ export class Summaries implements vscode.Disposable {
   readonly #cache: SummaryCache;
   readonly #disposables: vscode.Disposable[];
 
-  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, log: Log) {
+  constructor(
+    context: vscode.ExtensionContext,
+    host: EngineHost,
+    mirror: DocumentMirror,
+    settings: Settings,
+    log: Log,
+  ) {
     const { version } = context.extension.packageJSON as { version: string };
     const cache = new SummaryCache(context.workspaceState, () => `${version} ${settings.current.model}`);
     const symbols = new SymbolSummaries(host, mirror, settings, cache);

@@ -51,7 +51,11 @@ export class SummaryCache {
 
   /** After the last of a row of `set`. */
   async save(): Promise<void> {
-    if (this.#entries) await this.#memory.update(STORED, [...this.#entries].map(([key, { text, notes }]) => [key, text, ...notes]));
+    if (this.#entries)
+      await this.#memory.update(
+        STORED,
+        [...this.#entries].map(([key, { text, notes }]) => [key, text, ...notes]),
+      );
   }
 
   async clear(): Promise<void> {
@@ -64,7 +68,8 @@ export class SummaryCache {
     if (this.#entries) return this.#entries;
     this.#entries = new Map();
     const stored = this.#memory.get<unknown>(STORED);
-    for (const entry of Array.isArray(stored) ? stored : []) if (isStored(entry)) this.#put(this.#entries, entry[0], { text: entry[1], notes: entry.slice(2) });
+    for (const entry of Array.isArray(stored) ? stored : [])
+      if (isStored(entry)) this.#put(this.#entries, entry[0], { text: entry[1], notes: entry.slice(2) });
     return this.#entries;
   }
 
@@ -76,7 +81,10 @@ export class SummaryCache {
   }
 
   #key(question: readonly string[], text: string): string {
-    return createHash('sha256').update(JSON.stringify([this.#model(), question, text])).digest('base64').slice(0, 24);
+    return createHash('sha256')
+      .update(JSON.stringify([this.#model(), question, text]))
+      .digest('base64')
+      .slice(0, 24);
   }
 }
 

@@ -19,7 +19,9 @@ async function openSource(uri: vscode.Uri): Promise<vscode.TextDocument | null> 
     if ('skipped' in source) throw new Error(source.skipped);
     return await vscode.workspace.openTextDocument(uri);
   } catch (error) {
-    void vscode.window.showErrorMessage(vscode.l10n.t('Kvasir cannot summarize {0}: {1}', name, error instanceof Error ? error.message : String(error)));
+    void vscode.window.showErrorMessage(
+      vscode.l10n.t('Kvasir cannot summarize {0}: {1}', name, error instanceof Error ? error.message : String(error)),
+    );
     return null;
   }
 }
@@ -29,7 +31,10 @@ export async function summarizeSelection(chat: ChatView): Promise<void> {
   if (!editor || editor.selection.isEmpty) return tellNoFile();
   const { document, selection } = editor;
   const [first, last] = [selection.start.line + 1, selection.end.line + (selection.end.character ? 1 : 0)];
-  const question = first < last ? vscode.l10n.t('Summarize lines {0} to {1}', first, last) : vscode.l10n.t('Summarize line {0}', first);
+  const question =
+    first < last
+      ? vscode.l10n.t('Summarize lines {0} to {1}', first, last)
+      : vscode.l10n.t('Summarize line {0}', first);
   const range = rangeLater(editor);
   await chat.summarize(document, question, (docId) => ({ kind: 'summarize', docId, range: range() }));
 }
@@ -47,7 +52,10 @@ export function rangeLater(editor: vscode.TextEditor): () => { start: number; en
   return () => {
     if (document.version === version) return range;
     // The editor carries its selection along with edits elsewhere.
-    if (document.isClosed || document.getText(editor.selection) !== text) throw new Error(vscode.l10n.t('The file was changed before the selection could be read. Select the lines again.'));
+    if (document.isClosed || document.getText(editor.selection) !== text)
+      throw new Error(
+        vscode.l10n.t('The file was changed before the selection could be read. Select the lines again.'),
+      );
     return rangeOf(editor.selection);
   };
 }

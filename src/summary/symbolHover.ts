@@ -14,8 +14,17 @@ export class SymbolHover implements vscode.HoverProvider {
     this.#settings = settings;
   }
 
-  async provideHover(document: vscode.TextDocument, position: vscode.Position, token: vscode.CancellationToken): Promise<vscode.Hover | undefined> {
-    if (!this.#settings.current.summary.hover || vscode.languages.match(DOCUMENTS, document) === 0 || !document.getWordRangeAtPosition(position)) return undefined;
+  async provideHover(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.Hover | undefined> {
+    if (
+      !this.#settings.current.summary.hover ||
+      vscode.languages.match(DOCUMENTS, document) === 0 ||
+      !document.getWordRangeAtPosition(position)
+    )
+      return undefined;
     const symbol = (await symbolsOf(document)).find(({ nameRange }) => nameRange.contains(position));
     if (!symbol || token.isCancellationRequested) return undefined;
     const { known, running } = this.#summaries.of(document, symbol);
@@ -27,7 +36,9 @@ export class SymbolHover implements vscode.HoverProvider {
     } else if (running) content.appendText(vscode.l10n.t('Kvasir is summarizing {0}', symbol.name));
     else {
       content.isTrusted = { enabledCommands: [SUMMARIZE_SYMBOL] };
-      content.appendMarkdown(`[${vscode.l10n.t('Summarize with Kvasir')}](command:${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))})`);
+      content.appendMarkdown(
+        `[${vscode.l10n.t('Summarize with Kvasir')}](command:${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))})`,
+      );
     }
     return new vscode.Hover(content, symbol.nameRange);
   }

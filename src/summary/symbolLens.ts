@@ -29,8 +29,17 @@ export class SymbolLens implements vscode.CodeLensProvider, vscode.Disposable {
     const symbols = await symbolsOf(document);
     return symbols.slice(0, MOST_LENSES).map((symbol) => {
       const { known, running } = this.#summaries.of(document, symbol);
-      const title = running ? vscode.l10n.t('Kvasir is summarizing {0}', symbol.name) : known ? firstSentence(known.text) + known.notes.map((note) => ` (${note})`).join('') : vscode.l10n.t('Summarize');
-      return new vscode.CodeLens(symbol.nameRange, { title: `$(sparkle) ${withoutIcons(title)}`, tooltip: known ? [known.text, ...known.notes].join('\n\n') : '', command: SUMMARIZE_SYMBOL, arguments: argumentsOf(document, symbol) });
+      const title = running
+        ? vscode.l10n.t('Kvasir is summarizing {0}', symbol.name)
+        : known
+          ? firstSentence(known.text) + known.notes.map((note) => ` (${note})`).join('')
+          : vscode.l10n.t('Summarize');
+      return new vscode.CodeLens(symbol.nameRange, {
+        title: `$(sparkle) ${withoutIcons(title)}`,
+        tooltip: known ? [known.text, ...known.notes].join('\n\n') : '',
+        command: SUMMARIZE_SYMBOL,
+        arguments: argumentsOf(document, symbol),
+      });
     });
   }
 

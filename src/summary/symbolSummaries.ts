@@ -49,7 +49,9 @@ export class SymbolSummaries implements vscode.Disposable {
   async summarize(...[uri, name, line, character]: SymbolArguments): Promise<void> {
     const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri));
     const position = new vscode.Position(line, character);
-    const symbol = (await symbolsOf(document)).find((one) => one.name === name && one.nameRange.start.isEqual(position));
+    const symbol = (await symbolsOf(document)).find(
+      (one) => one.name === name && one.nameRange.start.isEqual(position),
+    );
     if (!symbol) {
       void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: {0} is no longer there. Try again.', name));
       return;
@@ -62,7 +64,8 @@ export class SymbolSummaries implements vscode.Disposable {
     // The hover whose link was clicked would stay as it is; an editor without that command closes it by itself.
     await vscode.commands.executeCommand('editor.action.hideHover').then(undefined, () => {});
     if (!known && !(await this.#compute(document, symbol))) return;
-    if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position)) await vscode.commands.executeCommand('editor.action.showHover');
+    if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position))
+      await vscode.commands.executeCommand('editor.action.showHover');
   }
 
   dispose(): void {
@@ -72,24 +75,29 @@ export class SymbolSummaries implements vscode.Disposable {
 
   async #compute(document: vscode.TextDocument, { name, range }: CodeSymbol): Promise<boolean> {
     const code = document.getText(range);
-    const anchor = new Anchor(document.getText(), { start: document.offsetAt(range.start), end: document.offsetAt(range.end) });
+    const anchor = new Anchor(document.getText(), {
+      start: document.offsetAt(range.start),
+      end: document.offsetAt(range.end),
+    });
     const key = name + code;
     const tell = failureOf(this.#host);
     const { maxTokens } = this.#settings.current.chat;
     this.#running.add(key);
     this.#changed.fire();
     try {
-      const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Kvasir is summarizing {0}', name) }, () =>
-        this.#host.client.generate({
-          task: () => {
-            const at = anchor.locate(document.getText());
-            if (!at) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', name));
-            return { kind: 'summarize', docId: this.#mirror.sync(document), range: { ...at, label: name } };
-          },
-          priority: 'summary',
-          ...(maxTokens ? { sampling: { maxTokens } } : {}),
-          signal: this.#abort.signal,
-        }),
+      const done = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Kvasir is summarizing {0}', name) },
+        () =>
+          this.#host.client.generate({
+            task: () => {
+              const at = anchor.locate(document.getText());
+              if (!at) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', name));
+              return { kind: 'summarize', docId: this.#mirror.sync(document), range: { ...at, label: name } };
+            },
+            priority: 'summary',
+            ...(maxTokens ? { sampling: { maxTokens } } : {}),
+            signal: this.#abort.signal,
+          }),
       );
       if (done.finishReason === 'abort') return false;
       if (!done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no summary'));

@@ -28,7 +28,11 @@ export class AnswerTurn {
   constructor(turn: AssistantTurn, strings: Strings, actions: AnswerActions) {
     this.#strings = strings;
     this.#actions = actions;
-    this.root = element('article', { class: 'turn assistant', 'data-role': 'assistant', 'aria-label': 'Kvasir' }, this.#body);
+    this.root = element(
+      'article',
+      { class: 'turn assistant', 'data-role': 'assistant', 'aria-label': 'Kvasir' },
+      this.#body,
+    );
     this.show(turn);
   }
 
@@ -37,12 +41,14 @@ export class AnswerTurn {
     this.root.dataset.state = turn.state;
     this.root.setAttribute('aria-busy', String(streaming));
     this.#showBody(turn);
-    if (streaming) (lastBlock(this.#body) ?? this.#body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
+    if (streaming)
+      (lastBlock(this.#body) ?? this.#body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
     const parts: Node[] = [];
     if (turn.error !== undefined) parts.push(this.#failure(turn.error, turn.remedy));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, ...sentence(note)));
-    if (turn.modelNote !== undefined) parts.push(element('p', { class: 'model-note', 'data-part': 'model-note' }, turn.modelNote));
+    if (turn.modelNote !== undefined)
+      parts.push(element('p', { class: 'model-note', 'data-part': 'model-note' }, turn.modelNote));
     const foot = this.#foot(turn);
     if (foot.childElementCount) parts.push(foot);
     // The body stays in the page, and with it the focus and the selection within its finished blocks.
@@ -67,8 +73,14 @@ export class AnswerTurn {
     const holder = element('div', {});
     holder.innerHTML = html;
     for (const block of holder.querySelectorAll('pre')) frameCode(block, this.#strings, this.#actions);
-    for (const table of holder.querySelectorAll('table')) table.replaceWith(element('div', { class: 'wide', tabindex: '0' }, table.cloneNode(true)));
-    if (linesOf) linkLines(holder, (line) => `${linesOf.path}:${line}`, (line) => this.#actions.openRef(lineRef(linesOf, line)));
+    for (const table of holder.querySelectorAll('table'))
+      table.replaceWith(element('div', { class: 'wide', tabindex: '0' }, table.cloneNode(true)));
+    if (linesOf)
+      linkLines(
+        holder,
+        (line) => `${linesOf.path}:${line}`,
+        (line) => this.#actions.openRef(lineRef(linesOf, line)),
+      );
     // One element each, so that a block can be found by its number.
     return holder.childElementCount === 1 ? holder.firstElementChild! : holder;
   }
@@ -81,7 +93,14 @@ export class AnswerTurn {
       return line;
     }
     if (turn.footer !== undefined) {
-      line.append(element('footer', { class: 'footer', 'data-part': 'footer' }, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...footerParts(turn.footer))));
+      line.append(
+        element(
+          'footer',
+          { class: 'footer', 'data-part': 'footer' },
+          ...(turn.reused === undefined ? [] : [ring(turn.reused)]),
+          element('div', {}, ...footerParts(turn.footer)),
+        ),
+      );
     }
     const tools = element('div', { class: 'tools' });
     if (turn.text) {
@@ -91,7 +110,8 @@ export class AnswerTurn {
       });
       tools.append(copy);
     }
-    if (turn.error === undefined && turn.refused === undefined) tools.append(iconButton('again', this.#strings.regenerate, 'regenerate', () => this.#actions.regenerate(false)));
+    if (turn.error === undefined && turn.refused === undefined)
+      tools.append(iconButton('again', this.#strings.regenerate, 'regenerate', () => this.#actions.regenerate(false)));
     if (tools.childElementCount) line.append(tools);
     return line;
   }
@@ -99,13 +119,31 @@ export class AnswerTurn {
   /** Said by the page's live region when it happens; an alert would be read out again each time the list is made anew. */
   #failure(message: string, remedy: AssistantTurn['remedy']): HTMLElement {
     const { retry, showLog, restart, chooseModel, openSetting } = this.#strings;
-    const links = remedy ? [button(remedy.kind === 'model' ? chooseModel : openSetting, { class: 'link remedy' }, () => this.#actions.remedy(remedy))] : [];
-    return notice('failure', message, ...links, button(retry, { class: 'link regenerate' }, () => this.#actions.regenerate(true)), button(showLog, { class: 'link' }, this.#actions.showLog), button(restart, { class: 'link' }, this.#actions.restart));
+    const links = remedy
+      ? [
+          button(remedy.kind === 'model' ? chooseModel : openSetting, { class: 'link remedy' }, () =>
+            this.#actions.remedy(remedy),
+          ),
+        ]
+      : [];
+    return notice(
+      'failure',
+      message,
+      ...links,
+      button(retry, { class: 'link regenerate' }, () => this.#actions.regenerate(true)),
+      button(showLog, { class: 'link' }, this.#actions.showLog),
+      button(restart, { class: 'link' }, this.#actions.restart),
+    );
   }
 
   #refusal(model: string): HTMLElement {
     const { refused, chooseModel, tryAnyway } = this.#strings;
-    return notice('refusal', refused.replace('{0}', () => model), button(chooseModel, { class: 'link' }, this.#actions.chooseModel), button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)));
+    return notice(
+      'refusal',
+      refused.replace('{0}', () => model),
+      button(chooseModel, { class: 'link' }, this.#actions.chooseModel),
+      button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)),
+    );
   }
 }
 
@@ -122,17 +160,29 @@ function footerParts(footer: string): (Node | string)[] {
 
 /** A cursor before a line, from 1. */
 function lineRef({ uri, path }: NonNullable<AssistantTurn['linesOf']>, line: number): ContextRef {
-  return { kind: 'selection', uri, name: `${path}:${line}`, path, range: { startLine: line - 1, startCharacter: 0, endLine: line - 1, endCharacter: 0 } };
+  return {
+    kind: 'selection',
+    uri,
+    name: `${path}:${line}`,
+    path,
+    range: { startLine: line - 1, startCharacter: 0, endLine: line - 1, endCharacter: 0 },
+  };
 }
 
 function notice(className: string, message: string, ...links: HTMLElement[]): HTMLElement {
-  return element('div', { class: `notice ${className}` }, icon('warning'), element('div', {}, element('p', {}, ...sentence(message)), element('div', { class: 'links' }, ...links)));
+  return element(
+    'div',
+    { class: `notice ${className}` },
+    icon('warning'),
+    element('div', {}, element('p', {}, ...sentence(message)), element('div', { class: 'links' }, ...links)),
+  );
 }
 
 /** Where the caret of a streaming answer goes: behind its last words. */
 function lastBlock(body: Element): Element | null {
   let last = body.lastElementChild;
   if (last?.classList.contains('code')) return last.querySelector('code');
-  while (last?.lastElementChild && ['UL', 'OL', 'LI', 'BLOCKQUOTE'].includes(last.tagName)) last = last.lastElementChild;
+  while (last?.lastElementChild && ['UL', 'OL', 'LI', 'BLOCKQUOTE'].includes(last.tagName))
+    last = last.lastElementChild;
   return last;
 }

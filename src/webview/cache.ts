@@ -1,5 +1,12 @@
 /** The cache panel's page: shows what the extension host says (cacheMessages.ts) and sends it what the user wants. */
-import type { CacheCommand, CacheFigures, CacheStrings, FromCachePage, NoFigures, ToCachePage } from '../monitor/cacheMessages.ts';
+import type {
+  CacheCommand,
+  CacheFigures,
+  CacheStrings,
+  FromCachePage,
+  NoFigures,
+  ToCachePage,
+} from '../monitor/cacheMessages.ts';
 import { KEPT_MS, type Sample } from '../monitor/samples.ts';
 import { Charts } from './cacheCharts.ts';
 import { Files, type Sorting } from './cacheFiles.ts';
@@ -15,12 +22,17 @@ interface Saved {
   sorting?: Sorting;
 }
 
-declare function acquireVsCodeApi(): { postMessage(message: FromCachePage): void; getState(): Saved | undefined; setState(state: Saved): void };
+declare function acquireVsCodeApi(): {
+  postMessage(message: FromCachePage): void;
+  getState(): Saved | undefined;
+  setState(state: Saved): void;
+};
 
 const vscode = acquireVsCodeApi();
 const strings = JSON.parse(document.body.dataset.strings ?? '{}') as CacheStrings;
 const send = (message: FromCachePage) => vscode.postMessage(message);
-const command = (label: string, name: CacheCommand) => button(label, { class: 'link' }, () => send({ type: 'command', command: name }));
+const command = (label: string, name: CacheCommand) =>
+  button(label, { class: 'link' }, () => send({ type: 'command', command: name }));
 
 const about = element('p', { class: 'about', 'data-part': 'about' });
 const tiles = new Tiles(strings);
@@ -38,8 +50,32 @@ const files = new Files(strings, vscode.getState()?.sorting, {
 });
 const charts = new Charts(strings);
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
-const header = element('header', {}, about, element('nav', {}, command(strings.exportTrace, 'exportTrace'), command(strings.clear, 'clearCache'), command(strings.chooseModel, 'chooseModel')));
-const panel = element('main', { class: 'panel', hidden: '' }, element('h1', { class: 'live' }, strings.title), header, tiles.root, element('div', { class: 'columns' }, element('div', {}, memory.root, times.root), element('div', {}, tree.root, files.root)), charts.root);
+const header = element(
+  'header',
+  {},
+  about,
+  element(
+    'nav',
+    {},
+    command(strings.exportTrace, 'exportTrace'),
+    command(strings.clear, 'clearCache'),
+    command(strings.chooseModel, 'chooseModel'),
+  ),
+);
+const panel = element(
+  'main',
+  { class: 'panel', hidden: '' },
+  element('h1', { class: 'live' }, strings.title),
+  header,
+  tiles.root,
+  element(
+    'div',
+    { class: 'columns' },
+    element('div', {}, memory.root, times.root),
+    element('div', {}, tree.root, files.root),
+  ),
+  charts.root,
+);
 const empty = element('main', { class: 'empty', hidden: '' });
 document.body.append(panel, empty, live);
 
@@ -57,10 +93,19 @@ function showFigures(figures: CacheFigures): void {
   const { stats, machine, sample } = figures;
   empty.hidden = true;
   panel.hidden = false;
-  if (sample && sample.at > (samples.at(-1)?.at ?? 0)) samples = [...samples.filter(({ at }) => at > sample.at - KEPT_MS), sample];
+  if (sample && sample.at > (samples.at(-1)?.at ?? 0))
+    samples = [...samples.filter(({ at }) => at > sample.at - KEPT_MS), sample];
   const { model } = stats;
-  const graphics = machine ? (machine.gpus === null ? strings.gpuUnknown : machine.gpus.length ? strings.gpuUnused : strings.noGpu) : '';
-  const parts = model ? [model.precision, fillIn(strings.threads, model.threads), graphics].filter((part) => part !== '') : [];
+  const graphics = machine
+    ? machine.gpus === null
+      ? strings.gpuUnknown
+      : machine.gpus.length
+        ? strings.gpuUnused
+        : strings.noGpu
+    : '';
+  const parts = model
+    ? [model.precision, fillIn(strings.threads, model.threads), graphics].filter((part) => part !== '')
+    : [];
   fill(about, element('strong', {}, model?.name ?? ''), parts.map((part) => `${DOT}${part}`).join(''));
   tiles.show(figures, samples);
   memory.show(figures);
@@ -73,11 +118,26 @@ function showFigures(figures: CacheFigures): void {
 function showNothing({ kind, title, text }: NoFigures): void {
   panel.hidden = true;
   empty.hidden = false;
-  const actions = kind === 'failed' ? [command(strings.showLog, 'showLog'), command(strings.restart, 'restartEngine'), command(strings.chooseModel, 'chooseModel')] : kind === 'stopped' ? [command(strings.openChat, 'openChat'), command(strings.chooseModel, 'chooseModel')] : [];
+  const actions =
+    kind === 'failed'
+      ? [
+          command(strings.showLog, 'showLog'),
+          command(strings.restart, 'restartEngine'),
+          command(strings.chooseModel, 'chooseModel'),
+        ]
+      : kind === 'stopped'
+        ? [command(strings.openChat, 'openChat'), command(strings.chooseModel, 'chooseModel')]
+        : [];
   const shown = `${kind} ${title} ${text}`;
   // Progress comes many times a second, and what has the focus must stay.
   if (empty.dataset.shown === shown) return;
   empty.dataset.shown = shown;
   empty.dataset.state = kind;
-  fill(empty, element('div', { class: 'mark' }, mark()), element('h1', {}, title), element('p', {}, text), element('nav', {}, ...actions));
+  fill(
+    empty,
+    element('div', { class: 'mark' }, mark()),
+    element('h1', {}, title),
+    element('p', {}, text),
+    element('nav', {}, ...actions),
+  );
 }

@@ -31,12 +31,27 @@ export class Charts {
 
   constructor(strings: CacheStrings) {
     this.#strings = strings;
-    this.#charts = this.#definitions().map((chart) => ({ chart, host: element('div', { class: 'plot', role: 'img' }), value: element('span', { class: 'now' }), plot: null }));
-    const boxes = this.#charts.map(({ chart, host, value }) => element('div', { class: 'chart' }, element('h3', {}, chart.label, value), host));
-    this.root = element('section', { class: 'history' }, element('h2', {}, fillIn(strings.history, KEPT_MS / 60_000)), element('div', { class: 'charts' }, ...boxes));
+    this.#charts = this.#definitions().map((chart) => ({
+      chart,
+      host: element('div', { class: 'plot', role: 'img' }),
+      value: element('span', { class: 'now' }),
+      plot: null,
+    }));
+    const boxes = this.#charts.map(({ chart, host, value }) =>
+      element('div', { class: 'chart' }, element('h3', {}, chart.label, value), host),
+    );
+    this.root = element(
+      'section',
+      { class: 'history' },
+      element('h2', {}, fillIn(strings.history, KEPT_MS / 60_000)),
+      element('div', { class: 'charts' }, ...boxes),
+    );
     new ResizeObserver(() => this.#resize()).observe(this.root);
     // Another theme: canvases do not follow by themselves.
-    new MutationObserver(() => this.#rebuild()).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+    new MutationObserver(() => this.#rebuild()).observe(document.body, {
+      attributes: true,
+      attributeFilter: ['class'],
+    });
   }
 
   show(samples: readonly Sample[]): void {
@@ -51,7 +66,10 @@ export class Charts {
     }
   }
 
-  #tell({ chart, host, value }: { chart: Chart; host: HTMLElement; value: HTMLElement }, data: uPlot.AlignedData): void {
+  #tell(
+    { chart, host, value }: { chart: Chart; host: HTMLElement; value: HTMLElement },
+    data: uPlot.AlignedData,
+  ): void {
     const latest = data.slice(1).map((series) => [...series].reverse().find((each) => each !== null));
     value.textContent = chart.text(latest);
     host.setAttribute('aria-label', `${chart.label}: ${value.textContent}`);
@@ -75,10 +93,43 @@ export class Charts {
           y: { range: (_, __, max) => [0, Math.max(max * 1.1, chart.least)] },
         },
         axes: [
-          { stroke: dim, font, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 70, values: (_, seconds) => seconds.map((at) => new Date(at * 1000).toLocaleTimeString(numbers.language, { hour: '2-digit', minute: '2-digit', second: '2-digit' })) },
-          { stroke: dim, font, grid, ticks: { show: false }, size: 34, gap: 4, space: 28, values: (_, values) => values.map(numbers.figure) },
+          {
+            stroke: dim,
+            font,
+            grid: { show: false },
+            ticks: { show: false },
+            size: 18,
+            gap: 2,
+            space: 70,
+            values: (_, seconds) =>
+              seconds.map((at) =>
+                new Date(at * 1000).toLocaleTimeString(numbers.language, {
+                  hour: '2-digit',
+                  minute: '2-digit',
+                  second: '2-digit',
+                }),
+              ),
+          },
+          {
+            stroke: dim,
+            font,
+            grid,
+            ticks: { show: false },
+            size: 34,
+            gap: 4,
+            space: 28,
+            values: (_, values) => values.map(numbers.figure),
+          },
         ],
-        series: [{}, ...chart.colours.map((name) => ({ stroke: colour(name), width: 1.5, fill: `color-mix(in srgb, ${colour(name)} 14%, transparent)`, points: { show: false } }))],
+        series: [
+          {},
+          ...chart.colours.map((name) => ({
+            stroke: colour(name),
+            width: 1.5,
+            fill: `color-mix(in srgb, ${colour(name)} 14%, transparent)`,
+            points: { show: false },
+          })),
+        ],
         hooks: {
           setCursor: [
             (plot: uPlot) => {
@@ -95,7 +146,9 @@ export class Charts {
   }
 
   #resize(): void {
-    for (const { plot, host } of this.#charts) if (plot && host.clientWidth > 0 && plot.width !== host.clientWidth) plot.setSize({ width: host.clientWidth, height: HEIGHT });
+    for (const { plot, host } of this.#charts)
+      if (plot && host.clientWidth > 0 && plot.width !== host.clientWidth)
+        plot.setSize({ width: host.clientWidth, height: HEIGHT });
   }
 
   #rebuild(): void {
@@ -108,18 +161,41 @@ export class Charts {
 
   #definitions(): Chart[] {
     const s = this.#strings;
-    const one = (format: (value: number) => string) => ([value]: (number | null | undefined)[]) => (value === null || value === undefined ? '–' : format(value));
+    const one =
+      (format: (value: number) => string) =>
+      ([value]: (number | null | undefined)[]) =>
+        value === null || value === undefined ? '–' : format(value);
     const blue = '--vscode-charts-blue';
     const green = '--vscode-charts-green';
     return [
       {
-        label: s.chartBytes, colours: [blue, green], least: 1,
+        label: s.chartBytes,
+        colours: [blue, green],
+        least: 1,
         of: ({ windowBytes, storeBytes }) => [windowBytes / 1e6, storeBytes / 1e6],
         text: ([window, store]) => `${numbers.bytes((window ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
       },
-      { label: s.chartReused, colours: [green], least: 100, of: ({ reused }) => [reused === null ? null : reused * 100], text: one((value) => numbers.share(value / 100)) },
-      { label: s.chartSpeed, colours: ['--vscode-charts-purple'], least: 10, of: ({ tokensPerSecond }) => [tokensPerSecond], text: one(numbers.figure) },
-      { label: s.chartBatch, colours: ['--vscode-charts-yellow'], least: 2, of: ({ batch }) => [batch], text: one(numbers.figure) },
+      {
+        label: s.chartReused,
+        colours: [green],
+        least: 100,
+        of: ({ reused }) => [reused === null ? null : reused * 100],
+        text: one((value) => numbers.share(value / 100)),
+      },
+      {
+        label: s.chartSpeed,
+        colours: ['--vscode-charts-purple'],
+        least: 10,
+        of: ({ tokensPerSecond }) => [tokensPerSecond],
+        text: one(numbers.figure),
+      },
+      {
+        label: s.chartBatch,
+        colours: ['--vscode-charts-yellow'],
+        least: 2,
+        of: ({ batch }) => [batch],
+        text: one(numbers.figure),
+      },
     ];
   }
 }
@@ -136,7 +212,8 @@ function table(samples: readonly Sample[], chart: Chart): uPlot.AlignedData {
       for (const column of columns) column.push(null);
     }
     times.push(sample.at / 1000);
-    for (const [c, value] of chart.of(sample).entries()) columns[c]!.push(value ?? (gap ? null : (columns[c]!.at(-1) ?? null)));
+    for (const [c, value] of chart.of(sample).entries())
+      columns[c]!.push(value ?? (gap ? null : (columns[c]!.at(-1) ?? null)));
   }
   return [times, ...columns] as uPlot.AlignedData;
 }

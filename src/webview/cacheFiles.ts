@@ -51,12 +51,31 @@ export class Files {
     this.#sorting = sorting ?? { column: 'size', descending: true };
     this.#columns = this.#definitions();
     const heads = this.#columns.map(({ name, label }) => {
-      const head = element('th', { scope: 'col', class: name }, button(label, {}, () => this.#sortBy(name)));
+      const head = element(
+        'th',
+        { scope: 'col', class: name },
+        button(label, {}, () => this.#sortBy(name)),
+      );
       this.#heads.set(name, head);
       return head;
     });
     const caption = element('caption', { class: 'live' }, strings.files);
-    this.#table = element('table', {}, caption, element('thead', {}, element('tr', {}, ...heads, element('th', { scope: 'col', class: 'actions' }, element('span', { class: 'live' }, strings.actions)))), this.#body);
+    this.#table = element(
+      'table',
+      {},
+      caption,
+      element(
+        'thead',
+        {},
+        element(
+          'tr',
+          {},
+          ...heads,
+          element('th', { scope: 'col', class: 'actions' }, element('span', { class: 'live' }, strings.actions)),
+        ),
+      ),
+      this.#body,
+    );
     this.#none = element('p', { class: 'none' }, strings.noFiles);
     this.root = element('section', { class: 'files' }, element('h2', {}, strings.files), this.#table, this.#none);
   }
@@ -118,7 +137,13 @@ export class Files {
     row.pin.append(icon('pin'));
     row.evict.append(icon('close'));
     row.element.append(element('td', { class: 'actions' }, row.pin, row.evict));
-    cells.get('file')!.append(button(file.name, { class: 'name', title: fillIn(this.#strings.open, file.name) }, () => this.#actions.open(row.file)));
+    cells
+      .get('file')!
+      .append(
+        button(file.name, { class: 'name', title: fillIn(this.#strings.open, file.name) }, () =>
+          this.#actions.open(row.file),
+        ),
+      );
     cells.get('tier')!.append(element('span', { class: 'swatch' }), element('span', {}));
     this.#rows.set(file.docId, row);
     return row;
@@ -128,7 +153,12 @@ export class Files {
     const s = this.#strings;
     row.file = file;
     const { dataset } = row.element;
-    Object.assign(dataset, { tokens: String(file.tokens), bytes: String(file.bytes), tier: file.tier, pinned: String(file.pinned) });
+    Object.assign(dataset, {
+      tokens: String(file.tokens),
+      bytes: String(file.bytes),
+      tier: file.tier,
+      pinned: String(file.pinned),
+    });
     row.element.classList.toggle('closed', !file.open);
     for (const { name, text } of this.#columns) {
       const cell = row.cells.get(name)!;
@@ -141,9 +171,18 @@ export class Files {
       const shown = text(file);
       if (target.textContent !== shown) target.textContent = shown;
       if (name === 'codec') cell.title = shown && file.codecNote;
-      if (name === 'tokens') cell.title = [file.diskTokens && fillIn(s.diskTokens, numbers.count(file.diskTokens)), file.shiftedTokens && fillIn(s.shiftedTokens, numbers.count(file.shiftedTokens))].filter(Boolean).join('\n');
+      if (name === 'tokens')
+        cell.title = [
+          file.diskTokens && fillIn(s.diskTokens, numbers.count(file.diskTokens)),
+          file.shiftedTokens && fillIn(s.shiftedTokens, numbers.count(file.shiftedTokens)),
+        ]
+          .filter(Boolean)
+          .join('\n');
     }
-    for (const [each, label] of [[row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)], [row.evict, fillIn(s.evict, file.name)]] as const) {
+    for (const [each, label] of [
+      [row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)],
+      [row.evict, fillIn(s.evict, file.name)],
+    ] as const) {
       each.setAttribute('aria-label', label);
       each.title = label;
     }
@@ -158,11 +197,33 @@ export class Files {
     return [
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: tierOf, text: tierOf },
-      { name: 'codec', label: s.codec, value: (file) => file.codecs.join(' + '), text: (file) => (file.tokens ? file.codecs.join(' + ') : '') },
-      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${numbers.count(file.tokens)}${file.diskTokens ? ` +\u00a0${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` +\u00a0≈${numbers.count(file.shiftedTokens)}` : ''}` },
-      { name: 'size', label: s.size, value: (file) => file.bytes + file.shiftedBytes, text: (file) => `${numbers.bytes(file.bytes)}${file.shiftedBytes ? ` + ≈${numbers.bytes(file.shiftedBytes)}` : ''}` },
+      {
+        name: 'codec',
+        label: s.codec,
+        value: (file) => file.codecs.join(' + '),
+        text: (file) => (file.tokens ? file.codecs.join(' + ') : ''),
+      },
+      {
+        name: 'tokens',
+        label: s.tokensColumn,
+        value: (file) => file.tokens,
+        text: (file) =>
+          `${numbers.count(file.tokens)}${file.diskTokens ? ` +\u00a0${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` +\u00a0≈${numbers.count(file.shiftedTokens)}` : ''}`,
+      },
+      {
+        name: 'size',
+        label: s.size,
+        value: (file) => file.bytes + file.shiftedBytes,
+        text: (file) =>
+          `${numbers.bytes(file.bytes)}${file.shiftedBytes ? ` + ≈${numbers.bytes(file.shiftedBytes)}` : ''}`,
+      },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => numbers.count(file.hits) },
-      { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? numbers.share(file.hitRate) : '–') },
+      {
+        name: 'rate',
+        label: s.hitRate,
+        value: (file) => (file.hits ? file.hitRate : -1),
+        text: (file) => (file.hits ? numbers.share(file.hitRate) : '–'),
+      },
       // The latest first: the shortest time ago is the largest.
       { name: 'last', label: s.lastUse, value: (file) => -file.idleMs, text: (file) => age(file.idleMs, s) },
     ];

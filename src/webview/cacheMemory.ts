@@ -9,14 +9,27 @@ export class Memory {
   readonly root: HTMLElement;
   readonly #strings: CacheStrings;
   readonly #title = element('span', { class: 'hint' });
-  readonly #segments = { window: element('div', { class: 'window' }), reserve: element('div', { class: 'reserve' }), store: element('div', { class: 'store' }), scratch: element('div', { class: 'scratch' }), buffers: element('div', { class: 'buffers' }) };
+  readonly #segments = {
+    window: element('div', { class: 'window' }),
+    reserve: element('div', { class: 'reserve' }),
+    store: element('div', { class: 'store' }),
+    scratch: element('div', { class: 'scratch' }),
+    buffers: element('div', { class: 'buffers' }),
+  };
   readonly #bar = element('div', { class: 'bar', role: 'img' }, ...Object.values(this.#segments));
   readonly #legend = element('ul', { class: 'legend' });
   readonly #others = element('dl', { class: 'amounts' });
 
   constructor(strings: CacheStrings) {
     this.#strings = strings;
-    this.root = element('section', { class: 'memory' }, element('h2', {}, strings.memory, ' ', this.#title), this.#bar, this.#legend, this.#others);
+    this.root = element(
+      'section',
+      { class: 'memory' },
+      element('h2', {}, strings.memory, ' ', this.#title),
+      this.#bar,
+      this.#legend,
+      this.#others,
+    );
   }
 
   show({ stats, machine }: CacheFigures): void {
@@ -32,9 +45,28 @@ export class Memory {
     this.#widen('store', storeBytes, maxBytes);
     this.#widen('scratch', scratchBytes, maxBytes);
     this.#widen('buffers', bufferBytes, maxBytes);
-    const parts: [string, string, number, string][] = [['window', s.window, windowBytes, ` (${slots})`], ['store', s.store, storeBytes, ''], ['scratch', s.scratch, scratchBytes, ''], ['buffers', s.buffers, bufferBytes, ''], ['free', s.free, Math.max(0, maxBytes - used), '']];
-    this.#bar.setAttribute('aria-label', `${of}: ${parts.map(([, name, bytes]) => `${name} ${numbers.bytes(bytes)}`).join(', ')}`);
-    fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${numbers.bytes(bytes)}${more}`)));
+    const parts: [string, string, number, string][] = [
+      ['window', s.window, windowBytes, ` (${slots})`],
+      ['store', s.store, storeBytes, ''],
+      ['scratch', s.scratch, scratchBytes, ''],
+      ['buffers', s.buffers, bufferBytes, ''],
+      ['free', s.free, Math.max(0, maxBytes - used), ''],
+    ];
+    this.#bar.setAttribute(
+      'aria-label',
+      `${of}: ${parts.map(([, name, bytes]) => `${name} ${numbers.bytes(bytes)}`).join(', ')}`,
+    );
+    fill(
+      this.#legend,
+      ...parts.map(([kind, name, bytes, more]) =>
+        element(
+          'li',
+          { class: kind },
+          element('span', { class: `swatch ${kind}` }),
+          `${name} ${numbers.bytes(bytes)}${more}`,
+        ),
+      ),
+    );
     const { memory, model } = stats;
     const rows: [string, string][] = [
       [s.weights, `${numbers.bytes(model?.residentBytes ?? 0)}${model ? `${DOT}${model.precision}` : ''}`],
@@ -43,12 +75,22 @@ export class Memory {
       [s.machine, fillIn(s.available, numbers.bytes(memory.availableBytes), numbers.bytes(memory.totalBytes))],
       [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],
     ];
-    fill(this.#others, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))));
+    fill(
+      this.#others,
+      ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))),
+    );
   }
 
   #disk({ diskBytes, diskMaxBytes, diskFault }: CacheFigures['stats']): string {
-    const kept = diskBytes > 0 || (diskMaxBytes > 0 && diskFault === undefined) ? fillIn(this.#strings.diskOf, numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes)) : this.#strings.diskOff;
-    return diskFault === undefined ? kept : diskBytes > 0 ? `${kept}; ${this.#strings.diskStopped}: ${diskFault}` : `${kept}: ${diskFault}`;
+    const kept =
+      diskBytes > 0 || (diskMaxBytes > 0 && diskFault === undefined)
+        ? fillIn(this.#strings.diskOf, numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes))
+        : this.#strings.diskOff;
+    return diskFault === undefined
+      ? kept
+      : diskBytes > 0
+        ? `${kept}; ${this.#strings.diskStopped}: ${diskFault}`
+        : `${kept}: ${diskFault}`;
   }
 
   #widen(kind: 'window' | 'reserve' | 'store' | 'scratch' | 'buffers', bytes: number, maxBytes: number): void {

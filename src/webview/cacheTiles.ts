@@ -43,7 +43,9 @@ export class Tiles {
         spark.append(path);
         return path;
       }) as [SVGPathElement, SVGPathElement];
-      this.root.append(element('div', { class: `tile ${tile.name}` }, element('h2', {}, tile.label), value, note, spark));
+      this.root.append(
+        element('div', { class: `tile ${tile.name}` }, element('h2', {}, tile.label), value, note, spark),
+      );
       return { tile, value, note, line, area };
     });
   }
@@ -53,8 +55,15 @@ export class Tiles {
       const shown = tile.value(figures, samples);
       value.textContent = shown || '–';
       const { failed } = figures.stats.requests;
-      note.textContent = shown ? tile.note(figures) : failed > 0 ? fillIn(this.#strings.failedNote, numbers.count(failed)) : this.#strings.nothingYet;
-      const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)), tile.most);
+      note.textContent = shown
+        ? tile.note(figures)
+        : failed > 0
+          ? fillIn(this.#strings.failedNote, numbers.count(failed))
+          : this.#strings.nothingYet;
+      const d = sparkline(
+        samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)),
+        tile.most,
+      );
       line.setAttribute('d', d);
       area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
     }
@@ -67,7 +76,8 @@ export class Tiles {
         name: 'reused',
         label: s.reused,
         value: ({ stats: { tokens } }) => (tokens.prompt ? numbers.share(tokens.promptCached / tokens.prompt) : ''),
-        note: ({ stats: { tokens } }) => fillIn(s.reusedNote, numbers.count(tokens.promptCached), numbers.count(tokens.prompt)),
+        note: ({ stats: { tokens } }) =>
+          fillIn(s.reusedNote, numbers.count(tokens.promptCached), numbers.count(tokens.prompt)),
         of: (sample) => sample.reused,
         most: 1,
       },
@@ -82,9 +92,18 @@ export class Tiles {
         name: 'speed',
         label: s.speed,
         // While nothing runs, what it was last.
-        value: ({ stats }, samples) => (stats.tokens.generated ? numbers.count(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
+        value: ({ stats }, samples) =>
+          stats.tokens.generated
+            ? numbers.count(
+                stats.tokensPerSecond ||
+                  (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0),
+              )
+            : '',
         note: ({ stats: { requests, tokens } }) => {
-          const note = requests.running + requests.waiting ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting)) : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
+          const note =
+            requests.running + requests.waiting
+              ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting))
+              : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
           // First: it matters most.
           return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))}${DOT}${note}` : note;
         },
@@ -107,5 +126,10 @@ function sparkline(values: readonly (number | null)[], top?: number): string {
   for (const value of values) if (value !== null || filled.length) filled.push(value ?? filled.at(-1)!);
   if (filled.length < 2) return '';
   const most = top ?? (Math.max(...filled) || 1);
-  return filled.map((value, i) => `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / most) * (HEIGHT - 3)).toFixed(1)}`).join('');
+  return filled
+    .map(
+      (value, i) =>
+        `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / most) * (HEIGHT - 3)).toFixed(1)}`,
+    )
+    .join('');
 }

@@ -45,11 +45,24 @@ export class Tree {
 
   constructor(strings: CacheStrings) {
     this.#strings = strings;
-    this.#drawing = element('div', { class: 'icicle', role: 'tree', 'aria-label': strings.tree, 'aria-description': strings.treeHelp });
+    this.#drawing = element('div', {
+      class: 'icicle',
+      role: 'tree',
+      'aria-label': strings.tree,
+      'aria-description': strings.treeHelp,
+    });
     this.#back = button(strings.treeBack, { class: 'link' }, () => this.#look(undefined));
-    this.root = element('section', { class: 'tree' }, element('h2', {}, strings.tree, ' ', element('span', { class: 'hint' }, strings.treeHint), this.#back), this.#drawing, this.#detail);
+    this.root = element(
+      'section',
+      { class: 'tree' },
+      element('h2', {}, strings.tree, ' ', element('span', { class: 'hint' }, strings.treeHint), this.#back),
+      this.#drawing,
+      this.#detail,
+    );
     this.#drawing.addEventListener('keydown', (event) => this.#key(event));
-    this.#drawing.addEventListener('pointerover', ({ target }) => this.#point((target as Element).closest('[data-key]')?.getAttribute('data-key') ?? undefined));
+    this.#drawing.addEventListener('pointerover', ({ target }) =>
+      this.#point((target as Element).closest('[data-key]')?.getAttribute('data-key') ?? undefined),
+    );
     this.#drawing.addEventListener('pointerleave', () => this.#point(undefined));
     this.#drawing.addEventListener('focusin', ({ target }) => {
       this.#current = (target as Element).getAttribute('data-key') ?? undefined;
@@ -57,7 +70,9 @@ export class Tree {
       this.#setTabStops();
     });
     this.#drawing.addEventListener('focusout', () => this.#point(undefined));
-    this.#drawing.addEventListener('click', ({ target }) => this.#look((target as Element).closest('[data-key]')?.getAttribute('data-key') ?? undefined));
+    this.#drawing.addEventListener('click', ({ target }) =>
+      this.#look((target as Element).closest('[data-key]')?.getAttribute('data-key') ?? undefined),
+    );
   }
 
   show({ tree, files }: CacheFigures): void {
@@ -75,7 +90,10 @@ export class Tree {
     this.#back.hidden = this.#inside === undefined;
     this.root.hidden = this.#cells.length === 0;
     const keys = new Set(this.#cells.map(({ key }) => key));
-    const focusLost = this.#current !== undefined && !keys.has(this.#current) && this.#elements.get(this.#current) === document.activeElement;
+    const focusLost =
+      this.#current !== undefined &&
+      !keys.has(this.#current) &&
+      this.#elements.get(this.#current) === document.activeElement;
     for (const [key, cell] of this.#elements) {
       if (keys.has(key)) continue;
       cell.remove();
@@ -126,7 +144,12 @@ export class Tree {
     const s = this.#strings;
     const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
     const file = node.docId === undefined ? '' : (this.#names.get(node.docId) ?? '');
-    const parts = [node.kind === 'file' ? file || node.label : this.#name(node), ...(node.kind !== 'file' && file ? [file] : []), fillIn(s.tokens, numbers.count(node.tokens)), ...(node.tier === 'none' ? [] : [tiers[node.tier]])];
+    const parts = [
+      node.kind === 'file' ? file || node.label : this.#name(node),
+      ...(node.kind !== 'file' && file ? [file] : []),
+      fillIn(s.tokens, numbers.count(node.tokens)),
+      ...(node.tier === 'none' ? [] : [tiers[node.tier]]),
+    ];
     if (node.inUse) parts.push(s.running);
     if (node.pinned) parts.push(s.pinned);
     parts.push(`${s.lastUse}: ${age(node.idleMs, s)}`);
@@ -139,7 +162,9 @@ export class Tree {
   }
 
   #tell(): void {
-    const pointed = this.#cells.find(({ key }) => key === this.#pointed) ?? this.#cells.find(({ key }) => this.#elements.get(key) === document.activeElement);
+    const pointed =
+      this.#cells.find(({ key }) => key === this.#pointed) ??
+      this.#cells.find(({ key }) => this.#elements.get(key) === document.activeElement);
     this.#detail.textContent = pointed ? this.#describe(pointed.node) : this.#strings.treeHelp;
   }
 

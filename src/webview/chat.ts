@@ -14,7 +14,11 @@ interface Saved {
   scroll: number | null;
 }
 
-declare function acquireVsCodeApi(): { postMessage(message: ToHost): void; getState(): Saved | undefined; setState(state: Saved): void };
+declare function acquireVsCodeApi(): {
+  postMessage(message: ToHost): void;
+  getState(): Saved | undefined;
+  setState(state: Saved): void;
+};
 
 const MOST_EDITS = 20;
 
@@ -115,7 +119,8 @@ function receive(message: ToPage): void {
       const { error, refused } = turn;
       if (error !== undefined) live.textContent = strings.failed.replace('{0}', () => error);
       else if (refused !== undefined) live.textContent = strings.refused.replace('{0}', () => refused);
-      else if (turn.state === 'done') live.textContent = strings.answered.replace('{0}', () => turn.text || turn.notes.join(' '));
+      else if (turn.state === 'done')
+        live.textContent = strings.answered.replace('{0}', () => turn.text || turn.notes.join(' '));
       composer.busy = isBusy();
       break;
     }
@@ -175,12 +180,16 @@ function isBusy(): boolean {
 }
 
 function showEmpty(): void {
-  keepingFocus(empty, () => {
-    empty.hidden = turns.length > 0;
-    document.body.classList.toggle('fresh', turns.length === 0);
-    const state = JSON.stringify(emptyState);
-    if (turns.length || state === emptyShown) return;
-    emptyShown = state;
-    showEmptyState(empty, emptyState, strings, { ask, chooseModel });
-  }, () => composer.focus());
+  keepingFocus(
+    empty,
+    () => {
+      empty.hidden = turns.length > 0;
+      document.body.classList.toggle('fresh', turns.length === 0);
+      const state = JSON.stringify(emptyState);
+      if (turns.length || state === emptyShown) return;
+      emptyShown = state;
+      showEmptyState(empty, emptyState, strings, { ask, chooseModel });
+    },
+    () => composer.focus(),
+  );
 }

@@ -31,29 +31,52 @@ export class ChipRow {
     const add = button(this.#strings.addContext, { class: 'chip add', 'data-part': 'add' }, this.#actions.addContext);
     add.prepend(icon('plus'));
     const none = chips.length ? [] : [element('span', { class: 'chip none' }, this.#strings.noFile)];
-    keepingFocus(this.root, () => fill(this.root, ...none, ...chips.map((chip) => this.#chip(chip)), add), () => {
-      const buttons = this.root.querySelectorAll('button');
-      const next = buttons[Math.min(index, buttons.length - 1)];
-      if (next) next.focus();
-      else focusLost();
-    });
+    keepingFocus(
+      this.root,
+      () => fill(this.root, ...none, ...chips.map((chip) => this.#chip(chip)), add),
+      () => {
+        const buttons = this.root.querySelectorAll('button');
+        const next = buttons[Math.min(index, buttons.length - 1)];
+        if (next) next.focus();
+        else focusLost();
+      },
+    );
   }
 
   #chip(chip: Chip): HTMLElement {
     if (!chip.attached) {
-      const attach = button('', { class: 'chip add', title: chip.path, 'data-part': 'offered' }, () => this.#actions.attach(chip.id, true));
-      attach.append(icon('plus'), this.#strings.attach.replace('{0}', () => chip.name));
+      const attach = button('', { class: 'chip add', title: chip.path, 'data-part': 'offered' }, () =>
+        this.#actions.attach(chip.id, true),
+      );
+      attach.append(
+        icon('plus'),
+        this.#strings.attach.replace('{0}', () => chip.name),
+      );
       return attach;
     }
     const name = button('', { class: 'name', title: chip.path }, () => this.#actions.openContext(chip.id));
     name.append(icon(chip.kind), element('span', {}, chip.name));
-    const remove = iconButton('close', this.#strings.detach.replace('{0}', () => chip.name), '', () => this.#actions.attach(chip.id, false));
+    const remove = iconButton(
+      'close',
+      this.#strings.detach.replace('{0}', () => chip.name),
+      '',
+      () => this.#actions.attach(chip.id, false),
+    );
     name.addEventListener('keydown', (event) => {
       if (event.key === 'Delete' || event.key === 'Backspace') remove.click();
     });
     const sizes = [
       ...(chip.tokens === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, chip.tokens)]),
-      ...(chip.omitted === null ? [] : [element('span', { class: 'omitted', 'data-part': 'omitted', title: chip.omitted }, icon('warning'), element('span', {}, chip.omitted))]),
+      ...(chip.omitted === null
+        ? []
+        : [
+            element(
+              'span',
+              { class: 'omitted', 'data-part': 'omitted', title: chip.omitted },
+              icon('warning'),
+              element('span', {}, chip.omitted),
+            ),
+          ]),
     ];
     return element('span', { class: 'chip', 'data-part': 'context', 'data-kind': chip.kind }, name, ...sizes, remove);
   }

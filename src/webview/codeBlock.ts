@@ -16,9 +16,26 @@ export function frameCode(block: HTMLElement, strings: Strings, actions: CodeAct
     actions.copy(text);
     confirmCopy(copy, strings.copied);
   });
-  const act = (name: 'insert' | 'apply' | 'newFile') => iconButton(name, strings[name], '', () => actions.code(name, text, language));
-  const bar = element('div', { class: 'bar' }, element('span', { class: 'language' }, language), copy, act('insert'), act('apply'), act('newFile'));
-  const frame = element('div', { class: 'code', role: 'group', 'aria-label': language ? strings.codeIn.replace('{0}', () => language) : strings.code }, bar);
+  const act = (name: 'insert' | 'apply' | 'newFile') =>
+    iconButton(name, strings[name], '', () => actions.code(name, text, language));
+  const bar = element(
+    'div',
+    { class: 'bar' },
+    element('span', { class: 'language' }, language),
+    copy,
+    act('insert'),
+    act('apply'),
+    act('newFile'),
+  );
+  const frame = element(
+    'div',
+    {
+      class: 'code',
+      role: 'group',
+      'aria-label': language ? strings.codeIn.replace('{0}', () => language) : strings.code,
+    },
+    bar,
+  );
   block.replaceWith(frame);
   // Wide lines are scrolled to by keyboard, too.
   block.tabIndex = 0;

@@ -29,12 +29,28 @@ export class Composer {
   constructor(strings: Strings, actions: ComposerActions) {
     this.#strings = strings;
     this.#actions = actions;
-    this.#input = element('textarea', { rows: '1', 'aria-label': strings.ask, placeholder: strings.hint, spellcheck: 'false' });
+    this.#input = element('textarea', {
+      rows: '1',
+      'aria-label': strings.ask,
+      placeholder: strings.hint,
+      spellcheck: 'false',
+    });
     this.#send = button('', { class: 'send' }, () => (this.#busy ? actions.stop() : this.#submit()));
     this.chips = new ChipRow(strings, actions);
     this.suggest = new Suggest(this.#input, strings, actions);
-    const field = element('div', { class: 'field' }, this.#input, element('div', { class: 'field-bar' }, this.meter.bar, this.#send));
-    this.root = element('div', { class: 'composer' }, this.meter.notes, this.chips.root, element('div', { class: 'input' }, this.suggest.root, field));
+    const field = element(
+      'div',
+      { class: 'field' },
+      this.#input,
+      element('div', { class: 'field-bar' }, this.meter.bar, this.#send),
+    );
+    this.root = element(
+      'div',
+      { class: 'composer' },
+      this.meter.notes,
+      this.chips.root,
+      element('div', { class: 'input' }, this.suggest.root, field),
+    );
     // Anywhere in the field means the input.
     field.addEventListener('click', ({ target }) => {
       if (!(target instanceof Element) || !target.closest('button, textarea')) this.focus();

@@ -8,15 +8,28 @@ export interface EmptyState {
   questions: readonly string[];
 }
 
-export function showEmptyState(root: HTMLElement, { model, questions }: EmptyState, strings: Strings, actions: { ask(text: string): void; chooseModel(): void }): void {
+export function showEmptyState(
+  root: HTMLElement,
+  { model, questions }: EmptyState,
+  strings: Strings,
+  actions: { ask(text: string): void; chooseModel(): void },
+): void {
   const examples = questions.map((question) => button(question, { class: 'example' }, () => actions.ask(question)));
-  const about = element('div', { class: 'about' }, element('strong', {}, model.name), element('p', { 'data-part': 'note' }, model.note), button(strings.chooseModel, { class: 'link' }, actions.chooseModel));
+  const about = element(
+    'div',
+    { class: 'about' },
+    element('strong', {}, model.name),
+    element('p', { 'data-part': 'note' }, model.note),
+    button(strings.chooseModel, { class: 'link' }, actions.chooseModel),
+  );
   fill(
     root,
     element('div', { class: 'mark' }, mark()),
     element('h1', {}, strings.title),
     element('p', { class: 'tagline' }, strings.tagline),
     ...(model.note ? [about] : []),
-    ...(examples.length ? [element('div', { class: 'examples' }, element('h2', {}, strings.examples), ...examples)] : []),
+    ...(examples.length
+      ? [element('div', { class: 'examples' }, element('h2', {}, strings.examples), ...examples)]
+      : []),
   );
 }

@@ -31,7 +31,10 @@ export function icon(name: IconName): SVGSVGElement {
 /** The product's mark: a prefix tree in the shape of a K. */
 export function mark(): SVGSVGElement {
   const svg = drawing(24, ['M6 3v18', 'M6 12h3.5c4 0 3.5-6.5 7.5-6.5', 'M9.5 12c4 0 3.5 6.5 7.5 6.5'], false);
-  for (const [cx, cy] of [[19, 5.5], [19, 18.5]]) {
+  for (const [cx, cy] of [
+    [19, 5.5],
+    [19, 18.5],
+  ]) {
     const dot = document.createElementNS(SVG, 'circle');
     dot.setAttribute('cx', String(cx));
     dot.setAttribute('cy', String(cy));
@@ -45,7 +48,10 @@ export function mark(): SVGSVGElement {
 export function ring(share: number): SVGSVGElement {
   const svg = drawing(16, [], false);
   svg.classList.add('ring');
-  for (const [name, length] of [['track', 1], ['filled', share]] as const) {
+  for (const [name, length] of [
+    ['track', 1],
+    ['filled', share],
+  ] as const) {
     const circle = document.createElementNS(SVG, 'circle');
     circle.setAttribute('class', name);
     circle.setAttribute('cx', '8');

@@ -8,14 +8,24 @@ const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
 export function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const found: Text[] = [];
-  while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest('code, pre, a, button')) found.push(texts.currentNode as Text);
+  while (texts.nextNode())
+    if (!texts.currentNode.parentElement?.closest('code, pre, a, button')) found.push(texts.currentNode as Text);
   for (const text of found) {
     const parts: (string | Node)[] = [];
     let end = 0;
     for (const match of text.data.matchAll(LINES)) {
       const [whole, before = '', shown = '', first, behind = ''] = match;
       const line = Number(first);
-      parts.push(text.data.slice(end, match.index), element('span', { class: 'line' }, before, button(shown, { class: 'link', title: title(line) }, () => open(line)), behind));
+      parts.push(
+        text.data.slice(end, match.index),
+        element(
+          'span',
+          { class: 'line' },
+          before,
+          button(shown, { class: 'link', title: title(line) }, () => open(line)),
+          behind,
+        ),
+      );
       end = match.index + whole.length;
     }
     if (parts.length) text.replaceWith(...parts, text.data.slice(end));

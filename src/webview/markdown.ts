@@ -12,13 +12,15 @@ import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import MarkdownIt from 'markdown-it';
 
-for (const [name, language] of Object.entries({ bash, css, go, java, json, python, rust, typescript, xml })) highlighter.registerLanguage(name, language);
+for (const [name, language] of Object.entries({ bash, css, go, java, json, python, rust, typescript, xml }))
+  highlighter.registerLanguage(name, language);
 highlighter.registerAliases(['javascript', 'js', 'jsx', 'mjs', 'cjs', 'tsx'], { languageName: 'typescript' });
 
 const markdown = new MarkdownIt({
   html: false,
   breaks: false,
-  highlight: (code, language) => (highlighter.getLanguage(language) ? highlighter.highlight(code, { language, ignoreIllegals: true }).value : ''),
+  highlight: (code, language) =>
+    highlighter.getLanguage(language) ? highlighter.highlight(code, { language, ignoreIllegals: true }).value : '',
 }).disable('image');
 
 /** A paragraph, a list, a block of code: one element of the page. */
@@ -45,7 +47,11 @@ export function toBlocks(text: string): Block[] {
     const source = lines.slice(first, behind).join('');
     blocks.push({
       source: source.includes('[') ? source + targets : source,
-      toHtml: () => DOMPurify.sanitize(markdown.renderer.render(block, markdown.options, env), { FORBID_ATTR: ['style'], FORBID_TAGS: ['style', 'form', 'input', 'button'] }),
+      toHtml: () =>
+        DOMPurify.sanitize(markdown.renderer.render(block, markdown.options, env), {
+          FORBID_ATTR: ['style'],
+          FORBID_TAGS: ['style', 'form', 'input', 'button'],
+        }),
     });
   }
   return blocks;
@@ -54,5 +60,7 @@ export function toBlocks(text: string): Block[] {
 /** One block of code as its `pre`. */
 export function renderCode(text: string, language: string): string {
   const fence = text.includes('```') ? '`````' : '```';
-  return toBlocks(`${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`).map((block) => block.toHtml()).join('');
+  return toBlocks(`${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`)
+    .map((block) => block.toHtml())
+    .join('');
 }

@@ -14,7 +14,12 @@ export class MeterBar {
     const text = JSON.stringify(meter);
     if (text === this.#shown) return;
     this.#shown = text;
-    fill(this.notes, ...(meter?.notes ?? []).map((note) => element('li', { class: 'lost' }, icon('warning'), element('span', {}, ...sentence(note)))));
+    fill(
+      this.notes,
+      ...(meter?.notes ?? []).map((note) =>
+        element('li', { class: 'lost' }, icon('warning'), element('span', {}, ...sentence(note))),
+      ),
+    );
     this.notes.hidden = !meter?.notes.length;
     this.bar.classList.toggle('over', meter?.over === true);
     if (!meter) {
@@ -22,7 +27,12 @@ export class MeterBar {
       return fill(this.bar);
     }
     this.bar.title = meter.title;
-    const track = element('span', { class: 'track', 'aria-hidden': 'true' }, element('span', { class: 'prompt' }), element('span', { class: 'answer' }));
+    const track = element(
+      'span',
+      { class: 'track', 'aria-hidden': 'true' },
+      element('span', { class: 'prompt' }),
+      element('span', { class: 'answer' }),
+    );
     const [prompt, answer] = track.children as unknown as [HTMLElement, HTMLElement];
     // Through the object model, which the content security policy does not mind.
     prompt.style.width = `${Math.min(1, meter.prompt) * 100}%`;

@@ -1,6 +1,9 @@
 /** Plain text with line breaks kept, but code between backticks shown as code: a question as its author wrote it, a note. Pure. */
 
-export type QuestionPart = { kind: 'text'; text: string } | { kind: 'code'; text: string } | { kind: 'block'; text: string; language: string };
+export type QuestionPart =
+  | { kind: 'text'; text: string }
+  | { kind: 'code'; text: string }
+  | { kind: 'block'; text: string; language: string };
 
 export function questionParts(text: string): QuestionPart[] {
   const parts: QuestionPart[] = [];
@@ -16,5 +19,7 @@ export function questionParts(text: string): QuestionPart[] {
 
 /** Without blocks. */
 export function inlineParts(text: string): Exclude<QuestionPart, { kind: 'block' }>[] {
-  return text.split(/`([^`\n]+)`/).flatMap((piece, i) => (piece ? [{ kind: i % 2 ? 'code' : 'text', text: piece }] : []));
+  return text
+    .split(/`([^`\n]+)`/)
+    .flatMap((piece, i) => (piece ? [{ kind: i % 2 ? 'code' : 'text', text: piece }] : []));
 }

@@ -32,14 +32,18 @@ export function editQuestion(root: HTMLElement): void {
 }
 
 function showQuestion(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions): void {
-  const bubble = element('div', { class: 'question' }, ...questionParts(turn.text).map((part) => {
-    if (part.kind === 'text') return part.text;
-    if (part.kind === 'code') return element('code', {}, part.text);
-    const holder = element('div', { class: 'body' });
-    holder.innerHTML = renderCode(part.text, part.language);
-    for (const block of holder.querySelectorAll('pre')) frameCode(block, strings, actions);
-    return holder;
-  }));
+  const bubble = element(
+    'div',
+    { class: 'question' },
+    ...questionParts(turn.text).map((part) => {
+      if (part.kind === 'text') return part.text;
+      if (part.kind === 'code') return element('code', {}, part.text);
+      const holder = element('div', { class: 'body' });
+      holder.innerHTML = renderCode(part.text, part.language);
+      for (const block of holder.querySelectorAll('pre')) frameCode(block, strings, actions);
+      return holder;
+    }),
+  );
   const edit = iconButton('edit', strings.edit, 'edit', () => {
     const input = showEditor(root, turn, strings, actions, turn.text);
     fitHeight(input);
@@ -57,12 +61,19 @@ function aboutLine({ context }: UserTurn, actions: QuestionActions): HTMLElement
     name.append(icon(ref.kind), ref.name);
     return name;
   });
-  const more = context.length > MOST_NAMES ? [element('span', { class: 'file' }, `+${context.length - MOST_NAMES}`)] : [];
+  const more =
+    context.length > MOST_NAMES ? [element('span', { class: 'file' }, `+${context.length - MOST_NAMES}`)] : [];
   return [element('div', { class: 'about-line' }, ...names, ...more)];
 }
 
 /** Leaves the focus and the height to whoever has put it into the page. */
-function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions, text: string): HTMLTextAreaElement {
+function showEditor(
+  root: HTMLElement,
+  turn: UserTurn,
+  strings: Strings,
+  actions: QuestionActions,
+  text: string,
+): HTMLTextAreaElement {
   const input = element('textarea', { rows: '1', 'aria-label': strings.editing, spellcheck: 'false' });
   input.value = text;
   const close = () => {
@@ -87,7 +98,12 @@ function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions
     event.preventDefault();
     submit();
   });
-  const buttons = element('div', { class: 'buttons' }, button(strings.cancel, { class: 'secondary' }, close), button(strings.send, { class: 'primary' }, submit));
+  const buttons = element(
+    'div',
+    { class: 'buttons' },
+    button(strings.cancel, { class: 'secondary' }, close),
+    button(strings.send, { class: 'primary' }, submit),
+  );
   fill(root, element('div', { class: 'editor' }, input, element('p', { class: 'small' }, strings.editing), buttons));
   return input;
 }

@@ -61,7 +61,15 @@ export class Suggest {
   show(query: string, items: readonly Found[]): void {
     const trigger = this.#trigger;
     if (trigger?.kind !== 'file' || trigger.query !== query) return;
-    this.#fill(this.#strings.files, items.map((item) => ({ icon: item.kind, name: item.name, detail: item.detail, choose: () => this.#pickFile(item) })));
+    this.#fill(
+      this.#strings.files,
+      items.map((item) => ({
+        icon: item.kind,
+        name: item.name,
+        detail: item.detail,
+        choose: () => this.#pickFile(item),
+      })),
+    );
   }
 
   /** Whether the key was meant for the list. */
@@ -74,11 +82,17 @@ export class Suggest {
     }
     if (!this.#entries.length) return false;
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      this.#activate((this.#active + (event.key === 'ArrowDown' ? 1 : this.#entries.length - 1)) % this.#entries.length);
+      this.#activate(
+        (this.#active + (event.key === 'ArrowDown' ? 1 : this.#entries.length - 1)) % this.#entries.length,
+      );
       return true;
     }
     // A command that is written out is sent.
-    if (event.key === 'Enter' && this.#trigger?.kind === 'command' && this.#strings.slash.some(({ name }) => name === this.#trigger?.query)) {
+    if (
+      event.key === 'Enter' &&
+      this.#trigger?.kind === 'command' &&
+      this.#strings.slash.some(({ name }) => name === this.#trigger?.query)
+    ) {
       this.close();
       return false;
     }
@@ -100,7 +114,16 @@ export class Suggest {
     if (trigger.kind === 'file') this.#actions.find(trigger.query);
     else {
       const commands = this.#strings.slash.filter(({ name }) => name.startsWith(trigger.query.toLowerCase()));
-      if (commands.length) this.#fill(this.#strings.commands, commands.map(({ name, description }) => ({ icon: 'slash', name: `/${name}`, detail: description, choose: () => this.#replace(`/${name} `) })));
+      if (commands.length)
+        this.#fill(
+          this.#strings.commands,
+          commands.map(({ name, description }) => ({
+            icon: 'slash',
+            name: `/${name}`,
+            detail: description,
+            choose: () => this.#replace(`/${name} `),
+          })),
+        );
       else this.close();
     }
   }
@@ -111,19 +134,39 @@ export class Suggest {
     this.root.setAttribute('aria-label', label);
     this.#input.setAttribute('aria-controls', 'suggest');
     const options = entries.map((entry, i) => {
-      const option = element('div', { class: 'option', role: 'option', id: `option${i}` }, icon(entry.icon), element('span', { class: 'name' }, entry.name), element('span', { class: 'detail' }, entry.detail));
+      const option = element(
+        'div',
+        { class: 'option', role: 'option', id: `option${i}` },
+        icon(entry.icon),
+        element('span', { class: 'name' }, entry.name),
+        element('span', { class: 'detail' }, entry.detail),
+      );
       option.addEventListener('click', () => entry.choose());
       option.addEventListener('mousemove', () => this.#activate(i));
       return option;
     });
-    fill(this.root, ...(options.length ? options : [element('div', { class: 'option none', role: 'option', 'aria-disabled': 'true' }, this.#strings.nothingFound)]));
-    this.#actions.announce(entries.length ? this.#strings.found.replace('{0}', String(entries.length)) : this.#strings.nothingFound);
+    fill(
+      this.root,
+      ...(options.length
+        ? options
+        : [
+            element(
+              'div',
+              { class: 'option none', role: 'option', 'aria-disabled': 'true' },
+              this.#strings.nothingFound,
+            ),
+          ]),
+    );
+    this.#actions.announce(
+      entries.length ? this.#strings.found.replace('{0}', String(entries.length)) : this.#strings.nothingFound,
+    );
     this.#activate(0);
   }
 
   #activate(index: number): void {
     this.#active = index;
-    for (const [i, option] of [...this.root.children].entries()) option.setAttribute('aria-selected', String(i === index && this.#entries.length > 0));
+    for (const [i, option] of [...this.root.children].entries())
+      option.setAttribute('aria-selected', String(i === index && this.#entries.length > 0));
     const option = this.root.children[index];
     if (!option || !this.#entries.length) return this.#input.removeAttribute('aria-activedescendant');
     option.scrollIntoView({ block: 'nearest' });

@@ -34,16 +34,23 @@ export class TurnList {
   show(turns: readonly Turn[]): void {
     this.#stale.clear();
     const before = this.#shown;
-    this.#shown = new Map(turns.map((turn) => {
-      const known = before.get(turn.id);
-      const text = JSON.stringify(turn);
-      return [turn.id, known?.turn === text ? known : this.#make(turn, text)];
-    }));
+    this.#shown = new Map(
+      turns.map((turn) => {
+        const known = before.get(turn.id);
+        const text = JSON.stringify(turn);
+        return [turn.id, known?.turn === text ? known : this.#make(turn, text)];
+      }),
+    );
     const roots = [...this.#shown.values()].map(({ root }) => root);
-    keepingFocus(this.#root, () => {
-      for (const child of [...this.#root.children]) if (!roots.includes(child as HTMLElement)) child.remove();
-      for (const [i, root] of roots.entries()) if (this.#root.children[i] !== root) this.#root.insertBefore(root, this.#root.children[i] ?? null);
-    }, this.#actions.focusLost);
+    keepingFocus(
+      this.#root,
+      () => {
+        for (const child of [...this.#root.children]) if (!roots.includes(child as HTMLElement)) child.remove();
+        for (const [i, root] of roots.entries())
+          if (this.#root.children[i] !== root) this.#root.insertBefore(root, this.#root.children[i] ?? null);
+      },
+      this.#actions.focusLost,
+    );
     for (const input of this.#root.querySelectorAll('textarea')) fitHeight(input);
   }
 

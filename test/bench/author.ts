@@ -29,17 +29,20 @@ export class Author {
   /** null at the end. Changes nothing but to pass over keys that have been saved. */
   next(): Act | null {
     const { text, keys } = this.#event;
-    const behind = text.startsWith(this.#traced) && text.startsWith(this.written) && this.written.length < this.#traced.length;
+    const behind =
+      text.startsWith(this.#traced) && text.startsWith(this.written) && this.written.length < this.#traced.length;
     if (behind) return { do: 'type', wait: RETYPE_MS, text: text.charAt(this.written.length) };
     for (;;) {
       const key = keys[this.#next];
       if (!key) return null;
       const [wait, name, to = 0] = key;
       if (name === 'Undo') return { do: 'undo', wait, to };
-      if (this.written === this.#traced) return name === 'Backspace' ? { do: 'backspace', wait } : { do: 'type', wait, text: name };
+      if (this.written === this.#traced)
+        return name === 'Backspace' ? { do: 'backspace', wait } : { do: 'type', wait, text: name };
       const after = pressed(this.#traced, key);
       // The first key that goes beyond what has been accepted, and is no slip, types what is missing of its text.
-      if (text.startsWith(after) && after.length > this.written.length) return { do: 'type', wait, text: after.slice(this.written.length) };
+      if (text.startsWith(after) && after.length > this.written.length)
+        return { do: 'type', wait, text: after.slice(this.written.length) };
       this.#traced = after;
       this.#next++;
     }
@@ -58,7 +61,8 @@ export class Author {
   typed(act: Act): void {
     if (act.do === 'backspace') this.written = this.written.slice(0, -1);
     if (act.do === 'type') this.written += act.text;
-    const again = act.do === 'type' && this.written.length <= this.#traced.length && this.#event.text.startsWith(this.#traced);
+    const again =
+      act.do === 'type' && this.written.length <= this.#traced.length && this.#event.text.startsWith(this.#traced);
     if (again || act.do === 'undo') return;
     const key = this.#event.keys[this.#next++];
     if (key) this.#traced = pressed(this.#traced, key);

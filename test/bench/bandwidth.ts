@@ -23,7 +23,9 @@ export function parseSize(text: string): number {
 
 export function lastLevelCacheBytes(): number {
   try {
-    const sizes = readdirSync(CACHES).filter((name) => name.startsWith('index')).map((name) => parseSize(readFileSync(path.join(CACHES, name, 'size'), 'utf8')));
+    const sizes = readdirSync(CACHES)
+      .filter((name) => name.startsWith('index'))
+      .map((name) => parseSize(readFileSync(path.join(CACHES, name, 'size'), 'utf8')));
     return Math.max(...sizes.filter((size) => size > 0)) || USUAL_CACHE_BYTES;
   } catch {
     return USUAL_CACHE_BYTES;
@@ -60,19 +62,34 @@ const MOST_OF_RUNTIME = 2 ** 30;
 export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
   const ofRuntime = roundedUp(Math.min(bytes, MOST_OF_RUNTIME));
   const ort = await import('onnxruntime-node');
-  return [await openWasmScan(roundedUp(bytes), threads), await reduceMax(ort, ofRuntime, threads), await integerProduct(ort, ofRuntime, threads, dir)];
+  return [
+    await openWasmScan(roundedUp(bytes), threads),
+    await reduceMax(ort, ofRuntime, threads),
+    await integerProduct(ort, ofRuntime, threads, dir),
+  ];
 }
 
 /** The way that needs no runtime. @param bytes read at a time, or a little more. */
 export async function openWasmScan(bytes: number, threads: number): Promise<Scan> {
   const scan = new WasmScan(roundedUp(bytes), threads);
   await scan.ready();
-  return { name: 'WebAssembly, 128-bit loads', bytes: scan.bytes, scan: async () => void scan.scan(), close: () => scan.close() };
+  return {
+    name: 'WebAssembly, 128-bit loads',
+    bytes: scan.bytes,
+    scan: async () => void scan.scan(),
+    close: () => scan.close(),
+  };
 }
 
 function session(ort: typeof Ort, graph: Uint8Array | string, threads: number): Promise<Ort.InferenceSession> {
-  const options = { intraOpNumThreads: threads, logSeverityLevel: 3, extra: { session: { intra_op: { allow_spinning: '0' } } } } as const;
-  return typeof graph === 'string' ? ort.InferenceSession.create(graph, options) : ort.InferenceSession.create(graph, options);
+  const options = {
+    intraOpNumThreads: threads,
+    logSeverityLevel: 3,
+    extra: { session: { intra_op: { allow_spinning: '0' } } },
+  } as const;
+  return typeof graph === 'string'
+    ? ort.InferenceSession.create(graph, options)
+    : ort.InferenceSession.create(graph, options);
 }
 
 /** The largest value of each row of a float32 matrix. */
@@ -84,7 +101,12 @@ async function reduceMax(ort: typeof Ort, bytes: number, threads: number): Promi
   g.output('y', 'float32', [rows]);
   const reducing = await session(ort, g.finish(), threads);
   const feeds = { x: new ort.Tensor('float32', new Float32Array(rows * WIDTH).fill(1), [rows, WIDTH]) };
-  return { name: 'onnxruntime, ReduceMax over float32', bytes, scan: async () => void (await reducing.run(feeds)), close: () => reducing.release() };
+  return {
+    name: 'onnxruntime, ReduceMax over float32',
+    bytes,
+    scan: async () => void (await reducing.run(feeds)),
+    close: () => reducing.release(),
+  };
 }
 
 /** One row times an int8 matrix that is packed at load: the operator of the engine's linear layers. */
@@ -93,16 +115,28 @@ async function integerProduct(ort: typeof Ort, bytes: number, threads: number, d
   const file = `scan-${bytes}.bin`;
   mkdirSync(dir, { recursive: true });
   if (!existsSync(path.join(dir, file))) {
-    writeFileSync(path.join(dir, `${file}.part`), new Int8Array(bytes).map((_, i) => (i * 37) % 101));
+    writeFileSync(
+      path.join(dir, `${file}.part`),
+      new Int8Array(bytes).map((_, i) => (i * 37) % 101),
+    );
     renameSync(path.join(dir, `${file}.part`), path.join(dir, file));
   }
   const g = new OnnxWriter();
   g.input('x', 'uint8', [1, WIDTH]);
-  g.node('MatMulInteger', ['x', g.external({ name: 'matrix', type: 'int8', dims: [WIDTH, columns], offset: 0, length: bytes }, file)], ['y']);
+  g.node(
+    'MatMulInteger',
+    ['x', g.external({ name: 'matrix', type: 'int8', dims: [WIDTH, columns], offset: 0, length: bytes }, file)],
+    ['y'],
+  );
   g.output('y', 'int32', [1, columns]);
   const graph = path.join(dir, `scan-${bytes}.onnx`);
   writeFileSync(graph, g.finish());
   const product = await session(ort, graph, threads);
   const feeds = { x: new ort.Tensor('uint8', new Uint8Array(WIDTH).fill(3), [1, WIDTH]) };
-  return { name: 'onnxruntime, row times packed int8 matrix', bytes, scan: async () => void (await product.run(feeds)), close: () => product.release() };
+  return {
+    name: 'onnxruntime, row times packed int8 matrix',
+    bytes,
+    scan: async () => void (await product.run(feeds)),
+    close: () => product.release(),
+  };
 }

@@ -40,10 +40,32 @@ function equalBytes(count: number): Uint8Array<ArrayBuffer> {
 function blocks(bits: number, block: number, accuracy: number, zeroPoints = false): Product {
   return (g, x, width, outputs) => {
     const count = outputs * Math.ceil(width / block);
-    const codes = g.constant('uint8', [outputs, Math.ceil(width / block), (block * bits) / 8], bytes((count * block * bits) / 8));
-    const scales = g.constant('float32', [count], new Float32Array(count).fill(1 / (2 ** (bits - 1) * Math.sqrt(width))));
-    const zeros = zeroPoints ? [g.constant('uint8', [outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)], bytes(outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)))] : [];
-    return g.node('MatMulNBits', [x, codes, scales, ...zeros], 1, { K: width, N: outputs, bits, block_size: block, accuracy_level: accuracy }, MS)[0]!;
+    const codes = g.constant(
+      'uint8',
+      [outputs, Math.ceil(width / block), (block * bits) / 8],
+      bytes((count * block * bits) / 8),
+    );
+    const scales = g.constant(
+      'float32',
+      [count],
+      new Float32Array(count).fill(1 / (2 ** (bits - 1) * Math.sqrt(width))),
+    );
+    const zeros = zeroPoints
+      ? [
+          g.constant(
+            'uint8',
+            [outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)],
+            bytes(outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)),
+          ),
+        ]
+      : [];
+    return g.node(
+      'MatMulNBits',
+      [x, codes, scales, ...zeros],
+      1,
+      { K: width, N: outputs, bits, block_size: block, accuracy_level: accuracy },
+      MS,
+    )[0]!;
   };
 }
 
@@ -51,7 +73,8 @@ function blocks(bits: number, block: number, accuracy: number, zeroPoints = fals
 function byRow(narrow: boolean, content = bytes): Product {
   const most = narrow ? 63 : 127;
   return (g, x, width, outputs) => {
-    const op = (name: string, inputs: string[], attributes = {}, domain = ''): string => g.node(name, inputs, 1, attributes, domain)[0]!;
+    const op = (name: string, inputs: string[], attributes = {}, domain = ''): string =>
+      g.node(name, inputs, 1, attributes, domain)[0]!;
     const step = g.float(1 / most);
     const zero = g.constant('uint8', [], Uint8Array.of(most + 1));
     const rowMax = op('ReduceMax', [op('Abs', [x]), g.ints(-1)], { keepdims: 1 });
@@ -105,12 +128,35 @@ export async function productsBench(): Promise<{ result: ProductsBench; report: 
       console.error(`${name}: ${error.message.split('\n', 1)[0]}`);
       return null;
     });
-    const run = async (rows: number): Promise<void> => void (await session!.run({ x: new ort.Tensor('float32', Float32Array.from({ length: rows * HIDDEN }, (_, i) => Math.sin(i)), [rows, HIDDEN]) }));
-    forms.push({ name, run: session && run, close: async () => void (await session?.release()), ms: ROWS.map(() => []) });
+    const run = async (rows: number): Promise<void> =>
+      void (await session!.run({
+        x: new ort.Tensor(
+          'float32',
+          Float32Array.from({ length: rows * HIDDEN }, (_, i) => Math.sin(i)),
+          [rows, HIDDEN],
+        ),
+      }));
+    forms.push({
+      name,
+      run: session && run,
+      close: async () => void (await session?.release()),
+      ms: ROWS.map(() => []),
+    });
   }
-  const layer = [[HIDDEN, HIDDEN], [HIDDEN, HIDDEN], [HIDDEN, INNER], [HIDDEN, INNER], [INNER, HIDDEN]] as const;
+  const layer = [
+    [HIDDEN, HIDDEN],
+    [HIDDEN, HIDDEN],
+    [HIDDEN, INNER],
+    [HIDDEN, INNER],
+    [INNER, HIDDEN],
+  ] as const;
   const outside = await WasmProducts.open(Array.from({ length: LAYERS }, () => layer).flat(), bytes);
-  forms.push({ name: 'int8 by row, WebAssembly, codes of 7 bits (the products alone)', run: async (rows) => outside.run(rows), close: () => outside.close(), ms: ROWS.map(() => []) });
+  forms.push({
+    name: 'int8 by row, WebAssembly, codes of 7 bits (the products alone)',
+    run: async (rows) => outside.run(rows),
+    close: () => outside.close(),
+    ms: ROWS.map(() => []),
+  });
   // The first round warms up, and so do the first runs of each turn.
   for (let round = 0; round <= ROUNDS; round++) {
     for (const { run, ms } of forms) {
@@ -133,6 +179,9 @@ export function productsReport({ rows, forms }: ProductsBench): string {
   return [
     '## The linear layers of a step, by the form of their weights',
     `${LAYERS} layers in the shape of qwen2.5-0.5b, without the head, ${THREADS} threads; medians (least–most) of ${ROUNDS} rounds in turns, ms.`,
-    table(['form of the weights', ...rows.map((count) => `${count} row${count > 1 ? 's' : ''}`)], forms.map(({ name, ms }) => [name, ...(ms?.map(withSpread) ?? rows.map(() => '–'))])),
+    table(
+      ['form of the weights', ...rows.map((count) => `${count} row${count > 1 ? 's' : ''}`)],
+      forms.map(({ name, ms }) => [name, ...(ms?.map(withSpread) ?? rows.map(() => '–'))]),
+    ),
   ].join('\n\n');
 }

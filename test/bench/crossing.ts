@@ -25,10 +25,17 @@ export async function crossingMs({ feeds, outputs }: Call, threads: number): Pro
   for (const [name, value] of Object.entries(outputs)) {
     const { type, dims, data } = value as Tensor;
     // Folded when the session is made: what is left is its copy to the outputs.
-    g.node('Identity', [g.constant(type as DataTypeName, dims, new Uint8Array((data as Uint8Array).byteLength))], [name]);
+    g.node(
+      'Identity',
+      [g.constant(type as DataTypeName, dims, new Uint8Array((data as Uint8Array).byteLength))],
+      [name],
+    );
     g.output(name, type as DataTypeName, dims);
   }
-  const session: InferenceSession = await InferenceSession.create(g.finish(), { intraOpNumThreads: threads, logSeverityLevel: 3 });
+  const session: InferenceSession = await InferenceSession.create(g.finish(), {
+    intraOpNumThreads: threads,
+    logSeverityLevel: 3,
+  });
   try {
     const names = Object.keys(outputs);
     const times: number[] = [];

@@ -5,7 +5,9 @@ const NOTE = /<!-- notes:([\w.-]+) -->\s*([\s\S]*?)<!-- \/notes -->/g;
 /** Texts by the names of their places; places without a text are left out. @throws Error where marks do not come in pairs. */
 export function notesOf(document: string): Map<string, string> {
   const found = [...document.matchAll(NOTE)];
-  for (const mark of ['<!-- notes:', '<!-- /notes']) if (document.split(mark).length - 1 !== found.length) throw new Error(`a note is not between <!-- notes:NAME --> and <!-- /notes -->; look for ${mark}`);
+  for (const mark of ['<!-- notes:', '<!-- /notes'])
+    if (document.split(mark).length - 1 !== found.length)
+      throw new Error(`a note is not between <!-- notes:NAME --> and <!-- /notes -->; look for ${mark}`);
   return new Map(found.map(([, name, text]): [string, string] => [name!, text!.trim()]).filter(([, text]) => text));
 }
 

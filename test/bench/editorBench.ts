@@ -48,16 +48,30 @@ export async function editorBench({ session = readSession(), watchedSeconds = 40
   const vsix = process.env.KVASIR_VSIX ?? buildPackage(path.resolve('.cache'), `${process.platform}-${process.arch}`);
   const { log, played, ...withKvasir } = await play(files, session, watchedSeconds, vsix);
   const { log: _, played: __, ...without } = await play(files, session, watchedSeconds);
-  return { withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir }, without, raw: { ...played, log } };
+  return {
+    withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir },
+    without,
+    raw: { ...played, log },
+  };
 }
 
 /** One run in a server of its own, with the extension in it or without. */
-export async function play(files: EditorFiles, session: Session, watchedSeconds: number, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
+export async function play(
+  files: EditorFiles,
+  session: Session,
+  watchedSeconds: number,
+  vsix?: string,
+): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
   const { address, stop } = await startServer(files, vsix);
   try {
-    const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), ...HELPER_FILES });
+    const window = await Editor.open(address, {
+      ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])),
+      ...HELPER_FILES,
+    });
     const before = cpuMs(window.extensionHost).all;
-    const { result: played, delay: eventLoop } = await whileMeasured(window, () => replay(window, session, { assistant: vsix !== undefined }));
+    const { result: played, delay: eventLoop } = await whileMeasured(window, () =>
+      replay(window, session, { assistant: vsix !== undefined }),
+    );
     const cpuSeconds = (cpuMs(window.extensionHost).all - before) / 1000;
     const quiet = await watch(window.extensionHost, watchedSeconds);
     const log = logFile(path.join(address.folder, 'user/logs'));
@@ -77,7 +91,11 @@ async function watch(pid: number, seconds: number): Promise<Quiet> {
     await sleep(SAMPLE_MS);
   }
   const at = (second: number): Sample => samples.find((sample) => sample.at >= second) ?? (samples.at(-1) as Sample);
-  const engineMs = (from: number, to: number): number => Object.entries(usedBetween(at(from), at(to))).reduce((sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0), 0);
+  const engineMs = (from: number, to: number): number =>
+    Object.entries(usedBetween(at(from), at(to))).reduce(
+      (sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0),
+      0,
+    );
   const [end, settled] = [at(seconds), at(SETTLE_SECONDS)];
   return {
     seconds,
@@ -96,7 +114,11 @@ interface Sample {
 
 /** Milliseconds by the name of the thread, where it was any. */
 function usedBetween(first: Sample, last: Sample): Record<string, number> {
-  return Object.fromEntries([...last.threads].map(([name, ms]) => [name, ms - (first.threads.get(name) ?? 0)] as const).filter(([, ms]) => ms > 0));
+  return Object.fromEntries(
+    [...last.threads]
+      .map(([name, ms]) => [name, ms - (first.threads.get(name) ?? 0)] as const)
+      .filter(([, ms]) => ms > 0),
+  );
 }
 
 function logFile(folder: string): string | undefined {

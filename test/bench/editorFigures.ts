@@ -1,7 +1,10 @@
 /** What a replay of the recorded session comes to: figures from what was typed, what was on the screen and what the extension logged. Pure. */
 import type { Replay, Stroke } from './editorReplay.ts';
 
-const SILENCES: readonly string[] = ['the model has nothing to add here', 'the model is not sure enough of what comes here'];
+const SILENCES: readonly string[] = [
+  'the model has nothing to add here',
+  'the model is not sure enough of what comes here',
+];
 
 /** A line of Kvasir's log about one completion. */
 export interface LoggedCompletion {
@@ -53,11 +56,22 @@ export function readLog(text: string): LoggedCompletion[] {
     if (!date || !rest) return [];
     const [, source] = / from ([a-z ,]+?)(?:, one of|;)/.exec(rest) ?? [];
     const [, reason] = /^nothing shown: ([^;(]*)/.exec(rest) ?? [];
-    return [{ at: new Date(date.replace(' ', 'T')).getTime(), ...(source && { source }), ...(reason && { reason: reason.trim() }), computed: /^engine/.test(source ?? '') || (reason !== undefined && / tokens reused/.test(rest)) }];
+    return [
+      {
+        at: new Date(date.replace(' ', 'T')).getTime(),
+        ...(source && { source }),
+        ...(reason && { reason: reason.trim() }),
+        computed: /^engine/.test(source ?? '') || (reason !== undefined && / tokens reused/.test(rest)),
+      },
+    ];
   });
 }
 
-export function editorFigures({ startedAt, endedAt, strokes, wrong, recording }: Replay, log: readonly LoggedCompletion[], limits: readonly number[] = [300, 750]): EditorFigures {
+export function editorFigures(
+  { startedAt, endedAt, strokes, wrong, recording }: Replay,
+  log: readonly LoggedCompletion[],
+  limits: readonly number[] = [300, 750],
+): EditorFigures {
   const { shown } = recording;
   const until = (stroke: Stroke): number => stroke.at + (stroke.pauseMs ?? 0);
   /** Milliseconds from a key to what is shown next; null when nothing is before the next key. */
@@ -71,7 +85,11 @@ export function editorFigures({ startedAt, endedAt, strokes, wrong, recording }:
   const within = (limit: number): Pauses => {
     const long = timed.filter((stroke) => (stroke.pauseMs ?? 0) >= limit);
     const shownInTime = long.filter((stroke) => (latency(stroke) ?? Number.POSITIVE_INFINITY) <= limit).length;
-    const nothingToAdd = long.filter((stroke) => latency(stroke) === null && logged(stroke).some(({ reason }) => reason !== undefined && SILENCES.includes(reason))).length;
+    const nothingToAdd = long.filter(
+      (stroke) =>
+        latency(stroke) === null &&
+        logged(stroke).some(({ reason }) => reason !== undefined && SILENCES.includes(reason)),
+    ).length;
     return { count: long.length, nothingToAdd, shownInTime, share: ratio(shownInTime, long.length - nothingToAdd) };
   };
 
@@ -80,7 +98,10 @@ export function editorFigures({ startedAt, endedAt, strokes, wrong, recording }:
     return before !== '' && !stroke.accepted && before.startsWith(stroke.key);
   });
   const withoutRequest = through.filter((stroke) => !logged(stroke).some(({ computed }) => computed)).length;
-  const latencies = timed.map(latency).filter((ms) => ms !== null).sort((a, b) => a - b);
+  const latencies = timed
+    .map(latency)
+    .filter((ms) => ms !== null)
+    .sort((a, b) => a - b);
   const inTime = log.filter(({ at }) => at >= startedAt && at <= endedAt);
   return {
     seconds: (endedAt - startedAt) / 1000,
@@ -89,7 +110,12 @@ export function editorFigures({ startedAt, endedAt, strokes, wrong, recording }:
     acceptedCharacters: strokes.reduce((sum, { accepted }) => sum + (accepted?.length ?? 0), 0),
     wrong: wrong.length,
     within: Object.fromEntries(limits.map((limit) => [limit, within(limit)])),
-    latencyMs: { count: latencies.length, p50: percentile(latencies, 0.5), p90: percentile(latencies, 0.9), p99: percentile(latencies, 0.99) },
+    latencyMs: {
+      count: latencies.length,
+      p50: percentile(latencies, 0.5),
+      p90: percentile(latencies, 0.9),
+      p99: percentile(latencies, 0.99),
+    },
     typedThrough: { keys: through.length, withoutRequest, share: ratio(withoutRequest, through.length) },
     computed: inTime.filter(({ computed }) => computed).length,
     answeredWithout: inTime.filter(({ source, computed }) => source !== undefined && !computed).length,

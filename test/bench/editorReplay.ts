@@ -37,12 +37,22 @@ const now = (): number => performance.timeOrigin + performance.now();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 
 /** `assistant`: whether there is a chat to ask and to summarise in; without one, those events are only waited for. */
-export async function replay(window: Editor, session: Pick<Session, 'files' | 'events'>, { assistant = true } = {}): Promise<Replay> {
+export async function replay(
+  window: Editor,
+  session: Pick<Session, 'files' | 'events'>,
+  { assistant = true } = {},
+): Promise<Replay> {
   const player = new Player(window, session, assistant);
   await startRecording(window.page);
   const startedAt = now();
   for (const event of session.events) await player.play(event);
-  return { startedAt, endedAt: now(), strokes: player.strokes, wrong: player.wrong, recording: await recorded(window.page) };
+  return {
+    startedAt,
+    endedAt: now(),
+    strokes: player.strokes,
+    wrong: player.wrong,
+    recording: await recorded(window.page),
+  };
 }
 
 class Player {
@@ -132,7 +142,8 @@ class Player {
   async #undo(withPassage: (written: string) => string, passage: string, written: string, to: number): Promise<string> {
     let left = written;
     for (let times = 0; left.length > to; times++) {
-      if (times === 30) throw new Error(`${times} times undo have not led back to character ${to} of ${JSON.stringify(passage)}`);
+      if (times === 30)
+        throw new Error(`${times} times undo have not led back to character ${to} of ${JSON.stringify(passage)}`);
       this.#stroke({ key: 'Undo' });
       await this.#window.press('Control+Z');
       const candidates = Array.from({ length: left.length + 1 }, (_, n) => passage.slice(0, left.length - n));
@@ -141,7 +152,8 @@ class Player {
         const now = candidates.find((candidate) => matches(withPassage(candidate)));
         return now !== undefined && now !== left ? now : undefined;
       });
-      if (found === undefined) throw new Error(`after undo the window shows no beginning of ${JSON.stringify(passage)}`);
+      if (found === undefined)
+        throw new Error(`after undo the window shows no beginning of ${JSON.stringify(passage)}`);
       left = found;
     }
     return left;
@@ -160,7 +172,12 @@ class Player {
   /** Whether a text is what the window draws of the file in front. */
   async #matcher(): Promise<(text: string) => boolean> {
     const { firstLine, lines } = await this.#window.visibleText();
-    return (text) => lines.length > 0 && text.split('\n').slice(firstLine - 1, firstLine - 1 + lines.length).join('\n') === lines.join('\n');
+    return (text) =>
+      lines.length > 0 &&
+      text
+        .split('\n')
+        .slice(firstLine - 1, firstLine - 1 + lines.length)
+        .join('\n') === lines.join('\n');
   }
 
   async #poll<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {

@@ -73,26 +73,60 @@ export function engineOptions(values: Record<string, string | boolean | undefine
     threads: count('threads'),
     rounds: count('rounds'),
     longRounds: count('long-rounds'),
-    only: text('only')?.split(',').map((group) => among('only', group, GROUPS)),
+    only: text('only')
+      ?.split(',')
+      .map((group) => among('only', group, GROUPS)),
     profile: values.profile === true,
   };
 }
 
 export async function engineBench(options: EngineBenchOptions = {}): Promise<EngineBench> {
-  const { shape = 'qwen2.5-0.5b', precision = 'int8', threads = 0, rounds = 5, longRounds = 1, only = GROUPS, seed = 1, cache = path.resolve('.cache/bench'), scanBytes = 8 * lastLevelCacheBytes(), onProgress = () => {} } = options;
+  const {
+    shape = 'qwen2.5-0.5b',
+    precision = 'int8',
+    threads = 0,
+    rounds = 5,
+    longRounds = 1,
+    only = GROUPS,
+    seed = 1,
+    cache = path.resolve('.cache/bench'),
+    scanBytes = 8 * lastLevelCacheBytes(),
+    onProgress = () => {},
+  } = options;
   const workload = shape === 'tiny' ? TINY_WORKLOAD : WORKLOAD;
   onProgress(`model ${shape}, ${precision}`);
-  const model = { modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed, precision };
+  const model = {
+    modelDir: await shapeFolder(shape, cache),
+    cacheDir: path.join(cache, 'imported'),
+    threads,
+    seed,
+    precision,
+  };
   const bench = await EngineUnderTest.open(model);
-  const facts = { threads: bench.threads, parameters: bench.model.parameters, weightBytesPerStep: bench.weightBytesPerStep };
+  const facts = {
+    threads: bench.threads,
+    parameters: bench.model.parameters,
+    weightBytesPerStep: bench.weightBytesPerStep,
+  };
   const drafting = only.includes('speculation') ? await EngineUnderTest.open(model) : undefined;
   let results: CaseResult[];
   let profiled: StepProfile[] = [];
   const scans = only.includes('bandwidth') ? await openScans(scanBytes, bench.threads, path.join(cache, 'scan')) : [];
   try {
-    const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
+    const bandwidth = scans.map(
+      (scan): Case => ({
+        group: 'bandwidth',
+        key: { way: scan.name },
+        measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }),
+      }),
+    );
     const texts = drafting ? await dictations(drafting, workload.dictatedPrompt, workload.dictatedAnswer) : [];
-    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...(only.includes('sampling') ? samplingCases(bench.model.config.vocabSize, seededRandom(seed)) : []), ...(drafting ? speculationCases([bench, drafting], texts) : [])];
+    const cases = [
+      ...bandwidth,
+      ...engineCases(bench, workload).filter(({ group }) => only.includes(group)),
+      ...(only.includes('sampling') ? samplingCases(bench.model.config.vocabSize, seededRandom(seed)) : []),
+      ...(drafting ? speculationCases([bench, drafting], texts) : []),
+    ];
     results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
     const best = async (): Promise<number | undefined> => {
       const rates: number[] = [];
@@ -100,7 +134,8 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
       return rates.length ? Math.max(...rates) : undefined;
     };
     if (options.profile) onProgress('profiles');
-    if (options.profile) profiled = await profiles({ ...model, workload, scratch: path.join(cache, 'profile'), bandwidth: best });
+    if (options.profile)
+      profiled = await profiles({ ...model, workload, scratch: path.join(cache, 'profile'), bandwidth: best });
   } finally {
     for (const scan of scans) await scan.close();
     await bench.dispose();
@@ -110,7 +145,13 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
 }
 
 /** One unmeasured sample of each short case, then round after round in changing order. */
-export async function takeTurns(cases: readonly Case[], rounds: number, longRounds: number, seed: number, onProgress: (line: string) => void): Promise<CaseResult[]> {
+export async function takeTurns(
+  cases: readonly Case[],
+  rounds: number,
+  longRounds: number,
+  seed: number,
+  onProgress: (line: string) => void,
+): Promise<CaseResult[]> {
   const random = seededRandom(seed);
   const samples = new Map<Case, Sample[]>(cases.map((one) => [one, []]));
   for (const one of cases) if (!one.long) await one.measure();
@@ -120,12 +161,22 @@ export async function takeTurns(cases: readonly Case[], rounds: number, longRoun
       const start = performance.now();
       const sample = await one.measure();
       samples.get(one)!.push(sample);
-      onProgress(`round ${round + 1}: ${one.group} ${Object.values(one.key).join(' ')}: ${Object.entries(sample).map(([name, value]) => `${name} ${value.toFixed(2)}`).join(', ')} (${((performance.now() - start) / 1000).toFixed(1)} s)`);
+      onProgress(
+        `round ${round + 1}: ${one.group} ${Object.values(one.key).join(' ')}: ${Object.entries(sample)
+          .map(([name, value]) => `${name} ${value.toFixed(2)}`)
+          .join(', ')} (${((performance.now() - start) / 1000).toFixed(1)} s)`,
+      );
     }
   }
   return cases.map((one) => {
     const taken = samples.get(one)!;
-    return { group: one.group, key: one.key, figures: Object.fromEntries(Object.keys(taken[0] ?? {}).map((name) => [name, figure(taken.map((sample) => sample[name]!))])) };
+    return {
+      group: one.group,
+      key: one.key,
+      figures: Object.fromEntries(
+        Object.keys(taken[0] ?? {}).map((name) => [name, figure(taken.map((sample) => sample[name]!))]),
+      ),
+    };
   });
 }
 

@@ -6,7 +6,18 @@ import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
-export const GROUPS = ['bandwidth', 'decode', 'growth', 'prefill', 'tiles', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
+export const GROUPS = [
+  'bandwidth',
+  'decode',
+  'growth',
+  'prefill',
+  'tiles',
+  'sequences',
+  'whole',
+  'questions',
+  'sampling',
+  'speculation',
+] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Named numbers of one repetition. */
@@ -99,20 +110,64 @@ let tilesFirst = false;
 const WHOLE_CONTEXT = 1 << 16;
 
 export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] {
-  const { contexts, growthContexts, chunkContexts, chunks, tileContexts, tileChunks, sequenceContexts, sequenceCounts, prompts } = workload;
+  const {
+    contexts,
+    growthContexts,
+    chunkContexts,
+    chunks,
+    tileContexts,
+    tileChunks,
+    sequenceContexts,
+    sequenceCounts,
+    prompts,
+  } = workload;
   return [
-    ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
-    ...growthContexts.map((context): Case => ({ group: 'growth', key: { context }, measure: () => resizing(bench, context) })),
-    ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, long: context * chunk > LONG_PRODUCT, measure: () => prefillChunk(bench, context, chunk) }))),
-    ...tileContexts.flatMap((context) => tileChunks.map((chunk): Case => ({ group: 'tiles', key: { context, chunk }, measure: () => tiles(bench, context, chunk) }))),
+    ...contexts.map(
+      (context): Case => ({
+        group: 'decode',
+        key: { context },
+        measure: () => decode(bench, context, workload.decodeSteps),
+      }),
+    ),
+    ...growthContexts.map(
+      (context): Case => ({ group: 'growth', key: { context }, measure: () => resizing(bench, context) }),
+    ),
+    ...chunkContexts.flatMap((context) =>
+      chunks.map(
+        (chunk): Case => ({
+          group: 'prefill',
+          key: { context, chunk },
+          long: context * chunk > LONG_PRODUCT,
+          measure: () => prefillChunk(bench, context, chunk),
+        }),
+      ),
+    ),
+    ...tileContexts.flatMap((context) =>
+      tileChunks.map(
+        (chunk): Case => ({ group: 'tiles', key: { context, chunk }, measure: () => tiles(bench, context, chunk) }),
+      ),
+    ),
     ...sequenceContexts.flatMap((context) =>
       sequenceCounts.flatMap((count) =>
         (['shared', 'separate'] as const)
           .filter((prefix) => count > 1 || prefix === 'separate')
-          .map((prefix): Case => ({ group: 'sequences', key: { context, prefix, count }, measure: () => together(bench, context, count, prefix === 'shared', workload.decodeSteps) })),
+          .map(
+            (prefix): Case => ({
+              group: 'sequences',
+              key: { context, prefix, count },
+              measure: () => together(bench, context, count, prefix === 'shared', workload.decodeSteps),
+            }),
+          ),
       ),
     ),
-    ...prompts.map((tokens): Case => ({ group: 'whole', key: { tokens }, long: tokens > 1024, measure: () => wholePrompt(bench, tokens) })),
+    ...prompts.map(
+      (tokens): Case => ({
+        group: 'whole',
+        key: { tokens },
+        long: tokens > 1024,
+        measure: () => wholePrompt(bench, tokens),
+      }),
+    ),
     { group: 'questions', key: { tokens: workload.fileTokens }, long: true, measure: () => questions(bench, workload) },
   ];
 }
@@ -123,7 +178,10 @@ function allocatedBytes(): number {
   return heap + outside;
 }
 
-async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number; allocatedKb: number; logitsKb: number }> {
+async function timedSteps(
+  bench: EngineUnderTest,
+  steps: number,
+): Promise<{ ms: number; outsideMs: number; allocatedKb: number; logitsKb: number }> {
   for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
   const times: number[] = [];
   const allocated: number[] = [];
@@ -136,7 +194,12 @@ async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: 
   const total = times.reduce((a, b) => a + b, 0);
   // The median of the steps, as single ones are disturbed, by a collection of garbage for one; the time outside the runner
   // as a mean, as it is small.
-  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps, allocatedKb: median(allocated), logitsKb: bench.logitsBytes / 1000 };
+  return {
+    ms: median(times),
+    outsideMs: (total - (bench.runMs - before)) / steps,
+    allocatedKb: median(allocated),
+    logitsKb: bench.logitsBytes / 1000,
+  };
 }
 
 /** One sequence, one token per step. */
@@ -176,14 +239,23 @@ async function resizing(bench: EngineUnderTest, context: number): Promise<Sample
 }
 
 /** Several sequences, one token each per step. */
-async function together(bench: EngineUnderTest, context: number, count: number, shared: boolean, steps: number): Promise<Sample> {
+async function together(
+  bench: EngineUnderTest,
+  context: number,
+  count: number,
+  shared: boolean,
+  steps: number,
+): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const prefix = bench.tokens(context - 1);
   // Prompts are read one after the other, and who is read first has written some tokens when the last one is.
-  const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS + 2 * count));
+  const answers = Array.from({ length: count }, (_, i) =>
+    bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS + 2 * count),
+  );
   await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
   const { ms, ...rest } = await timedSteps(bench, steps);
-  if (answers.some(({ sequence }) => sequence.status !== 'running')) throw new Error(`one of ${count} sequences ended while they were measured`);
+  if (answers.some(({ sequence }) => sequence.status !== 'running'))
+    throw new Error(`one of ${count} sequences ended while they were measured`);
   return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
 }
 
@@ -233,10 +305,14 @@ async function wholePrompt(bench: EngineUnderTest, tokens: number): Promise<Samp
 }
 
 /** Milliseconds to the first token of a question about a file; of a second one about the same; and of a third, after a line in the middle has changed. */
-async function questions(bench: EngineUnderTest, { fileTokens, questionTokens, lineTokens }: Workload): Promise<Sample> {
+async function questions(
+  bench: EngineUnderTest,
+  { fileTokens, questionTokens, lineTokens }: Workload,
+): Promise<Sample> {
   await acquaint(bench);
   const file = bench.tokens(fileTokens);
-  const ask = (text: number[]): Promise<number> => bench.finish(bench.add([...text, ...bench.tokens(questionTokens)], 1));
+  const ask = (text: number[]): Promise<number> =>
+    bench.finish(bench.add([...text, ...bench.tokens(questionTokens)], 1));
   const first = await ask(file);
   const second = await ask(file);
   const middle = fileTokens >> 1;

@@ -101,7 +101,8 @@ class BenchRunner implements ModelRunner {
     const rows = this.#rows!;
     let numLogits = 0;
     for (const span of batch) {
-      for (let i = 0; i < span.newSlots.length; i += rows.numTokens) this.#runner.window.write(span.newSlots.subarray(i, i + rows.numTokens), rows, 0, span.startIndex + i);
+      for (let i = 0; i < span.newSlots.length; i += rows.numTokens)
+        this.#runner.window.write(span.newSlots.subarray(i, i + rows.numTokens), rows, 0, span.startIndex + i);
       numLogits += span.numLogits;
     }
     return new Float32Array(numLogits * this.vocabSize);
@@ -116,7 +117,9 @@ class BenchRunner implements ModelRunner {
     const { window } = this.#runner;
     window.resize(tokenIds.length);
     const slots = Int32Array.from(tokenIds, (_, i) => i);
-    await this.#runner.run([{ tokenIds, startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 0 }]);
+    await this.#runner.run([
+      { tokenIds, startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 0 },
+    ]);
     this.#rows = window.read(slots);
   }
 }
@@ -155,7 +158,14 @@ export class EngineUnderTest {
   #engine: Engine;
   #numAdded = 0;
 
-  private constructor(model: ImportedModel, threads: number, onnx: OnnxRunner, runner: BenchRunner, random: Random, fewestPrefill: number) {
+  private constructor(
+    model: ImportedModel,
+    threads: number,
+    onnx: OnnxRunner,
+    runner: BenchRunner,
+    random: Random,
+    fewestPrefill: number,
+  ) {
     this.model = model;
     this.threads = threads;
     this.random = random;
@@ -165,15 +175,31 @@ export class EngineUnderTest {
     this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
     this.#maxContext = model.config.contextTokens;
     const { stored, bytes } = planWeights(model.config, model.precision, model.tied, model.products);
-    this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
+    this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce(
+      (left, name) => left - (stored.get(name)?.length ?? 0),
+      bytes,
+    );
     this.#engine = this.#newEngine();
   }
 
-  static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number; precision?: 'int8' | 'int4' }): Promise<EngineUnderTest> {
-    const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision ?? 'int8' });
+  static async open(options: {
+    modelDir: string;
+    cacheDir: string;
+    threads: number;
+    seed: number;
+    precision?: 'int8' | 'int4';
+  }): Promise<EngineUnderTest> {
+    const model = await importModel({
+      modelDir: options.modelDir,
+      cacheDir: options.cacheDir,
+      precision: options.precision ?? 'int8',
+    });
     const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
     const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
-    const fewestPrefill = await laneCrossover(model.dir, onnx, { parameters: model.parameters, contextTokens: model.config.contextTokens });
+    const fewestPrefill = await laneCrossover(model.dir, onnx, {
+      parameters: model.parameters,
+      contextTokens: model.config.contextTokens,
+    });
     const runner = new BenchRunner(onnx);
     const random = seededRandom(options.seed);
     await runner.takeSample(tokens(random, SAMPLE_ROWS, runner.vocabSize));
@@ -215,7 +241,8 @@ export class EngineUnderTest {
   ceilingWith(numSlots: number): number {
     const slotBytes = kvBytesPerToken(this.#onnx.window.shape);
     const perToken = this.#onnx.prefillBytesPerToken;
-    const slotsUnder = (maxBytes: number): number => divideCeiling(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
+    const slotsUnder = (maxBytes: number): number =>
+      divideCeiling(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
     let maxBytes = numSlots * slotBytes;
     while (slotsUnder(maxBytes) < numSlots) maxBytes += (numSlots * slotBytes) / 16;
     return maxBytes;
@@ -234,7 +261,13 @@ export class EngineUnderTest {
    * Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps.
    * @param prefill what is for the prefill lane; as of a raw prompt when left out.
    */
-  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillRanges(0, [[0, promptIds.length]], this.fewestPrefill)): Watched {
+  add(
+    promptIds: number[],
+    maxTokens: number,
+    priority: Priority = 'chat',
+    drafts = false,
+    prefill = prefillRanges(0, [[0, promptIds.length]], this.fewestPrefill),
+  ): Watched {
     const watched = {
       finished: false,
       sequence: new Sequence({
@@ -309,7 +342,15 @@ export class EngineUnderTest {
   }
 
   #newEngine(options: Partial<EngineOptions> = {}): Engine {
-    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, ...options });
+    return new Engine({
+      runner: this.#runner,
+      stepCosts: this.#costs,
+      prefillBytesPerToken: this.#onnx.prefillBytesPerToken,
+      window: this.#onnx.window,
+      maxBytes: MAX_BYTES,
+      maxContext: this.#maxContext,
+      ...options,
+    });
   }
 }
 

@@ -18,7 +18,10 @@ export interface EventLoopDelay {
 export const HELPER_FILES = { '.event-loop/command': '' };
 
 /** Measures while `work` runs. */
-export async function whileMeasured<T>(window: Editor, work: () => Promise<T>): Promise<{ result: T; delay: EventLoopDelay }> {
+export async function whileMeasured<T>(
+  window: Editor,
+  work: () => Promise<T>,
+): Promise<{ result: T; delay: EventLoopDelay }> {
   const file = (name: string) => window.file(`.event-loop/${name}`);
   await until(() => existsSync(file('ready')));
   rmSync(file('result.json'), { force: true });

@@ -41,10 +41,19 @@ export async function startRecording(page: Page): Promise<void> {
         .map((line) => [...line.querySelectorAll(pieces)].map((piece) => piece.textContent ?? '').join(''));
     const look = () => {
       const [first = ''] = lines('.view-lines .view-line:has(.ghost-text-decoration)', '.ghost-text-decoration');
-      const text = [first, ...lines('.suggest-preview-text .view-line', '.ghost-text')].join('\n').replaceAll('\u00a0', ' ').replaceAll('\u200b', '');
+      const text = [first, ...lines('.suggest-preview-text .view-line', '.ghost-text')]
+        .join('\n')
+        .replaceAll('\u00a0', ' ')
+        .replaceAll('\u200b', '');
       if (text !== (recording.shown.at(-1)?.text ?? '')) recording.shown.push({ at: now(), text });
     };
-    new view.MutationObserver(look).observe(view.document.querySelector('.part.editor'), { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ['class'] });
+    new view.MutationObserver(look).observe(view.document.querySelector('.part.editor'), {
+      subtree: true,
+      childList: true,
+      characterData: true,
+      attributes: true,
+      attributeFilter: ['class'],
+    });
     view.addEventListener('keydown', ({ key }) => recording.keys.push({ at: now(), key }), true);
   });
 }

@@ -49,16 +49,26 @@ function readNodes(graph: Uint8Array, nodes: GraphNode[], outside: ReadonlyMap<s
       else if (which === 2) node.outputs.push(decoder.decode(text));
       else if (which === 3) node.name = decoder.decode(text);
       else if (which === 4) node.op = decoder.decode(text);
-      else if (which === 5) for (const { field, bytes: branch } of fields(text)) if (field === 6 && branch) inside.push(branch);
+      else if (which === 5)
+        for (const { field, bytes: branch } of fields(text)) if (field === 6 && branch) inside.push(branch);
     }
-    for (const body of inside) readNodes(body, nodes, new Map([...outside, ...inputsOf(body).map((name, i) => [name, node.inputs[i]!] as const)]));
+    for (const body of inside)
+      readNodes(
+        body,
+        nodes,
+        new Map([...outside, ...inputsOf(body).map((name, i) => [name, node.inputs[i]!] as const)]),
+      );
   }
 }
 
 /** Names of a graph's inputs: of a branch none, of a scan's body what it goes over, in the order in which the node has them. */
 function inputsOf(graph: Uint8Array): string[] {
   const decoder = new TextDecoder();
-  return [...fields(graph)].flatMap(({ field, bytes }) => (field === 11 && bytes ? [...fields(bytes)].flatMap((part) => (part.field === 1 && part.bytes ? [decoder.decode(part.bytes)] : [])) : []));
+  return [...fields(graph)].flatMap(({ field, bytes }) =>
+    field === 11 && bytes
+      ? [...fields(bytes)].flatMap((part) => (part.field === 1 && part.bytes ? [decoder.decode(part.bytes)] : []))
+      : [],
+  );
 }
 
 const LINEAR = /^(?:l\d+\.(qkv|o|gate|up|down)|(head))$/;
@@ -75,7 +85,8 @@ export const PASSES = 'attention: passes';
 export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
   const producer = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
   const consumers = new Map<string, GraphNode[]>();
-  for (const node of nodes) for (const input of node.inputs) consumers.set(input, [...(consumers.get(input) ?? []), node]);
+  for (const node of nodes)
+    for (const input of node.inputs) consumers.set(input, [...(consumers.get(input) ?? []), node]);
   const parts = new Map<string, string>();
   /** The passes that turn an operand into codes belong to its product. */
   const markCoding = (value: string | undefined): void => {
@@ -91,7 +102,11 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
     parts.set(node.name, LINEAR_PREFIX + (layer[1] ?? layer[2]));
     markCoding(node.inputs[0]);
     // Scale of the rows, then the bias.
-    for (let [output] = node.outputs, next = consumers.get(output!)?.[0]; next && (next.op === 'Mul' || next.op === 'Add') && !parts.has(next.name); output = next.outputs[0], next = consumers.get(output!)?.[0]) {
+    for (
+      let [output] = node.outputs, next = consumers.get(output!)?.[0];
+      next && (next.op === 'Mul' || next.op === 'Add') && !parts.has(next.name);
+      output = next.outputs[0], next = consumers.get(output!)?.[0]
+    ) {
       if (next.op === 'Add' && !next.inputs.some((input) => /Bias$/.test(input))) break;
       parts.set(next.name, 'linear layers: scaling their output');
     }
@@ -122,5 +137,7 @@ function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, 
   if (takes(/^k\d+$/)) return WINDOW_KEYS;
   if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
   if (!PRODUCT.test(op)) return PASSES;
-  return takes(/\.keyBias$|^turns$|^windowTurns$|^newTurns$/) ? 'attention: key bias' : "attention: products with the step's own tokens";
+  return takes(/\.keyBias$|^turns$|^windowTurns$|^newTurns$/)
+    ? 'attention: key bias'
+    : "attention: products with the step's own tokens";
 }

@@ -47,7 +47,13 @@ export interface HeadsOptions {
   onProgress?: (line: string) => void;
 }
 
-export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONTEXTS, cache = path.resolve('.cache/bench'), onProgress = () => {} }: HeadsOptions = {}): Promise<HeadsBench> {
+export async function headsBench({
+  threads = 0,
+  rounds = ROUNDS,
+  contexts = CONTEXTS,
+  cache = path.resolve('.cache/bench'),
+  onProgress = () => {},
+}: HeadsOptions = {}): Promise<HeadsBench> {
   const starter = JSON.parse(await readFile(path.join(STARTER, 'config.json'), 'utf8')) as ReferenceConfig;
   const workload: Workload = { ...WORKLOAD, contexts, prompts: contexts };
   const subjects: { bench: EngineUnderTest; cases: Case[]; samples: number[][] }[] = [];
@@ -55,15 +61,25 @@ export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONT
     // One for each query head, as the built-in model has them, one for all.
     for (const kvHeads of [starter.num_attention_heads, starter.num_key_value_heads, 1]) {
       // A prompt as long as the starter's context has an answer here.
-      const modelDir = await headsFolder({ ...starter, num_key_value_heads: kvHeads, max_position_embeddings: 4096 }, cache);
-      const bench = await EngineUnderTest.open({ modelDir, cacheDir: path.join(cache, 'imported'), threads, seed: SEED });
+      const modelDir = await headsFolder(
+        { ...starter, num_key_value_heads: kvHeads, max_position_embeddings: 4096 },
+        cache,
+      );
+      const bench = await EngineUnderTest.open({
+        modelDir,
+        cacheDir: path.join(cache, 'imported'),
+        threads,
+        seed: SEED,
+      });
       const cases = engineCases(bench, workload).filter(({ group }) => group === 'decode' || group === 'whole');
       subjects.push({ bench, cases, samples: cases.map(() => []) });
     }
     const random = seededRandom(SEED);
     // The first round warms up.
     for (let round = 0; round <= rounds; round++) {
-      const turns = subjects.flatMap(({ cases, samples }) => cases.map((each, i) => ({ each, samples: samples[i]!, order: random() }))).sort((a, b) => a.order - b.order);
+      const turns = subjects
+        .flatMap(({ cases, samples }) => cases.map((each, i) => ({ each, samples: samples[i]!, order: random() })))
+        .sort((a, b) => a.order - b.order);
       for (const { each, samples } of turns) {
         const { ms, tokensPerSecond } = await each.measure();
         if (round > 0) samples.push((each.group === 'decode' ? ms : tokensPerSecond)!);
@@ -90,7 +106,10 @@ export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONT
 
 /** A folder is there completely or not at all. */
 async function headsFolder(config: ReferenceConfig, cache: string): Promise<string> {
-  const folder = path.join(cache, `starter-${config.num_hidden_layers}x${config.hidden_size}-kv${config.num_key_value_heads}-seed${SEED}`);
+  const folder = path.join(
+    cache,
+    `starter-${config.num_hidden_layers}x${config.hidden_size}-kv${config.num_key_value_heads}-seed${SEED}`,
+  );
   if (existsSync(folder)) return folder;
   const temporary = `${folder}.writing-${process.pid}`;
   try {
@@ -102,17 +121,42 @@ async function headsFolder(config: ReferenceConfig, cache: string): Promise<stri
   return folder;
 }
 
-export async function headsSuite({ threads, rounds }: { threads?: string; rounds?: string }): Promise<{ result: HeadsBench; report: string }> {
-  const result = await headsBench({ threads: Number(threads ?? 0), rounds: Number(rounds ?? ROUNDS), onProgress: (line) => console.error(line) });
+export async function headsSuite({
+  threads,
+  rounds,
+}: {
+  threads?: string;
+  rounds?: string;
+}): Promise<{ result: HeadsBench; report: string }> {
+  const result = await headsBench({
+    threads: Number(threads ?? 0),
+    rounds: Number(rounds ?? ROUNDS),
+    onProgress: (line) => console.error(line),
+  });
   return { result, report: headsReport(result) };
 }
 
 export function headsReport({ threads, queryHeads, models }: HeadsBench): string {
   const [first] = models;
-  const head = ['KV heads', 'parameters', 'bytes a token', 'at 16 bits', ...first!.decode.map(({ context }) => `a token over ${context}, ms`), ...first!.prefill.map(({ context }) => `prompt of ${context}, tokens/s`)];
+  const head = [
+    'KV heads',
+    'parameters',
+    'bytes a token',
+    'at 16 bits',
+    ...first!.decode.map(({ context }) => `a token over ${context}, ms`),
+    ...first!.prefill.map(({ context }) => `prompt of ${context}, tokens/s`),
+  ];
   const rows = models.map(({ kvHeads, parameters, kvBytes, float16Bytes, decode, prefill }) => [
-    `${kvHeads}${kvHeads === queryHeads ? ', one for each query head' : kvHeads === 1 ? ', one for all' : ''}`, `${short(parameters / 1e6)} M`, kvBytes, float16Bytes,
-    ...decode.map(({ ms }) => withSpread(ms)), ...prefill.map(({ tokensPerSecond }) => withSpread(tokensPerSecond)),
+    `${kvHeads}${kvHeads === queryHeads ? ', one for each query head' : kvHeads === 1 ? ', one for all' : ''}`,
+    `${short(parameters / 1e6)} M`,
+    kvBytes,
+    float16Bytes,
+    ...decode.map(({ ms }) => withSpread(ms)),
+    ...prefill.map(({ tokensPerSecond }) => withSpread(tokensPerSecond)),
   ]);
-  return [`## Fewer KV heads: the built-in model's shape, ${queryHeads} query heads, random weights, ${threads} threads`, 'Median (least–most); in turns.', table(head, rows)].join('\n\n');
+  return [
+    `## Fewer KV heads: the built-in model's shape, ${queryHeads} query heads, random weights, ${threads} threads`,
+    'Median (least–most); in turns.',
+    table(head, rows),
+  ].join('\n\n');
 }

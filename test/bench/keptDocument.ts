@@ -22,20 +22,28 @@ export interface KeptDocument<Result> {
 
 /** Ends the process with a line on how to call it where there is no result. */
 export function writeDocument<Result>({ name, suite, options = '', keep, write }: KeptDocument<Result>): void {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { out: { type: 'string', default: 'docs' } },
+  });
   const folder = path.join(values.out, name);
   const kept = path.join(folder, `${suite}.json`);
   const files = [...positionals.map((dir) => path.join(dir, `${suite}.json`)), kept].filter((file) => existsSync(file));
   const result = keep(files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Partial<Result>));
   if (!result || positionals.length > 1) {
-    console.error(`usage: node ${path.relative('', process.argv[1]!)} DIR [--out docs]; DIR/${suite}.json is made by: npm run bench -- ${suite}${options && ` ${options}`} --out DIR`);
+    console.error(
+      `usage: node ${path.relative('', process.argv[1]!)} DIR [--out docs]; DIR/${suite}.json is made by: npm run bench -- ${suite}${options && ` ${options}`} --out DIR`,
+    );
     process.exit(2);
   }
   const json = keptResult(result);
   mkdirSync(folder, { recursive: true });
   writeFileSync(kept, json);
   const document = path.join(values.out, `${name}.md`);
-  const { text, charts = {} } = write(JSON.parse(json) as Result, existsSync(document) ? readFileSync(document, 'utf8') : '');
+  const { text, charts = {} } = write(
+    JSON.parse(json) as Result,
+    existsSync(document) ? readFileSync(document, 'utf8') : '',
+  );
   for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
   writeFileSync(document, text);
   console.log([document, ...Object.keys(charts)].join(', '));

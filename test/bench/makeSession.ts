@@ -8,7 +8,17 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { type Random, seededRandom } from '../engine/workload.ts';
-import { finalTexts, type Key, readSession, type Session, type SessionEvent, type SessionFile, TRACE, printSession, type WriteEvent } from './session.ts';
+import {
+  finalTexts,
+  type Key,
+  readSession,
+  type Session,
+  type SessionEvent,
+  type SessionFile,
+  TRACE,
+  printSession,
+  type WriteEvent,
+} from './session.ts';
 import { FILES, PLAN, type PlanStep } from './sessionPlan.ts';
 
 /** Milliseconds: median and spread (of the logarithm) of the wait before a key, by what the key is. */
@@ -35,8 +45,32 @@ const LONGEST_WAIT = 4000;
 
 /** Keys beside each letter. */
 const NEIGHBOURS: Record<string, string> = {
-  q: 'wa', w: 'qes', e: 'wrd', r: 'etf', t: 'ryg', y: 'tuh', u: 'yij', i: 'uok', o: 'ipl', p: 'ol', a: 'qsz', s: 'adw', d: 'sfe', f: 'dgr', g: 'fht', h: 'gjy', j: 'hku',
-  k: 'jli', l: 'ko', z: 'xa', x: 'zcs', c: 'xvd', v: 'cbf', b: 'vng', n: 'bmh', m: 'nj',
+  q: 'wa',
+  w: 'qes',
+  e: 'wrd',
+  r: 'etf',
+  t: 'ryg',
+  y: 'tuh',
+  u: 'yij',
+  i: 'uok',
+  o: 'ipl',
+  p: 'ol',
+  a: 'qsz',
+  s: 'adw',
+  d: 'sfe',
+  f: 'dgr',
+  g: 'fht',
+  h: 'gjy',
+  j: 'hku',
+  k: 'jli',
+  l: 'ko',
+  z: 'xa',
+  x: 'zcs',
+  c: 'xvd',
+  v: 'cbf',
+  b: 'vng',
+  n: 'bmh',
+  m: 'nj',
 };
 
 /** A trace of the plan over `texts` (by file, as they are at the end). */
@@ -55,7 +89,10 @@ export function makeSession(header: { seed: number; commit: string }, texts: Rea
     else if ('summarize' in step) events.push({ wait: between(), do: 'summarize' });
     else {
       const passage = passages.get(step)!;
-      events.push(write(random, current, passage, between(), 'undo' in step), { wait: draw(random, 'lineStart'), do: 'save' });
+      events.push(write(random, current, passage, between(), 'undo' in step), {
+        wait: draw(random, 'lineStart'),
+        do: 'save',
+      });
     }
   }
   return { session: 1, ...header, files, events };
@@ -84,7 +121,8 @@ function findPassages(texts: ReadonlyMap<string, string>): Map<PlanStep, Passage
     };
     const first = find('lines' in step ? step.lines[0] : step.line);
     const last = 'lines' in step ? find(step.lines[1], first) : first;
-    const start = lines.slice(0, first).join('\n').length + ('lines' in step ? 0 : 1 + lines[first]!.indexOf(step.rest));
+    const start =
+      lines.slice(0, first).join('\n').length + ('lines' in step ? 0 : 1 + lines[first]!.indexOf(step.rest));
     const end = lines.slice(0, last + 1).join('\n').length;
     const text = lines.join('\n');
     passages.set(step, { file, text: text.slice(start, end), before: text.slice(0, start), after: text.slice(end) });
@@ -97,17 +135,25 @@ function without(text: string, { before, text: passage, after }: Passage): strin
   // Other passages leave at least these many characters around this one as they are.
   const around = before.slice(-20) + passage + after.slice(0, 20);
   const at = text.indexOf(around) + 20;
-  if (at < 20 || text.indexOf(around, at) >= 0) throw new Error(`the passage "${passage.trim().split('\n')[0]}" has no place of its own`);
+  if (at < 20 || text.indexOf(around, at) >= 0)
+    throw new Error(`the passage "${passage.trim().split('\n')[0]}" has no place of its own`);
   return text.slice(0, at) + text.slice(at + passage.length);
 }
 
 /** Types a passage where it is missing, and puts it into `current`. */
-function write(random: Random, current: Map<string, string>, passage: Passage, wait: number, undo: boolean): WriteEvent {
+function write(
+  random: Random,
+  current: Map<string, string>,
+  passage: Passage,
+  wait: number,
+  undo: boolean,
+): WriteEvent {
   const { file, text, before, after } = passage;
   const now = current.get(file) ?? '';
   const around = before.slice(-20) + after.slice(0, 20);
   const at = now.indexOf(around) + 20;
-  if (at < 20 || now.indexOf(around, at) >= 0) throw new Error(`the place of "${text.trim().split('\n')[0]}" is not unique`);
+  if (at < 20 || now.indexOf(around, at) >= 0)
+    throw new Error(`the place of "${text.trim().split('\n')[0]}" is not unique`);
   current.set(file, now.slice(0, at) + text + now.slice(at));
   const line = now.slice(0, at).split('\n').length;
   return { wait, do: 'write', line, column: at - now.lastIndexOf('\n', at - 1), text, keys: typed(random, text, undo) };
@@ -182,6 +228,9 @@ if (process.argv[1] === import.meta.filename) {
   const [commit] = process.argv.slice(2);
   const full = commit && execFileSync('git', ['rev-parse', commit], { encoding: 'utf8' }).trim();
   const published = full ? { seed: 1, commit: full } : readSession();
-  const session = makeSession({ seed: published.seed, commit: published.commit }, full ? textsOf(full) : finalTexts(readSession()));
+  const session = makeSession(
+    { seed: published.seed, commit: published.commit },
+    full ? textsOf(full) : finalTexts(readSession()),
+  );
   writeFileSync(TRACE, printSession(session));
 }

@@ -11,7 +11,10 @@ import { keptResult } from './keptResult.ts';
 import { COMMANDS, type Measured, performanceDoc } from './performanceText.ts';
 import { hasAmx } from './processor.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { out: { type: 'string', default: 'docs' } },
+});
 const [from] = positionals;
 if (from === undefined || positionals.length !== 1) {
   console.error('usage: node test/bench/performanceDoc.ts DIR [--out docs]');
@@ -20,7 +23,9 @@ if (from === undefined || positionals.length !== 1) {
 
 /** JSON has no NaN: what could not be measured is null there. */
 function parsed(json: string): { machine: unknown; result: unknown } {
-  const { machine, ...result } = JSON.parse(json, (key, value) => (value === null && key !== 'shares' && key !== 'features' ? Number.NaN : value));
+  const { machine, ...result } = JSON.parse(json, (key, value) =>
+    value === null && key !== 'shares' && key !== 'features' ? Number.NaN : value,
+  );
   return { machine, result };
 }
 
@@ -31,7 +36,10 @@ const measured: Record<string, unknown> = {};
 const missing: string[] = [];
 for (const name of Object.keys(COMMANDS)) {
   const [suite, form] = name.split(/-(.*)/);
-  const file = [`${name}.json`, ...(form ? [`${form}/${suite}.json`] : [])].map((candidate) => path.join(from, candidate)).concat(path.join(kept, `${name}.json`)).find((candidate) => existsSync(candidate));
+  const file = [`${name}.json`, ...(form ? [`${form}/${suite}.json`] : [])]
+    .map((candidate) => path.join(from, candidate))
+    .concat(path.join(kept, `${name}.json`))
+    .find((candidate) => existsSync(candidate));
   if (!file) {
     missing.push(name);
     continue;
@@ -47,10 +55,22 @@ if (Object.keys(measured).length === 0) {
 
 const others = readdirSync(kept, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
-  .map(({ name }) => Object.fromEntries(Object.keys(COMMANDS).map((suite) => [suite, path.join(kept, name, `${suite}.json`)] as const).filter(([, file]) => existsSync(file)).map(([suite, file]) => [suite, parsed(readFileSync(file, 'utf8'))])) as Measured);
+  .map(
+    ({ name }) =>
+      Object.fromEntries(
+        Object.keys(COMMANDS)
+          .map((suite) => [suite, path.join(kept, name, `${suite}.json`)] as const)
+          .filter(([, file]) => existsSync(file))
+          .map(([suite, file]) => [suite, parsed(readFileSync(file, 'utf8'))]),
+      ) as Measured,
+  );
 
 const document = path.join(values.out, 'performance.md');
-const { text, charts, withoutNote } = performanceDoc(measured as Measured, { before: existsSync(document) ? readFileSync(document, 'utf8') : '', amx: Object.values(measured as Measured).some(({ machine }) => hasAmx(machine)), others });
+const { text, charts, withoutNote } = performanceDoc(measured as Measured, {
+  before: existsSync(document) ? readFileSync(document, 'utf8') : '',
+  amx: Object.values(measured as Measured).some(({ machine }) => hasAmx(machine)),
+  others,
+});
 for (const file of readdirSync(folder)) if (file.endsWith('.svg') && !charts[file]) rmSync(path.join(folder, file));
 for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
 writeFileSync(document, text);

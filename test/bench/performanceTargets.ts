@@ -93,33 +93,69 @@ export function targets(results: Results, amx = false): Target[] {
     const required = (key: 'amx' | 'other'): string => `${atMost ? '≤' : '≥'} ${of(key)}${unit}`;
     const limit = of(amx ? 'amx' : 'other');
     const known = value !== undefined && Number.isFinite(value);
-    return { group, what, required: { amx: required('amx'), other: required('other') }, measured: known ? (shown ?? `${short(value)}${unit}`) : null, met: known ? (atMost ? value <= limit : value >= limit) : null };
+    return {
+      group,
+      what,
+      required: { amx: required('amx'), other: required('other') },
+      measured: known ? (shown ?? `${short(value)}${unit}`) : null,
+      met: known ? (atMost ? value <= limit : value >= limit) : null,
+    };
   };
-  return [...againstPeers(results.peers, results.engine, judge), ...byItself(results.engine, judge), ...together(results.mixed, judge), ...drafts(results.engine, judge), ...soaked(results.soak, judge), ...besideTheStep(results.engine, judge)];
+  return [
+    ...againstPeers(results.peers, results.engine, judge),
+    ...byItself(results.engine, judge),
+    ...together(results.mixed, judge),
+    ...drafts(results.engine, judge),
+    ...soaked(results.soak, judge),
+    ...besideTheStep(results.engine, judge),
+  ];
 }
 
 type Judge = (group: TargetGroup, what: string, judged: Judged) => Target;
 
 /** How many times better one participant is than another by the medians, with the range over the rounds. */
-export function compared(peers: PeersResult | undefined, name: MeasureName, ours: string, theirs: string): { value: number | undefined; shown?: string } {
+export function compared(
+  peers: PeersResult | undefined,
+  name: MeasureName,
+  ours: string,
+  theirs: string,
+): { value: number | undefined; shown?: string } {
   if (!peers) return { value: undefined };
   const row = medians(peers.samples)[name];
   if (!row?.[ours] || !row[theirs]) return { value: undefined };
   const value = ratio(name, row[ours].median, row[theirs].median);
-  const of = (id: string, round: number): number | undefined => peers.samples.find((sample) => sample.participant === id && sample.round === round && sample.figures[name] !== undefined)?.figures[name];
+  const of = (id: string, round: number): number | undefined =>
+    peers.samples.find(
+      (sample) => sample.participant === id && sample.round === round && sample.figures[name] !== undefined,
+    )?.figures[name];
   const rounds = [...new Set(peers.samples.map(({ round }) => round))].flatMap((round) => {
     const [a, b] = [of(ours, round), of(theirs, round)];
     return a === undefined || b === undefined ? [] : [ratio(name, a, b)];
   });
-  return { value, shown: rounds.length > 1 ? `${short(value)}x (${short(Math.min(...rounds))}–${short(Math.max(...rounds))})` : `${short(value)}x` };
+  return {
+    value,
+    shown:
+      rounds.length > 1
+        ? `${short(value)}x (${short(Math.min(...rounds))}–${short(Math.max(...rounds))})`
+        : `${short(value)}x`,
+  };
 }
 
 function againstPeers(peers: PeersResult | undefined, engine: EngineResult | undefined, judge: Judge): Target[] {
-  const against = (group: TargetGroup, what: string, name: MeasureName, bound: Bound, theirs: string, ours = 'kvasir'): Target => judge(group, what, { ...compared(peers, name, ours, theirs), unit: 'x', bound });
+  const against = (
+    group: TargetGroup,
+    what: string,
+    name: MeasureName,
+    bound: Bound,
+    theirs: string,
+    ours = 'kvasir',
+  ): Target => judge(group, what, { ...compared(peers, name, ours, theirs), unit: 'x', bound });
   const asked = engine?.results.find(({ group }) => group === 'questions')?.figures;
   const own = medians(peers?.samples ?? []);
   const [first, second] = [asked?.first ?? own.firstQuestion?.kvasir, asked?.second ?? own.secondQuestion?.kvasir];
-  const reported = (['prompt512', 'chunk2k', 'chunk7k'] as const).map((name) => compared(peers, name, 'kvasir-int4', 'llama-q4').value);
+  const reported = (['prompt512', 'chunk2k', 'chunk7k'] as const).map(
+    (name) => compared(peers, name, 'kvasir-int4', 'llama-q4').value,
+  );
   return [
     against('llama-decode', 'at 0.5k', 'decode512', { amx: 1.6, other: 2.2 }, 'llama-q8'),
     against('llama-decode', 'at 2k', 'decode2k', { amx: 1.8, other: 2 }, 'llama-q8'),
@@ -135,12 +171,30 @@ function againstPeers(peers: PeersResult | undefined, engine: EngineResult | und
     against('openvino-prefill', '2k', 'prompt2k', 1, 'openvino'),
     against('openvino-prefill', '8k', 'prompt8k', 1, 'openvino'),
     against('openvino-together', 'tokens of all', 'together', 1.2, 'openvino'),
-    judge('questions', 'first token of a second question, sooner than of the first', { value: first && second && first.median / second.median, unit: 'x', bound: 20 }),
-    against('questions', "first token after an edited line, sooner than llama.cpp's with its own prompt cache", 'afterEdit', 3, 'llama-q8'),
+    judge('questions', 'first token of a second question, sooner than of the first', {
+      value: first && second && first.median / second.median,
+      unit: 'x',
+      bound: 20,
+    }),
+    against(
+      'questions',
+      "first token after an edited line, sooner than llama.cpp's with its own prompt cache",
+      'afterEdit',
+      3,
+      'llama-q8',
+    ),
     against('int4', 'decoding at 0.5k', 'decode512', 1.2, 'llama-q4', 'kvasir-int4'),
     against('int4', 'decoding at 2k', 'decode2k', 1.4, 'llama-q4', 'kvasir-int4'),
     against('int4', 'decoding at 8k', 'decode8k', 1.4, 'llama-q4', 'kvasir-int4'),
-    { group: 'int4', what: 'prefill of 512 tokens at 0, behind 2k, behind 7.7k', required: { amx: '', other: '' }, measured: reported.every((value) => value === undefined) ? null : reported.map((value) => (value === undefined ? '–' : `${short(value)}x`)).join(', '), met: null },
+    {
+      group: 'int4',
+      what: 'prefill of 512 tokens at 0, behind 2k, behind 7.7k',
+      required: { amx: '', other: '' },
+      measured: reported.every((value) => value === undefined)
+        ? null
+        : reported.map((value) => (value === undefined ? '–' : `${short(value)}x`)).join(', '),
+      met: null,
+    },
   ];
 }
 
@@ -157,7 +211,13 @@ function together(mixed: MixedBench | undefined, judge: Judge): Target[] {
   const { throughput, total } = targetsOf(figures);
   const rush = (way: string): [string, number][] | undefined => {
     const found = figures.find((one) => one.scene === 'rush' && one.way === way);
-    return found && CLASSES.filter((priority) => found.classes[priority].ttft.count > 0).map((priority) => [priority, found.classes[priority].ttft.most]);
+    return (
+      found &&
+      CLASSES.filter((priority) => found.classes[priority].ttft.count > 0).map((priority) => [
+        priority,
+        found.classes[priority].ttft.most,
+      ])
+    );
   };
   const [waits, single] = [rush('continuous'), new Map(rush('one by one'))];
   const seconds = (ms: number): string => `${short(ms / 1000)} s`;
@@ -165,19 +225,44 @@ function together(mixed: MixedBench | undefined, judge: Judge): Target[] {
   const asked = `≤ the same class's one by one${single.size ? `: ${[...single].map(([priority, ms]) => `${priority} ${seconds(ms)}`).join(', ')}` : ''}`;
   return [
     judge('mixed', 'throughput of the rush, over one by one', { value: throughput, unit: 'x', bound: 2.5 }),
-    judge('mixed', 'P95 of a completion with chat and summaries running, over alone', { value: total, unit: 'x', bound: 2, atMost: true }),
-    { group: 'mixed', what: 'no class starves in the rush: longest waits for a first token', required: { amx: asked, other: asked }, measured: fair === null ? null : waits!.map(([priority, ms]) => `${priority} ${seconds(ms)}`).join(', '), met: fair },
+    judge('mixed', 'P95 of a completion with chat and summaries running, over alone', {
+      value: total,
+      unit: 'x',
+      bound: 2,
+      atMost: true,
+    }),
+    {
+      group: 'mixed',
+      what: 'no class starves in the rush: longest waits for a first token',
+      required: { amx: asked, other: asked },
+      measured: fair === null ? null : waits!.map(([priority, ms]) => `${priority} ${seconds(ms)}`).join(', '),
+      met: fair,
+    },
   ];
 }
 
-function figureOf(engine: EngineResult | undefined, group: Group, key: string, value: string, name: string): Figure | undefined {
+function figureOf(
+  engine: EngineResult | undefined,
+  group: Group,
+  key: string,
+  value: string,
+  name: string,
+): Figure | undefined {
   return engine?.results.find((result) => result.group === group && result.key[key] === value)?.figures[name];
 }
 
 function drafts(engine: EngineResult | undefined, judge: Judge): Target[] {
   const gain = (text: string, what: string, bound: number): Target => {
     const found = figureOf(engine, 'speculation', 'text', text, 'gain');
-    return judge('speculation', what, { value: found?.median, shown: found && found.samples.length > 1 ? `${short(found.median)}x (${short(found.least)}–${short(found.most)})` : undefined, unit: 'x', bound });
+    return judge('speculation', what, {
+      value: found?.median,
+      shown:
+        found && found.samples.length > 1
+          ? `${short(found.median)}x (${short(found.least)}–${short(found.most)})`
+          : undefined,
+      unit: 'x',
+      bound,
+    });
   };
   return [
     gain('insert', 'code with lines added, over no drafts', 1.8),
@@ -193,25 +278,58 @@ function soaked(soak: SoakBench | undefined, judge: Judge): Target[] {
   const sum = (of: typeof runs): number => of.reduce((total, { result }) => total + result.numRequests, 0);
   const asked = '≥ 10000, 2000 of them through the real graph';
   // A run ends at the first token that differs beyond rounding and at the first slot that is missing: those that are here had none.
-  const requests: Target = { group: 'soak', what: 'requests with the tokens that they get alone, all slots accounted for at every step', required: { amx: asked, other: asked }, measured: runs.length ? runs.map(({ name, result }) => `${name}: ${result.numRequests}`).join('; ') : null, met: runs.length ? sum(runs) >= 10_000 && sum(real) >= 2000 : null };
-  const least = real.length ? Math.min(...real.flatMap(({ result: { events } }) => [events.evictions, events.preemptions])) : undefined;
-  const differing = real.length ? 100 * Math.max(...real.map(({ result }) => result.tokensDiffering / result.tokensCompared)) : undefined;
+  const requests: Target = {
+    group: 'soak',
+    what: 'requests with the tokens that they get alone, all slots accounted for at every step',
+    required: { amx: asked, other: asked },
+    measured: runs.length ? runs.map(({ name, result }) => `${name}: ${result.numRequests}`).join('; ') : null,
+    met: runs.length ? sum(runs) >= 10_000 && sum(real) >= 2000 : null,
+  };
+  const least = real.length
+    ? Math.min(...real.flatMap(({ result: { events } }) => [events.evictions, events.preemptions]))
+    : undefined;
+  const differing = real.length
+    ? 100 * Math.max(...real.map(({ result }) => result.tokensDiffering / result.tokensCompared))
+    : undefined;
   const growth = runs.length ? Math.max(...runs.map(({ growthPer1000 }) => growthPer1000)) / 1e6 : undefined;
   return [
     requests,
-    judge('soak', 'evictions and preemptions, each, in every run through the real graph', { value: least, shown: `${least} or more`, unit: '', bound: 200 }),
+    judge('soak', 'evictions and preemptions, each, in every run through the real graph', {
+      value: least,
+      shown: `${least} or more`,
+      unit: '',
+      bound: 200,
+    }),
     judge('soak', 'tokens that differ within rounding', { value: differing, unit: '%', bound: 0.1, atMost: true }),
-    judge('soak', 'growth of resident memory over the last half, MB per 1,000 requests', { value: growth, unit: '', bound: MOST_GROWTH_BYTES / 1e6, atMost: true }),
+    judge('soak', 'growth of resident memory over the last half, MB per 1,000 requests', {
+      value: growth,
+      unit: '',
+      bound: MOST_GROWTH_BYTES / 1e6,
+      atMost: true,
+    }),
   ];
 }
 
 function besideTheStep(engine: EngineResult | undefined, judge: Judge): Target[] {
   const decode = engine?.results.filter(({ group }) => group === 'decode').map(({ figures }) => figures) ?? [];
-  const crossings = (engine?.profiles ?? []).filter(({ name }) => name.startsWith(oneToken())).map((profile) => profile.crossingMs ?? profile.callMs - profile.runMs);
+  const crossings = (engine?.profiles ?? [])
+    .filter(({ name }) => name.startsWith(oneToken()))
+    .map((profile) => profile.crossingMs ?? profile.callMs - profile.runMs);
   const isProfiled = engine?.profiles.some(({ crossingMs }) => crossingMs === undefined);
-  const garbage = decode.length ? Math.max(0, ...decode.map(({ allocatedKb, logitsKb }) => allocatedKb!.median - logitsKb!.median)) : undefined;
+  const garbage = decode.length
+    ? Math.max(0, ...decode.map(({ allocatedKb, logitsKb }) => allocatedKb!.median - logitsKb!.median))
+    : undefined;
   return [
-    judge('step', 'garbage of one token beside the logits, kB, at most', { value: garbage, unit: '', bound: 200, atMost: true }),
-    judge('step', `one token's feeds and outputs across the border into native code, ms${isProfiled ? ' (profiled)' : ''}, at most`, { value: crossings.length ? Math.max(...crossings) : undefined, unit: '', bound: 1, atMost: true }),
+    judge('step', 'garbage of one token beside the logits, kB, at most', {
+      value: garbage,
+      unit: '',
+      bound: 200,
+      atMost: true,
+    }),
+    judge(
+      'step',
+      `one token's feeds and outputs across the border into native code, ms${isProfiled ? ' (profiled)' : ''}, at most`,
+      { value: crossings.length ? Math.max(...crossings) : undefined, unit: '', bound: 1, atMost: true },
+    ),
   ];
 }

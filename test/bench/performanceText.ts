@@ -10,7 +10,16 @@ import { mixedCharts, mixedReport } from './mixed/mixedReport.ts';
 import type { PeersResult } from './peers/peersBench.ts';
 import { medians, peersReport } from './peers/peersReport.ts';
 import { MEASURES, type MeasureName } from './peers/workload.ts';
-import { compared, type EngineResult, GROUPS, type Machine, type Results, type Target, type TargetGroup, targets } from './performanceTargets.ts';
+import {
+  compared,
+  type EngineResult,
+  GROUPS,
+  type Machine,
+  type Results,
+  type Target,
+  type TargetGroup,
+  targets,
+} from './performanceTargets.ts';
 import { hasAmx, processorName } from './processor.ts';
 import { byPart } from './profileTable.ts';
 import type { ShiftedBench } from './shiftedBench.ts';
@@ -49,7 +58,10 @@ const CONDITIONS = 'conditions';
 const LARGER = 'larger-shape';
 
 /** @param before the document as it was. @param others results of other processors, for the table of targets. @throws Error naming a note that has no place any more. */
-export function performanceDoc(measured: Measured, { before = '', amx = false, others = [] }: { before?: string; amx?: boolean; others?: readonly Measured[] } = {}): PerformanceDoc {
+export function performanceDoc(
+  measured: Measured,
+  { before = '', amx = false, others = [] }: { before?: string; amx?: boolean; others?: readonly Measured[] } = {},
+): PerformanceDoc {
   const notes = notesOf(before);
   const placed = new Set<string>();
   const note = (name: string): string => {
@@ -65,7 +77,16 @@ export function performanceDoc(measured: Measured, { before = '', amx = false, o
   };
   const isOpen = (group: TargetGroup): boolean => all.some((target) => target.group === group && target.met === false);
   const groups = (Object.keys(GROUPS) as TargetGroup[]).filter((group) => isOpen(group) || notes.has(group));
-  const held = groups.map((group) => [`### ${GROUPS[group]}`, ...notReached(all.filter((target) => target.group === group), amx), note(group)].join('\n\n'));
+  const held = groups.map((group) =>
+    [
+      `### ${GROUPS[group]}`,
+      ...notReached(
+        all.filter((target) => target.group === group),
+        amx,
+      ),
+      note(group),
+    ].join('\n\n'),
+  );
   const parts = [
     '<!-- Written by test/bench/performanceDoc.ts from the results of the benchmarks. What stands between note marks is kept; all else is written anew. -->',
     '# Performance',
@@ -84,8 +105,15 @@ export function performanceDoc(measured: Measured, { before = '', amx = false, o
     ...details(results, chart),
   ];
   const lost = [...notes.keys()].filter((name) => !placed.has(name));
-  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${[SUMMARY, CONDITIONS, LARGER, ...Object.keys(GROUPS)].join(', ')}`);
-  return { text: `${parts.join('\n\n')}\n`, charts, withoutNote: groups.filter((group) => isOpen(group) && !notes.has(group)) };
+  if (lost.length)
+    throw new Error(
+      `notes without a place: ${lost.join(', ')}; the places are ${[SUMMARY, CONDITIONS, LARGER, ...Object.keys(GROUPS)].join(', ')}`,
+    );
+  return {
+    text: `${parts.join('\n\n')}\n`,
+    charts,
+    withoutNote: groups.filter((group) => isOpen(group) && !notes.has(group)),
+  };
 }
 
 function resultsOf(measured: Measured): Results {
@@ -96,13 +124,23 @@ const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(0)} Gi
 
 function conditions(measured: Measured): string[] {
   const entries = Object.entries(measured) as [keyof Results, { machine: Machine; result: { threads?: number } }][];
-  const name = ({ processors, memoryBytes, platform, node, ...processor }: Machine): string => `${processorName(processor)}, ${processors} processors, ${gibibytes(memoryBytes)}, ${platform}, Node ${node}`;
+  const name = ({ processors, memoryBytes, platform, node, ...processor }: Machine): string =>
+    `${processorName(processor)}, ${processors} processors, ${gibibytes(memoryBytes)}, ${platform}, Node ${node}`;
   const machines = [...new Set(entries.map(([, { machine }]) => name(machine)))];
   const only = machines.length === 1;
-  const rows = entries.map(([file, { machine, result }]) => [file, ...(only ? [] : [name(machine)]), machine.date.slice(0, 16).replace('T', ' '), result.threads ?? '–', short(machine.loadBefore), short(machine.loadAfter)]);
+  const rows = entries.map(([file, { machine, result }]) => [
+    file,
+    ...(only ? [] : [name(machine)]),
+    machine.date.slice(0, 16).replace('T', ' '),
+    result.threads ?? '–',
+    short(machine.loadBefore),
+    short(machine.loadAfter),
+  ]);
   return [
     ...(machines.length === 0 ? ['Nothing.'] : only ? [`${machines[0]}; no GPU is used.`] : ['No GPU is used.']),
-    ...(rows.length ? [table(['results', ...(only ? [] : ['machine']), 'ended (UTC)', 'threads', 'load before', 'load after'], rows)] : []),
+    ...(rows.length
+      ? [table(['results', ...(only ? [] : ['machine']), 'ended (UTC)', 'threads', 'load before', 'load after'], rows)]
+      : []),
   ];
 }
 
@@ -123,13 +161,34 @@ function targetTable(all: readonly Target[], amx: boolean, others: readonly Meas
     return found?.measured ? `${found.measured}${found.met === null ? '' : found.met ? ', yes' : ', **no**'}` : '–';
   };
   const here = (with_: boolean): string => (with_ === amx ? ', as here' : '');
-  const rows = all.map(({ group, what, required, measured, met }) => [`${GROUPS[group]}: ${what}`, required.amx || '–', required.other || '–', measured ?? 'not measured', met === null ? '–' : met ? 'yes' : '**no**', ...columns.map((column) => there(column.targets, group, what))]);
-  return table(['', `target with AMX${here(true)}`, `without AMX${here(false)}`, 'measured', 'reached', ...columns.map(({ name }) => name)], rows);
+  const rows = all.map(({ group, what, required, measured, met }) => [
+    `${GROUPS[group]}: ${what}`,
+    required.amx || '–',
+    required.other || '–',
+    measured ?? 'not measured',
+    met === null ? '–' : met ? 'yes' : '**no**',
+    ...columns.map((column) => there(column.targets, group, what)),
+  ]);
+  return table(
+    [
+      '',
+      `target with AMX${here(true)}`,
+      `without AMX${here(false)}`,
+      'measured',
+      'reached',
+      ...columns.map(({ name }) => name),
+    ],
+    rows,
+  );
 }
 
 function notReached(of: readonly Target[], amx: boolean): string[] {
   const missed = of.filter(({ met }) => met === false);
-  return missed.length ? [`Not reached: ${missed.map(({ what, measured, required }) => `${what}: ${measured}, target ${required[amx ? 'amx' : 'other']}`).join('; ')}.`] : [];
+  return missed.length
+    ? [
+        `Not reached: ${missed.map(({ what, measured, required }) => `${what}: ${measured}, target ${required[amx ? 'amx' : 'other']}`).join('; ')}.`,
+      ]
+    : [];
 }
 
 /** A larger shape has no targets of its own. */
@@ -137,9 +196,19 @@ function larger(results: Results, note: (name: string) => string): string[] {
   const peers = results['peers-1.5b'];
   if (!peers && !results['engine-1.5b']) return [];
   const found = peers ? medians(peers.samples) : {};
-  const rivals = peers ? (['llama-q8', 'openvino', 'transformers'] as const).filter((id) => peers.participants[id]) : [];
-  const rows = (Object.keys(found) as MeasureName[]).map((name) => [MEASURES[name].label, ...rivals.map((id) => compared(peers, name, 'kvasir', id).shown ?? '–')]);
-  return ['## A larger shape', `How many times better Kvasir is on the shape of ${peers?.shape ?? results['engine-1.5b']!.shape}${rows.length ? '' : ': not measured; by itself see below'}.`, ...(rows.length ? [table(['', ...rivals.map((id) => peers!.participants[id]!.label)], rows)] : []), note(LARGER)];
+  const rivals = peers
+    ? (['llama-q8', 'openvino', 'transformers'] as const).filter((id) => peers.participants[id])
+    : [];
+  const rows = (Object.keys(found) as MeasureName[]).map((name) => [
+    MEASURES[name].label,
+    ...rivals.map((id) => compared(peers, name, 'kvasir', id).shown ?? '–'),
+  ]);
+  return [
+    '## A larger shape',
+    `How many times better Kvasir is on the shape of ${peers?.shape ?? results['engine-1.5b']!.shape}${rows.length ? '' : ': not measured; by itself see below'}.`,
+    ...(rows.length ? [table(['', ...rivals.map((id) => peers!.participants[id]!.label)], rows)] : []),
+    note(LARGER),
+  ];
 }
 
 function measuringAgain(): string {
@@ -155,14 +224,34 @@ type Chart = (name: string, svg: string) => string;
 function details(results: Results, chart: Chart): string[] {
   const all = (of: { [file: string]: string }): string[] => Object.entries(of).map(([name, svg]) => chart(name, svg));
   const { peers, mixed, soak, shifted, kv, products } = results;
-  const engines = (['engine', 'engine-int4', 'engine-1.5b'] as const).flatMap((name) => (results[name] ? [[name, results[name]] as const] : []));
+  const engines = (['engine', 'engine-int4', 'engine-1.5b'] as const).flatMap((name) =>
+    results[name] ? [[name, results[name]] as const] : [],
+  );
   return [
     ...(peers ? ['## Other engines on the same machine', ...all(peersCharts(peers)), nested(peersReport(peers))] : []),
     ...(results['peers-1.5b'] ? [nested(peersReport(results['peers-1.5b']))] : []),
-    ...(engines.length ? ['## The engine by itself', 'One sequence or several, driven without an editor, a server or a protocol in between.'] : []),
-    ...engines.flatMap(([name, engine]) => [...(name === 'engine' ? all(engineCharts(engine)) : []), nested(engineReport(engine), (title) => title.startsWith('Profile: ') || (name !== 'engine' && title.startsWith('Choosing a token'))), ...profileOf(engine)]),
+    ...(engines.length
+      ? [
+          '## The engine by itself',
+          'One sequence or several, driven without an editor, a server or a protocol in between.',
+        ]
+      : []),
+    ...engines.flatMap(([name, engine]) => [
+      ...(name === 'engine' ? all(engineCharts(engine)) : []),
+      nested(
+        engineReport(engine),
+        (title) => title.startsWith('Profile: ') || (name !== 'engine' && title.startsWith('Choosing a token')),
+      ),
+      ...profileOf(engine),
+    ]),
     ...(products ? ['## Products by themselves', nested(productsReport(products))] : []),
-    ...(mixed ? ['## Everything at once', ...all(mixedCharts(mixed)), nested(mixedReport(mixed), (title) => title === 'Against the targets')] : []),
+    ...(mixed
+      ? [
+          '## Everything at once',
+          ...all(mixedCharts(mixed)),
+          nested(mixedReport(mixed), (title) => title === 'Against the targets'),
+        ]
+      : []),
     ...(soak ? ['## Long random use', ...all(soakCharts(soak)), nested(soakReport(soak))] : []),
     ...(shifted ? ['## After an edit, with position-shifted reuse', ...shiftedTable(shifted)] : []),
     ...(kv ? ['## Formats of stored K/V', nested(kvReport(kv))] : []),
@@ -170,8 +259,17 @@ function details(results: Results, chart: Chart): string[] {
 }
 
 function shiftedTable({ model, threads, results }: ShiftedBench): string[] {
-  const rows = results.map(({ blockTokens, shiftedTokens, exactMs, shiftedMs }) => [blockTokens, shiftedTokens, withSpread(exactMs), withSpread(shiftedMs), `${short(exactMs.median / shiftedMs.median)}x`]);
-  return [`First token of a question after a line was put into the middle of a file, ms; ${model}, ${threads} threads. An option, off by default ([shifted.md](shifted.md)).`, table(['tokens of the file', 'taken over', 'all computed', 'with shifted reuse', 'sooner'], rows)];
+  const rows = results.map(({ blockTokens, shiftedTokens, exactMs, shiftedMs }) => [
+    blockTokens,
+    shiftedTokens,
+    withSpread(exactMs),
+    withSpread(shiftedMs),
+    `${short(exactMs.median / shiftedMs.median)}x`,
+  ]);
+  return [
+    `First token of a question after a line was put into the middle of a file, ms; ${model}, ${threads} threads. An option, off by default ([shifted.md](shifted.md)).`,
+    table(['tokens of the file', 'taken over', 'all computed', 'with shifted reuse', 'sooner'], rows),
+  ];
 }
 
 /** Where the time of the profiled steps goes, side by side; empty without a profile. */
@@ -179,14 +277,41 @@ function profileOf({ profiles }: EngineResult): string[] {
   if (profiles.length === 0) return [];
   const tables = profiles.map((profile) => byPart(profile));
   const of = (part: string): number[] => tables.map((rows) => rows.find((row) => row.part === part)?.ms ?? 0);
-  const parts = [...new Set(tables.flat().map(({ part }) => part))].sort((a, b) => Math.max(...of(b)) - Math.max(...of(a)));
-  const rows = [...parts.map((part) => [part, ...of(part).map((ms) => (ms ? short(ms) : '–'))]), ['between the operators, profiling included', ...profiles.map(({ runMs, operatorsMs }) => short(runMs - operatorsMs))], ['feeds and outputs across the border', ...profiles.map(({ callMs, runMs }) => short(callMs - runMs))], ...(profiles.some(({ crossingMs }) => crossingMs !== undefined) ? [['the same by themselves, nothing profiled', ...profiles.map(({ crossingMs }) => short(crossingMs ?? Number.NaN))]] : []), ['in all', ...profiles.map(({ callMs }) => short(callMs))]];
-  return ['#### Where the time of a step goes, ms', "onnxruntime's profile; profiling itself slows small operators.", table(['', ...profiles.map(({ name }) => name)], rows)];
+  const parts = [...new Set(tables.flat().map(({ part }) => part))].sort(
+    (a, b) => Math.max(...of(b)) - Math.max(...of(a)),
+  );
+  const rows = [
+    ...parts.map((part) => [part, ...of(part).map((ms) => (ms ? short(ms) : '–'))]),
+    [
+      'between the operators, profiling included',
+      ...profiles.map(({ runMs, operatorsMs }) => short(runMs - operatorsMs)),
+    ],
+    ['feeds and outputs across the border', ...profiles.map(({ callMs, runMs }) => short(callMs - runMs))],
+    ...(profiles.some(({ crossingMs }) => crossingMs !== undefined)
+      ? [
+          [
+            'the same by themselves, nothing profiled',
+            ...profiles.map(({ crossingMs }) => short(crossingMs ?? Number.NaN)),
+          ],
+        ]
+      : []),
+    ['in all', ...profiles.map(({ callMs }) => short(callMs))],
+  ];
+  return [
+    '#### Where the time of a step goes, ms',
+    "onnxruntime's profile; profiling itself slows small operators.",
+    table(['', ...profiles.map(({ name }) => name)], rows),
+  ];
 }
 
 function peersCharts(peers: PeersResult): { [file: string]: string } {
   const found = medians(peers.samples);
-  const draw = (title: string, unit: string, ids: readonly string[], rows: readonly (readonly [string, MeasureName])[]): string | null => {
+  const draw = (
+    title: string,
+    unit: string,
+    ids: readonly string[],
+    rows: readonly (readonly [string, MeasureName])[],
+  ): string | null => {
     const present = rows.filter(([, name]) => ids.some((id) => found[name]?.[id]));
     const shown = ids.filter((id) => peers.participants[id] && present.length);
     if (shown.length === 0) return null;
@@ -201,12 +326,24 @@ function peersCharts(peers: PeersResult): { [file: string]: string } {
   };
   const eight = ['kvasir', 'llama-q8', 'openvino', 'transformers'];
   const four = ['kvasir-int4', 'llama-q4'];
-  const decode = [['at 0.5k', 'decode512'], ['at 2k', 'decode2k'], ['at 8k', 'decode8k']] as const;
-  const prefill = [['0.5k', 'prompt512'], ['2k', 'prompt2k'], ['8k', 'prompt8k'], ['512 behind 2k', 'chunk2k'], ['512 behind 7.7k', 'chunk7k']] as const;
+  const decode = [
+    ['at 0.5k', 'decode512'],
+    ['at 2k', 'decode2k'],
+    ['at 8k', 'decode8k'],
+  ] as const;
+  const prefill = [
+    ['0.5k', 'prompt512'],
+    ['2k', 'prompt2k'],
+    ['8k', 'prompt8k'],
+    ['512 behind 2k', 'chunk2k'],
+    ['512 behind 7.7k', 'chunk7k'],
+  ] as const;
   const charts = {
     'peers-decode.svg': draw('Decoding, one sequence', 'ms per token, less is better', eight, decode),
     'peers-prefill.svg': draw('Prefill', 'tokens/s, more is better', eight, prefill),
-    'peers-together.svg': draw('Four sequences decoding', 'tokens/s of all, more is better', eight, [['at 0.5k', 'together']]),
+    'peers-together.svg': draw('Four sequences decoding', 'tokens/s of all, more is better', eight, [
+      ['at 0.5k', 'together'],
+    ]),
     'peers-decode-4-bit.svg': draw('Decoding with 4-bit weights', 'ms per token, less is better', four, decode),
     'peers-prefill-4-bit.svg': draw('Prefill with 4-bit weights', 'tokens/s, more is better', four, prefill),
   };
@@ -225,5 +362,8 @@ export function nested(report: string, without: (title: string) => boolean = () 
     dropped = without(section.split('\n')[0]!.replace(/^#+ /, '')) ? level(section) : Number.POSITIVE_INFINITY;
     return dropped === Number.POSITIVE_INFINITY;
   });
-  return kept.map((section) => (Number.isFinite(level(section)) && down > 0 ? '#'.repeat(down) : '') + section).join('').trim();
+  return kept
+    .map((section) => (Number.isFinite(level(section)) && down > 0 ? '#'.repeat(down) : '') + section)
+    .join('')
+    .trim();
 }

@@ -24,6 +24,12 @@ export const hasAmx = ({ features }: Processor): boolean => features?.includes('
 /** "AMD EPYC with VNNI". */
 export function processorName({ cpu = 'unknown processor', features }: Processor): string {
   if (!features) return cpu;
-  const best = features.includes('amx_int8') ? 'AMX' : features.some((name) => name.endsWith('_vnni')) ? 'VNNI' : features.includes('avx2') ? 'AVX2, without VNNI' : 'neither AVX2 nor VNNI';
+  const best = features.includes('amx_int8')
+    ? 'AMX'
+    : features.some((name) => name.endsWith('_vnni'))
+      ? 'VNNI'
+      : features.includes('avx2')
+        ? 'AVX2, without VNNI'
+        : 'neither AVX2 nor VNNI';
   return `${cpu.replace(/\((R|TM)\)/g, '').replace(/ Processor$/, '')} with ${best}`;
 }

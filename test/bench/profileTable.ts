@@ -8,7 +8,11 @@ export interface ProfileEvent {
   name: string;
   ts: number;
   dur: number;
-  args?: { op_name?: string; input_type_shape?: Record<string, number[]>[]; output_type_shape?: Record<string, number[]>[] };
+  args?: {
+    op_name?: string;
+    input_type_shape?: Record<string, number[]>[];
+    output_type_shape?: Record<string, number[]>[];
+  };
 }
 
 interface ProfileRow {
@@ -40,7 +44,8 @@ export interface StepProfile {
 export const oneToken = (context: string | number = ''): string => `one token, context ${context}`;
 
 /** What the profile of several sequences with texts of their own is called. */
-export const tokensTogether = (context: string | number, count: string | number): string => `${count} sequences, context ${context} each`;
+export const tokensTogether = (context: string | number, count: string | number): string =>
+  `${count} sequences, context ${context} each`;
 
 const KERNEL = /_kernel_time$/;
 
@@ -50,7 +55,9 @@ function outputShape({ args }: ProfileEvent): number[] {
 
 /** Columns of the widest tensor by head that comes in or goes out; matrices of all heads side by side may be as wide as a window. */
 function columns({ args }: ProfileEvent): number {
-  const shapes = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map((tensor) => Object.values(tensor)[0] ?? []);
+  const shapes = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map(
+    (tensor) => Object.values(tensor)[0] ?? [],
+  );
   return Math.max(0, ...shapes.filter(({ length }) => length > 2).map((shape) => shape.at(-1)!));
 }
 
@@ -58,21 +65,35 @@ function columns({ args }: ProfileEvent): number {
  * @param callMs of each step, the last of them matched with the last runs of the profile; earlier runs were warm-up.
  * @param parts part by node name; nodes that the runtime has put in itself are not in it.
  */
-export function profileOf(name: string, events: readonly ProfileEvent[], callMs: readonly number[], parts: ReadonlyMap<string, string>): StepProfile {
+export function profileOf(
+  name: string,
+  events: readonly ProfileEvent[],
+  callMs: readonly number[],
+  parts: ReadonlyMap<string, string>,
+): StepProfile {
   const runs = events.filter((event) => event.name === 'model_run').slice(-callMs.length);
   if (runs.length < callMs.length) throw new Error(`The profile has ${runs.length} runs; ${callMs.length} were made.`);
   const from = Math.min(...runs.map(({ ts }) => ts));
   const steps = runs.length;
   // What has a graph inside it takes the time of that one's nodes, which have events of their own.
-  const kernels = events.filter((event) => event.cat === 'Node' && KERNEL.test(event.name) && !NESTING.has(event.args?.op_name ?? '') && event.ts >= from);
-  const knownPart = (event: ProfileEvent): string => parts.get(event.name.replace(KERNEL, '')) ?? 'put in by the runtime';
-  const windowSlots = Math.max(...kernels.map((event) => (knownPart(event) === WINDOW_KEYS ? (outputShape(event).at(-1) ?? 0) : 0)));
+  const kernels = events.filter(
+    (event) =>
+      event.cat === 'Node' && KERNEL.test(event.name) && !NESTING.has(event.args?.op_name ?? '') && event.ts >= from,
+  );
+  const knownPart = (event: ProfileEvent): string =>
+    parts.get(event.name.replace(KERNEL, '')) ?? 'put in by the runtime';
+  const windowSlots = Math.max(
+    ...kernels.map((event) => (knownPart(event) === WINDOW_KEYS ? (outputShape(event).at(-1) ?? 0) : 0)),
+  );
   const rows = new Map<string, ProfileRow>();
   let operatorsMs = 0;
   for (const event of kernels) {
     const known = knownPart(event);
     const dimensions = outputShape(event);
-    const part = known === PASSES ? `${known} ${windowSlots > 0 && columns(event) >= windowSlots ? 'over the window' : 'over the new rows'}` : known;
+    const part =
+      known === PASSES
+        ? `${known} ${windowSlots > 0 && columns(event) >= windowSlots ? 'over the window' : 'over the new rows'}`
+        : known;
     const op = event.args?.op_name ?? '?';
     const shape = dimensions.join('×');
     const key = `${part}|${op}|${shape}`;
@@ -83,7 +104,14 @@ export function profileOf(name: string, events: readonly ProfileEvent[], callMs:
     operatorsMs += event.dur / 1000 / steps;
   }
   const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
-  return { name, steps, callMs: mean(callMs), runMs: mean(runs.map(({ dur }) => dur / 1000)), operatorsMs, rows: [...rows.values()].sort((a, b) => b.ms - a.ms) };
+  return {
+    name,
+    steps,
+    callMs: mean(callMs),
+    runMs: mean(runs.map(({ dur }) => dur / 1000)),
+    operatorsMs,
+    rows: [...rows.values()].sort((a, b) => b.ms - a.ms),
+  };
 }
 
 /** Milliseconds of the products with weights alone. */
@@ -107,15 +135,27 @@ export function profileReport(profile: StepProfile, withoutMs?: number, mostOper
   const outside = table(
     ['', 'ms', 'of the call'],
     [
-      ...(withoutMs === undefined ? [] : [['call from JavaScript, nothing profiled', short(withoutMs), percent(withoutMs)]]),
+      ...(withoutMs === undefined
+        ? []
+        : [['call from JavaScript, nothing profiled', short(withoutMs), percent(withoutMs)]]),
       ['call from JavaScript', short(callMs), percent(callMs)],
       ['operators', short(operatorsMs), percent(operatorsMs)],
       ['between the operators, profiling included', short(runMs - operatorsMs), percent(runMs - operatorsMs)],
       ['feeds and outputs across the border', short(callMs - runMs), percent(callMs - runMs)],
-      ...(crossingMs === undefined ? [] : [['the same by themselves, nothing profiled', short(crossingMs), percent(crossingMs)]]),
+      ...(crossingMs === undefined
+        ? []
+        : [['the same by themselves, nothing profiled', short(crossingMs), percent(crossingMs)]]),
     ],
   );
-  const parts = table(['part', 'ms', 'of the call', 'nodes'], byPart(profile).map(({ part, ms, count }) => [part, short(ms), percent(ms), Math.round(count)]));
-  const operators = table(['operator', 'output', 'part', 'ms', 'nodes'], rows.slice(0, mostOperators).map(({ op, shape, part, ms, count }) => [op, shape, part, short(ms), Math.round(count)]));
+  const parts = table(
+    ['part', 'ms', 'of the call', 'nodes'],
+    byPart(profile).map(({ part, ms, count }) => [part, short(ms), percent(ms), Math.round(count)]),
+  );
+  const operators = table(
+    ['operator', 'output', 'part', 'ms', 'nodes'],
+    rows
+      .slice(0, mostOperators)
+      .map(({ op, shape, part, ms, count }) => [op, shape, part, short(ms), Math.round(count)]),
+  );
   return [`### Profile: ${name} (mean of ${steps} steps)`, outside, parts, operators].join('\n\n');
 }

@@ -24,7 +24,11 @@ async function openProfiled<T>(prefix: string, open: () => Promise<T>): Promise<
   const creating = async (model: unknown, options: InferenceSession.SessionOptions): Promise<InferenceSession> => {
     // Graphs made in memory are probes.
     if (typeof model !== 'string') return create.call(InferenceSession, model as Uint8Array, options);
-    const session = await create.call(InferenceSession, model as unknown as Uint8Array, { ...options, enableProfiling: true, profileFilePrefix: prefix });
+    const session = await create.call(InferenceSession, model as unknown as Uint8Array, {
+      ...options,
+      enableProfiling: true,
+      profileFilePrefix: prefix,
+    });
     const calls: number[] = [];
     const run = session.run.bind(session) as (...args: unknown[]) => Promise<InferenceSession.OnnxValueMapType>;
     session.run = async (...args: unknown[]) => {
@@ -106,13 +110,25 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
   for (const { name, run } of work) {
     rmSync(options.scratch, { recursive: true, force: true });
     mkdirSync(options.scratch, { recursive: true });
-    const { opened: bench, profiled } = await openProfiled(path.join(options.scratch, 'profile'), () => EngineUnderTest.open(options));
+    const { opened: bench, profiled } = await openProfiled(path.join(options.scratch, 'profile'), () =>
+      EngineUnderTest.open(options),
+    );
     try {
       const before = await options.bandwidth();
       const steps = await run(bench);
       const after = await options.bandwidth();
-      const profile = { ...profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph)), crossingMs: await crossingMs(profiled.last!, bench.threads) };
-      results.push(before !== undefined && after !== undefined ? { ...profile, bandwidth: (before + after) / 2 } : profile);
+      const profile = {
+        ...profileOf(
+          name,
+          stop(profiled.session, options.scratch),
+          profiled.calls.slice(-steps),
+          partsOf(profiled.graph),
+        ),
+        crossingMs: await crossingMs(profiled.last!, bench.threads),
+      };
+      results.push(
+        before !== undefined && after !== undefined ? { ...profile, bandwidth: (before + after) / 2 } : profile,
+      );
     } finally {
       await bench.dispose();
     }

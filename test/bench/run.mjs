@@ -25,9 +25,16 @@ const suites = {
     what: 'decoding, prompts, several sequences, drafts: the engine by itself',
     options: `${SHAPE} [--precision int8|int4] [--only GROUP,...] ${ROUNDS} [--long-rounds N] ${THREADS} [--profile]`,
     run: async (values) => {
-      const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [await import('./engineBench.ts'), await import('./engineReport.ts')];
+      const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [
+        await import('./engineBench.ts'),
+        await import('./engineReport.ts'),
+      ];
       const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
-      return { result: { ...result, shares: shares(result) }, report: engineReport(result), charts: engineCharts(result) };
+      return {
+        result: { ...result, shares: shares(result) },
+        report: engineReport(result),
+        charts: engineCharts(result),
+      };
     },
   },
   mixed: {
@@ -56,7 +63,7 @@ const suites = {
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
   heads: {
-    what: 'the built-in model\'s shape with 4, 2 and 1 KV heads',
+    what: "the built-in model's shape with 4, 2 and 1 KV heads",
     options: `${ROUNDS} ${THREADS}`,
     run: async (values) => (await import('./headsBench.ts')).headsSuite(values),
   },
@@ -99,13 +106,42 @@ const suites = {
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
-const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
+const usage = [
+  'usage: npm run bench -- SUITE --out DIR [OPTIONS]',
+  ...Object.entries(suites).flatMap(([name, { what, options }]) => [
+    '',
+    `  ${name.padEnd(8)} ${what}`,
+    ...(options ? [`           ${options}`] : []),
+  ]),
+].join('\n');
 /** One line that says what is wrong and what there is, and the status of wrong usage. */
 function refuse(line) {
   console.error(`npm run bench: ${line}`);
   process.exit(2);
 }
-const options = { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text, beside: text };
+const options = {
+  help: flag,
+  out: text,
+  shape: text,
+  precision: text,
+  only: text,
+  rounds: text,
+  'long-rounds': text,
+  threads: text,
+  profile: flag,
+  peers: text,
+  settings: text,
+  setup: flag,
+  add: flag,
+  speed: text,
+  rush: text,
+  context: text,
+  requests: text,
+  chat: flag,
+  n: text,
+  model: text,
+  beside: text,
+};
 /** Those of a suite, as its line of the usage has them. */
 const optionsOf = (name) => ['--out', ...(suites[name].options.match(/--[a-z-]+/g) ?? [])];
 /** What is wrong with an argument, in one line: parseArgs goes on to explain how it would be right as something else. */
@@ -114,7 +150,13 @@ function parsed(args) {
     return parseArgs({ args, allowPositionals: true, options });
   } catch (error) {
     const unknown = /^Unknown option '(-[^']*)'/.exec(error.message)?.[1];
-    return refuse(unknown ? `unknown option ${unknown}; known are ${Object.keys(options).map((name) => `--${name}`).join(', ')}` : error.message.split('. ')[0]);
+    return refuse(
+      unknown
+        ? `unknown option ${unknown}; known are ${Object.keys(options)
+            .map((name) => `--${name}`)
+            .join(', ')}`
+        : error.message.split('. ')[0],
+    );
   }
 }
 const { values, positionals } = parsed(process.argv.slice(2));
@@ -132,10 +174,13 @@ if (unexpected !== undefined) refuse(`unexpected argument ${unexpected}: one sui
 const foreign = Object.keys(values).find((option) => !optionsOf(name).includes(`--${option}`));
 if (foreign !== undefined) refuse(`suite ${name} has no --${foreign}; it has ${optionsOf(name).join(', ')}`);
 if (!values.out && !values.setup) refuse('--out DIR is missing: where the results go');
-const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'beside', 'context'].find((option) => values[option] !== undefined && !/^\d+$/.test(values[option]));
+const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'beside', 'context'].find(
+  (option) => values[option] !== undefined && !/^\d+$/.test(values[option]),
+);
 if (noNumber !== undefined) refuse(`--${noNumber} ${values[noNumber]}: it must be a whole number`);
 const shapes = [...Object.keys(SHAPES), ...(suites[name].options.includes('NAME|starter') ? ['starter'] : [])];
-if (values.shape !== undefined && !shapes.includes(values.shape)) refuse(`--shape ${values.shape}: it must be one of ${shapes.join(', ')}`);
+if (values.shape !== undefined && !shapes.includes(values.shape))
+  refuse(`--shape ${values.shape}: it must be one of ${shapes.join(', ')}`);
 const load = loadavg()[0];
 const measured = await suites[name].run(values).catch((error) => {
   // Suites say what is wrong with an option in a sentence that begins with it; anything else is a fault that its trace helps to find.
@@ -146,7 +191,17 @@ const measured = await suites[name].run(values).catch((error) => {
 if (!measured) process.exit(0);
 const { result, report, charts = {} } = measured;
 const { processorFeatures } = await import('./processor.ts');
-const machine = { cpu: cpus()[0]?.model.trim(), features: processorFeatures(), processors: cpus().length, memoryBytes: totalmem(), platform: `${process.platform}-${process.arch}`, node: process.version, loadBefore: load, loadAfter: loadavg()[0], date: new Date().toISOString() };
+const machine = {
+  cpu: cpus()[0]?.model.trim(),
+  features: processorFeatures(),
+  processors: cpus().length,
+  memoryBytes: totalmem(),
+  platform: `${process.platform}-${process.arch}`,
+  node: process.version,
+  loadBefore: load,
+  loadAfter: loadavg()[0],
+  date: new Date().toISOString(),
+};
 mkdirSync(values.out, { recursive: true });
 writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, null, 1)}\n`);
 const conditions = `${machine.cpu}, ${machine.processors} processors, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${machine.platform}, Node ${machine.node}; load ${load.toFixed(2)} before`;

@@ -4,7 +4,16 @@ import type { Random } from '../engine/workload.ts';
 import type { Case } from './engineCases.ts';
 import { median } from './spread.ts';
 
-const PLAIN: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: false, topLogprobs: 0, seed: 1 };
+const PLAIN: SamplerParams = {
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  repetitionPenalty: 1,
+  logprobs: false,
+  topLogprobs: 0,
+  seed: 1,
+};
 const WAYS: Record<string, SamplerParams> = {
   greedy: PLAIN,
   'greedy, log-probability': { ...PLAIN, logprobs: true },

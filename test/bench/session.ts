@@ -66,7 +66,10 @@ export interface Session extends SessionHeader {
 }
 
 export function readSession(path = TRACE): Session {
-  const [header = {}, ...lines] = readFileSync(path, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as object);
+  const [header = {}, ...lines] = readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
   return {
     ...(header as SessionHeader),
     files: lines.filter((line): line is SessionFile => 'text' in line && 'file' in line),
@@ -94,7 +97,10 @@ export function offsetAt(text: string, line: number, column: number): number {
 
 /** Milliseconds from the first event to the last, all keys pressed. */
 export function duration(events: readonly SessionEvent[]): number {
-  return events.reduce((sum, event) => sum + event.wait + (event.do === 'write' ? event.keys.reduce((all, [wait]) => all + wait, 0) : 0), 0);
+  return events.reduce(
+    (sum, event) => sum + event.wait + (event.do === 'write' ? event.keys.reduce((all, [wait]) => all + wait, 0) : 0),
+    0,
+  );
 }
 
 /** Text of each file at the end. */

@@ -51,7 +51,15 @@ export function sessionArrivals(session: Session, { debounceMs = 50 }: ArrivalOp
       if (pause < silence) continue;
       line = lines;
       const requestId = nextId('complete');
-      send({ type: 'generate', requestId, task: { kind: 'complete', docId: file, offset: start + written.length }, priority: 'completion' }, atMs + silence);
+      send(
+        {
+          type: 'generate',
+          requestId,
+          task: { kind: 'complete', docId: file, offset: start + written.length },
+          priority: 'completion',
+        },
+        atMs + silence,
+      );
       if (pause < Number.POSITIVE_INFINITY) send({ type: 'abort', requestId }, atMs + pause);
     }
   };
@@ -59,8 +67,20 @@ export function sessionArrivals(session: Session, { debounceMs = 50 }: ArrivalOp
   for (const event of session.events) {
     atMs += event.wait;
     if (event.do === 'write') write(event);
-    if (event.do === 'ask') send({ type: 'generate', requestId: nextId('chat'), task: { kind: 'chat', docIds: [file], messages: [{ role: 'user', content: event.text }] }, priority: 'chat' });
-    if (event.do === 'summarize') send({ type: 'generate', requestId: nextId('summarize'), task: { kind: 'summarize', docId: file }, priority: 'summary' });
+    if (event.do === 'ask')
+      send({
+        type: 'generate',
+        requestId: nextId('chat'),
+        task: { kind: 'chat', docIds: [file], messages: [{ role: 'user', content: event.text }] },
+        priority: 'chat',
+      });
+    if (event.do === 'summarize')
+      send({
+        type: 'generate',
+        requestId: nextId('summarize'),
+        task: { kind: 'summarize', docId: file },
+        priority: 'summary',
+      });
     if (event.do !== 'open') continue;
     file = event.file;
     if (versions.has(file)) continue;

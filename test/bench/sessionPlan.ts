@@ -4,13 +4,38 @@
 export const FILES: { file: string; parts?: string[] }[] = [
   { file: 'engine/scheduler.ts' },
   { file: 'src/engineClient.ts' },
-  { file: 'model/train/mix.py', parts: ['controls', 'holes', 'layouts', 'questions', 'answers', 'views', 'chat', 'packing', 'mix'].map((name) => `model/train/${name}.py`) },
-  { file: 'engine/cache.ts', parts: ['eviction', 'integrity', 'kvCache', 'kvMemory', 'lease', 'prefixTree', 'slots', 'store', 'window'].map((name) => `engine/cache/${name}.ts`) },
+  {
+    file: 'model/train/mix.py',
+    parts: ['controls', 'holes', 'layouts', 'questions', 'answers', 'views', 'chat', 'packing', 'mix'].map(
+      (name) => `model/train/${name}.py`,
+    ),
+  },
+  {
+    file: 'engine/cache.ts',
+    parts: ['eviction', 'integrity', 'kvCache', 'kvMemory', 'lease', 'prefixTree', 'slots', 'store', 'window'].map(
+      (name) => `engine/cache/${name}.ts`,
+    ),
+  },
   {
     file: 'engine/text.ts',
     parts: [
-      ...['chatPrompt', 'chatTemplate', 'completionPrompt', 'detokenizer', 'fim', 'incrementalEncoding', 'layout', 'manifest', 'modelText', 'pieces', 'sourceDocument', 'tokenizer'].map((name) => `engine/text/${name}.ts`),
-      ...['chat', 'complete', 'completionText', 'preparedRequest', 'repetition', 'summarize'].map((name) => `engine/tasks/${name}.ts`),
+      ...[
+        'chatPrompt',
+        'chatTemplate',
+        'completionPrompt',
+        'detokenizer',
+        'fim',
+        'incrementalEncoding',
+        'layout',
+        'manifest',
+        'modelText',
+        'pieces',
+        'sourceDocument',
+        'tokenizer',
+      ].map((name) => `engine/text/${name}.ts`),
+      ...['chat', 'complete', 'completionText', 'preparedRequest', 'repetition', 'summarize'].map(
+        (name) => `engine/tasks/${name}.ts`,
+      ),
     ],
   },
 ];
@@ -30,7 +55,13 @@ export const PLAN: PlanStep[] = [
   { ask: 'Which classes does this file define?' },
   { line: 'const victim = this.#lowest();', rest: 'this.' },
   { open: 'engine/cache.ts' },
-  { lines: ['for (const child of [...node.children.values()]) this.drop(child);', 'if (node.stored) this.store.drop(node.stored);'], undo: true },
+  {
+    lines: [
+      'for (const child of [...node.children.values()]) this.drop(child);',
+      'if (node.stored) this.store.drop(node.stored);',
+    ],
+    undo: true,
+  },
   { open: 'model/train/mix.py' },
   { lines: ['starts, p = [], 0', 'return lines, starts'] },
   { summarize: true },

@@ -22,7 +22,15 @@ export interface Qwen2Config {
   use_sliding_window: false;
 }
 
-type Sizes = Pick<Qwen2Config, 'hidden_size' | 'intermediate_size' | 'num_hidden_layers' | 'num_attention_heads' | 'num_key_value_heads' | 'vocab_size'>;
+type Sizes = Pick<
+  Qwen2Config,
+  | 'hidden_size'
+  | 'intermediate_size'
+  | 'num_hidden_layers'
+  | 'num_attention_heads'
+  | 'num_key_value_heads'
+  | 'vocab_size'
+>;
 
 function qwen2(sizes: Sizes): Qwen2Config {
   return {
@@ -41,9 +49,30 @@ function qwen2(sizes: Sizes): Qwen2Config {
 
 /** `tiny` is for tests of the benchmarks themselves. */
 export const SHAPES = {
-  'qwen2.5-0.5b': qwen2({ hidden_size: 896, intermediate_size: 4864, num_hidden_layers: 24, num_attention_heads: 14, num_key_value_heads: 2, vocab_size: 151_936 }),
-  'qwen2.5-1.5b': qwen2({ hidden_size: 1536, intermediate_size: 8960, num_hidden_layers: 28, num_attention_heads: 12, num_key_value_heads: 2, vocab_size: 151_936 }),
-  tiny: qwen2({ hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 512 }),
+  'qwen2.5-0.5b': qwen2({
+    hidden_size: 896,
+    intermediate_size: 4864,
+    num_hidden_layers: 24,
+    num_attention_heads: 14,
+    num_key_value_heads: 2,
+    vocab_size: 151_936,
+  }),
+  'qwen2.5-1.5b': qwen2({
+    hidden_size: 1536,
+    intermediate_size: 8960,
+    num_hidden_layers: 28,
+    num_attention_heads: 12,
+    num_key_value_heads: 2,
+    vocab_size: 151_936,
+  }),
+  tiny: qwen2({
+    hidden_size: 64,
+    intermediate_size: 128,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    vocab_size: 512,
+  }),
 } as const;
 
 export type ShapeName = keyof typeof SHAPES;
@@ -61,14 +90,31 @@ export function tensorsOf(config: Qwen2Config): TensorShape[] {
   const { hidden_size: hidden, intermediate_size: ffn, vocab_size: vocab } = config;
   const headSize = hidden / config.num_attention_heads;
   const kv = config.num_key_value_heads * headSize;
-  const matrix = (name: string, rows: number, width: number): TensorShape => ({ name: `${name}.weight`, shape: [rows, width], mean: 0, deviation: 0.02 });
-  const bias = (name: string, rows: number): TensorShape => ({ name: `${name}.bias`, shape: [rows], mean: 0, deviation: 0.1 });
+  const matrix = (name: string, rows: number, width: number): TensorShape => ({
+    name: `${name}.weight`,
+    shape: [rows, width],
+    mean: 0,
+    deviation: 0.02,
+  });
+  const bias = (name: string, rows: number): TensorShape => ({
+    name: `${name}.bias`,
+    shape: [rows],
+    mean: 0,
+    deviation: 0.1,
+  });
   const norm = (name: string): TensorShape => ({ name: `${name}.weight`, shape: [hidden], mean: 1, deviation: 0 });
   const layer = (l: number): TensorShape[] => {
     const at = (name: string): string => `model.layers.${l}.${name}`;
     return [
       norm(at('input_layernorm')),
-      ...[['q', hidden], ['k', kv], ['v', kv]].flatMap(([part, rows]) => [matrix(at(`self_attn.${part}_proj`), Number(rows), hidden), bias(at(`self_attn.${part}_proj`), Number(rows))]),
+      ...[
+        ['q', hidden],
+        ['k', kv],
+        ['v', kv],
+      ].flatMap(([part, rows]) => [
+        matrix(at(`self_attn.${part}_proj`), Number(rows), hidden),
+        bias(at(`self_attn.${part}_proj`), Number(rows)),
+      ]),
       matrix(at('self_attn.o_proj'), hidden, hidden),
       norm(at('post_attention_layernorm')),
       matrix(at('mlp.gate_proj'), ffn, hidden),
@@ -76,5 +122,9 @@ export function tensorsOf(config: Qwen2Config): TensorShape[] {
       matrix(at('mlp.down_proj'), hidden, ffn),
     ];
   };
-  return [matrix('model.embed_tokens', vocab, hidden), ...Array.from({ length: config.num_hidden_layers }, (_, l) => layer(l)).flat(), norm('model.norm')];
+  return [
+    matrix('model.embed_tokens', vocab, hidden),
+    ...Array.from({ length: config.num_hidden_layers }, (_, l) => layer(l)).flat(),
+    norm('model.norm'),
+  ];
 }

@@ -27,21 +27,42 @@ export interface ShiftedBench {
   results: ShiftedCase[];
 }
 
-export async function shiftedSuite(values: { shape?: string; rounds?: string; threads?: string; only?: string }): Promise<{ result: ShiftedBench; report: string }> {
+export async function shiftedSuite(values: {
+  shape?: string;
+  rounds?: string;
+  threads?: string;
+  only?: string;
+}): Promise<{ result: ShiftedBench; report: string }> {
   const { shape = 'qwen2.5-0.5b', rounds = '3', threads = '0', only = BLOCKS.join() } = values;
   if (!MODELS.includes(shape)) throw new Error(`--shape ${shape}: it must be one of ${MODELS.join(', ')}`);
-  for (const [name, value] of [['rounds', rounds], ['threads', threads], ...only.split(',').map((tokens) => ['only', tokens] as const)] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  for (const [name, value] of [
+    ['rounds', rounds],
+    ['threads', threads],
+    ...only.split(',').map((tokens) => ['only', tokens] as const),
+  ] as const)
+    if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
   const result = await shiftedBench(shape, only.split(',').map(Number), Number(rounds), Number(threads));
   return { result, report: report(result) };
 }
 
-async function shiftedBench(model: string, sizes: readonly number[], rounds: number, threads: number): Promise<ShiftedBench> {
+async function shiftedBench(
+  model: string,
+  sizes: readonly number[],
+  rounds: number,
+  threads: number,
+): Promise<ShiftedBench> {
   const cache = path.resolve('.cache/bench');
-  const bench = await EngineUnderTest.open({ modelDir: model === 'starter' ? 'model' : await shapeFolder(model as ShapeName, cache), cacheDir: path.join(cache, 'imported'), threads, seed: 1 });
+  const bench = await EngineUnderTest.open({
+    modelDir: model === 'starter' ? 'model' : await shapeFolder(model as ShapeName, cache),
+    cacheDir: path.join(cache, 'imported'),
+    threads,
+    seed: 1,
+  });
   try {
     const blocks = sizes.filter((tokens) => tokens + LINE_TOKENS + QUESTION_TOKENS < bench.model.config.contextTokens);
     // What steps cost is learnt first, in both lanes.
-    for (let i = 0; i < 3; i++) await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, [[0, blocks[0]!]]));
+    for (let i = 0; i < 3; i++)
+      await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, [[0, blocks[0]!]]));
     const results: ShiftedCase[] = [];
     for (const blockTokens of blocks) {
       const ms: Record<'exact' | 'shifted', number[]> = { exact: [], shifted: [] };
@@ -68,6 +89,12 @@ async function shiftedBench(model: string, sizes: readonly number[], rounds: num
 }
 
 function report({ model, threads, results }: ShiftedBench): string {
-  const rows = results.map(({ blockTokens, shiftedTokens, exactMs, shiftedMs }) => [blockTokens, shiftedTokens, withSpread(exactMs), withSpread(shiftedMs), `${(exactMs.median / shiftedMs.median).toFixed(1)}x`]);
+  const rows = results.map(({ blockTokens, shiftedTokens, exactMs, shiftedMs }) => [
+    blockTokens,
+    shiftedTokens,
+    withSpread(exactMs),
+    withSpread(shiftedMs),
+    `${(exactMs.median / shiftedMs.median).toFixed(1)}x`,
+  ]);
   return `First token of a question after a line was put into the middle of a file, ms; ${model}, ${threads} threads\n\n${table(['tokens of the file', 'taken over', 'all computed', 'shifted reuse', 'sooner'], rows)}`;
 }

@@ -30,7 +30,11 @@ const LEADING_LINES = 8;
 const NUM_PAIRED = 12;
 
 /** Prompts of at most `promptTokens`, answers of `answerTokens`. */
-export async function dictations(bench: EngineUnderTest, promptTokens: number, answerTokens: number): Promise<Dictation[]> {
+export async function dictations(
+  bench: EngineUnderTest,
+  promptTokens: number,
+  answerTokens: number,
+): Promise<Dictation[]> {
   const tokenizer = await Tokenizer.load('model');
   // The built-in model's ids are below those of every shape but the smallest.
   const encode = (text: string): number[] => tokenizer.encode(text).map((id) => id % bench.model.config.vocabSize);
@@ -42,7 +46,11 @@ export async function dictations(bench: EngineUnderTest, promptTokens: number, a
   for (let n = 0; n <= LEADING_LINES; n++) start = before.lastIndexOf('\n', start - 1);
   start++;
   const code = encode(before.slice(start)).length;
-  const asked = [...encode(before.slice(0, start)), ...encode(before.slice(start)).slice(0, Math.min(code, 2 * answerTokens)), ...encode('\n```\nAnswer with the whole changed code only.\n```ts\n')].slice(-promptTokens);
+  const asked = [
+    ...encode(before.slice(0, start)),
+    ...encode(before.slice(start)).slice(0, Math.min(code, 2 * answerTokens)),
+    ...encode('\n```\nAnswer with the whole changed code only.\n```ts\n'),
+  ].slice(-promptTokens);
   const answer = (text: string): number[] => encode(text).slice(0, answerTokens);
   const paired = (count: number): number[] => Array.from({ length: count }, () => below(bench.random, NUM_PAIRED));
   return [
@@ -55,7 +63,10 @@ export async function dictations(bench: EngineUnderTest, promptTokens: number, a
 }
 
 /** Two engines with the same model: each writes every answer once without and once with drafts. */
-export function speculationCases(engines: readonly [EngineUnderTest, EngineUnderTest], texts: readonly Dictation[]): Case[] {
+export function speculationCases(
+  engines: readonly [EngineUnderTest, EngineUnderTest],
+  texts: readonly Dictation[],
+): Case[] {
   const [first, second] = engines;
   return texts.map((text) => ({
     group: 'speculation',
@@ -65,8 +76,18 @@ export function speculationCases(engines: readonly [EngineUnderTest, EngineUnder
       const [one, other] = [await inTurns(first, second, text), await inTurns(second, first, text)];
       const sum = (of: (turns: Turns) => number): number => of(one) + of(other);
       const numTokens = 2 * (text.answer.length - 1);
-      const [plainMs, draftedMs] = [sum(({ plainMs }) => plainMs) / numTokens, sum(({ draftedMs }) => draftedMs) / numTokens];
-      return { plainMs, draftedMs, gain: plainMs / draftedMs, tokensPerStep: numTokens / (numTokens - sum(({ accepted }) => accepted)), draftedTokens: sum(({ drafted }) => drafted) / 2, acceptedTokens: sum(({ accepted }) => accepted) / 2 };
+      const [plainMs, draftedMs] = [
+        sum(({ plainMs }) => plainMs) / numTokens,
+        sum(({ draftedMs }) => draftedMs) / numTokens,
+      ];
+      return {
+        plainMs,
+        draftedMs,
+        gain: plainMs / draftedMs,
+        tokensPerStep: numTokens / (numTokens - sum(({ accepted }) => accepted)),
+        draftedTokens: sum(({ drafted }) => drafted) / 2,
+        acceptedTokens: sum(({ accepted }) => accepted) / 2,
+      };
     },
   }));
 }
@@ -131,7 +152,8 @@ class Dictated {
     this.#times.set(rows, [...(this.#times.get(rows) ?? []), ms]);
     const { tokenIds } = this.#watched.sequence;
     const { prompt, answer } = this.#text;
-    if (tokenIds.some((id, i) => i >= prompt.length && id !== answer[i - prompt.length])) throw new Error('The answer is not the one that was dictated.');
+    if (tokenIds.some((id, i) => i >= prompt.length && id !== answer[i - prompt.length]))
+      throw new Error('The answer is not the one that was dictated.');
   }
 
   #dictate<T>(work: () => Promise<T>): Promise<T> {

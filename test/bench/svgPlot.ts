@@ -24,7 +24,8 @@ const LABEL_LINE = 13;
 /** About the width of a character of a label. */
 const CHARACTER = 5.9;
 
-const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+const escaped = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 const at = (value: number): string => value.toFixed(1);
 
 /** A round number at or above `top` and the distance of the axis' lines: 1, 2 or 5 times a power of ten. */
@@ -54,30 +55,62 @@ export function barChart({ title, unit, groups, series }: BarChart): string {
   const y = (value: number): number => MARGIN.top + plotHeight * (1 - value / end);
   const groupWidth = plotWidth / Math.max(1, groups.length);
   const barWidth = Math.min(56, (groupWidth * 0.8) / Math.max(1, series.length));
-  const text = (x: number, height: number, content: string, more = ''): string => `<text x="${at(x)}" y="${at(height)}" ${more}>${escaped(content)}</text>`;
-  const line = (x1: number, y1: number, x2: number, y2: number, more: string): string => `<line x1="${at(x1)}" y1="${at(y1)}" x2="${at(x2)}" y2="${at(y2)}" ${more}/>`;
+  const text = (x: number, height: number, content: string, more = ''): string =>
+    `<text x="${at(x)}" y="${at(height)}" ${more}>${escaped(content)}</text>`;
+  const line = (x1: number, y1: number, x2: number, y2: number, more: string): string =>
+    `<line x1="${at(x1)}" y1="${at(y1)}" x2="${at(x2)}" y2="${at(y2)}" ${more}/>`;
 
   const parts: string[] = [text(MARGIN.left, 20, `${title} (${unit})`, 'font-size="15" font-weight="600"')];
   for (let i = 0; i * step <= end + step / 2; i++) {
-    parts.push(line(MARGIN.left, y(i * step), WIDTH - MARGIN.right, y(i * step), 'stroke="#888" stroke-opacity="0.35"'));
-    parts.push(text(MARGIN.left - 6, y(i * step) + 4, String(Number((i * step).toPrecision(6))), 'font-size="11" text-anchor="end"'));
+    parts.push(
+      line(MARGIN.left, y(i * step), WIDTH - MARGIN.right, y(i * step), 'stroke="#888" stroke-opacity="0.35"'),
+    );
+    parts.push(
+      text(
+        MARGIN.left - 6,
+        y(i * step) + 4,
+        String(Number((i * step).toPrecision(6))),
+        'font-size="11" text-anchor="end"',
+      ),
+    );
   }
   let legend = MARGIN.left;
   for (const [s, { name, bars }] of series.entries()) {
     const colour = COLOURS[s % COLOURS.length]!;
-    parts.push(`<rect x="${at(legend)}" y="30" width="10" height="10" fill="${colour}"/>`, text(legend + 14, 39, name, 'font-size="11"'));
+    parts.push(
+      `<rect x="${at(legend)}" y="30" width="10" height="10" fill="${colour}"/>`,
+      text(legend + 14, 39, name, 'font-size="11"'),
+    );
     legend += 26 + 6 * name.length;
     for (const [g, bar] of bars.entries()) {
       if (bar === null) continue;
       const left = MARGIN.left + groupWidth * (g + 0.5) + barWidth * (s - series.length / 2);
       const middle = left + barWidth / 2;
-      parts.push(`<rect x="${at(left + 1)}" y="${at(y(bar.value))}" width="${at(barWidth - 2)}" height="${at(plotHeight + MARGIN.top - y(bar.value))}" fill="${colour}"/>`);
-      if (bar.least !== undefined && bar.most !== undefined && bar.most > bar.least) parts.push(line(middle, y(bar.least), middle, y(bar.most), 'stroke="#888" stroke-width="1.5"'));
-      parts.push(text(middle, y(Math.max(bar.value, bar.most ?? 0)) - 4, String(Number(bar.value.toPrecision(3))), 'font-size="10" text-anchor="middle"'));
+      parts.push(
+        `<rect x="${at(left + 1)}" y="${at(y(bar.value))}" width="${at(barWidth - 2)}" height="${at(plotHeight + MARGIN.top - y(bar.value))}" fill="${colour}"/>`,
+      );
+      if (bar.least !== undefined && bar.most !== undefined && bar.most > bar.least)
+        parts.push(line(middle, y(bar.least), middle, y(bar.most), 'stroke="#888" stroke-width="1.5"'));
+      parts.push(
+        text(
+          middle,
+          y(Math.max(bar.value, bar.most ?? 0)) - 4,
+          String(Number(bar.value.toPrecision(3))),
+          'font-size="10" text-anchor="middle"',
+        ),
+      );
     }
   }
   for (const [g, name] of groups.entries()) {
-    for (const [i, part] of wrapped(name, Math.floor(groupWidth / CHARACTER)).entries()) parts.push(text(MARGIN.left + groupWidth * (g + 0.5), HEIGHT - MARGIN.bottom + 16 + LABEL_LINE * i, part, 'font-size="11" text-anchor="middle"'));
+    for (const [i, part] of wrapped(name, Math.floor(groupWidth / CHARACTER)).entries())
+      parts.push(
+        text(
+          MARGIN.left + groupWidth * (g + 0.5),
+          HEIGHT - MARGIN.bottom + 16 + LABEL_LINE * i,
+          part,
+          'font-size="11" text-anchor="middle"',
+        ),
+      );
   }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" fill="#777">\n<title>${escaped(title)}</title>\n${parts.join('\n')}\n</svg>\n`;
 }

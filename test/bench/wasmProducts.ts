@@ -15,7 +15,8 @@ export const ROWS = [1, 4] as const;
 /** One function for each number of rows: weights int8 [outputs / 4, width / 16, 4, 16], codes [rows, width], sums int32 [rows, outputs]. */
 function kernel(): string {
   const functions = ROWS.map((rows) => {
-    const each = (write: (row: number, column: number) => string): string => Array.from({ length: rows * TOGETHER }, (_, i) => write(Math.floor(i / TOGETHER), i % TOGETHER)).join('');
+    const each = (write: (row: number, column: number) => string): string =>
+      Array.from({ length: rows * TOGETHER }, (_, i) => write(Math.floor(i / TOGETHER), i % TOGETHER)).join('');
     const lanes = [0, 1, 2, 3];
     return `export function products${rows}(w: usize, x: usize, out: usize, width: i32, outputs: i32, from: i32, to: i32): void {
   for (let n = from; n < to; n += ${TOGETHER}) {
@@ -36,7 +37,27 @@ function kernel(): string {
 
 async function compiled(pages: number): Promise<WebAssembly.Module> {
   let binary: Uint8Array<ArrayBuffer> | null = null;
-  const options = ['kernel.ts', '--outFile', 'kernel.wasm', '--runtime', 'stub', '--enable', 'simd', '--enable', 'relaxed-simd', '--enable', 'threads', '--importMemory', '--sharedMemory', '--initialMemory', String(pages), '--maximumMemory', String(pages), '-O3', '--noAssert'];
+  const options = [
+    'kernel.ts',
+    '--outFile',
+    'kernel.wasm',
+    '--runtime',
+    'stub',
+    '--enable',
+    'simd',
+    '--enable',
+    'relaxed-simd',
+    '--enable',
+    'threads',
+    '--importMemory',
+    '--sharedMemory',
+    '--initialMemory',
+    String(pages),
+    '--maximumMemory',
+    String(pages),
+    '-O3',
+    '--noAssert',
+  ];
   const { error, stderr } = await asc.main(options, {
     readFile: (name) => (name === 'kernel.ts' ? kernel() : null),
     writeFile: (_name, contents) => {
@@ -48,7 +69,10 @@ async function compiled(pages: number): Promise<WebAssembly.Module> {
   return new WebAssembly.Module(binary);
 }
 
-type Kernel = Record<string, (w: number, x: number, out: number, width: number, outputs: number, from: number, to: number) => void>;
+type Kernel = Record<
+  string,
+  (w: number, x: number, out: number, width: number, outputs: number, from: number, to: number) => void
+>;
 /** Index of the control words: number of the run asked for, whether it is not finished, rows. */
 const [ASKED, LEFT, WITH_ROWS] = [0, 1, 2];
 
@@ -77,17 +101,29 @@ export class WasmProducts {
   readonly #x: number;
   readonly #out: number;
 
-  private constructor(module: WebAssembly.Module, memory: WebAssembly.Memory, layers: { at: number; width: number; outputs: number }[], x: number, out: number) {
+  private constructor(
+    module: WebAssembly.Module,
+    memory: WebAssembly.Memory,
+    layers: { at: number; width: number; outputs: number }[],
+    x: number,
+    out: number,
+  ) {
     this.#layers = layers;
     this.#memory = memory;
     this.#kernel = new WebAssembly.Instance(module, { env: { memory } }).exports as Kernel;
     this.#x = x;
     this.#out = out;
-    this.#worker = new Worker(THREAD, { eval: true, workerData: { module, memory, control: this.#control, layers, x, out } });
+    this.#worker = new Worker(THREAD, {
+      eval: true,
+      workerData: { module, memory, control: this.#control, layers, x, out },
+    });
   }
 
   /** @param shapes width and outputs of each layer, in order; outputs in multiples of eight, widths of sixteen. */
-  static async open(shapes: readonly (readonly [width: number, outputs: number])[], bytes: (count: number) => Uint8Array): Promise<WasmProducts> {
+  static async open(
+    shapes: readonly (readonly [width: number, outputs: number])[],
+    bytes: (count: number) => Uint8Array,
+  ): Promise<WasmProducts> {
     const most = Math.max(...shapes.flat());
     const x = PAGE;
     const out = x + ROWS[1] * most;

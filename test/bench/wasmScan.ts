@@ -40,10 +40,33 @@ export function scanModule(pages: number): Uint8Array<ArrayBuffer> {
   const simd = (op: number, ...rest: number[]): number[] => [0xfd, ...leb(op), ...rest];
   const [LOAD, ADD, EXTRACT] = [0x00, 0xce, 0x1d];
   const accumulator = (i: number): number => 2 + (i % ACCUMULATORS);
-  const read = Array.from({ length: UNROLLED }, (_, i) => [...get(accumulator(i)), ...get(0), ...simd(LOAD, 4, ...leb(16 * i)), ...simd(ADD), ...set(accumulator(i))]).flat();
+  const read = Array.from({ length: UNROLLED }, (_, i) => [
+    ...get(accumulator(i)),
+    ...get(0),
+    ...simd(LOAD, 4, ...leb(16 * i)),
+    ...simd(ADD),
+    ...set(accumulator(i)),
+  ]).flat();
   // do { read; from += TURN_BYTES } while (from < to)
-  const loop = [0x03, 0x40, ...read, ...get(0), 0x41, ...signedLeb(TURN_BYTES), 0x6a, 0x22, 0, ...get(1), 0x49, 0x0d, 0, 0x0b];
-  const lanes = Array.from({ length: ACCUMULATORS }, (_, i) => [0, 1].flatMap((lane) => [...get(accumulator(i)), ...simd(EXTRACT, lane), ...(i + lane > 0 ? [0x7c] : [])])).flat();
+  const loop = [
+    0x03,
+    0x40,
+    ...read,
+    ...get(0),
+    0x41,
+    ...signedLeb(TURN_BYTES),
+    0x6a,
+    0x22,
+    0,
+    ...get(1),
+    0x49,
+    0x0d,
+    0,
+    0x0b,
+  ];
+  const lanes = Array.from({ length: ACCUMULATORS }, (_, i) =>
+    [0, 1].flatMap((lane) => [...get(accumulator(i)), ...simd(EXTRACT, lane), ...(i + lane > 0 ? [0x7c] : [])]),
+  ).flat();
   const body = [1, ACCUMULATORS, V128, ...loop, ...lanes, 0x0b];
   return Uint8Array.from([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
@@ -83,12 +106,31 @@ export class WasmScan {
     new Uint8Array(memory.buffer).fill(1);
     this.#sums = new BigInt64Array(new SharedArrayBuffer(8 * threads));
     const module = new WebAssembly.Module(scanModule(pages));
-    this.#workers = Array.from({ length: threads }, (_, index) => new Worker(THREAD, { eval: true, workerData: { module, memory, control: this.#control, sums: this.#sums, index, from: index * part, to: (index + 1) * part } }));
+    this.#workers = Array.from(
+      { length: threads },
+      (_, index) =>
+        new Worker(THREAD, {
+          eval: true,
+          workerData: {
+            module,
+            memory,
+            control: this.#control,
+            sums: this.#sums,
+            index,
+            from: index * part,
+            to: (index + 1) * part,
+          },
+        }),
+    );
   }
 
   /** Waits until every thread is there, so that the first scan measures no start. */
   async ready(): Promise<void> {
-    await Promise.all(this.#workers.map((worker) => new Promise<void>((resolve, reject) => worker.once('online', resolve).once('error', reject))));
+    await Promise.all(
+      this.#workers.map(
+        (worker) => new Promise<void>((resolve, reject) => worker.once('online', resolve).once('error', reject)),
+      ),
+    );
     this.scan();
   }
 
@@ -97,7 +139,8 @@ export class WasmScan {
     Atomics.store(this.#control, LEFT, this.#workers.length);
     Atomics.add(this.#control, ASKED, 1);
     Atomics.notify(this.#control, ASKED);
-    for (let left = Atomics.load(this.#control, LEFT); left > 0; left = Atomics.load(this.#control, LEFT)) Atomics.wait(this.#control, LEFT, left);
+    for (let left = Atomics.load(this.#control, LEFT); left > 0; left = Atomics.load(this.#control, LEFT))
+      Atomics.wait(this.#control, LEFT, left);
     return this.#sums.reduce((a, b) => BigInt.asIntN(64, a + b), 0n);
   }
 

@@ -89,12 +89,32 @@ function byteTokenizer(): unknown {
     version: '1.0',
     truncation: null,
     padding: null,
-    added_tokens: [{ id: BYTE_CHARACTERS.length, content: END_OF_TEXT, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }],
+    added_tokens: [
+      {
+        id: BYTE_CHARACTERS.length,
+        content: END_OF_TEXT,
+        single_word: false,
+        lstrip: false,
+        rstrip: false,
+        normalized: false,
+        special: true,
+      },
+    ],
     normalizer: null,
     pre_tokenizer: byteLevel,
     post_processor: null,
     decoder: byteLevel,
-    model: { type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: '', end_of_word_suffix: '', fuse_unk: false, byte_fallback: false, vocab: Object.fromEntries(BYTE_CHARACTERS.map((character, byte) => [character, byte])), merges: [] },
+    model: {
+      type: 'BPE',
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: '',
+      end_of_word_suffix: '',
+      fuse_unk: false,
+      byte_fallback: false,
+      vocab: Object.fromEntries(BYTE_CHARACTERS.map((character, byte) => [character, byte])),
+      merges: [],
+    },
   };
 }
 

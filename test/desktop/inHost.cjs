@@ -6,10 +6,12 @@ const path = require('node:path');
 const vscode = require('vscode');
 
 const PATIENCE_MS = 60_000;
-const SOURCE = 'export function add(a: number, b: number): number {\n  return a + b;\n}\n\nexport function subtract(a: number, b: number): number {\n  return \n}\n';
+const SOURCE =
+  'export function add(a: number, b: number): number {\n  return a + b;\n}\n\nexport function subtract(a: number, b: number): number {\n  return \n}\n';
 
 async function until(what, condition) {
-  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 250))) if (await condition()) return;
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 250)))
+    if (await condition()) return;
   assert.fail(`${what}: not within ${PATIENCE_MS / 1000} s`);
 }
 
@@ -24,7 +26,12 @@ const CHECKS = {
   },
   async 'every command that the package contributes exists'() {
     const registered = new Set(await vscode.commands.getCommands(true));
-    assert.deepEqual(kvasir().packageJSON.contributes.commands.map(({ command }) => command).filter((command) => !registered.has(command)), []);
+    assert.deepEqual(
+      kvasir()
+        .packageJSON.contributes.commands.map(({ command }) => command)
+        .filter((command) => !registered.has(command)),
+      [],
+    );
   },
   async 'a completion is shown and accepted'() {
     const document = await vscode.workspace.openTextDocument({ language: 'typescript', content: SOURCE });
@@ -39,7 +46,11 @@ const CHECKS = {
     });
     // Nothing but what was accepted is new.
     const inserted = document.getText().length - SOURCE.length;
-    assert.equal(document.getText().slice(0, document.offsetAt(position)) + document.getText().slice(document.offsetAt(position) + inserted), SOURCE);
+    assert.equal(
+      document.getText().slice(0, document.offsetAt(position)) +
+        document.getText().slice(document.offsetAt(position) + inserted),
+      SOURCE,
+    );
   },
   async 'the chat view opens'() {
     await vscode.commands.executeCommand('kvasir.openChat');
@@ -64,7 +75,10 @@ exports.run = async () => {
   const file = path.join(vscode.workspace.workspaceFolders[0].uri.fsPath, 'desktop-results.json');
   const results = { expected: Object.keys(CHECKS).length, ended: [] };
   for (const [name, check] of Object.entries(CHECKS)) {
-    const problem = await check().then(() => null, (error) => String(error?.message ?? error));
+    const problem = await check().then(
+      () => null,
+      (error) => String(error?.message ?? error),
+    );
     results.ended.push({ name, problem });
     writeFileSync(file, JSON.stringify(results));
   }

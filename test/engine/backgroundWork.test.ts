@@ -5,7 +5,9 @@ import { ask, drain, harness, tokens } from './harness.ts';
 async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Promise<number> {
   // Room for a few of them at a time: the rest waits, and those that run may have to give way.
   const { engine } = harness({ slots: 512, tokenBudget: 32 });
-  const summaries = Array.from({ length: numSummaries }, (_, i) => ask(engine, tokens(150, 10 + i), { priority: 'summary', maxTokens: 40 }));
+  const summaries = Array.from({ length: numSummaries }, (_, i) =>
+    ask(engine, tokens(150, 10 + i), { priority: 'summary', maxTokens: 40 }),
+  );
   for (let i = 0; i < stepsBefore; i++) await engine.step();
   // As much as a completion adds to a cached file: it shares its steps with one token of each running summary.
   const completion = ask(engine, tokens(16, 1), { priority: 'completion', maxTokens: 6 });
@@ -16,6 +18,9 @@ async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Pro
   return steps;
 }
 
-test.each([0, 1, 5, 17, 60])('a completion that comes %i steps after the start of a folder summary is not delayed', async (stepsBefore) => {
-  expect(await stepsOfCompletion(12, stepsBefore)).toBe(await stepsOfCompletion(0, 0));
-});
+test.each([0, 1, 5, 17, 60])(
+  'a completion that comes %i steps after the start of a folder summary is not delayed',
+  async (stepsBefore) => {
+    expect(await stepsOfCompletion(12, stepsBefore)).toBe(await stepsOfCompletion(0, 0));
+  },
+);

@@ -29,7 +29,8 @@ class ScratchRunner extends FakeRunner {
   scratchBytes = 0;
 
   override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
-    if (batch.some(({ lane }) => lane === 'prefill')) this.scratchBytes = scratchRows(mostPrefillTokens(this.maxBytes, SCRATCH_BYTES, 4096)) * SCRATCH_BYTES;
+    if (batch.some(({ lane }) => lane === 'prefill'))
+      this.scratchBytes = scratchRows(mostPrefillTokens(this.maxBytes, SCRATCH_BYTES, 4096)) * SCRATCH_BYTES;
     return super.run(batch);
   }
 
@@ -59,20 +60,37 @@ test('requests run on as others take the memory and give it back, with the same 
   expect(Math.min(...ceilings)).toBeLessThan(1000e6);
   expect(budget.ceiling).toBeGreaterThan(Math.min(...ceilings));
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
-  for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(runAlone(tokens(400, i + 1), { maxTokens: 40 }, { maxContext: 4096, capacity: 4096 }).tokenIds);
+  for (const [i, one] of asked.entries())
+    expect(one.tokenIds).toEqual(
+      runAlone(tokens(400, i + 1), { maxTokens: 40 }, { maxContext: 4096, capacity: 4096 }).tokenIds,
+    );
 });
 
 test('the ceiling counts window, store, scratch and the disk tier’s buffers, to the byte', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-budget-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const log = (): void => {};
-  const snapshots = { disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', SHAPE, null), modelKey: 'fake', log };
+  const snapshots = {
+    disk: await DiskTier.open(folder, 1e8, log),
+    codec: codecNamed('int8', SHAPE, null),
+    modelKey: 'fake',
+    log,
+  };
   const bufferBytes = Snapshots.bufferBytes(SHAPE);
   const window = new KvWindow(SHAPE, 0);
   const runner = new ScratchRunner(window);
   const maxBytes = 3000 * BYTES + bufferBytes + 17;
   runner.maxBytes = maxBytes;
-  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 256, clock: () => 0, prefillBytesPerToken: SCRATCH_BYTES, snapshots, maxBytes });
+  const engine = new Engine({
+    runner,
+    window,
+    maxContext: 4096,
+    tokenBudget: 256,
+    clock: () => 0,
+    prefillBytesPerToken: SCRATCH_BYTES,
+    snapshots,
+    maxBytes,
+  });
   let most = 0;
   for (let i = 0; i < 12; i++) {
     ask(engine, tokens(500, i), { maxTokens: 3, prefillTokens: 300 });
@@ -96,7 +114,8 @@ class GrowingRunner extends FakeRunner {
   scratchBytes = 0;
 
   override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
-    for (const { lane, prefillEnd } of batch) if (lane === 'prefill') this.scratchBytes = Math.max(this.scratchBytes, scratchRows(prefillEnd!) * 4 * BYTES);
+    for (const { lane, prefillEnd } of batch)
+      if (lane === 'prefill') this.scratchBytes = Math.max(this.scratchBytes, scratchRows(prefillEnd!) * 4 * BYTES);
     return super.run(batch);
   }
 
@@ -105,28 +124,44 @@ class GrowingRunner extends FakeRunner {
   }
 }
 
-test.each([1, 5])('a ceiling that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more', async (at) => {
-  const window = new KvWindow(SHAPE, 0);
-  const runner = new GrowingRunner(window);
-  const ceilings = [20_000 * BYTES, 6000 * BYTES];
-  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 256, clock: () => 0, prefillBytesPerToken: 4 * BYTES, maxBytes: ceilings[0]!, policies: { speculation: false } });
-  const first = ask(engine, tokens(2500, 1), { maxTokens: 20, prefillTokens: 2500 });
-  let ceiling = ceilings[0]!;
-  const second = ask(engine, tokens(900, 2), { maxTokens: 20, prefillTokens: 900 });
-  for (let steps = 0; engine.hasWork(); steps++) {
-    await engine.step();
-    if (steps === at) {
-      [, ceiling] = ceilings as [number, number];
-      engine.setMaxBytes(ceiling);
+test.each([1, 5])(
+  'a ceiling that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more',
+  async (at) => {
+    const window = new KvWindow(SHAPE, 0);
+    const runner = new GrowingRunner(window);
+    const ceilings = [20_000 * BYTES, 6000 * BYTES];
+    const engine = new Engine({
+      runner,
+      window,
+      maxContext: 4096,
+      tokenBudget: 256,
+      clock: () => 0,
+      prefillBytesPerToken: 4 * BYTES,
+      maxBytes: ceilings[0]!,
+      policies: { speculation: false },
+    });
+    const first = ask(engine, tokens(2500, 1), { maxTokens: 20, prefillTokens: 2500 });
+    let ceiling = ceilings[0]!;
+    const second = ask(engine, tokens(900, 2), { maxTokens: 20, prefillTokens: 900 });
+    for (let steps = 0; engine.hasWork(); steps++) {
+      await engine.step();
+      if (steps === at) {
+        [, ceiling] = ceilings as [number, number];
+        engine.setMaxBytes(ceiling);
+      }
+      expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
+      engine.checkIntegrity();
     }
-    expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
-    engine.checkIntegrity();
-  }
-  expect([first.ended, second.ended]).toEqual(['length', 'length']);
-  // Nothing is computed twice for it.
-  expect(runner.numComputed).toBe(2500 + 900 + 2 * 19);
-  for (const [i, one] of [first, second].entries()) expect(one.tokenIds).toEqual(runAlone(tokens(i === 0 ? 2500 : 900, i + 1), { maxTokens: 20 }, { maxContext: 4096, capacity: 20_000 }).tokenIds);
-});
+    expect([first.ended, second.ended]).toEqual(['length', 'length']);
+    // Nothing is computed twice for it.
+    expect(runner.numComputed).toBe(2500 + 900 + 2 * 19);
+    for (const [i, one] of [first, second].entries())
+      expect(one.tokenIds).toEqual(
+        runAlone(tokens(i === 0 ? 2500 : 900, i + 1), { maxTokens: 20 }, { maxContext: 4096, capacity: 20_000 })
+          .tokenIds,
+      );
+  },
+);
 
 // Last: what it uses of the kernels' memory stays.
 test('the ceiling counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
@@ -136,7 +171,15 @@ test('the ceiling counts the codecs’ kernels, as large as they are: no byte mo
   const maxBytes = 1500 * kvBytesPerToken(shape) + codingBytes(compression);
   const clock = { now: 0 };
   const window = new KvWindow(shape, 0);
-  const engine = new Engine({ runner: new FakeRunner(window), window, maxContext: 4096, tokenBudget: 256, clock: () => clock.now, compression, maxBytes });
+  const engine = new Engine({
+    runner: new FakeRunner(window),
+    window,
+    maxContext: 4096,
+    tokenBudget: 256,
+    clock: () => clock.now,
+    compression,
+    maxBytes,
+  });
   expect(kernelBytes()).toBe(0);
   ask(engine, tokens(1000, 1), { maxTokens: 0 });
   while (engine.hasWork()) await engine.step();
@@ -153,7 +196,12 @@ test('the ceiling counts the codecs’ kernels, as large as they are: no byte mo
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(codingBytes(compression));
   // What they have grown to stays, and an engine with less to code has that much less for its rows.
-  const other = new Engine({ runner: new FakeRunner(new KvWindow(SHAPE, 0)), window: new KvWindow(SHAPE, 0), maxContext: 100_000, maxBytes });
+  const other = new Engine({
+    runner: new FakeRunner(new KvWindow(SHAPE, 0)),
+    window: new KvWindow(SHAPE, 0),
+    maxContext: 100_000,
+    maxBytes,
+  });
   expect(other.cacheBytes).toBe(most + 256 * BYTES);
   const tooLarge = ask(other, tokens(Math.floor((maxBytes - most) / BYTES) + 1, 1), { maxTokens: 0 });
   while (other.hasWork()) await other.step();

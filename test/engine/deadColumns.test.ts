@@ -79,5 +79,6 @@ test('two texts that lie scattered, each among another that nobody asks about: a
   await drain(h.engine);
   // Each in nine pages at best, and a fifth more for being gathered.
   expect(h.runner.paidColumns).toBeLessThan(1.2 * 10 * 256);
-  for (const [i, { tokenIds }] of answers.entries()) expect(tokenIds).toEqual(runAlone(prompts[i]!, { maxTokens: 200 }, LIMITS).tokenIds);
+  for (const [i, { tokenIds }] of answers.entries())
+    expect(tokenIds).toEqual(runAlone(prompts[i]!, { maxTokens: 200 }, LIMITS).tokenIds);
 });

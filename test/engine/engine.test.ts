@@ -23,7 +23,12 @@ test.each(['at once', 'one per step'])('eight requests over one prefix compute i
   const prefix = tokens(600);
   const asked = [];
   for (let i = 0; i < 8; i++) {
-    asked.push(ask(engine, [...prefix, i, ...tokens(10, i)], { maxTokens: 5, priority: (['chat', 'summary', 'completion'] as const)[i % 3] }));
+    asked.push(
+      ask(engine, [...prefix, i, ...tokens(10, i)], {
+        maxTokens: 5,
+        priority: (['chat', 'summary', 'completion'] as const)[i % 3],
+      }),
+    );
     if (how === 'one per step') await engine.step();
   }
   await drain(engine);
@@ -33,7 +38,8 @@ test.each(['at once', 'one per step'])('eight requests over one prefix compute i
   expect(promptCached + promptComputed).toBe(prompt);
   // The token sampled last is never computed.
   expect(runner.numComputed).toBe(promptComputed + generated - 8);
-  for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(runAlone([...prefix, i, ...tokens(10, i)], { maxTokens: 5 }, NO_LIMITS).tokenIds);
+  for (const [i, one] of asked.entries())
+    expect(one.tokenIds).toEqual(runAlone([...prefix, i, ...tokens(10, i)], { maxTokens: 5 }, NO_LIMITS).tokenIds);
   expect(asked.reduce((sum, one) => sum + one.sequence.cachedTokens, 0)).toBe(promptCached);
 });
 
@@ -88,7 +94,9 @@ test('a limit that other windows share is said to be a part', async () => {
   const { engine } = harness({ slots: 100, numWindows: () => 2 });
   const large = ask(engine, tokens(120));
   await drain(engine);
-  expect(large.message).toMatch(/120 tokens; 100 fit.*Raise kvasir\.cache\.maxBytes or send less text\. That is this window’s part: 2 windows/);
+  expect(large.message).toMatch(
+    /120 tokens; 100 fit.*Raise kvasir\.cache\.maxBytes or send less text\. That is this window’s part: 2 windows/,
+  );
 });
 
 test('limits are errors of the one request and say what to do', async () => {
@@ -101,7 +109,9 @@ test('limits are errors of the one request and say what to do', async () => {
   expect(long).toMatchObject({ ended: 'contextTooLong', numEnds: 1 });
   expect(long.message).toMatch(/150 tokens.*holds 150.*less text/);
   expect(large).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
-  expect(large.message).toMatch(/120 tokens; 100 fit into the 7\.2 kB .*Raise kvasir\.cache\.maxBytes or send less text\.$/);
+  expect(large.message).toMatch(
+    /120 tokens; 100 fit into the 7\.2 kB .*Raise kvasir\.cache\.maxBytes or send less text\.$/,
+  );
   expect(foreign.ended).toBe('badRequest');
   expect(fine).toMatchObject({ ended: 'length', numEnds: 1 });
   expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 3, aborted: 0 });
@@ -128,7 +138,14 @@ test('end tokens end with stop, have no text, and can be ignored', async () => {
   const ignored = ask(engine, tokens(20), { maxTokens: 8, eosIds, ignoreEos: true });
   await drain(engine);
   const end = tokenIds.indexOf(eosIds[0]!);
-  expect(stopped).toMatchObject({ ended: 'stop', tokenIds: tokenIds.slice(0, end + 1), text: tokenIds.slice(0, end).map((id) => `<${id}>`).join('') });
+  expect(stopped).toMatchObject({
+    ended: 'stop',
+    tokenIds: tokenIds.slice(0, end + 1),
+    text: tokenIds
+      .slice(0, end)
+      .map((id) => `<${id}>`)
+      .join(''),
+  });
   expect(ignored).toMatchObject({ ended: 'length', tokenIds });
 });
 
@@ -144,7 +161,11 @@ test('a stop string split over tokens never shows, nor does its beginning', asyn
 
 test('a failed run: step rejects, failAll ends each request once, nothing leaks', async () => {
   const { engine, runner } = harness({ slots: 512, tokenBudget: 8 });
-  const asked = [ask(engine, tokens(30)), ask(engine, tokens(30, 1)), ask(engine, tokens(5, 2), { priority: 'idle', maxTokens: 0 })];
+  const asked = [
+    ask(engine, tokens(30)),
+    ask(engine, tokens(30, 1)),
+    ask(engine, tokens(5, 2), { priority: 'idle', maxTokens: 0 }),
+  ];
   await engine.step();
   runner.beforeRun = () => {
     throw new Error('session lost');
@@ -208,7 +229,12 @@ test('times by class: who runs waits for nobody, who is aborted in the queue has
   engine.abort('given up');
   await drain(engine);
   const { classes, events } = engine.stats();
-  const counts = Object.fromEntries(Object.entries(classes).map(([name, { queueMs, ttftMs, tpotMs, stepMs }]) => [name, [queueMs.count, ttftMs.count, tpotMs.count, stepMs.count]]));
+  const counts = Object.fromEntries(
+    Object.entries(classes).map(([name, { queueMs, ttftMs, tpotMs, stepMs }]) => [
+      name,
+      [queueMs.count, ttftMs.count, tpotMs.count, stepMs.count],
+    ]),
+  );
   expect(counts).toEqual({ completion: [1, 1, 1, 3], chat: [1, 0, 0, 0], summary: [1, 0, 0, 1], idle: [1, 0, 0, 2] });
   expect(classes.completion).toMatchObject({ queueMs: { sum: 0 }, ttftMs: { sum: 10 } });
   // Two tokens after the first, 22 and 10 ms apart.
@@ -237,7 +263,20 @@ test('the time per token is that of requests with a token after the first one th
       hide: (text: string) => (left > 0 || numHidden++ < numForced ? '' : text),
     };
     let numHidden = 0;
-    engine.add(new Sequence({ id, priority: 'completion', promptIds: tokens(20), sampling: { maxTokens }, eosIds: [], detokenizer: numberDetokenizer(), opening, onToken: () => {}, onFinish: () => {}, onError: () => {} }));
+    engine.add(
+      new Sequence({
+        id,
+        priority: 'completion',
+        promptIds: tokens(20),
+        sampling: { maxTokens },
+        eosIds: [],
+        detokenizer: numberDetokenizer(),
+        opening,
+        onToken: () => {},
+        onFinish: () => {},
+        onError: () => {},
+      }),
+    );
   };
   const recorded = () => engine.stats().classes.completion.tpotMs;
   healed('one token', 1, 1);

@@ -38,7 +38,16 @@ export function fakeLogits(hash: number, into = new Float32Array(VOCAB_SIZE)): F
 
 /** The eight bytes that layer 0's keys hold: id, position, hash. */
 function header(tokenId: number, position: number, hash: number): number[] {
-  const bytes = [tokenId & 255, tokenId >> 8, position & 255, position >> 8, hash & 255, (hash >> 8) & 255, (hash >> 16) & 255, (hash >> 24) & 255];
+  const bytes = [
+    tokenId & 255,
+    tokenId >> 8,
+    position & 255,
+    position >> 8,
+    hash & 255,
+    (hash >> 8) & 255,
+    (hash >> 16) & 255,
+    (hash >> 24) & 255,
+  ];
   return bytes.map((byte) => (byte << 24) >> 24);
 }
 
@@ -71,13 +80,17 @@ export class FakeRunner implements ModelRunner {
     // Pages change places as they do for a real step.
     const isWindow = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
     const numTokens = batch.filter(isWindow).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
-    this.paidColumns = this.window.attend(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens).paidColumns;
+    this.paidColumns = this.window.attend(
+      batch.filter(isWindow).map(({ contextSlots }) => contextSlots),
+      numTokens,
+    ).paidColumns;
     this.beforeRun(batch);
     const written = new Set<number>();
-    for (const span of batch) for (const slot of span.newSlots) {
-      if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
-      written.add(slot);
-    }
+    for (const span of batch)
+      for (const slot of span.newSlots) {
+        if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
+        written.add(slot);
+      }
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const logits = new Float32Array(numLogits * VOCAB_SIZE);
     const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];
@@ -85,7 +98,8 @@ export class FakeRunner implements ModelRunner {
     const asking: number[] = [];
     for (const span of batch) {
       const { tokenIds, startIndex, contextSlots, newSlots } = span;
-      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length > startIndex) throw new Error('A span does not fit itself.');
+      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length > startIndex)
+        throw new Error('A span does not fit itself.');
       const isWhole = contextSlots.length === startIndex && !this.hasSketched;
       let hash = 0;
       const hashes: number[] = [];
@@ -99,7 +113,8 @@ export class FakeRunner implements ModelRunner {
         hash = chain(hash, tokenId, startIndex + i);
         this.#fill(rows, i, tokenId, startIndex + i, hash);
         if (i >= tokenIds.length - (span.numQueries ?? 0)) asking.push(hash);
-        if (i >= tokenIds.length - span.numLogits) fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
+        if (i >= tokenIds.length - span.numLogits)
+          fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
       }
       if (span.measures && batch.length > 1) throw new Error('A span that measures is not alone.');
       this.received = span.measures ? this.#receive([...hashes, ...tokenIds]) : null;
@@ -116,12 +131,20 @@ export class FakeRunner implements ModelRunner {
   #ask(hashes: readonly number[]): Float32Array {
     const { numLayers, kvHeads, headSize } = this.window.shape;
     const n = hashes.length * headSize;
-    return Float32Array.from({ length: numLayers * 2 * kvHeads * n }, (_, i) => (mix(hashes[Math.floor((i % n) / headSize)]!, Math.floor(i / n) * headSize + (i % headSize)) >> 8) / 2 ** 26);
+    return Float32Array.from(
+      { length: numLayers * 2 * kvHeads * n },
+      (_, i) =>
+        (mix(hashes[Math.floor((i % n) / headSize)]!, Math.floor(i / n) * headSize + (i % headSize)) >> 8) / 2 ** 26,
+    );
   }
 
   #receive(hashes: readonly number[]): ReceivedAttention {
     const { numLayers, kvHeads } = this.window.shape;
-    const of = (which: number): Float32Array => Float32Array.from({ length: numLayers * kvHeads * hashes.length }, (_, i) => (mix(hashes[i % hashes.length]!, Math.floor(i / hashes.length) + 100 * which) >>> 8) / 2 ** 24);
+    const of = (which: number): Float32Array =>
+      Float32Array.from(
+        { length: numLayers * kvHeads * hashes.length },
+        (_, i) => (mix(hashes[i % hashes.length]!, Math.floor(i / hashes.length) + 100 * which) >>> 8) / 2 ** 24,
+      );
     return { most: of(1), sum: of(2) };
   }
 
@@ -140,34 +163,43 @@ export class FakeRunner implements ModelRunner {
   /** The hash of a row that a codec has made of what would stand here; null: it is none. */
   #readCoded(slot: number, position: number, before: number): number | null {
     const was = this.coded?.made.get(contentOf(this.window.shape, this.window.read(Int32Array.of(slot)), 0));
-    return was && this.window.positions[slot] === position && was.hash === chain(before, was.tokenId, position) ? was.hash : null;
+    return was && this.window.positions[slot] === position && was.hash === chain(before, was.tokenId, position)
+      ? was.hash
+      : null;
   }
 
   #readWhole(slot: number, position: number, before: number): number {
     const { window } = this;
     const { numLayers, kvHeads, headSize, kv } = window.shape;
     const L = window.pageSlots;
-    if (slot < 0 || slot >= window.numSlots) throw new Error(`Slot ${slot} is outside the window of ${window.numSlots}.`);
+    if (slot < 0 || slot >= window.numSlots)
+      throw new Error(`Slot ${slot} is outside the window of ${window.numSlots}.`);
     const place = window.places[Math.floor(slot / L)]!;
     const within = slot % L;
     const head: number[] = [];
-    for (let i = 0; i < kvHeads * headSize; i++) head.push(window.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
+    for (let i = 0; i < kvHeads * headSize; i++)
+      head.push(window.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
     const tokenId = head[0]! | (head[1]! << 8);
     const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
     const where = `slot ${slot} for position ${position}`;
-    if (hash !== chain(before, tokenId, position)) throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
+    if (hash !== chain(before, tokenId, position))
+      throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
     if (window.positions[slot] !== position) throw new Error(`Wrong position ${window.positions[slot]} in ${where}.`);
     for (let l = 0; l < numLayers; l++) {
       for (let h = 0; h < kvHeads; h++) {
         const base = (l * kvHeads + h) * 100;
         const row = place * kvHeads + h;
         for (let d = 0; d < headSize; d++) {
-          if (l > 0 && window.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d)) throw new Error(`Wrong key in ${where}.`);
-          if (window.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d)) throw new Error(`Wrong value in ${where}.`);
+          if (l > 0 && window.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d))
+            throw new Error(`Wrong key in ${where}.`);
+          if (window.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d))
+            throw new Error(`Wrong value in ${where}.`);
         }
         if (kv === 'float32') continue;
-        if (window.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90))) throw new Error(`Wrong key scale in ${where}.`);
-        if (window.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91))) throw new Error(`Wrong value scale in ${where}.`);
+        if (window.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90)))
+          throw new Error(`Wrong key scale in ${where}.`);
+        if (window.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91)))
+          throw new Error(`Wrong value scale in ${where}.`);
       }
     }
     return hash;
@@ -176,7 +208,8 @@ export class FakeRunner implements ModelRunner {
   #hashOf(slot: number, before: number): number {
     const rows = this.window.read(Int32Array.of(slot));
     let hash = mix(before, this.window.positions[slot]!);
-    for (const values of [rows.keys, rows.values, rows.keyScales, rows.valueScales]) for (const value of values) hash = mix(hash, value);
+    for (const values of [rows.keys, rows.values, rows.keyScales, rows.valueScales])
+      for (const value of values) hash = mix(hash, value);
     return hash;
   }
 

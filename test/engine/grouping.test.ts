@@ -16,7 +16,9 @@ async function times(prompts: number[][], grouping: boolean): Promise<{ last: nu
   h.engine.evict();
   const start = h.clock.now;
   let sum = 0;
-  const asked = prompts.map((prompt) => ask(h.engine, prompt, { clientId: 'folder', priority: 'summary', maxTokens: 48 }));
+  const asked = prompts.map((prompt) =>
+    ask(h.engine, prompt, { clientId: 'folder', priority: 'summary', maxTokens: 48 }),
+  );
   const open = new Set(asked);
   most = 0;
   while (open.size > 0) {

@@ -28,12 +28,22 @@ export function kernelShare({ compression = null, spillFile = null }: Partial<En
 }
 
 /** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels. */
-export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape }): Harness {
+export function harness(
+  options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape },
+): Harness {
   const { slots, shape = fakeShape(), ...rest } = options;
   const window = new KvWindow(shape, 0);
   const runner = new FakeRunner(window);
   const clock = { now: 0 };
-  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape) });
+  const engine = new Engine({
+    runner,
+    window,
+    maxContext: 4096,
+    tokenBudget: 32,
+    clock: () => clock.now,
+    ...rest,
+    maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape),
+  });
   return { engine, runner, window, clock };
 }
 
@@ -56,9 +66,37 @@ export interface Watched {
 let numAsked = 0;
 
 /** Adds a request and watches it. */
-export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; clientId?: string; priority?: Priority; prefillTokens?: number; detokenizer?: Detokenizer; eosIds?: number[]; draftSources?: SequenceOptions['draftSources'] } & SamplingParams = {}): Watched {
-  const { id = `q${numAsked++}`, clientId = id, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], prefillTokens = 0, draftSources, ...sampling } = options;
-  const watched: Watched = { sequence: undefined as never, tokenIds: [], text: '', ended: null, numEnds: 0, message: '' };
+export function ask(
+  engine: Engine,
+  promptIds: readonly number[],
+  options: {
+    id?: string;
+    clientId?: string;
+    priority?: Priority;
+    prefillTokens?: number;
+    detokenizer?: Detokenizer;
+    eosIds?: number[];
+    draftSources?: SequenceOptions['draftSources'];
+  } & SamplingParams = {},
+): Watched {
+  const {
+    id = `q${numAsked++}`,
+    clientId = id,
+    priority = 'chat',
+    detokenizer = numberDetokenizer(),
+    eosIds = [],
+    prefillTokens = 0,
+    draftSources,
+    ...sampling
+  } = options;
+  const watched: Watched = {
+    sequence: undefined as never,
+    tokenIds: [],
+    text: '',
+    ended: null,
+    numEnds: 0,
+    message: '',
+  };
   watched.sequence = new Sequence({
     id,
     clientId,

@@ -12,9 +12,21 @@ function setUp(parameters = 1) {
   const h = harness({ slots: 4096, tokenBudget: 32 });
   const documents = new Documents();
   const files = new FileLedger();
-  const layout = { fileBlock: ({ lf }: { lf: string }) => ({ tokenIds: [...lf].map((c) => c.charCodeAt(0) % VOCAB_SIZE), numHeaderTokens: 0 }) };
-  const model = { engine: h.engine, layout, info: { parameters }, text: { tokenizer: { createDetokenizer: numberDetokenizer } } } as unknown as LoadedModel;
-  const text = tokens(1000, 1).map((id) => String.fromCharCode(0x4000 + id)).join('');
+  const layout = {
+    fileBlock: ({ lf }: { lf: string }) => ({
+      tokenIds: [...lf].map((c) => c.charCodeAt(0) % VOCAB_SIZE),
+      numHeaderTokens: 0,
+    }),
+  };
+  const model = {
+    engine: h.engine,
+    layout,
+    info: { parameters },
+    text: { tokenizer: { createDetokenizer: numberDetokenizer } },
+  } as unknown as LoadedModel;
+  const text = tokens(1000, 1)
+    .map((id) => String.fromCharCode(0x4000 + id))
+    .join('');
   documents.open('d', 1, 'd.ts', text);
   files.touch('d');
   const idle = new IdleWork(documents, files);
@@ -101,20 +113,23 @@ test('what a version of a text costs is bounded, and an edit begins anew', async
   expect(computed()).toBe(1000);
 });
 
-test.each([1, 0])('an edit, %i of its steps into a part, is followed by all that stands behind it', async (numSteps) => {
-  // 200 tokens to a part; three of them are done.
-  const { engine, model, idle, edit, computed } = setUp(5e9);
-  for (let parts = 1; parts <= 3; parts++) {
+test.each([1, 0])(
+  'an edit, %i of its steps into a part, is followed by all that stands behind it',
+  async (numSteps) => {
+    // 200 tokens to a part; three of them are done.
+    const { engine, model, idle, edit, computed } = setUp(5e9);
+    for (let parts = 1; parts <= 3; parts++) {
+      idle.start(model);
+      await drain(engine);
+    }
     idle.start(model);
-    await drain(engine);
-  }
-  idle.start(model);
-  for (let i = 0; i < numSteps; i++) await engine.step();
-  expect(computed()).toBe(600 + 32 * numSteps);
-  edit(2, 300, 300, '\u4003\u4003');
-  while (idle.start(model)) await drain(engine);
-  expect(computed()).toBe(600 + 32 * numSteps + 702);
-});
+    for (let i = 0; i < numSteps; i++) await engine.step();
+    expect(computed()).toBe(600 + 32 * numSteps);
+    edit(2, 300, 300, '\u4003\u4003');
+    while (idle.start(model)) await drain(engine);
+    expect(computed()).toBe(600 + 32 * numSteps + 702);
+  },
+);
 
 test('a part that is stopped before it has begun is done later', async () => {
   const { engine, model, idle, computed } = setUp(5e9);

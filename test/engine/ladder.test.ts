@@ -16,13 +16,24 @@ import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 const SHAPE = { ...fakeShape(), headSize: 16 };
 const BYTES = kvBytesPerToken(SHAPE);
 const MINUTE = 60_000;
-const AUTO = compressionOf('auto', codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))))!;
+const AUTO = compressionOf(
+  'auto',
+  codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))),
+)!;
 /** Kept free for what codes. */
 const KERNELS = codingBytes(AUTO);
 
 /** Kept free for what is coded, in slots. */
 function reserve(setting = 'auto'): number {
-  return Math.ceil(codingReserve(compressionOf(setting, codecNames(setting).map((name) => codecNamed(name as CodecName, SHAPE, rope(SHAPE.headSize)))), SHAPE) / BYTES);
+  return Math.ceil(
+    codingReserve(
+      compressionOf(
+        setting,
+        codecNames(setting).map((name) => codecNamed(name as CodecName, SHAPE, rope(SHAPE.headSize))),
+      ),
+      SHAPE,
+    ) / BYTES,
+  );
 }
 
 /** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
@@ -47,7 +58,11 @@ test('under one budget files of different age end in different codecs, and answe
   const { engine, clock } = opened(6000);
   const [old, recent, now] = [tokens(1000, 1), tokens(1000, 2), tokens(1000, 3)];
   const files = [old, recent, now];
-  for (const [block, pause] of [[old, 28], [recent, 6], [now, 0]] as const) {
+  for (const [block, pause] of [
+    [old, 28],
+    [recent, 6],
+    [now, 0],
+  ] as const) {
     question(engine, block, 5);
     await drain(engine);
     await tidyAll(engine, files);
@@ -70,7 +85,9 @@ test('under one budget files of different age end in different codecs, and answe
     await drain(engine);
     for (const [f, { ended, sequence, tokenIds }] of asked.entries()) {
       expect([ended, sequence.cachedTokens >= 1000]).toEqual(['length', true]);
-      expect(tokenIds).toEqual(runAlone([...files[f]!, ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 6000 }).tokenIds);
+      expect(tokenIds).toEqual(
+        runAlone([...files[f]!, ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 6000 }).tokenIds,
+      );
     }
     clock.now += 40 * MINUTE;
     await tidyAll(engine, files);
@@ -78,7 +95,11 @@ test('under one budget files of different age end in different codecs, and answe
   // What has been coded stays as it is, however old; the rest follows.
   engine.setMaxBytes(2600 * BYTES + KERNELS);
   await tidyAll(engine, files);
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['turboquant'], expect.arrayContaining(['int4-kivi']), ['turboquant']]);
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([
+    ['turboquant'],
+    expect.arrayContaining(['int4-kivi']),
+    ['turboquant'],
+  ]);
 });
 
 test('a file that was coded in parts, mildly and then hard, says both', async () => {
@@ -93,7 +114,10 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   await tidyAll(engine, [block]);
   expect(engine.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
   // Some more than three quarters, twice: no more is coded than that calls for.
-  for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'turboquant']]] as const) {
+  for (const [idle, codecs] of [
+    [0, ['int4-kivi']],
+    [40, ['int4-kivi', 'turboquant']],
+  ] as const) {
     clock.now += idle * MINUTE;
     const { windowBytes, storeBytes } = engine.stats();
     engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
@@ -107,33 +131,48 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   expect([again.ended, again.sequence.cachedTokens >= 1000]).toEqual(['length', true]);
 });
 
-test.each([[4, 40, 'turboquant'], [8, 40, 'turboquant'], [8, 0, 'turboquant'], [8, 250, 'int4-kivi']] as const)('a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, with %s, and memory is won', async (pages, room, codec) => {
-  const numTokens = 256 * pages;
-  const { engine, clock } = opened(numTokens + room + reserve(), 0);
-  const conversation = tokens(numTokens, 1);
-  ask(engine, conversation, { maxTokens: 0 });
-  await drain(engine);
-  expect(engine.stats()).toMatchObject({ windowSlots: { total: numTokens, free: 0 }, storeBytes: 0 });
-  const before = engine.cacheBytes;
-  clock.now += 10 * MINUTE;
-  await tidyAll(engine, []);
-  const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
-  // Nearly full is what runs may take: what is kept free for others is not room.
-  expect(codecs).toContain(codec);
-  expect(engine.cacheBytes).toBeLessThan(0.9 * before);
-  // Straight out of the window, into what is kept free for it: nothing goes.
-  expect(left).toBe(numTokens);
-});
+test.each([
+  [4, 40, 'turboquant'],
+  [8, 40, 'turboquant'],
+  [8, 0, 'turboquant'],
+  [8, 250, 'int4-kivi'],
+] as const)(
+  'a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, with %s, and memory is won',
+  async (pages, room, codec) => {
+    const numTokens = 256 * pages;
+    const { engine, clock } = opened(numTokens + room + reserve(), 0);
+    const conversation = tokens(numTokens, 1);
+    ask(engine, conversation, { maxTokens: 0 });
+    await drain(engine);
+    expect(engine.stats()).toMatchObject({ windowSlots: { total: numTokens, free: 0 }, storeBytes: 0 });
+    const before = engine.cacheBytes;
+    clock.now += 10 * MINUTE;
+    await tidyAll(engine, []);
+    const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
+    // Nearly full is what runs may take: what is kept free for others is not room.
+    expect(codecs).toContain(codec);
+    expect(engine.cacheBytes).toBeLessThan(0.9 * before);
+    // Straight out of the window, into what is kept free for it: nothing goes.
+    expect(left).toBe(numTokens);
+  },
+);
 
-test.each([[4, 40], [8, 0], [8, 250]])('with a codec that hardly wins anything no row goes either: %i pages under a ceiling with %i more tokens of room', async (pages, room) => {
-  const numTokens = 256 * pages;
-  const { engine, clock } = opened(numTokens + room + reserve('fp8'), 0, 'fp8');
-  ask(engine, tokens(numTokens, 1), { maxTokens: 0 });
-  await drain(engine);
-  clock.now += 10 * MINUTE;
-  await tidyAll(engine, []);
-  expect(engine.describe(tokens(numTokens, 1), [[0, 0]]).tokens).toBe(numTokens);
-});
+test.each([
+  [4, 40],
+  [8, 0],
+  [8, 250],
+])(
+  'with a codec that hardly wins anything no row goes either: %i pages under a ceiling with %i more tokens of room',
+  async (pages, room) => {
+    const numTokens = 256 * pages;
+    const { engine, clock } = opened(numTokens + room + reserve('fp8'), 0, 'fp8');
+    ask(engine, tokens(numTokens, 1), { maxTokens: 0 });
+    await drain(engine);
+    clock.now += 10 * MINUTE;
+    await tidyAll(engine, []);
+    expect(engine.describe(tokens(numTokens, 1), [[0, 0]]).tokens).toBe(numTokens);
+  },
+);
 
 test('a window that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
   const { engine, clock } = opened(2048 + reserve(), 0);

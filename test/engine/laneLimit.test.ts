@@ -37,7 +37,11 @@ class LaneRunner extends FakeRunner {
   override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
     for (const { lane = 'window', prefillEnd, tokenIds } of batch) {
       this.computed[lane] += tokenIds.length;
-      if (lane === 'prefill') this.scratchBytes = Math.max(this.scratchBytes, scratchRows(prefillEnd!) * scratchBytesPerToken(this.window.shape));
+      if (lane === 'prefill')
+        this.scratchBytes = Math.max(
+          this.scratchBytes,
+          scratchRows(prefillEnd!) * scratchBytesPerToken(this.window.shape),
+        );
     }
     return super.run(batch);
   }
@@ -51,7 +55,17 @@ function opened(options: Partial<EngineOptions> & { shape?: KvShape } = {}): { e
   const { shape = SHAPE, ...rest } = options;
   const window = new KvWindow(shape, 0);
   const runner = new LaneRunner(window);
-  const engine = new Engine({ runner, window, maxBytes: MOST, maxContext: MAX_CONTEXT, tokenBudget: 256, clock: () => 0, policies: { speculation: false }, prefillBytesPerToken: scratchBytesPerToken(shape), ...rest });
+  const engine = new Engine({
+    runner,
+    window,
+    maxBytes: MOST,
+    maxContext: MAX_CONTEXT,
+    tokenBudget: 256,
+    clock: () => 0,
+    policies: { speculation: false },
+    prefillBytesPerToken: scratchBytesPerToken(shape),
+    ...rest,
+  });
   return { engine, runner };
 }
 
@@ -125,12 +139,25 @@ test('what was computed under a limit is found again under it, after another one
 });
 
 /** An engine with the disk tier, and the number of files that it has there. */
-async function withDisk(): Promise<{ restarted: (maxBytes: number) => Promise<ReturnType<typeof opened>>; numFiles: () => Promise<number> }> {
+async function withDisk(): Promise<{
+  restarted: (maxBytes: number) => Promise<ReturnType<typeof opened>>;
+  numFiles: () => Promise<number>;
+}> {
   const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-lanes-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const log = (): void => {};
   return {
-    restarted: async (maxBytes) => opened({ maxBytes, mostBytes: MOST, snapshots: { disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', SHAPE, null), modelKey: 'fake', log } }),
+    restarted: async (maxBytes) =>
+      opened({
+        maxBytes,
+        mostBytes: MOST,
+        snapshots: {
+          disk: await DiskTier.open(folder, 1e8, log),
+          codec: codecNamed('int8', SHAPE, null),
+          modelKey: 'fake',
+          log,
+        },
+      }),
     numFiles: async () => (await readdir(folder)).length,
   };
 }
@@ -153,22 +180,25 @@ test('a restart that finds other amounts of memory finds all of a file on the di
   }
 });
 
-test.each(['the higher', 'the lower'])('under %s limit: a file is forgotten on the disk as it was computed under either, in whole segments and at its end, and no other file is', async (which) => {
-  const { restarted, numFiles } = await withDisk();
-  const [block, other] = [tokens(1100, 1), tokens(300, 2)];
-  const ceilings = { high: MOST, low: 3000 * PER_TOKEN };
-  for (const ceiling of Object.values(ceilings)) {
-    const { engine } = await restarted(ceiling);
-    for (const each of [block, other]) await question(engine, each, 1);
-    await saveAll(engine, [block, other]);
-  }
-  // Five segments, of which the second on are others under 511, and two.
-  expect(await numFiles()).toBe(5 + 4 + 2);
-  const { engine } = await restarted(which === 'the higher' ? ceilings.high : ceilings.low);
-  await engine.forgetDisk('0.ts');
-  expect(await numFiles()).toBe(2);
-  expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
-});
+test.each(['the higher', 'the lower'])(
+  'under %s limit: a file is forgotten on the disk as it was computed under either, in whole segments and at its end, and no other file is',
+  async (which) => {
+    const { restarted, numFiles } = await withDisk();
+    const [block, other] = [tokens(1100, 1), tokens(300, 2)];
+    const ceilings = { high: MOST, low: 3000 * PER_TOKEN };
+    for (const ceiling of Object.values(ceilings)) {
+      const { engine } = await restarted(ceiling);
+      for (const each of [block, other]) await question(engine, each, 1);
+      await saveAll(engine, [block, other]);
+    }
+    // Five segments, of which the second on are others under 511, and two.
+    expect(await numFiles()).toBe(5 + 4 + 2);
+    const { engine } = await restarted(which === 'the higher' ? ceilings.high : ceilings.low);
+    await engine.forgetDisk('0.ts');
+    expect(await numFiles()).toBe(2);
+    expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
+  },
+);
 
 test.each([
   { name: 'of which one has no room for a header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
@@ -180,10 +210,11 @@ test.each([
     engine.setMaxBytes(ceiling);
     await question(engine, block, 1);
   }
-  const found = (): number[] => [MOST, low].map((ceiling) => {
-    engine.setMaxBytes(ceiling);
-    return engine.describe(block).tokens;
-  });
+  const found = (): number[] =>
+    [MOST, low].map((ceiling) => {
+      engine.setMaxBytes(ceiling);
+      return engine.describe(block).tokens;
+    });
   expect(found()).toEqual([numBlock, numBlock]);
   engine.evict(block.slice(0, header));
   engine.checkIntegrity();
@@ -192,18 +223,27 @@ test.each([
 
 test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that, and below of the ceiling, or what that has beyond the rows of the half; one of a few', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 64, max: 400_000 }), fc.integer({ min: 200, max: 200_000 }), fc.double({ min: 1e6, max: 8e9, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), (perToken, maxContext, mostBytes, share) => {
-      const limit = (maxBytes: number): number => mostPrefillTokens(maxBytes, perToken, maxContext, mostBytes);
-      const scratch = (maxBytes: number): number => scratchRows(limit(maxBytes)) * perToken;
-      const ceiling = share * mostBytes;
-      const most = limit(mostBytes);
-      expect(limit(ceiling)).toBeLessThanOrEqual(most);
-      if (share >= 0.5) expect(limit(ceiling)).toBe(most);
-      expect(scratch(mostBytes)).toBeLessThanOrEqual(mostBytes / 4);
-      if (share < 0.5) expect(scratch(ceiling)).toBeLessThanOrEqual(Math.max(ceiling / 4, ceiling - (mostBytes / 2 - scratch(mostBytes))));
-      expect(laneLimits(maxContext)).toContain(limit(ceiling));
-      expect(laneLimits(maxContext).length).toBeLessThan(12);
-    }),
+    fc.property(
+      fc.integer({ min: 64, max: 400_000 }),
+      fc.integer({ min: 200, max: 200_000 }),
+      fc.double({ min: 1e6, max: 8e9, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (perToken, maxContext, mostBytes, share) => {
+        const limit = (maxBytes: number): number => mostPrefillTokens(maxBytes, perToken, maxContext, mostBytes);
+        const scratch = (maxBytes: number): number => scratchRows(limit(maxBytes)) * perToken;
+        const ceiling = share * mostBytes;
+        const most = limit(mostBytes);
+        expect(limit(ceiling)).toBeLessThanOrEqual(most);
+        if (share >= 0.5) expect(limit(ceiling)).toBe(most);
+        expect(scratch(mostBytes)).toBeLessThanOrEqual(mostBytes / 4);
+        if (share < 0.5)
+          expect(scratch(ceiling)).toBeLessThanOrEqual(
+            Math.max(ceiling / 4, ceiling - (mostBytes / 2 - scratch(mostBytes))),
+          );
+        expect(laneLimits(maxContext)).toContain(limit(ceiling));
+        expect(laneLimits(maxContext).length).toBeLessThan(12);
+      },
+    ),
   );
   expect(laneLimits(0)).toEqual([0]);
   expect(laneLimits(511)).toEqual([0, 511]);
@@ -211,10 +251,18 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
 });
 
 /** Room beside the scratch under ceilings that rise in small steps, and what is left over of each. */
-function rooms(ceilings: Iterable<number>, divide: (maxBytes: number) => ReturnType<typeof divideCeiling>, perToken: number): { rowBytes: number; leftOver: number; hasScratch: boolean }[] {
+function rooms(
+  ceilings: Iterable<number>,
+  divide: (maxBytes: number) => ReturnType<typeof divideCeiling>,
+  perToken: number,
+): { rowBytes: number; leftOver: number; hasScratch: boolean }[] {
   return Array.from(ceilings, (maxBytes) => {
     const { prefillTokens, rowBytes } = divide(maxBytes);
-    return { rowBytes, leftOver: 1 - (rowBytes + scratchRows(prefillTokens) * perToken) / maxBytes, hasScratch: prefillTokens > 0 };
+    return {
+      rowBytes,
+      leftOver: 1 - (rowBytes + scratchRows(prefillTokens) * perToken) / maxBytes,
+      hasScratch: prefillTokens > 0,
+    };
   });
 }
 
@@ -236,21 +284,41 @@ function neverFall(found: { rowBytes: number; leftOver: number; hasScratch: bool
 // As of 0.5, 1.5 and 7 billion parameters.
 const SCRATCHES = [24_576, 57_344, 114_688];
 
-test.each(SCRATCHES)('as the ceiling rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token', (perToken) => {
-  for (const maxContext of [2048, 32_768, 1_000_000]) {
-    for (const mostBytes of rising(256e6, 10e9, 1.3)) neverFall(rooms(rising(1e6, 1.2 * mostBytes, 1.002), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext, mostBytes), perToken));
-    // As the user's setting rises.
-    neverFall(rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext), perToken));
-  }
-});
+test.each(SCRATCHES)(
+  'as the ceiling rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token',
+  (perToken) => {
+    for (const maxContext of [2048, 32_768, 1_000_000]) {
+      for (const mostBytes of rising(256e6, 10e9, 1.3))
+        neverFall(
+          rooms(
+            rising(1e6, 1.2 * mostBytes, 1.002),
+            (maxBytes) => divideCeiling(maxBytes, perToken, maxContext, mostBytes),
+            perToken,
+          ),
+        );
+      // As the user's setting rises.
+      neverFall(
+        rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext), perToken),
+      );
+    }
+  },
+);
 
 test('property: of two ceilings that are near each other the higher one has no less room for rows', () => {
   const bytes = fc.double({ min: 1e5, max: 8e9, noNaN: true });
   fc.assert(
-    fc.property(fc.integer({ min: 64, max: 400_000 }), fc.integer({ min: 200, max: 200_000 }), bytes, bytes, fc.double({ min: 1, max: 1.1, noNaN: true }), (perToken, maxContext, mostBytes, lower, by) => {
-      const rowBytes = (maxBytes: number): number => divideCeiling(maxBytes, perToken, maxContext, mostBytes).rowBytes;
-      expect(rowBytes(by * lower)).toBeGreaterThanOrEqual(rowBytes(lower));
-    }),
+    fc.property(
+      fc.integer({ min: 64, max: 400_000 }),
+      fc.integer({ min: 200, max: 200_000 }),
+      bytes,
+      bytes,
+      fc.double({ min: 1, max: 1.1, noNaN: true }),
+      (perToken, maxContext, mostBytes, lower, by) => {
+        const rowBytes = (maxBytes: number): number =>
+          divideCeiling(maxBytes, perToken, maxContext, mostBytes).rowBytes;
+        expect(rowBytes(by * lower)).toBeGreaterThanOrEqual(rowBytes(lower));
+      },
+    ),
     { numRuns: 1000 },
   );
 });
@@ -259,7 +327,11 @@ test('where the scratch becomes twice as large a window has as many rows before 
   // Of 1.5 billion parameters; the scratch of 2,047 tokens from 470 MB on.
   const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
   const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).windowTokens;
-  expect([469e6, 470e6].map((maxBytes) => mostPrefillTokens(maxBytes, scratchBytesPerToken(kvShape(config, 'int8')), 32_768, 8e9))).toEqual([1023, 2047]);
+  expect(
+    [469e6, 470e6].map((maxBytes) =>
+      mostPrefillTokens(maxBytes, scratchBytesPerToken(kvShape(config, 'int8')), 32_768, 8e9),
+    ),
+  ).toEqual([1023, 2047]);
   expect(tokensUnder(469e6)).toBe(tokensUnder(470e6));
   expect(tokensUnder(480e6)).toBeGreaterThan(tokensUnder(470e6));
 });
@@ -268,7 +340,13 @@ test('an answer goes on under a higher ceiling of which half would be twice the 
   // As many bytes as 2,048 tokens' rows: the text's are more than that.
   const perToken = 4 * kvBytesPerToken(SHAPE);
   const half = 512 * perToken;
-  const { engine } = opened({ prefillBytesPerToken: perToken, maxBytes: 2 * half - 1000, mostBytes: 200 * half, maxContext: 100_000, softSlots: 100_000 });
+  const { engine } = opened({
+    prefillBytesPerToken: perToken,
+    maxBytes: 2 * half - 1000,
+    mostBytes: 200 * half,
+    maxContext: 100_000,
+    softSlots: 100_000,
+  });
   const running = ask(engine, tokens(2600, 1), { prefillTokens: 2600, maxTokens: 400 });
   for (let steps = 0; steps < 60; steps++) await engine.step();
   expect([running.ended, running.tokenIds.length > 10]).toEqual([null, true]);
@@ -279,7 +357,8 @@ test('an answer goes on under a higher ceiling of which half would be twice the 
 });
 
 test('on a machine whose memory others take and give back the limit stays, and after a restart; another setting may have another one', () => {
-  const limits = ({ ceiling, most }: MemoryBudget) => SCRATCHES.map((perToken) => mostPrefillTokens(ceiling, perToken, 32_768, most));
+  const limits = ({ ceiling, most }: MemoryBudget) =>
+    SCRATCHES.map((perToken) => mostPrefillTokens(ceiling, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });
   const settings = { maxBytes: 0, share: 0.6 };
   const budget = new MemoryBudget(settings, reading(5e9), 0);
@@ -304,21 +383,37 @@ test('on a machine whose memory others take and give back the limit stays, and a
 test.each([
   { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
   { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
-])('what inspect says of a ceiling $which is what an engine under it has room for, to a page', async ({ rows, numPrefill }) => {
-  const shape = kvShape(LONG, 'int8');
-  // In rows of scratch.
-  const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
-  const reach = cacheReach(LONG, budget, 0, mostBytes);
-  expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
-  expect(reach.windowTokens).toBeLessThan(cacheReach(LONG, budget, 0).windowTokens);
-  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const log = (): void => {};
-  const { engine } = opened({ shape, maxBytes: budget, mostBytes, maxContext: LONG.contextTokens, snapshots: { disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', shape, null), modelKey: 'fake', log } });
-  const [fits, tooLong] = [0, 1].map((more) => ask(engine, tokens(reach.windowTokens + more, 1), { prefillTokens: reach.windowTokens, maxTokens: 0 }));
-  await drain(engine, budget);
-  expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
-});
+])(
+  'what inspect says of a ceiling $which is what an engine under it has room for, to a page',
+  async ({ rows, numPrefill }) => {
+    const shape = kvShape(LONG, 'int8');
+    // In rows of scratch.
+    const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
+    const reach = cacheReach(LONG, budget, 0, mostBytes);
+    expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
+    expect(reach.windowTokens).toBeLessThan(cacheReach(LONG, budget, 0).windowTokens);
+    const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const log = (): void => {};
+    const { engine } = opened({
+      shape,
+      maxBytes: budget,
+      mostBytes,
+      maxContext: LONG.contextTokens,
+      snapshots: {
+        disk: await DiskTier.open(folder, 1e8, log),
+        codec: codecNamed('int8', shape, null),
+        modelKey: 'fake',
+        log,
+      },
+    });
+    const [fits, tooLong] = [0, 1].map((more) =>
+      ask(engine, tokens(reach.windowTokens + more, 1), { prefillTokens: reach.windowTokens, maxTokens: 0 }),
+    );
+    await drain(engine, budget);
+    expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
+  },
+);
 
 test.each([
   { which: 'whole', diskBytes: 0, from: 3000, by: 1.01, dips: false },

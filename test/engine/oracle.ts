@@ -27,7 +27,11 @@ export function runAlone(promptIds: readonly number[], sampling: SamplingParams,
   const tokenIds = [...promptIds];
   let hash = 0;
   for (const [position, tokenId] of tokenIds.entries()) hash = chain(hash, tokenId, position);
-  while (expected.tokenIds.length < params.maxTokens && tokenIds.length < limits.maxContext && tokenIds.length <= limits.capacity) {
+  while (
+    expected.tokenIds.length < params.maxTokens &&
+    tokenIds.length < limits.maxContext &&
+    tokenIds.length <= limits.capacity
+  ) {
     const { tokenId, logprob } = sample(fakeLogits(hash), params, tokenIds, tokenIds.length);
     hash = chain(hash, tokenId, tokenIds.length);
     tokenIds.push(tokenId);

@@ -17,7 +17,8 @@ test('single: one request from beginning to end, the most urgent first, over one
   const order: string[] = [];
   while (engine.hasWork()) {
     await engine.step();
-    for (const one of [summary, chat, completion]) if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
+    for (const one of [summary, chat, completion])
+      if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
   }
   expect(order).toEqual(['summary', 'completion', 'chat']);
   expect(Math.max(...runner.batches.map((batch) => batch.spans))).toBe(1);
@@ -37,7 +38,9 @@ test('single: idle work gives way to a request', async () => {
 
 test('without classes the one that came first goes first, and idle work is still last', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { classes: false } });
-  const asked = (['idle', 'summary', 'completion'] as const).map((priority, i) => ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }));
+  const asked = (['idle', 'summary', 'completion'] as const).map((priority, i) =>
+    ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }),
+  );
   const order: string[] = [];
   while (engine.hasWork()) {
     await engine.step();
@@ -76,7 +79,10 @@ test('without a leader two that need the same tokens both compute some of them',
 
 test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
   const switches = Object.fromEntries(
-    Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'single') : fc.boolean()]),
+    Object.keys(ALL_POLICIES).map((name) => [
+      name,
+      name === 'batching' ? fc.constantFrom('continuous', 'single') : fc.boolean(),
+    ]),
   ) as { [P in keyof Policies]: fc.Arbitrary<Policies[P]> };
   const setting = fc.record({
     seed: fc.integer(),
@@ -104,7 +110,9 @@ test('property: whatever policies are on, every request gets the tokens of the o
       for (const item of items) {
         const outcome = outcomes.get(item.id)!;
         const { tokenIds } = runAlone(item.promptIds, item.sampling, { maxContext: 300, capacity: slots });
-        expect(outcome.tokenIds, item.id).toEqual(outcome.finishReason === 'abort' ? tokenIds.slice(0, outcome.tokenIds.length) : tokenIds);
+        expect(outcome.tokenIds, item.id).toEqual(
+          outcome.finishReason === 'abort' ? tokenIds.slice(0, outcome.tokenIds.length) : tokenIds,
+        );
       }
     }),
     { seed: 6, numRuns: 100 },

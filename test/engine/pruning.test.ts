@@ -57,7 +57,11 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   clock.now += 2000;
   // 900 tokens, 512 at a time.
   expect(await tidyAll(engine, [block])).toBe(2);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES, codecs: ['kvzip'] });
+  expect(engine.describe(block)).toMatchObject({
+    tokens: 900,
+    bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES,
+    codecs: ['kvzip'],
+  });
   expect(full).toBe(900 * BYTES);
   expect(runner.batches.at(-1)!.spans).toBe(1);
 
@@ -78,7 +82,9 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   expect(engine.stats().events.promotions).toBeGreaterThan(promotions);
   for (const each of [again, chunked]) expect(each.tokenIds).toEqual(first.tokenIds);
   // Rows that are not there cannot be what the first answer was made from.
-  expect(runAlone([...block, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds).toEqual(exact.tokenIds);
+  expect(
+    runAlone([...block, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
+  ).toEqual(exact.tokenIds);
 });
 
 test('what stays of a file is coded once it is out of the window, and nothing else is', async () => {
@@ -95,8 +101,12 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   // Of each piece as many rows together as the codec takes, each with its position.
   const { blockTokens } = CODEC.format;
   let coded = 4 * 2 * rows;
-  for (const start of [0, 450]) for (let at = 0; at < rows; at += blockTokens) coded += CODEC.encodedBytes(Math.min(blockTokens, rows - at), { startIndex: start + at });
-  expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip', KEPT_CODEC], bytes: coded }));
+  for (const start of [0, 450])
+    for (let at = 0; at < rows; at += blockTokens)
+      coded += CODEC.encodedBytes(Math.min(blockTokens, rows - at), { startIndex: start + at });
+  expect(engine.describe(block)).toEqual(
+    expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip', KEPT_CODEC], bytes: coded }),
+  );
   expect(engine.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
   // Read again it is in both places, and what the next one reads is the same.
   const answers = [];
@@ -111,15 +121,24 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   expect(engine.describe(block).bytes).toBe(coded);
 });
 
-test.each([{ fullness: 0, tier: 'store', codecs: [KEPT_CODEC] }, { fullness: 0.75, tier: 'store', codecs: ['int8'] }])('what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on', async ({ fullness, tier, codecs }) => {
-  const { engine, clock } = opened(4000, { pruning: null, compression: { rungs: [{ codec: CODEC, idleMs: 1000, fullness }], only: null } });
-  const block = tokens(900, 1);
-  question(engine, block, 5);
-  await drain(engine);
-  clock.now += 100_000;
-  await tidyAll(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
-});
+test.each([
+  { fullness: 0, tier: 'store', codecs: [KEPT_CODEC] },
+  { fullness: 0.75, tier: 'store', codecs: ['int8'] },
+])(
+  'what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on',
+  async ({ fullness, tier, codecs }) => {
+    const { engine, clock } = opened(4000, {
+      pruning: null,
+      compression: { rungs: [{ codec: CODEC, idleMs: 1000, fullness }], only: null },
+    });
+    const block = tokens(900, 1);
+    question(engine, block, 5);
+    await drain(engine);
+    clock.now += 100_000;
+    await tidyAll(engine, [block]);
+    expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
+  },
+);
 
 test('a file of more than half the ceiling is measured where it is: it has not left the window before, and nothing comes back for it', async () => {
   const { engine, clock } = opened(2200);
@@ -187,7 +206,9 @@ test('an edited file is computed anew beside what is left of the old text; what 
   const answer = question(engine, edited, 5);
   await drain(engine);
   expect(answer.sequence.cachedTokens).toBe(0);
-  expect(answer.tokenIds).toEqual(runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
+  expect(answer.tokenIds).toEqual(
+    runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
+  );
   expect(engine.describe(block)).toMatchObject({ tokens: 900, codecs: ['kvzip'] });
   expect(engine.describe(edited)).toMatchObject({ tokens: 900, codecs: ['int8'] });
   // Behind the first of its two pieces an edit leaves that one.
@@ -210,7 +231,10 @@ test('an edited file is computed anew beside what is left of the old text; what 
   expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
 });
 
-test.each([{ what: 'an open file', isOpen: true }, { what: 'what two conversations begin with', isOpen: false }])('of a long conversation nothing is let go that others may go on from: $what', async ({ isOpen }) => {
+test.each([
+  { what: 'an open file', isOpen: true },
+  { what: 'what two conversations begin with', isOpen: false },
+])('of a long conversation nothing is let go that others may go on from: $what', async ({ isOpen }) => {
   const { engine, clock } = opened(6000);
   // Too short to lose rows as a file.
   const shared = file(200, 1);
@@ -223,7 +247,10 @@ test.each([{ what: 'an open file', isOpen: true }, { what: 'what two conversatio
   await tidyAll(engine, isOpen ? [shared] : []);
   const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
   expect(engine.describe(shared, prefill)).toMatchObject({ tokens: 200, bytes: 200 * BYTES, codecs: ['int8'] });
-  expect(engine.describe(chats[0]!, prefill)).toMatchObject({ tokens: chats[0]!.length, codecs: expect.arrayContaining(['h2o']) });
+  expect(engine.describe(chats[0]!, prefill)).toMatchObject({
+    tokens: chats[0]!.length,
+    codecs: expect.arrayContaining(['h2o']),
+  });
 });
 
 test('files that begin alike lose rows side by side, pinned ones none; what is evicted by its beginning is gone with its rows', async () => {
@@ -236,13 +263,22 @@ test('files that begin alike lose rows side by side, pinned ones none; what is e
   const before = taken();
   clock.now += 2000;
   await tidyAll(engine, files);
-  const described = (): unknown[] => files.map((block) => [engine.describe(block).tokens, engine.describe(block).codecs]);
-  expect(described()).toEqual([[500, ['kvzip']], [500, ['kvzip']], [500, ['int8']]]);
+  const described = (): unknown[] =>
+    files.map((block) => [engine.describe(block).tokens, engine.describe(block).codecs]);
+  expect(described()).toEqual([
+    [500, ['kvzip']],
+    [500, ['kvzip']],
+    [500, ['int8']],
+  ]);
   // The window, which measuring has grown, is as small again.
   expect(taken()).toBeLessThanOrEqual(before);
   engine.evict(files[0]!.slice(0, 4));
   engine.checkIntegrity();
-  expect(described()).toEqual([[HEADER.length, ['int8']], [500, ['kvzip']], [500, ['int8']]]);
+  expect(described()).toEqual([
+    [HEADER.length, ['int8']],
+    [500, ['kvzip']],
+    [500, ['int8']],
+  ]);
 });
 
 test('nothing has to go for what is measured: a context for which there is no room is left, and others are not', async () => {
@@ -264,12 +300,21 @@ describe('what is measured counts under the ceiling, at every moment', () => {
   const block = tokens(1400, 1);
 
   /** A file that has been quiet, of which a part has been measured. `took`: bytes beside rows that have been seen in steps that measure. */
-  async function measuring(slots = 4000): Promise<Harness & { before: { bufferBytes: number; held: number }; now: () => { bufferBytes: number; held: number }; took: Set<number> }> {
+  async function measuring(slots = 4000): Promise<
+    Harness & {
+      before: { bufferBytes: number; held: number };
+      now: () => { bufferBytes: number; held: number };
+      took: Set<number>;
+    }
+  > {
     const all = opened(slots);
     const { engine, runner, clock } = all;
     question(engine, block, 5);
     await drain(engine);
-    const now = (): { bufferBytes: number; held: number } => ({ bufferBytes: engine.stats().bufferBytes, held: engine.stats().windowSlots.held });
+    const now = (): { bufferBytes: number; held: number } => ({
+      bufferBytes: engine.stats().bufferBytes,
+      held: engine.stats().windowSlots.held,
+    });
     const before = now();
     const took = new Set<number>();
     runner.beforeRun = ([span]) => {
@@ -333,12 +378,17 @@ describe('what is measured counts under the ceiling, at every moment', () => {
     await drain(engine);
     expect(now().bufferBytes).toBe(before.bufferBytes);
     expect(engine.stats().events.evictions).toBe(0);
-    expect(long.tokenIds).toEqual(runAlone([...tokens(1300, 8), ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
+    expect(long.tokenIds).toEqual(
+      runAlone([...tokens(1300, 8), ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
+    );
     expect(engine.describe(block)).toMatchObject({ tokens: 1400, tier: 'window' });
   });
 
   // 1,414 rows and the slots of a part, in whole pages.
-  test.each([{ short: 0, codecs: ['kvzip'] }, { short: 1, codecs: ['int8'] }])('measuring begins where its room is there to the byte: $short missing', async ({ short, codecs }) => {
+  test.each([
+    { short: 0, codecs: ['kvzip'] },
+    { short: 1, codecs: ['int8'] },
+  ])('measuring begins where its room is there to the byte: $short missing', async ({ short, codecs }) => {
     const { engine, clock, runner } = opened(4000);
     question(engine, block, 5);
     await drain(engine);
@@ -396,16 +446,25 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
           await drain(engine);
           if (one.ended === 'length') expect(other.tokenIds).toEqual(one.tokenIds);
           const { codecs } = engine.describe(files[of]!);
-          if (one.sequence.cachedTokens === 0 && codecs.includes('int8')) expect(one.tokenIds).toEqual(runAlone([...files[of]!, ...tokens(3, seed)], { maxTokens: 6 }, { maxContext: 3000, capacity: slots }).tokenIds.slice(0, one.tokenIds.length));
+          if (one.sequence.cachedTokens === 0 && codecs.includes('int8'))
+            expect(one.tokenIds).toEqual(
+              runAlone(
+                [...files[of]!, ...tokens(3, seed)],
+                { maxTokens: 6 },
+                { maxContext: 3000, capacity: slots },
+              ).tokenIds.slice(0, one.tokenIds.length),
+            );
         } else if (what < 0.75) {
           clock.now += below(random, 3000);
           await engine.tidy(filesOf(files));
           if (engine.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
-        } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
+        } else if (what < 0.85)
+          files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
         else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);
         else {
-          ceiling = (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);
+          ceiling =
+            (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);
           engine.setMaxBytes(ceiling);
         }
         engine.checkIntegrity();

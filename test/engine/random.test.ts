@@ -18,7 +18,11 @@ import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type Wo
 
 const EOS_IDS = [7];
 
-function compare(items: readonly WorkItem[], outcomes: ReadonlyMap<string, Outcome>, limits: { maxContext: number; capacity: number }): void {
+function compare(
+  items: readonly WorkItem[],
+  outcomes: ReadonlyMap<string, Outcome>,
+  limits: { maxContext: number; capacity: number },
+): void {
   for (const item of items) {
     const outcome = outcomes.get(item.id)!;
     const expected = runAlone(item.promptIds, item.sampling, { ...limits, eosIds: EOS_IDS });
@@ -28,15 +32,32 @@ function compare(items: readonly WorkItem[], outcomes: ReadonlyMap<string, Outco
       continue;
     }
     const { tokenIds, logprobs, finishReason, error } = outcome;
-    expect({ tokenIds, logprobs, finishReason, error }, item.id).toEqual({ error: undefined, finishReason: undefined, ...expected });
-    expect(outcome.text).toBe(tokenIds.filter((id) => !EOS_IDS.includes(id)).map((id) => `<${id}>`).join(''));
+    expect({ tokenIds, logprobs, finishReason, error }, item.id).toEqual({
+      error: undefined,
+      finishReason: undefined,
+      ...expected,
+    });
+    expect(outcome.text).toBe(
+      tokenIds
+        .filter((id) => !EOS_IDS.includes(id))
+        .map((id) => `<${id}>`)
+        .join(''),
+    );
   }
 }
 
 test('2,000 requests under a tight ceiling equal the oracle, with hundreds of evictions and preemptions', async () => {
   const slots = 300;
   const maxContext = 280;
-  const items = makeWorkload({ seed: 1, numRequests: 2000, numTokens: VOCAB_SIZE, fileTokens: 50, maxTokens: 40, arrivalsPerStep: 0.6, tooLong: 0.01 });
+  const items = makeWorkload({
+    seed: 1,
+    numRequests: 2000,
+    numTokens: VOCAB_SIZE,
+    fileTokens: 50,
+    maxTokens: 40,
+    arrivalsPerStep: 0.6,
+    tooLong: 0.01,
+  });
   const { engine, clock } = harness({ slots, maxContext, tokenBudget: 24 });
   const outcomes = await driveWorkload(engine, items, {
     detokenizer: numberDetokenizer,
@@ -54,7 +75,14 @@ test('2,000 requests under a tight ceiling equal the oracle, with hundreds of ev
 }, 60_000);
 
 test('a small window beside a store: demotions and promotions keep every row', async () => {
-  const items = makeWorkload({ seed: 2, numRequests: 600, numTokens: VOCAB_SIZE, fileTokens: 60, maxTokens: 20, arrivalsPerStep: 0.3 });
+  const items = makeWorkload({
+    seed: 2,
+    numRequests: 600,
+    numTokens: VOCAB_SIZE,
+    fileTokens: 60,
+    maxTokens: 20,
+    arrivalsPerStep: 0.3,
+  });
   const { engine, clock } = harness({ slots: 900, softSlots: 250, maxContext: 400, tokenBudget: 24 });
   const outcomes = await driveWorkload(engine, items, {
     detokenizer: numberDetokenizer,
@@ -70,7 +98,7 @@ test('a small window beside a store: demotions and promotions keep every row', a
   expect(events.promotions).toBeGreaterThan(40);
 }, 60_000);
 
-test('property: any ceiling, budget, class mix and abort order gives the oracle\'s tokens', async () => {
+test("property: any ceiling, budget, class mix and abort order gives the oracle's tokens", async () => {
   const setting = fc.record({
     seed: fc.integer(),
     slots: fc.integer({ min: 0, max: 500 }),
@@ -104,94 +132,153 @@ test('property: any ceiling, budget, class mix and abort order gives the oracle\
 
 test('property: the ceiling, pins and evictions change while requests run', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer(), fc.integer({ min: 60, max: 1600 }), fc.integer({ min: 1, max: 800 }), async (seed, slots, softSlots) => {
-      const random = seededRandom(seed);
-      const items = makeWorkload({ seed, numRequests: 60, numTokens: VOCAB_SIZE, fileTokens: 40, arrivalsPerStep: 0.4, maxTokens: 8 });
-      const { engine, clock } = harness({ slots, softSlots, maxContext: 2000 });
-      const bytesPerToken = kvBytesPerToken(fakeShape());
-      let least = slots;
-      const outcomes = await driveWorkload(engine, items, {
-        detokenizer: numberDetokenizer,
-        eosIds: EOS_IDS,
-        beforeStep: () => {
-          if (random() < 0.1) {
-            const ceiling = below(random, 1600);
-            least = Math.min(least, ceiling);
-            engine.setMaxBytes(ceiling * bytesPerToken);
+    fc.asyncProperty(
+      fc.integer(),
+      fc.integer({ min: 60, max: 1600 }),
+      fc.integer({ min: 1, max: 800 }),
+      async (seed, slots, softSlots) => {
+        const random = seededRandom(seed);
+        const items = makeWorkload({
+          seed,
+          numRequests: 60,
+          numTokens: VOCAB_SIZE,
+          fileTokens: 40,
+          arrivalsPerStep: 0.4,
+          maxTokens: 8,
+        });
+        const { engine, clock } = harness({ slots, softSlots, maxContext: 2000 });
+        const bytesPerToken = kvBytesPerToken(fakeShape());
+        let least = slots;
+        const outcomes = await driveWorkload(engine, items, {
+          detokenizer: numberDetokenizer,
+          eosIds: EOS_IDS,
+          beforeStep: () => {
+            if (random() < 0.1) {
+              const ceiling = below(random, 1600);
+              least = Math.min(least, ceiling);
+              engine.setMaxBytes(ceiling * bytesPerToken);
+              engine.checkIntegrity();
+            }
+            if (random() < 0.05)
+              engine.pin(`p${below(random, 3)}`, random() < 0.3 ? null : items[below(random, items.length)]!.promptIds);
+            if (random() < 0.05)
+              engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
             engine.checkIntegrity();
-          }
-          if (random() < 0.05) engine.pin(`p${below(random, 3)}`, random() < 0.3 ? null : items[below(random, items.length)]!.promptIds);
-          if (random() < 0.05) engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
-          engine.checkIntegrity();
-        },
-        afterStep: () => {
-          clock.now += random() < 0.02 ? 100_000 : 30;
-          engine.checkIntegrity();
-        },
-      });
-      for (const item of items) {
-        const outcome = outcomes.get(item.id)!;
-        const expected = runAlone(item.promptIds, item.sampling, { maxContext: 2000, capacity: Number.POSITIVE_INFINITY, eosIds: EOS_IDS });
-        // A ceiling below the request may end it early; what it said until then is right.
-        expect(outcome.tokenIds).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
-        const short = outcome.tokenIds.length < expected.tokenIds.length || outcome.error !== undefined;
-        if (short && outcome.finishReason !== 'abort') expect(least).toBeLessThan(item.promptIds.length + expected.tokenIds.length);
-      }
-    }),
+          },
+          afterStep: () => {
+            clock.now += random() < 0.02 ? 100_000 : 30;
+            engine.checkIntegrity();
+          },
+        });
+        for (const item of items) {
+          const outcome = outcomes.get(item.id)!;
+          const expected = runAlone(item.promptIds, item.sampling, {
+            maxContext: 2000,
+            capacity: Number.POSITIVE_INFINITY,
+            eosIds: EOS_IDS,
+          });
+          // A ceiling below the request may end it early; what it said until then is right.
+          expect(outcome.tokenIds).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
+          const short = outcome.tokenIds.length < expected.tokenIds.length || outcome.error !== undefined;
+          if (short && outcome.finishReason !== 'abort')
+            expect(least).toBeLessThan(item.promptIds.length + expected.tokenIds.length);
+        }
+      },
+    ),
     { seed: 4, numRuns: 80 },
   );
 }, 60_000);
 
 const MINUTE = 60_000;
 
-test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])('quiet moments between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s', async (setting) => {
-  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const shape = { ...fakeShape(), headSize: 16 };
-  const coded = new CodedRows();
-  const compression = compressionOf(setting, tracedCodecs(codecNames(setting) as CodecName[], shape, coded))!;
-  const log = (line: string): void => {
-    throw new Error(line);
-  };
-  const snapshots = { disk: await DiskTier.open(folder, 2_000_000, () => {}), codec: codecNamed('int8', shape, null), modelKey: 'fake', log };
-  const { engine, runner, clock } = harness({ slots: 4500, softSlots: 1024, shape, maxContext: 1200, tokenBudget: 64, prefillTokens: 1023, prefillBytesPerToken: 16, compression, snapshots });
-  runner.coded = coded;
-  const random = seededRandom(setting.length);
-  const items = makeWorkload({ seed: setting.length, numRequests: 400, numTokens: VOCAB_SIZE, numFiles: 6, fileTokens: 300, tailTokens: 60, maxTokens: 16, arrivalsPerStep: 0.12, aborts: 0.1 });
-  const ceiling = engine.stats().maxBytes;
-  const seen = { codecs: new Set<string>(), tidied: 0, whileRunning: 0 };
-  let tidying: Promise<boolean> | null = null;
-  const outcomes = await driveWorkload(engine, items, {
-    detokenizer: numberDetokenizer,
-    eosIds: EOS_IDS,
-    beforeStep: () => {
-      if (random() < 0.02) engine.setMaxBytes(ceiling * (0.55 + 0.45 * random()));
-      // The disk has what is gone.
-      if (random() < 0.02) engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 3 + below(random, 200)));
-    },
-    afterStep: async () => {
-      clock.now += random() < 0.05 ? below(random, 45) * MINUTE : 20;
-      // What has begun before the last step, and ended in it.
-      if (tidying && (await tidying)) seen.tidied++;
-      tidying = null;
-      const blocks = [items[below(random, items.length)]!.promptIds];
-      if (random() < 0.3) tidying = engine.tidy(filesOf(blocks));
-      else {
-        for (let n = below(random, 4); n > 0; n--) {
-          if (engine.hasWork()) seen.whileRunning++;
-          if (await engine.tidy(filesOf(blocks))) seen.tidied++;
-          engine.checkIntegrity();
+test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
+  'quiet moments between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s',
+  async (setting) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const shape = { ...fakeShape(), headSize: 16 };
+    const coded = new CodedRows();
+    const compression = compressionOf(setting, tracedCodecs(codecNames(setting) as CodecName[], shape, coded))!;
+    const log = (line: string): void => {
+      throw new Error(line);
+    };
+    const snapshots = {
+      disk: await DiskTier.open(folder, 2_000_000, () => {}),
+      codec: codecNamed('int8', shape, null),
+      modelKey: 'fake',
+      log,
+    };
+    const { engine, runner, clock } = harness({
+      slots: 4500,
+      softSlots: 1024,
+      shape,
+      maxContext: 1200,
+      tokenBudget: 64,
+      prefillTokens: 1023,
+      prefillBytesPerToken: 16,
+      compression,
+      snapshots,
+    });
+    runner.coded = coded;
+    const random = seededRandom(setting.length);
+    const items = makeWorkload({
+      seed: setting.length,
+      numRequests: 400,
+      numTokens: VOCAB_SIZE,
+      numFiles: 6,
+      fileTokens: 300,
+      tailTokens: 60,
+      maxTokens: 16,
+      arrivalsPerStep: 0.12,
+      aborts: 0.1,
+    });
+    const ceiling = engine.stats().maxBytes;
+    const seen = { codecs: new Set<string>(), tidied: 0, whileRunning: 0 };
+    let tidying: Promise<boolean> | null = null;
+    const outcomes = await driveWorkload(engine, items, {
+      detokenizer: numberDetokenizer,
+      eosIds: EOS_IDS,
+      beforeStep: () => {
+        if (random() < 0.02) engine.setMaxBytes(ceiling * (0.55 + 0.45 * random()));
+        // The disk has what is gone.
+        if (random() < 0.02)
+          engine.evict(
+            random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 3 + below(random, 200)),
+          );
+      },
+      afterStep: async () => {
+        clock.now += random() < 0.05 ? below(random, 45) * MINUTE : 20;
+        // What has begun before the last step, and ended in it.
+        if (tidying && (await tidying)) seen.tidied++;
+        tidying = null;
+        const blocks = [items[below(random, items.length)]!.promptIds];
+        if (random() < 0.3) tidying = engine.tidy(filesOf(blocks));
+        else {
+          for (let n = below(random, 4); n > 0; n--) {
+            if (engine.hasWork()) seen.whileRunning++;
+            if (await engine.tidy(filesOf(blocks))) seen.tidied++;
+            engine.checkIntegrity();
+          }
         }
-      }
-      engine.checkIntegrity();
-      for (const codec of engine.describe(blocks[0]!).codecs) seen.codecs.add(codec);
-      await nextTurn();
-    },
-  });
-  await tidying;
-  compare(items, outcomes, { maxContext: 1200, capacity: Number.POSITIVE_INFINITY });
-  // All of it was there.
-  expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));
-  const { events, tokens } = engine.stats();
-  for (const [count, least] of [[coded.made.size, 5000], [seen.tidied, 300], [seen.whileRunning, 500], [events.demotions, 300], [events.promotions, 200], [tokens.promptFromDisk, 256]] as const) expect(count).toBeGreaterThanOrEqual(least);
-}, 60_000);
+        engine.checkIntegrity();
+        for (const codec of engine.describe(blocks[0]!).codecs) seen.codecs.add(codec);
+        await nextTurn();
+      },
+    });
+    await tidying;
+    compare(items, outcomes, { maxContext: 1200, capacity: Number.POSITIVE_INFINITY });
+    // All of it was there.
+    expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));
+    const { events, tokens } = engine.stats();
+    for (const [count, least] of [
+      [coded.made.size, 5000],
+      [seen.tidied, 300],
+      [seen.whileRunning, 500],
+      [events.demotions, 300],
+      [events.promotions, 200],
+      [tokens.promptFromDisk, 256],
+    ] as const)
+      expect(count).toBeGreaterThanOrEqual(least);
+  },
+  60_000,
+);

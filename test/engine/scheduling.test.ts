@@ -10,14 +10,17 @@ import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 
-const alone = (prompt: number[], maxTokens: number): number[] => runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
+const alone = (prompt: number[], maxTokens: number): number[] =>
+  runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
 
 test('classes go in order, whatever the order of arrival', async () => {
   const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
   runner.beforeRun = () => {
     clock.now += 10;
   };
-  const asked = (['idle', 'summary', 'chat', 'completion'] as const).map((priority, i) => ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }));
+  const asked = (['idle', 'summary', 'chat', 'completion'] as const).map((priority, i) =>
+    ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }),
+  );
   const order: string[] = [];
   while (engine.hasWork()) {
     await engine.step();
@@ -43,7 +46,11 @@ test('what was computed ahead is a completion from the moment when somebody wait
     const order: string[] = [];
     while (engine.hasWork()) {
       await engine.step();
-      for (const [name, one] of [['ahead', ahead], ['chat', chat]] as const) if (one.ended && !order.includes(name)) order.push(name);
+      for (const [name, one] of [
+        ['ahead', ahead],
+        ['chat', chat],
+      ] as const)
+        if (one.ended && !order.includes(name)) order.push(name);
     }
     expect([ahead.tokenIds, chat.tokenIds]).toEqual([alone(tokens(200, 1), 4), alone(tokens(200, 2), 4)]);
     expect(engine.stats().classes.completion.ttftMs.count).toBe(raised ? 1 : 0);
@@ -129,7 +136,9 @@ test('at equal level the prompt that can give its first token now goes first', a
 test('of equals the one that has been served least goes first: a question does not wait for all files of a folder', async () => {
   const filesBefore = async (fairness: boolean): Promise<number> => {
     const { engine } = harness({ slots: 8192, tokenBudget: 64, policies: { fairness } });
-    const files = Array.from({ length: 12 }, (_, i) => ask(engine, tokens(400, i), { clientId: 'folder', priority: 'summary', maxTokens: 2 }));
+    const files = Array.from({ length: 12 }, (_, i) =>
+      ask(engine, tokens(400, i), { clientId: 'folder', priority: 'summary', maxTokens: 2 }),
+    );
     for (let i = 0; i < 8; i++) await engine.step();
     const single = ask(engine, tokens(400, 20), { priority: 'summary', maxTokens: 2 });
     while (!single.ended) await engine.step();
@@ -273,22 +282,28 @@ test('abort at every step, before it and during it', async () => {
 test('property: aborts in every order leave no reference behind', async () => {
   const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 });
   await fc.assert(
-    fc.asyncProperty(order, fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 6, maxLength: 6 }), async (ids, pauses) => {
-      const { engine } = harness({ slots: 200, tokenBudget: 16 });
-      const prefix = tokens(25);
-      const asked = ids.map((_, i) => ask(engine, [...prefix.slice(0, 5 * i), ...tokens(12, i)], { id: `a${i}`, maxTokens: 50 }));
-      for (const [i, id] of ids.entries()) {
-        for (let step = 0; step < pauses[i]!; step++) await engine.step();
-        engine.abort(`a${id}`);
-        engine.checkIntegrity();
-      }
-      await drain(engine);
-      expect(asked.every((one) => one.numEnds === 1)).toBe(true);
-      // With nobody left, everything can be dropped: no run is referenced.
-      engine.evict();
-      expect(engine.stats().windowSlots.held).toBe(0);
-      expect(engine.stats().storeBytes).toBe(0);
-    }),
+    fc.asyncProperty(
+      order,
+      fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 6, maxLength: 6 }),
+      async (ids, pauses) => {
+        const { engine } = harness({ slots: 200, tokenBudget: 16 });
+        const prefix = tokens(25);
+        const asked = ids.map((_, i) =>
+          ask(engine, [...prefix.slice(0, 5 * i), ...tokens(12, i)], { id: `a${i}`, maxTokens: 50 }),
+        );
+        for (const [i, id] of ids.entries()) {
+          for (let step = 0; step < pauses[i]!; step++) await engine.step();
+          engine.abort(`a${id}`);
+          engine.checkIntegrity();
+        }
+        await drain(engine);
+        expect(asked.every((one) => one.numEnds === 1)).toBe(true);
+        // With nobody left, everything can be dropped: no run is referenced.
+        engine.evict();
+        expect(engine.stats().windowSlots.held).toBe(0);
+        expect(engine.stats().storeBytes).toBe(0);
+      },
+    ),
     { seed: 5, numRuns: 60 },
   );
 });
@@ -307,20 +322,23 @@ test('one that finds no room does not hold up a higher class', async () => {
   expect([running, waiting].map(({ ended }) => ended)).toEqual(['length', 'length']);
 });
 
-test.each([0, 100])('nobody gives way to one that finds no room all the same (%i tokens in common)', async (numCommon) => {
-  const { engine } = harness({ slots: 1000, tokenBudget: 1024 });
-  const common = tokens(numCommon, 9);
-  const answer = ask(engine, tokens(600, 1), { maxTokens: 60 });
-  await engine.step();
-  const summary = ask(engine, [...common, ...tokens(150 - numCommon, 2)], { priority: 'summary', maxTokens: 20 });
-  await engine.step();
-  const next = ask(engine, [...common, ...tokens(450 - numCommon, 3)], { maxTokens: 1 });
-  for (let i = 0; i < 30; i++) await engine.step();
-  expect([answer, summary, next].map(({ ended }) => ended)).toEqual([null, 'length', null]);
-  expect(engine.stats().events.preemptions).toBe(0);
-  await drain(engine);
-  expect(next.ended).toBe('length');
-});
+test.each([0, 100])(
+  'nobody gives way to one that finds no room all the same (%i tokens in common)',
+  async (numCommon) => {
+    const { engine } = harness({ slots: 1000, tokenBudget: 1024 });
+    const common = tokens(numCommon, 9);
+    const answer = ask(engine, tokens(600, 1), { maxTokens: 60 });
+    await engine.step();
+    const summary = ask(engine, [...common, ...tokens(150 - numCommon, 2)], { priority: 'summary', maxTokens: 20 });
+    await engine.step();
+    const next = ask(engine, [...common, ...tokens(450 - numCommon, 3)], { maxTokens: 1 });
+    for (let i = 0; i < 30; i++) await engine.step();
+    expect([answer, summary, next].map(({ ended }) => ended)).toEqual([null, 'length', null]);
+    expect(engine.stats().events.preemptions).toBe(0);
+    await drain(engine);
+    expect(next.ended).toBe('length');
+  },
+);
 
 test('a context longer than the window gives way to another one only where that runs then', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
@@ -349,26 +367,37 @@ test('a context longer than the window gives way to another one only where that 
   expect([answer, summary, next].map(({ ended }) => ended)).toEqual(['length', 'length', 'length']);
 });
 
-test.each(['idle', 'summary'] as const)('a context longer than the window has the room of a lower one that holds its beginning (%s)', async (priority) => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
-  const spillFile = new SpillFile(folder, 10_000_000, () => {});
-  onTestFinished(() => {
-    spillFile.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const { engine } = harness({ slots: 1024, tokenBudget: 256, spillFile });
-  const block = tokens(1900, 1);
-  const lower = ask(engine, block.slice(0, 611), { priority, maxTokens: 100 });
-  while (lower.tokenIds.length < 3) await engine.step();
-  const chat = ask(engine, block, { maxTokens: 4 });
-  while (!chat.ended) await engine.step();
-  expect([chat.ended, lower.ended]).toEqual(['length', null]);
-  await drain(engine);
-  expect(lower.tokenIds).toEqual(alone(block.slice(0, 611), 100));
-});
+test.each(['idle', 'summary'] as const)(
+  'a context longer than the window has the room of a lower one that holds its beginning (%s)',
+  async (priority) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
+    const spillFile = new SpillFile(folder, 10_000_000, () => {});
+    onTestFinished(() => {
+      spillFile.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    const { engine } = harness({ slots: 1024, tokenBudget: 256, spillFile });
+    const block = tokens(1900, 1);
+    const lower = ask(engine, block.slice(0, 611), { priority, maxTokens: 100 });
+    while (lower.tokenIds.length < 3) await engine.step();
+    const chat = ask(engine, block, { maxTokens: 4 });
+    while (!chat.ended) await engine.step();
+    expect([chat.ended, lower.ended]).toEqual(['length', null]);
+    await drain(engine);
+    expect(lower.tokenIds).toEqual(alone(block.slice(0, 611), 100));
+  },
+);
 
 /** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, has no room beside a chat. */
-async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { typed?: number; typedFrom?: number; summarised?: boolean }): Promise<{ summary: Watched | null; numChats: number; waits: { chat: number; completion: number } }> {
+async function besideChats({
+  typed = 0,
+  typedFrom = 0,
+  summarised = true,
+}: {
+  typed?: number;
+  typedFrom?: number;
+  summarised?: boolean;
+}): Promise<{ summary: Watched | null; numChats: number; waits: { chat: number; completion: number } }> {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
   runner.beforeRun = () => {
     clock.now += 100;
@@ -380,9 +409,12 @@ async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { ty
   for (let seed = 1; clock.now < 60_000; ) {
     const open = chats.filter(({ ended }) => !ended);
     // The next one comes in the midst of the last.
-    if (open.length === 0 || (open.length === 1 && open[0]!.tokenIds.length === 30)) chats.push(ask(engine, tokens(300, seed++), { maxTokens: 60 }));
-    if (typed > 0 && clock.now >= 1000 * typedFrom && completions.every(({ ended }) => ended)) completions.push(ask(engine, tokens(typed, seed++), { priority: 'completion', maxTokens: 20 }));
-    if (summarised && clock.now >= 1000) summary ??= ask(engine, tokens(750, 60), { priority: 'summary', maxTokens: 20 });
+    if (open.length === 0 || (open.length === 1 && open[0]!.tokenIds.length === 30))
+      chats.push(ask(engine, tokens(300, seed++), { maxTokens: 60 }));
+    if (typed > 0 && clock.now >= 1000 * typedFrom && completions.every(({ ended }) => ended))
+      completions.push(ask(engine, tokens(typed, seed++), { priority: 'completion', maxTokens: 20 }));
+    if (summarised && clock.now >= 1000)
+      summary ??= ask(engine, tokens(750, 60), { priority: 'summary', maxTokens: 20 });
     await engine.step();
     engine.checkIntegrity();
     for (const { sequence } of [...chats, ...completions]) {
@@ -394,24 +426,30 @@ async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { ty
   return { summary, numChats: chats.filter(({ ended }) => ended).length, waits };
 }
 
-test.each([0, 100])('a summary has most of the window once chats have left it none for long, and they have theirs back (completions of %i tokens)', async (typed) => {
-  const usual = await besideChats({ typed, summarised: false });
-  const { summary, numChats, waits } = await besideChats({ typed });
-  expect(summary!.ended).toBe('length');
-  expect(summary!.tokenIds).toEqual(alone(tokens(750, 60), 20));
-  expect(waits.completion).toBe(usual.waits.completion);
-  // For what was left of a chat, and for the summary.
-  expect(waits.chat).toBeLessThan(10_000);
-  expect(numChats).toBeGreaterThan(usual.numChats - 4);
-});
+test.each([0, 100])(
+  'a summary has most of the window once chats have left it none for long, and they have theirs back (completions of %i tokens)',
+  async (typed) => {
+    const usual = await besideChats({ typed, summarised: false });
+    const { summary, numChats, waits } = await besideChats({ typed });
+    expect(summary!.ended).toBe('length');
+    expect(summary!.tokenIds).toEqual(alone(tokens(750, 60), 20));
+    expect(waits.completion).toBe(usual.waits.completion);
+    // For what was left of a chat, and for the summary.
+    expect(waits.chat).toBeLessThan(10_000);
+    expect(numChats).toBeGreaterThan(usual.numChats - 4);
+  },
+);
 
-test.each([0, 31.5])('chats do not wait for a summary to which completions leave no room, from second %d on', async (typedFrom) => {
-  const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
-  const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
-  expect(summary!.ended).toBeNull();
-  expect(waits.completion).toBe(usual.waits.completion);
-  expect(numChats).toBeGreaterThan(usual.numChats - 2);
-});
+test.each([0, 31.5])(
+  'chats do not wait for a summary to which completions leave no room, from second %d on',
+  async (typedFrom) => {
+    const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
+    const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
+    expect(summary!.ended).toBeNull();
+    expect(waits.completion).toBe(usual.waits.completion);
+    expect(numChats).toBeGreaterThan(usual.numChats - 2);
+  },
+);
 
 test('a summary has room at last though it gets on between chats, which take back what it has computed', async () => {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
@@ -441,7 +479,8 @@ test('chats wait for one summary, not for all that have waited for long', async 
   while (clock.now < 200_000) {
     if (chat.ended) chat = ask(engine, tokens(300, seed++), { maxTokens: 60 });
     if (chat.sequence.status === 'running') served += 100;
-    while (summaries.filter(({ ended }) => !ended).length < 8) summaries.push(ask(engine, tokens(750, seed++), { priority: 'summary', maxTokens: 100 }));
+    while (summaries.filter(({ ended }) => !ended).length < 8)
+      summaries.push(ask(engine, tokens(750, seed++), { priority: 'summary', maxTokens: 100 }));
     await engine.step();
     engine.checkIntegrity();
     if (chat.sequence.status === 'waiting') longest = Math.max(longest, clock.now - chat.sequence.lastServedAt);
@@ -455,7 +494,9 @@ test('chats wait for one summary, not for all that have waited for long', async 
 
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
   const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
-  const summaries = Array.from({ length: 16 }, (_, i) => ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }));
+  const summaries = Array.from({ length: 16 }, (_, i) =>
+    ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }),
+  );
   for (let i = 0; i < 8; i++) await engine.step();
   expect(engine.stats().requests).toMatchObject({ running: 16, waiting: 0 });
   const completions = [20, 21, 22].map((i) => ask(engine, tokens(30, i), { priority: 'completion', maxTokens: 5 }));
@@ -547,7 +588,14 @@ test('after a quiet minute the window shrinks, a page at a time, and its runs ar
     expect(before.total - slots().total).toBeLessThanOrEqual(256);
   }
   expect(slots()).toMatchObject({ total: 256, held: 0 });
-  expect(engine.describe(tokens(1000, 2))).toEqual({ tokens: 1000, bytes: 1000 * 2 * 2 * 16, tier: 'store', codecs: ['int8'], shiftedTokens: 0, diskTokens: 0 });
+  expect(engine.describe(tokens(1000, 2))).toEqual({
+    tokens: 1000,
+    bytes: 1000 * 2 * 2 * 16,
+    tier: 'store',
+    codecs: ['int8'],
+    shiftedTokens: 0,
+    diskTokens: 0,
+  });
   const again = ask(engine, [...tokens(1000, 2), 5], { maxTokens: 3 });
   await drain(engine);
   expect(again.sequence.cachedTokens).toBe(1000);

@@ -60,10 +60,15 @@ class PlainRunner implements ModelRunner {
     return [...tokenIds][0]!;
   }
 
-  #each(rows: KvRows, i: number, visit: (set: (side: 'keys' | 'values', value: number) => void, get: (side: 'keys' | 'values') => number) => void): void {
+  #each(
+    rows: KvRows,
+    i: number,
+    visit: (set: (side: 'keys' | 'values', value: number) => void, get: (side: 'keys' | 'values') => number) => void,
+  ): void {
     const { numLayers, kvHeads, headSize } = this.window.shape;
     for (let head = 0; head < numLayers * kvHeads; head++) {
-      const at = (side: 'keys' | 'values', d: number): number => (side === 'keys' ? (head * headSize + d) * rows.numTokens + i : (head * rows.numTokens + i) * headSize + d);
+      const at = (side: 'keys' | 'values', d: number): number =>
+        side === 'keys' ? (head * headSize + d) * rows.numTokens + i : (head * rows.numTokens + i) * headSize + d;
       visit(
         (side, value) => {
           rows[side][at(side, 0)] = value & 127;
@@ -79,15 +84,32 @@ function newEngine(options: { slots?: number; reuseShifted?: boolean } = {}) {
   const window = new KvWindow(fakeShape(), 0);
   const runner = new PlainRunner(window);
   let now = 0;
-  const engine = new Engine({ runner, window, maxContext: 8192, tokenBudget: 256, prefillTokens: 8191, prefillBytesPerToken: 1, maxBytes: (options.slots ?? 8192) * kvBytesPerToken(fakeShape()) + 8192, clock: () => now++, reuseShifted: options.reuseShifted ?? true });
+  const engine = new Engine({
+    runner,
+    window,
+    maxContext: 8192,
+    tokenBudget: 256,
+    prefillTokens: 8191,
+    prefillBytesPerToken: 1,
+    maxBytes: (options.slots ?? 8192) * kvBytesPerToken(fakeShape()) + 8192,
+    clock: () => now++,
+    reuseShifted: options.reuseShifted ?? true,
+  });
   return { engine, runner };
 }
 
-const alone = (prompt: number[], maxTokens: number): number[] => runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
-const edit = (text: readonly number[], at: number, removed: number, inserted: readonly number[]): number[] => [...text.slice(0, at), ...inserted, ...text.slice(at + removed)];
+const alone = (prompt: number[], maxTokens: number): number[] =>
+  runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
+const edit = (text: readonly number[], at: number, removed: number, inserted: readonly number[]): number[] => [
+  ...text.slice(0, at),
+  ...inserted,
+  ...text.slice(at + removed),
+];
 /** A question on a file's block. */
-const question = (engine: Engine, block: readonly number[], maxTokens = 4, seed = 7) => ask(engine, [...block, ...tokens(20, seed)], { prefillTokens: block.length, maxTokens });
-const read = (engine: Engine, block: readonly number[]) => ask(engine, block, { priority: 'idle', prefillTokens: block.length, maxTokens: 0 });
+const question = (engine: Engine, block: readonly number[], maxTokens = 4, seed = 7) =>
+  ask(engine, [...block, ...tokens(20, seed)], { prefillTokens: block.length, maxTokens });
+const read = (engine: Engine, block: readonly number[]) =>
+  ask(engine, block, { priority: 'idle', prefillTokens: block.length, maxTokens: 0 });
 
 test('behind an edit the rest of a file is taken over, but for the first tokens; a second question finds it', async () => {
   const { engine, runner } = newEngine();
@@ -184,32 +206,48 @@ test('an older text that is gone, or no room: the tokens are computed', async ()
 });
 
 test('property: any edits, several of them, under any ceiling: the tokens of the oracle, every row at its place, no slot lost', async () => {
-  const change = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), removed: fc.nat(60), inserted: fc.nat(80), moved: fc.boolean() });
+  const change = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    removed: fc.nat(60),
+    inserted: fc.nat(80),
+    moved: fc.boolean(),
+  });
   let numShifted = 0;
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 700, max: 5000 }), fc.array(fc.array(change, { maxLength: 3 }), { minLength: 1, maxLength: 5 }), fc.integer(), async (slots, versions, seed) => {
-      const { engine } = newEngine({ slots });
-      let text = tokens(600, 1);
-      let inserted = 0;
-      const watched: { prompt: number[]; got: ReturnType<typeof ask> }[] = [];
-      for (const [v, changes] of versions.entries()) {
-        for (const { at, removed, inserted: count, moved } of changes) {
-          const place = Math.floor(at * (text.length - 1));
-          // Text that comes back, or new one.
-          text = edit(text, place, removed, moved ? text.slice(0, count) : tokens(count, 100 + inserted++)).slice(0, 640);
+    fc.asyncProperty(
+      fc.integer({ min: 700, max: 5000 }),
+      fc.array(fc.array(change, { maxLength: 3 }), { minLength: 1, maxLength: 5 }),
+      fc.integer(),
+      async (slots, versions, seed) => {
+        const { engine } = newEngine({ slots });
+        let text = tokens(600, 1);
+        let inserted = 0;
+        const watched: { prompt: number[]; got: ReturnType<typeof ask> }[] = [];
+        for (const [v, changes] of versions.entries()) {
+          for (const { at, removed, inserted: count, moved } of changes) {
+            const place = Math.floor(at * (text.length - 1));
+            // Text that comes back, or new one.
+            text = edit(text, place, removed, moved ? text.slice(0, count) : tokens(count, 100 + inserted++)).slice(
+              0,
+              640,
+            );
+          }
+          if ((seed >> v) & 1) read(engine, text);
+          for (const k of [0, 1]) {
+            const prompt = [...text, ...tokens(12, 50 + k)];
+            watched.push({
+              prompt,
+              got: ask(engine, prompt, { prefillTokens: text.length, maxTokens: 2, priority: k ? 'summary' : 'chat' }),
+            });
+          }
+          if ((seed >> (v + 8)) & 1) await drain(engine);
+          if ((seed >> (v + 16)) & 1) engine.dropShifted(text);
         }
-        if ((seed >> v) & 1) read(engine, text);
-        for (const k of [0, 1]) {
-          const prompt = [...text, ...tokens(12, 50 + k)];
-          watched.push({ prompt, got: ask(engine, prompt, { prefillTokens: text.length, maxTokens: 2, priority: k ? 'summary' : 'chat' }) });
-        }
-        if ((seed >> (v + 8)) & 1) await drain(engine);
-        if ((seed >> (v + 16)) & 1) engine.dropShifted(text);
-      }
-      await drain(engine);
-      for (const { prompt, got } of watched) expect(got.tokenIds).toEqual(alone(prompt, 2));
-      numShifted += engine.stats().tokens.promptShifted;
-    }),
+        await drain(engine);
+        for (const { prompt, got } of watched) expect(got.tokenIds).toEqual(alone(prompt, 2));
+        numShifted += engine.stats().tokens.promptShifted;
+      },
+    ),
     { numRuns: 60, seed: 1 },
   );
   expect(numShifted).toBeGreaterThan(5000);

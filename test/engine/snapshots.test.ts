@@ -36,7 +36,12 @@ async function opened(slots: number, maxBytes = 1e8, modelKey = 'fake'): Promise
   const disk = await DiskTier.open(folder, maxBytes, log);
   const bytes = Snapshots.bufferBytes(fakeShape());
   const bytesPerSlot = 2 * 2 * 16 + 8;
-  const h = harness({ slots: slots + Math.ceil(bytes / bytesPerSlot), maxContext: 2000, prefillTokens: 2000, snapshots: { disk, codec: codecNamed('int8', fakeShape(), null), modelKey, log } });
+  const h = harness({
+    slots: slots + Math.ceil(bytes / bytesPerSlot),
+    maxContext: 2000,
+    prefillTokens: 2000,
+    snapshots: { disk, codec: codecNamed('int8', fakeShape(), null), modelKey, log },
+  });
   return { ...h, disk };
 }
 
@@ -56,7 +61,9 @@ async function saveAll(engine: Engine, blocks: number[][], files = filesOf(block
 
 /** Of all its files. */
 async function bytesInFolder(): Promise<number> {
-  const sizes = await Promise.all((await readdir(folder)).map(async (name) => (await stat(path.join(folder, name))).size));
+  const sizes = await Promise.all(
+    (await readdir(folder)).map(async (name) => (await stat(path.join(folder, name))).size),
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
@@ -66,7 +73,8 @@ function question(engine: Engine, block: readonly number[], seed: number): Watch
 }
 
 function expected(block: readonly number[], seed: number): number[] {
-  return runAlone([...block, ...tokens(9, seed)], { maxTokens: 4 }, { maxContext: 2000, capacity: 2000, eosIds: [] }).tokenIds;
+  return runAlone([...block, ...tokens(9, seed)], { maxTokens: 4 }, { maxContext: 2000, capacity: 2000, eosIds: [] })
+    .tokenIds;
 }
 
 test('after a restart the first question about a file finds its block on the disk: all of it, and the same tokens', async () => {
@@ -136,8 +144,16 @@ test('files share what they begin with; after an edit what stands before it is f
 
 test('all that the disk has of a file is forgotten together: every version, of this process or not, of this model or another', async () => {
   const [block, other] = [tokens(700, 3), tokens(300, 9)];
-  const versions = [block, [...block.slice(0, 300), ...tokens(300, 4)], [...block.slice(0, 30), ...tokens(400, 5)], block.slice(0, 100)];
-  const files = [...versions.map((tokenIds) => ({ path: 'src/a.ts', tokenIds })), { path: 'src/b.ts', tokenIds: other }];
+  const versions = [
+    block,
+    [...block.slice(0, 300), ...tokens(300, 4)],
+    [...block.slice(0, 30), ...tokens(400, 5)],
+    block.slice(0, 100),
+  ];
+  const files = [
+    ...versions.map((tokenIds) => ({ path: 'src/a.ts', tokenIds })),
+    { path: 'src/b.ts', tokenIds: other },
+  ];
   for (const modelKey of ['fake', 'another']) {
     const { engine } = await opened(5000, 1e8, modelKey);
     for (const { tokenIds } of files) question(engine, tokenIds, 1);
@@ -256,15 +272,26 @@ test('blocks that were read and that the cache has let go are gone, though the e
     },
   };
   const cache = { lookUp: () => ({ numTokens: 0 }), runs } as unknown as ConstructorParameters<typeof Snapshots>[1];
-  const snapshots = new Snapshots({ disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', fakeShape(), null), modelKey: 'fake', log }, cache, () => 0);
+  const snapshots = new Snapshots(
+    {
+      disk: await DiskTier.open(folder, 1e8, log),
+      codec: codecNamed('int8', fakeShape(), null),
+      modelKey: 'fake',
+      log,
+    },
+    cache,
+    () => 0,
+  );
   expect(await snapshots.fetch(block, block.length, (action) => action())).toBeGreaterThan(0);
   expect(taken.length).toBeGreaterThan(10);
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  await expect.poll(() => {
-    collect();
-    return taken.filter((each) => each.deref()).length;
-  }).toBe(0);
+  await expect
+    .poll(() => {
+      collect();
+      return taken.filter((each) => each.deref()).length;
+    })
+    .toBe(0);
   snapshots.close();
 });
 
@@ -417,7 +444,15 @@ test('a quiet moment looks at a file as often as it has something to write of it
   const shape = { ...fakeShape(), headSize: 16 };
   const disk = await DiskTier.open(folder, 1e9, log);
   const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
-  const { engine, clock } = harness({ slots: 20_000, shape, maxContext: 2000, prefillTokens: 2000, softSlots: 2048, compression, snapshots: { disk, codec: codecNamed('int8', shape, null), modelKey: 'fake', log } });
+  const { engine, clock } = harness({
+    slots: 20_000,
+    shape,
+    maxContext: 2000,
+    prefillTokens: 2000,
+    softSlots: 2048,
+    compression,
+    snapshots: { disk, codec: codecNamed('int8', shape, null), modelKey: 'fake', log },
+  });
   const blocks = Array.from({ length: 10 }, (_, i) => tokens(1000, i));
   for (const block of blocks) question(engine, block, 1);
   await drain(engine);

@@ -6,7 +6,12 @@ import { slope } from '../bench/soak/soakRun.ts';
 test('10,000 requests, edits, aborts and evictions: the tokens of each alone, free + held = total, and memory that stays flat', async () => {
   const result = await soakProcess({ numRequests: 10_000, seed: 1 });
   expect(result.finished + result.aborted + result.failed).toBe(10_000);
-  for (const { count, least } of [{ count: result.aborted, least: 500 }, { count: result.failed, least: 50 }, { count: result.tokensCompared, least: 80_000 }]) expect(count).toBeGreaterThan(least);
+  for (const { count, least } of [
+    { count: result.aborted, least: 500 },
+    { count: result.failed, least: 50 },
+    { count: result.tokensCompared, least: 80_000 },
+  ])
+    expect(count).toBeGreaterThan(least);
   expect(result.tokensDiffering).toBe(0);
   expect(result.events.evictions).toBeGreaterThanOrEqual(200);
   expect(result.events.preemptions).toBeGreaterThanOrEqual(200);
@@ -16,13 +21,36 @@ test('10,000 requests, edits, aborts and evictions: the tokens of each alone, fr
 });
 
 test('what is wrong ends a soak and is told', async () => {
-  await expect(soakProcess({ numRequests: 100, seed: 1, model: { modelDir: 'no/such/model', cacheDir: 'no/such/cache', precision: 'int8' } })).rejects.toThrow(/the soak ended with 1: [\s\S]*no.such.model/);
+  await expect(
+    soakProcess({
+      numRequests: 100,
+      seed: 1,
+      model: { modelDir: 'no/such/model', cacheDir: 'no/such/cache', precision: 'int8' },
+    }),
+  ).rejects.toThrow(/the soak ended with 1: [\s\S]*no.such.model/);
 });
 
 test('the slope is that of the last half; the report says what there was', () => {
-  const samples = Array.from({ length: 40 }, (_, i) => ({ ended: 100 * i, bytes: i < 20 ? 1e6 * i : 2e7 + 300 * i, heapBytes: 1 }));
+  const samples = Array.from({ length: 40 }, (_, i) => ({
+    ended: 100 * i,
+    bytes: i < 20 ? 1e6 * i : 2e7 + 300 * i,
+    heapBytes: 1,
+  }));
   expect(slope(samples)).toBeCloseTo(3, 6);
   expect(slope(samples, 'heapBytes')).toBe(0);
-  const result = { numRequests: 4000, steps: 9, finished: 3000, aborted: 900, failed: 100, tokensCompared: 5, noise: 0, tokensDiffering: 0, events: { evictions: 300, preemptions: 400, promotions: 0, demotions: 0 }, samples };
-  expect(soakReport({ seed: 1, runs: [{ name: 'fake runner', result, growthPer1000: 3000, seconds: 12 }] })).toContain('| fake runner | 4000 | 900 | 100 | 9 | 5 | 0 | 300 | 400 | 20.0 | 0.0030 | 12.0 |');
+  const result = {
+    numRequests: 4000,
+    steps: 9,
+    finished: 3000,
+    aborted: 900,
+    failed: 100,
+    tokensCompared: 5,
+    noise: 0,
+    tokensDiffering: 0,
+    events: { evictions: 300, preemptions: 400, promotions: 0, demotions: 0 },
+    samples,
+  };
+  expect(soakReport({ seed: 1, runs: [{ name: 'fake runner', result, growthPer1000: 3000, seconds: 12 }] })).toContain(
+    '| fake runner | 4000 | 900 | 100 | 9 | 5 | 0 | 300 | 400 | 20.0 | 0.0030 | 12.0 |',
+  );
 });

@@ -25,9 +25,15 @@ const BYTES = kvBytesPerToken(fakeShape());
 /** Whole blocks. */
 const LONG = 56 * 64;
 
-function opened(options: Partial<Parameters<typeof harness>[0]> = {}, maxBytes = 10_000_000): Harness & { spillFile: SpillFile } {
+function opened(
+  options: Partial<Parameters<typeof harness>[0]> = {},
+  maxBytes = 10_000_000,
+): Harness & { spillFile: SpillFile } {
   const spillFile = new SpillFile(folder, maxBytes, () => {});
-  return { ...harness({ slots: SLOTS, maxContext: 20_000, prefillTokens: 700, tokenBudget: 256, spillFile, ...options }), spillFile };
+  return {
+    ...harness({ slots: SLOTS, maxContext: 20_000, prefillTokens: 700, tokenBudget: 256, spillFile, ...options }),
+    spillFile,
+  };
 }
 
 test('three quarters more than fits into the window: read, answered, and asked about again without being read again', async () => {
@@ -64,7 +70,8 @@ test('the first tokens, the last ones and those asked for are there; what is ask
   const { engine, runner, spillFile } = opened();
   const contexts: { startIndex: number; positions: number[] }[] = [];
   runner.beforeRun = (batch) => {
-    for (const { startIndex, contextSlots } of batch) contexts.push({ startIndex, positions: [...runner.window.positionsOf(contextSlots)] });
+    for (const { startIndex, contextSlots } of batch)
+      contexts.push({ startIndex, positions: [...runner.window.positionsOf(contextSlots)] });
   };
   ask(engine, tokens(3000, 1), { prefillTokens: 2900, maxTokens: 200 });
   await drain(engine);
@@ -75,7 +82,11 @@ test('the first tokens, the last ones and those asked for are there; what is ask
     const recent = Math.min(startIndex, 128);
     expect(positions.slice(-recent)).toEqual(Array.from({ length: recent }, (_, i) => startIndex - recent + i));
   }
-  const chosen = (index: number): string => contexts.find(({ startIndex }) => startIndex === index)!.positions.filter((position) => position < 2500).join();
+  const chosen = (index: number): string =>
+    contexts
+      .find(({ startIndex }) => startIndex === index)!
+      .positions.filter((position) => position < 2500)
+      .join();
   expect(chosen(3001)).toBe(chosen(3005));
   expect(new Set([3001, 3020, 3040, 3060, 3100].map(chosen)).size).toBeGreaterThan(2);
   spillFile.close();
@@ -91,11 +102,16 @@ test('tokens are the same alone and beside others, whatever the steps; those of 
       await engine.step();
       engine.checkIntegrity();
       const [ids, sampling] = [tokens(20 + 3 * i, 10 + i), { maxTokens: 8, seed: i, temperature: 1 }];
-      short.push({ ids, sampling, watched: ask(engine, ids, { ...sampling, priority: i % 3 ? 'completion' : 'chat' }) });
+      short.push({
+        ids,
+        sampling,
+        watched: ask(engine, ids, { ...sampling, priority: i % 3 ? 'completion' : 'chat' }),
+      });
     }
     await drain(engine);
     expect(long.ended).toBe('length');
-    for (const { ids, sampling, watched } of short) expect(watched.tokenIds).toEqual(runAlone(ids, sampling, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+    for (const { ids, sampling, watched } of short)
+      expect(watched.tokenIds).toEqual(runAlone(ids, sampling, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
     spillFile.close();
     return long.tokenIds;
   };
@@ -142,7 +158,9 @@ test('another request that begins alike computes on from where a long one is: ea
   const fits = [...block.slice(0, 330), ...tokens(20, 8)];
   asked.push(ask(engine, fits, { prefillTokens: 330, maxTokens: 6, priority: 'completion' }));
   await drain(engine);
-  expect(asked[1]!.tokenIds).toEqual(runAlone(fits, { maxTokens: 6 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  expect(asked[1]!.tokenIds).toEqual(
+    runAlone(fits, { maxTokens: 6 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds,
+  );
   expect(asked[0]!.ended).toBe('length');
   spillFile.close();
 });
@@ -171,7 +189,9 @@ test('no room: one message, and the rest goes on', async () => {
   await drain(small.engine);
   // It is the disk's cap that bounds it.
   expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
-  expect(refused.message).toMatch(/3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk \(kvasir\.cache\.diskBytes\)/);
+  expect(refused.message).toMatch(
+    /3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk \(kvasir\.cache\.diskBytes\)/,
+  );
   expect(taken.ended).toBe('length');
   expect(short.ended).toBe('length');
   const { engine } = opened();
@@ -189,34 +209,52 @@ interface Refused {
 }
 
 test.each<Refused>([
-  { failure: { reason: 'cap', folder, maxBytes: 1234, message: '' }, code: 'diskFull', words: /^The 1\.2 kB that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/ },
-  { failure: { reason: 'full', folder, maxBytes: 1234, message: 'ENOSPC' }, code: 'diskFull', words: /^The disk that .*kvasir-sparse-.* is on is full .* Free some of it/ },
-  { failure: { reason: 'system', folder, maxBytes: 1234, message: 'EACCES: permission denied' }, code: 'writeFailed', words: /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. See to it/ },
-])('a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason', async ({ failure, code, words }) => {
-  const { engine, runner, spillFile } = opened();
-  let numPuts = 0;
-  const put = spillFile.put.bind(spillFile);
-  spillFile.put = (data) => {
-    if (++numPuts <= 12) return put(data);
-    spillFile.failure = failure;
-    return null;
-  };
-  let most = 0;
-  runner.beforeRun = (batch) => {
-    for (const { contextSlots, tokenIds } of batch) most = Math.max(most, contextSlots.length + tokenIds.length);
-  };
-  const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
-  await drain(engine);
-  expect(long.numEnds).toBe(1);
-  expect(long.ended).toBe(code);
-  expect(long.message).toMatch(words);
-  // What it could not give away does not pile up in the window, and in the scratch.
-  expect(most).toBeLessThanOrEqual(736 + 256 + 32);
-  const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
-  await drain(engine);
-  expect(short.tokenIds).toEqual(runAlone(tokens(500, 3), { maxTokens: 4 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
-  expect(runner.numComputed).toBeGreaterThan(0);
-});
+  {
+    failure: { reason: 'cap', folder, maxBytes: 1234, message: '' },
+    code: 'diskFull',
+    words: /^The 1\.2 kB that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/,
+  },
+  {
+    failure: { reason: 'full', folder, maxBytes: 1234, message: 'ENOSPC' },
+    code: 'diskFull',
+    words: /^The disk that .*kvasir-sparse-.* is on is full .* Free some of it/,
+  },
+  {
+    failure: { reason: 'system', folder, maxBytes: 1234, message: 'EACCES: permission denied' },
+    code: 'writeFailed',
+    words:
+      /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. See to it/,
+  },
+])(
+  'a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason',
+  async ({ failure, code, words }) => {
+    const { engine, runner, spillFile } = opened();
+    let numPuts = 0;
+    const put = spillFile.put.bind(spillFile);
+    spillFile.put = (data) => {
+      if (++numPuts <= 12) return put(data);
+      spillFile.failure = failure;
+      return null;
+    };
+    let most = 0;
+    runner.beforeRun = (batch) => {
+      for (const { contextSlots, tokenIds } of batch) most = Math.max(most, contextSlots.length + tokenIds.length);
+    };
+    const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
+    await drain(engine);
+    expect(long.numEnds).toBe(1);
+    expect(long.ended).toBe(code);
+    expect(long.message).toMatch(words);
+    // What it could not give away does not pile up in the window, and in the scratch.
+    expect(most).toBeLessThanOrEqual(736 + 256 + 32);
+    const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
+    await drain(engine);
+    expect(short.tokenIds).toEqual(
+      runAlone(tokens(500, 3), { maxTokens: 4 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds,
+    );
+    expect(runner.numComputed).toBeGreaterThan(0);
+  },
+);
 
 test('a file that cannot be written to costs nobody else what is there of theirs', async () => {
   const { engine, spillFile } = opened();
@@ -238,74 +276,98 @@ test('a file that cannot be written to costs nobody else what is there of theirs
 });
 
 test.each([
-  { what: 'a prompt', after: 12, ended: 'outOfMemory', words: /^This long text is read in parts, and the [\d.]+ kB of memory .* Raise kvasir\.cache\.maxBytes/ },
+  {
+    what: 'a prompt',
+    after: 12,
+    ended: 'outOfMemory',
+    words: /^This long text is read in parts, and the [\d.]+ kB of memory .* Raise kvasir\.cache\.maxBytes/,
+  },
   { what: 'an answer', after: 110, ended: 'length', words: /^$/ },
-])('memory that has no room for what is kept of $what: that is said, not that the disk is full', async ({ after, ended, words }) => {
-  const { engine, spillFile } = opened();
-  let numAsked = 0;
-  const { makeRoomInStore } = KvMemory.prototype;
-  const noRoom = vi.spyOn(KvMemory.prototype, 'makeRoomInStore').mockImplementation(function (this: KvMemory, ...args) {
-    return ++numAsked <= after && makeRoomInStore.apply(this, args);
-  });
-  onTestFinished(() => noRoom.mockRestore());
-  const long = ask(engine, tokens(3000, 1), { prefillTokens: 3000, maxTokens: 1500 });
-  await drain(engine);
-  expect(numAsked).toBeGreaterThan(after);
-  expect(long.ended).toBe(ended);
-  expect(long.message).toMatch(words);
-  expect(spillFile.failure).toBeNull();
-  spillFile.close();
-});
+])(
+  'memory that has no room for what is kept of $what: that is said, not that the disk is full',
+  async ({ after, ended, words }) => {
+    const { engine, spillFile } = opened();
+    let numAsked = 0;
+    const { makeRoomInStore } = KvMemory.prototype;
+    const noRoom = vi.spyOn(KvMemory.prototype, 'makeRoomInStore').mockImplementation(function (
+      this: KvMemory,
+      ...args
+    ) {
+      return ++numAsked <= after && makeRoomInStore.apply(this, args);
+    });
+    onTestFinished(() => noRoom.mockRestore());
+    const long = ask(engine, tokens(3000, 1), { prefillTokens: 3000, maxTokens: 1500 });
+    await drain(engine);
+    expect(numAsked).toBeGreaterThan(after);
+    expect(long.ended).toBe(ended);
+    expect(long.message).toMatch(words);
+    expect(spillFile.failure).toBeNull();
+    spillFile.close();
+  },
+);
 
-test.each([0, 13])('rows that cannot be read back end the request that needs them, no other; asked again, it is read anew: %i tokens behind a block', async (rest) => {
-  const { engine, spillFile } = opened();
-  const block = tokens(LONG + rest, 1);
-  const first = ask(engine, [...block, ...tokens(40, 2)], { prefillTokens: block.length, maxTokens: 5 });
-  await drain(engine);
-  expect(first.ended).toBe('length');
-  const read = spillFile.read.bind(spillFile);
-  spillFile.read = () => {
-    throw new LostRows('input/output error');
-  };
-  const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
-  const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
-  // Fits into memory, but begins as what is on the disk.
-  const alike = ask(engine, [...block.slice(0, 300), 7], { prefillTokens: 300, maxTokens: 5 });
-  await drain(engine);
-  expect(alike.tokenIds).toEqual(runAlone([...block.slice(0, 300), 7], { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
-  expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed' });
-  expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
-  engine.checkIntegrity();
-  spillFile.read = read;
-  const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
-  await drain(engine);
-  expect(again).toMatchObject({ numEnds: 1, ended: 'length' });
-  expect(again.sequence.cachedTokens).toBeLessThan(1000);
-  spillFile.close();
-});
+test.each([0, 13])(
+  'rows that cannot be read back end the request that needs them, no other; asked again, it is read anew: %i tokens behind a block',
+  async (rest) => {
+    const { engine, spillFile } = opened();
+    const block = tokens(LONG + rest, 1);
+    const first = ask(engine, [...block, ...tokens(40, 2)], { prefillTokens: block.length, maxTokens: 5 });
+    await drain(engine);
+    expect(first.ended).toBe('length');
+    const read = spillFile.read.bind(spillFile);
+    spillFile.read = () => {
+      throw new LostRows('input/output error');
+    };
+    const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
+    const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
+    // Fits into memory, but begins as what is on the disk.
+    const alike = ask(engine, [...block.slice(0, 300), 7], { prefillTokens: 300, maxTokens: 5 });
+    await drain(engine);
+    expect(alike.tokenIds).toEqual(
+      runAlone([...block.slice(0, 300), 7], { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds,
+    );
+    expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed' });
+    expect(beside.tokenIds).toEqual(
+      runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds,
+    );
+    engine.checkIntegrity();
+    spillFile.read = read;
+    const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
+    await drain(engine);
+    expect(again).toMatchObject({ numEnds: 1, ended: 'length' });
+    expect(again.sequence.cachedTokens).toBeLessThan(1000);
+    spillFile.close();
+  },
+);
 
-test.skipIf(!CAN_REACH)('one bit that changes on the disk ends the request that needs the block, no other; asked again, it is read anew', async () => {
-  const own = mkdtempSync(path.join(folder, 'damaged-'));
-  const spillFile = new SpillFile(own, 10_000_000, () => {});
-  const { engine } = opened({ spillFile });
-  const block = tokens(LONG, 1);
-  const question = (seed: number): Watched => ask(engine, [...block, ...tokens(40, seed)], { prefillTokens: block.length, maxTokens: 5 });
-  const first = question(2);
-  await drain(engine);
-  expect(first.ended).toBe('length');
-  // Of the first block, which every token attends to.
-  damage(own, 700);
-  const broken = question(3);
-  const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
-  await drain(engine);
-  expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed', tokenIds: [] });
-  expect(broken.message).toContain('damaged');
-  expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
-  const again = question(2);
-  await drain(engine);
-  expect(again).toMatchObject({ numEnds: 1, ended: 'length', tokenIds: first.tokenIds });
-  spillFile.close();
-});
+test.skipIf(!CAN_REACH)(
+  'one bit that changes on the disk ends the request that needs the block, no other; asked again, it is read anew',
+  async () => {
+    const own = mkdtempSync(path.join(folder, 'damaged-'));
+    const spillFile = new SpillFile(own, 10_000_000, () => {});
+    const { engine } = opened({ spillFile });
+    const block = tokens(LONG, 1);
+    const question = (seed: number): Watched =>
+      ask(engine, [...block, ...tokens(40, seed)], { prefillTokens: block.length, maxTokens: 5 });
+    const first = question(2);
+    await drain(engine);
+    expect(first.ended).toBe('length');
+    // Of the first block, which every token attends to.
+    damage(own, 700);
+    const broken = question(3);
+    const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
+    await drain(engine);
+    expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed', tokenIds: [] });
+    expect(broken.message).toContain('damaged');
+    expect(beside.tokenIds).toEqual(
+      runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds,
+    );
+    const again = question(2);
+    await drain(engine);
+    expect(again).toMatchObject({ numEnds: 1, ended: 'length', tokenIds: first.tokenIds });
+    spillFile.close();
+  },
+);
 
 test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context, nor what nobody uses', async () => {
   const own = mkdtempSync(path.join(folder, 'alone-'));
@@ -314,7 +376,8 @@ test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context
   // With room in memory for the sketches of both.
   const { engine } = opened({ spillFile, slots: 3072 });
   const [block, other, short] = [tokens(LONG, 1), tokens(LONG, 2), tokens(400, 3)];
-  const question = (of: readonly number[], seed: number): Watched => ask(engine, [...of, ...tokens(40, seed)], { prefillTokens: of.length, maxTokens: 5 });
+  const question = (of: readonly number[], seed: number): Watched =>
+    ask(engine, [...of, ...tokens(40, seed)], { prefillTokens: of.length, maxTokens: 5 });
   for (const of of [block, other, short]) {
     question(of, 4);
     await drain(engine);
@@ -335,7 +398,7 @@ test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context
   spillFile.close();
 });
 
-test('an error that is not the disk\'s is a bug, not lost rows: it ends the engine', async () => {
+test("an error that is not the disk's is a bug, not lost rows: it ends the engine", async () => {
   const { engine, spillFile } = opened();
   const block = tokens(LONG, 1);
   ask(engine, block, { prefillTokens: block.length, maxTokens: 5 });
@@ -350,7 +413,11 @@ test('an error that is not the disk\'s is a bug, not lost rows: it ends the engi
 
 test('what was to be found of a long prompt and cannot be kept outside the window is computed with the scratch that there is', async () => {
   // The prefill lane has 1,023 tokens, then 511.
-  const { engine, runner, spillFile } = opened({ slots: 600_000 / BYTES, prefillTokens: undefined, prefillBytesPerToken: 128 });
+  const { engine, runner, spillFile } = opened({
+    slots: 600_000 / BYTES,
+    prefillTokens: undefined,
+    prefillBytesPerToken: 128,
+  });
   const block = tokens(4000, 1);
   ask(engine, block, { prefillTokens: 4000, maxTokens: 1 });
   await drain(engine);
@@ -373,14 +440,28 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
 });
 
 /** Rows of a context are of its tokens, in order, each once, up to the one before the span; that may end with a draft. */
-function checkContext({ startIndex, tokenIds, contextSlots }: BatchSpan, window: KvWindow, asked: readonly Watched[]): void {
-  const of = asked.filter(({ numEnds, sequence }) => numEnds === 0 && startIndex < sequence.tokenIds.length && tokenIds.every((id, i) => (sequence.tokenIds[startIndex + i] ?? id) === id));
+function checkContext(
+  { startIndex, tokenIds, contextSlots }: BatchSpan,
+  window: KvWindow,
+  asked: readonly Watched[],
+): void {
+  const of = asked.filter(
+    ({ numEnds, sequence }) =>
+      numEnds === 0 &&
+      startIndex < sequence.tokenIds.length &&
+      tokenIds.every((id, i) => (sequence.tokenIds[startIndex + i] ?? id) === id),
+  );
   const positions = [...window.positionsOf(contextSlots)];
   const rows = window.read(contextSlots);
   // As the fake runner writes them.
   const ids = positions.map((_, i) => (rows.keys[i]! & 255) | ((rows.keys[positions.length + i]! & 255) << 8));
-  if (!of.some(({ sequence }) => positions.every((position, i) => sequence.tokenIds[position] === ids[i]))) throw new Error(`Rows of other tokens before ${startIndex}.`);
-  if (positions.some((position, i) => i > 0 && position <= positions[i - 1]!) || (startIndex > 0 && positions.at(-1) !== startIndex - 1)) throw new Error(`Rows are not those before ${startIndex}: ${positions.join()}`);
+  if (!of.some(({ sequence }) => positions.every((position, i) => sequence.tokenIds[position] === ids[i])))
+    throw new Error(`Rows of other tokens before ${startIndex}.`);
+  if (
+    positions.some((position, i) => i > 0 && position <= positions[i - 1]!) ||
+    (startIndex > 0 && positions.at(-1) !== startIndex - 1)
+  )
+    throw new Error(`Rows are not those before ${startIndex}: ${positions.join()}`);
 }
 
 test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the ceiling holds', async () => {
@@ -399,7 +480,13 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
     const kind = below(random, 12);
     if (kind < 6) {
       const cut = below(random, 3) === 0 ? block.slice(0, 1 + below(random, block.length)) : block;
-      asked.push(ask(engine, [...cut, ...tokens(1 + below(random, 60), i)], { prefillTokens: cut.length, maxTokens: below(random, 30), priority: (['completion', 'chat', 'summary', 'idle'] as const)[below(random, 4)]! }));
+      asked.push(
+        ask(engine, [...cut, ...tokens(1 + below(random, 60), i)], {
+          prefillTokens: cut.length,
+          maxTokens: below(random, 30),
+          priority: (['completion', 'chat', 'summary', 'idle'] as const)[below(random, 4)]!,
+        }),
+      );
     } else if (kind === 6 && asked.length) engine.abort(asked[below(random, asked.length)]!.sequence.id);
     else if (kind === 7) {
       ceiling = 1024 + below(random, 5) * 256;
@@ -416,10 +503,21 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
   await drain(engine);
   for (const { numEnds } of asked) expect(numEnds).toBe(1);
   // What always fits is what it is alone, whatever others have left in the cache.
-  const fit = asked.filter(({ ended, sequence }) => ended === 'length' && sequence.numPromptTokens + sequence.sampling.maxTokens < 1000);
+  const fit = asked.filter(
+    ({ ended, sequence }) => ended === 'length' && sequence.numPromptTokens + sequence.sampling.maxTokens < 1000,
+  );
   expect(fit.length).toBeGreaterThan(30);
-  for (const { sequence, tokenIds } of fit) expect(tokenIds).toEqual(runAlone(sequence.tokenIds.slice(0, sequence.numPromptTokens), { maxTokens: sequence.sampling.maxTokens }, { maxContext: 20_000, capacity: 1024 }).tokenIds);
-  expect(asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length).toBeGreaterThan(10);
+  for (const { sequence, tokenIds } of fit)
+    expect(tokenIds).toEqual(
+      runAlone(
+        sequence.tokenIds.slice(0, sequence.numPromptTokens),
+        { maxTokens: sequence.sampling.maxTokens },
+        { maxContext: 20_000, capacity: 1024 },
+      ).tokenIds,
+    );
+  expect(
+    asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length,
+  ).toBeGreaterThan(10);
   engine.evict();
   engine.pin('file', null);
   engine.evict();

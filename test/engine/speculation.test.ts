@@ -78,7 +78,11 @@ test('property: greedy and sampled, with right and wrong drafts, under any ceili
   await fc.assert(
     fc.asyncProperty(setting, async ({ slots, tokenBudget, mistakes, ...workload }) => {
       const limits = { maxContext: 200, capacity: slots, eosIds: [7] };
-      const items = withSources(makeWorkload({ ...workload, numRequests: 30, numTokens: VOCAB_SIZE, maxTokens: 40, fileTokens: 30 }), mistakes, workload.seed);
+      const items = withSources(
+        makeWorkload({ ...workload, numRequests: 30, numTokens: VOCAB_SIZE, maxTokens: 40, fileTokens: 30 }),
+        mistakes,
+        workload.seed,
+      );
       const { engine, clock } = harness({ slots, tokenBudget, maxContext: limits.maxContext });
       const outcomes = await driveWorkload(engine, items, {
         detokenizer: numberDetokenizer,
@@ -94,7 +98,12 @@ test('property: greedy and sampled, with right and wrong drafts, under any ceili
         const { tokenIds, logprobs, finishReason, error } = outcomes.get(id)!;
         const expected = runAlone(promptIds, sampling, limits);
         if (finishReason === 'abort') expect(tokenIds, id).toEqual(expected.tokenIds.slice(0, tokenIds.length));
-        else expect({ tokenIds, logprobs, finishReason, error }, id).toEqual({ finishReason: undefined, error: undefined, ...expected });
+        else
+          expect({ tokenIds, logprobs, finishReason, error }, id).toEqual({
+            finishReason: undefined,
+            error: undefined,
+            ...expected,
+          });
       }
       const stats = engine.stats();
       accepted += stats.tokens.accepted;
@@ -136,7 +145,14 @@ test('what comes after an end token, a stop string or a complete text is dropped
     return { ...answer, tokenIds: [...answer.tokenIds] };
   };
   expect(await run({ eosIds: [tokenIds[at]!] })).toMatchObject({ tokenIds: upTo, ended: 'stop' });
-  expect(await run({ stop: [`<${tokenIds[at]!}>`] })).toMatchObject({ tokenIds: upTo, ended: 'stop', text: upTo.slice(0, -1).map((id) => `<${id}>`).join('') });
+  expect(await run({ stop: [`<${tokenIds[at]!}>`] })).toMatchObject({
+    tokenIds: upTo,
+    ended: 'stop',
+    text: upTo
+      .slice(0, -1)
+      .map((id) => `<${id}>`)
+      .join(''),
+  });
   expect(await run({}, (n, stop) => n === at + 1 && stop())).toMatchObject({ tokenIds: upTo, ended: 'stop' });
   expect(await run({ maxTokens: at + 1 })).toMatchObject({ tokenIds: upTo, ended: 'length' });
 });
@@ -148,7 +164,10 @@ test('drafts take free slots only: nothing is evicted and nobody is preempted fo
     const { engine } = harness({ slots: 130, policies: { speculation } });
     ask(engine, tokens(8, 2), { maxTokens: 1 });
     await drain(engine);
-    const answer = ask(engine, prompt, { ...sampling, draftSources: () => [foretold(prompt, sampling, 0, seededRandom(1))] });
+    const answer = ask(engine, prompt, {
+      ...sampling,
+      draftSources: () => [foretold(prompt, sampling, 0, seededRandom(1))],
+    });
     await drain(engine);
     expect(answer.tokenIds).toEqual(runAlone(prompt, sampling, LIMITS).tokenIds);
     const { evictions, demotions, preemptions } = engine.stats().events;
@@ -167,7 +186,8 @@ test('the sampled distribution is unchanged: chi-square of the token after a dra
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     return weights.map((weight) => weight / total);
   };
-  const best = (after: number): number => fakeLogits(after).reduce((top, logit, id, all) => (logit > all[top]! ? id : top), 0);
+  const best = (after: number): number =>
+    fakeLogits(after).reduce((top, logit, id, all) => (logit > all[top]! ? id : top), 0);
   const first = best(hash);
   const afterFirst = chain(hash, first, 12);
   const second = best(afterFirst);

@@ -24,30 +24,33 @@ async function warmUp({ engine, times }: ReturnType<typeof timed>): Promise<void
   times.length = 0;
 }
 
-test.each([1, 3])('a summary alone takes long steps, shorter ones after typing and beside idle work (%i times slower)', async (slowness) => {
-  const h = timed({}, slowness);
-  await warmUp(h);
-  const { engine, times, clock } = h;
-  ask(engine, tokens(4000, 1), { priority: 'summary', maxTokens: 1 });
-  await engine.step();
-  await engine.step();
-  expect(Math.max(...times)).toBeGreaterThan(400);
-  expect(Math.max(...times)).toBeLessThan(900);
-  times.length = 0;
-  engine.typed();
-  for (let i = 0; i < 10; i++) await engine.step();
-  expect(Math.max(...times)).toBeGreaterThan(100);
-  expect(Math.max(...times)).toBeLessThan(165);
-  clock.now += 60_000;
-  times.length = 0;
-  await engine.step();
-  expect(times[0]).toBeGreaterThan(300);
-  await drain(engine);
-  times.length = 0;
-  ask(engine, tokens(1000, 2), { priority: 'idle', maxTokens: 0 });
-  await drain(engine);
-  expect(Math.max(...times)).toBeLessThan(165);
-});
+test.each([1, 3])(
+  'a summary alone takes long steps, shorter ones after typing and beside idle work (%i times slower)',
+  async (slowness) => {
+    const h = timed({}, slowness);
+    await warmUp(h);
+    const { engine, times, clock } = h;
+    ask(engine, tokens(4000, 1), { priority: 'summary', maxTokens: 1 });
+    await engine.step();
+    await engine.step();
+    expect(Math.max(...times)).toBeGreaterThan(400);
+    expect(Math.max(...times)).toBeLessThan(900);
+    times.length = 0;
+    engine.typed();
+    for (let i = 0; i < 10; i++) await engine.step();
+    expect(Math.max(...times)).toBeGreaterThan(100);
+    expect(Math.max(...times)).toBeLessThan(165);
+    clock.now += 60_000;
+    times.length = 0;
+    await engine.step();
+    expect(times[0]).toBeGreaterThan(300);
+    await drain(engine);
+    times.length = 0;
+    ask(engine, tokens(1000, 2), { priority: 'idle', maxTokens: 0 });
+    await drain(engine);
+    expect(Math.max(...times)).toBeLessThan(165);
+  },
+);
 
 test('a completion tells that someone is typing', async () => {
   const h = timed();
@@ -74,7 +77,10 @@ test('while a chat answer is being read, a summary does not make it stutter', as
 });
 
 test('steps that serve a completion stay near what it takes alone, and a summary still goes on', async () => {
-  const run = async (policies: Partial<Policies>, summaries: number): Promise<{ ms: number; steps: number[]; progress: number }> => {
+  const run = async (
+    policies: Partial<Policies>,
+    summaries: number,
+  ): Promise<{ ms: number; steps: number[]; progress: number }> => {
     const h = timed(policies);
     await warmUp(h);
     for (let i = 0; i < summaries; i++) ask(h.engine, tokens(3000, 2 + i), { priority: 'summary', maxTokens: 1 });
@@ -146,7 +152,10 @@ test('a prompt in the prefill lane fills its step: others wait for the next one 
   const times: number[] = [];
   h.runner.beforeRun = (batch) => {
     let ms = 14;
-    for (const { lane, tokenIds, startIndex } of batch) ms += tokenIds.length * (lane === 'prefill' ? 1 + 0.0005 * startIndex : 0.8 + 0.001 * (h.runner.paidColumns + tokenIds.length));
+    for (const { lane, tokenIds, startIndex } of batch)
+      ms +=
+        tokenIds.length *
+        (lane === 'prefill' ? 1 + 0.0005 * startIndex : 0.8 + 0.001 * (h.runner.paidColumns + tokenIds.length));
     times.push(ms);
     h.clock.now += ms;
   };

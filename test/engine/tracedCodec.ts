@@ -14,10 +14,15 @@ export class CodedRows {
 }
 
 /** All that row i consists of. */
-export function contentOf({ numLayers, kvHeads, headSize }: KvShape, { numTokens: n, keys, values, keyScales, valueScales }: KvRows, i: number): string {
+export function contentOf(
+  { numLayers, kvHeads, headSize }: KvShape,
+  { numTokens: n, keys, values, keyScales, valueScales }: KvRows,
+  i: number,
+): string {
   const cells: number[] = [];
   for (let h = 0; h < numLayers * kvHeads; h++) {
-    for (let d = 0; d < headSize; d++) cells.push(keys[(h * headSize + d) * n + i]!, values[(h * n + i) * headSize + d]!);
+    for (let d = 0; d < headSize; d++)
+      cells.push(keys[(h * headSize + d) * n + i]!, values[(h * n + i) * headSize + d]!);
     cells.push(keyScales[h * n + i]!, valueScales[h * n + i]!);
   }
   return cells.join();
@@ -39,10 +44,15 @@ class TracedCodec extends KvCodec {
     const decoded = this.decode(encoded, place.positions).rows;
     const { made } = this.#coded;
     const [from, to] = this.codedTokens(rows.numTokens, place);
-    for (let i = from; i < to; i++) if (made.has(contentOf(this.#shape, rows, i))) throw new Error(`The row at ${place.startIndex + i} is coded a second time, with ${this.name}.`);
+    for (let i = from; i < to; i++)
+      if (made.has(contentOf(this.#shape, rows, i)))
+        throw new Error(`The row at ${place.startIndex + i} is coded a second time, with ${this.name}.`);
     for (let i = from; i < to; i++) {
       const byte = (at: number): number => rows.keys[at * rows.numTokens + i]! & 255;
-      made.set(contentOf(this.#shape, decoded, i), { tokenId: byte(0) | (byte(1) << 8), hash: byte(4) | (byte(5) << 8) | (byte(6) << 16) | (byte(7) << 24) });
+      made.set(contentOf(this.#shape, decoded, i), {
+        tokenId: byte(0) | (byte(1) << 8),
+        hash: byte(4) | (byte(5) << 8) | (byte(6) << 16) | (byte(7) << 24),
+      });
     }
     return encoded;
   }

@@ -8,7 +8,12 @@ const SMALL = { a: 14, b: 0.8, c: 0.001 };
 const BIG = { a: 70, b: 4, c: 0.003 };
 
 function machine({ a, b, c }: typeof SMALL, policies: Partial<Policies> = {}): Harness & { sum: { products: number } } {
-  const h = harness({ slots: 65536, maxContext: 16384, tokenBudget: undefined, policies: { speculation: false, ...policies } });
+  const h = harness({
+    slots: 65536,
+    maxContext: 16384,
+    tokenBudget: undefined,
+    policies: { speculation: false, ...policies },
+  });
   const sum = { products: 0 };
   h.runner.beforeRun = (batch) => {
     const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
@@ -47,36 +52,50 @@ test('completions in one file are not computed past the columns of an answer abo
   expect(grouped.answered).toBeGreaterThan(grouped.ms / 400);
 });
 
-test.each([['small', SMALL], ['big', BIG]] as const)('a completion is hardly slower beside a prompt that is computed in the window lane, which goes on as well (%s)', async (_, costs) => {
-  const ttft = async (beside: boolean): Promise<{ ms: number; computed: number }> => {
-    const h = machine(costs);
-    await learn(h);
-    const chat = beside ? ask(h.engine, tokens(8000, 1), { maxTokens: 4 }) : null;
-    for (let i = 0; i < 3 && chat; i++) await h.engine.step();
-    const before = chat?.sequence.numReached ?? 0;
-    const start = h.clock.now;
-    const completion = ask(h.engine, tokens(1500, 2), { priority: 'completion', maxTokens: 4 });
-    while (completion.tokenIds.length === 0) await h.engine.step();
-    return { ms: h.clock.now - start, computed: (chat?.sequence.numReached ?? 0) - before };
-  };
-  const alone = await ttft(false);
-  const beside = await ttft(true);
-  expect(beside.ms).toBeLessThan(1.5 * alone.ms);
-  expect(beside.computed).toBeGreaterThan(0);
-});
+test.each([
+  ['small', SMALL],
+  ['big', BIG],
+] as const)(
+  'a completion is hardly slower beside a prompt that is computed in the window lane, which goes on as well (%s)',
+  async (_, costs) => {
+    const ttft = async (beside: boolean): Promise<{ ms: number; computed: number }> => {
+      const h = machine(costs);
+      await learn(h);
+      const chat = beside ? ask(h.engine, tokens(8000, 1), { maxTokens: 4 }) : null;
+      for (let i = 0; i < 3 && chat; i++) await h.engine.step();
+      const before = chat?.sequence.numReached ?? 0;
+      const start = h.clock.now;
+      const completion = ask(h.engine, tokens(1500, 2), { priority: 'completion', maxTokens: 4 });
+      while (completion.tokenIds.length === 0) await h.engine.step();
+      return { ms: h.clock.now - start, computed: (chat?.sequence.numReached ?? 0) - before };
+    };
+    const alone = await ttft(false);
+    const beside = await ttft(true);
+    expect(beside.ms).toBeLessThan(1.5 * alone.ms);
+    expect(beside.computed).toBeGreaterThan(0);
+  },
+);
 
 test('completions one after another are hardly slower beside a prompt of the prefill lane, which goes on in few large parts', async () => {
   const run = async (beside: boolean): Promise<{ ms: number; chunks: number[] }> => {
-    const h = harness({ slots: 65536, maxContext: 16384, tokenBudget: undefined, prefillBytesPerToken: 1, policies: { speculation: false } });
+    const h = harness({
+      slots: 65536,
+      maxContext: 16384,
+      tokenBudget: undefined,
+      prefillBytesPerToken: 1,
+      policies: { speculation: false },
+    });
     const chunks: number[] = [];
     h.runner.beforeRun = (batch) => {
-      const numTokens = (lane: string): number => batch.filter((span) => (span.lane ?? 'window') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
+      const numTokens = (lane: string): number =>
+        batch.filter((span) => (span.lane ?? 'window') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
       const [window, prefill] = [numTokens('window'), numTokens('prefill')];
       if (prefill > 0) chunks.push(prefill);
       // Few tokens cost nearly as much as many in that lane.
       h.clock.now += 28 + window * (1.3 + 0.001 * h.runner.paidColumns) + (prefill > 0 ? 60 + prefill : 0);
     };
-    for (const prefillTokens of [1500, 0]) ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
+    for (const prefillTokens of [1500, 0])
+      ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
     await drain(h.engine);
     h.clock.now += 5000;
     if (beside) ask(h.engine, tokens(8000, 1), { priority: 'summary', maxTokens: 4, prefillTokens: 8000 });
@@ -108,48 +127,62 @@ test('summaries whose windows differ are not starved by a chat, whichever of the
   expect(chat.ended).toBeNull();
 });
 
-test.each(['its own', 'theirs'])('a long summary has its turn, however many short ones come after it and share their steps: client %s', async (client) => {
-  const h = machine(SMALL);
-  await learn(h);
-  // As a folder has its files summarised: the next one comes when one has ended.
-  const files: Watched[] = [];
-  const next = (): number => files.push(ask(h.engine, tokens(300, files.length), { clientId: 'folder', priority: 'summary', maxTokens: 30 }));
-  const step = async (): Promise<void> => {
-    if (files.filter(({ ended }) => !ended).length < 4) next();
-    await h.engine.step();
-  };
-  while (files.length < 6) await step();
-  const long = ask(h.engine, tokens(9000, 60), { priority: 'summary', maxTokens: 30, ...(client === 'theirs' ? { clientId: 'folder' } : {}) });
-  await step();
-  expect(long.sequence.status).toBe('waiting');
-  const chat = ask(h.engine, tokens(100, 61), { maxTokens: 2 });
-  while (long.sequence.status === 'waiting' && files.length < 50) await step();
-  // Those that ran have ended first, and a chat is not held up.
-  expect(files.length).toBeLessThan(14);
-  expect(chat.ended).toBe('length');
-  while (!long.ended && files.length < 50) await step();
-  expect(long.ended).toBe('length');
-  await drain(h.engine);
-  expect(files.every(({ ended }) => ended === 'length')).toBe(true);
-});
+test.each(['its own', 'theirs'])(
+  'a long summary has its turn, however many short ones come after it and share their steps: client %s',
+  async (client) => {
+    const h = machine(SMALL);
+    await learn(h);
+    // As a folder has its files summarised: the next one comes when one has ended.
+    const files: Watched[] = [];
+    const next = (): number =>
+      files.push(ask(h.engine, tokens(300, files.length), { clientId: 'folder', priority: 'summary', maxTokens: 30 }));
+    const step = async (): Promise<void> => {
+      if (files.filter(({ ended }) => !ended).length < 4) next();
+      await h.engine.step();
+    };
+    while (files.length < 6) await step();
+    const long = ask(h.engine, tokens(9000, 60), {
+      priority: 'summary',
+      maxTokens: 30,
+      ...(client === 'theirs' ? { clientId: 'folder' } : {}),
+    });
+    await step();
+    expect(long.sequence.status).toBe('waiting');
+    const chat = ask(h.engine, tokens(100, 61), { maxTokens: 2 });
+    while (long.sequence.status === 'waiting' && files.length < 50) await step();
+    // Those that ran have ended first, and a chat is not held up.
+    expect(files.length).toBeLessThan(14);
+    expect(chat.ended).toBe('length');
+    while (!long.ended && files.length < 50) await step();
+    expect(long.ended).toBe('length');
+    await drain(h.engine);
+    expect(files.every(({ ended }) => ended === 'length')).toBe(true);
+  },
+);
 
-test.each([['small', SMALL, 500], ['big', BIG, 900]] as const)('eight chats about eight files: whoever reads an answer does not wait for the prompts of all the others (%s)', async (_, costs, most) => {
-  const h = machine(costs);
-  await learn(h);
-  const chats = Array.from({ length: 8 }, (_, i) => ask(h.engine, tokens(2000, i), { maxTokens: 60 }));
-  const last = new Map<(typeof chats)[number], { at: number; count: number }>();
-  let gap = 0;
-  while (h.engine.hasWork()) {
-    await h.engine.step();
-    for (const chat of chats) {
-      const known = last.get(chat);
-      const count = chat.tokenIds.length;
-      if (known && count > known.count) gap = Math.max(gap, h.clock.now - known.at);
-      if (count > (known?.count ?? 0)) last.set(chat, { at: h.clock.now, count });
+test.each([
+  ['small', SMALL, 500],
+  ['big', BIG, 900],
+] as const)(
+  'eight chats about eight files: whoever reads an answer does not wait for the prompts of all the others (%s)',
+  async (_, costs, most) => {
+    const h = machine(costs);
+    await learn(h);
+    const chats = Array.from({ length: 8 }, (_, i) => ask(h.engine, tokens(2000, i), { maxTokens: 60 }));
+    const last = new Map<(typeof chats)[number], { at: number; count: number }>();
+    let gap = 0;
+    while (h.engine.hasWork()) {
+      await h.engine.step();
+      for (const chat of chats) {
+        const known = last.get(chat);
+        const count = chat.tokenIds.length;
+        if (known && count > known.count) gap = Math.max(gap, h.clock.now - known.at);
+        if (count > (known?.count ?? 0)) last.set(chat, { at: h.clock.now, count });
+      }
     }
-  }
-  expect(gap).toBeLessThan(most);
-});
+    expect(gap).toBeLessThan(most);
+  },
+);
 
 test('a completion waits for one of others at a time, however many answers are being read', async () => {
   const ttft = async (numChats: number): Promise<number> => {

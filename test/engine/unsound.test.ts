@@ -8,10 +8,15 @@ import { runAlone } from './oracle.ts';
 
 const LIMITS = { maxContext: 4096, capacity: 4096 };
 
-const alone = (prompt: readonly number[], sampling: SamplingParams): number[] => runAlone(prompt, sampling, LIMITS).tokenIds;
+const alone = (prompt: readonly number[], sampling: SamplingParams): number[] =>
+  runAlone(prompt, sampling, LIMITS).tokenIds;
 
 /** Makes the logits, or the row, of each token of which `isUnsound` says so not finite. Returns how many they were. */
-function spoil({ runner, window }: Harness, what: 'logits' | 'rows', isUnsound: (span: BatchSpan, position: number) => boolean): () => number {
+function spoil(
+  { runner, window }: Harness,
+  what: 'logits' | 'rows',
+  isUnsound: (span: BatchSpan, position: number) => boolean,
+): () => number {
   let numUnsound = 0;
   const run = runner.run.bind(runner);
   runner.run = async (batch) => {
@@ -41,30 +46,45 @@ function spoil({ runner, window }: Harness, what: 'logits' | 'rows', isUnsound: 
 
 /** Whatever slots they are in, also free ones: steps attend to pages as a whole. */
 function expectFinite({ window }: Harness): void {
-  for (const numbers of [...window.keyScales, ...window.valueScales, ...window.keys, ...window.values]) expect(numbers.every(Number.isFinite)).toBe(true);
+  for (const numbers of [...window.keyScales, ...window.valueScales, ...window.keys, ...window.values])
+    expect(numbers.every(Number.isFinite)).toBe(true);
 }
 
-const MESSAGES = { logits: 'The model returned logits that are not finite. Ask again; if it happens again, choose another model.', rows: 'The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.' };
+const MESSAGES = {
+  logits: 'The model returned logits that are not finite. Ask again; if it happens again, choose another model.',
+  rows: 'The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.',
+};
 
 test.each(
-  (['logits', 'rows'] as const).flatMap((what) => (['int8', 'float32'] as const).flatMap((kv) => [0, 1, 6].map((numBefore) => ({ what, kv, numBefore })))),
-)('$what after $numBefore tokens, $kv: one error, for each of three in a row; the others have the tokens that they have alone', async ({ what, kv, numBefore }) => {
-  const h = harness({ slots: 2048, tokenBudget: 48, shape: fakeShape(kv) });
-  const sampling = { maxTokens: 20 };
-  // Longer than the others ever get.
-  const prompt = tokens(100, 9);
-  spoil(h, what, (_, position) => position === prompt.length - 1 + numBefore);
-  const others = [tokens(20, 1), tokens(30, 2)];
-  for (let round = 0; round < 3; round++) {
-    const asked = others.map((other) => ask(h.engine, other, sampling));
-    const spoilt = ask(h.engine, prompt, sampling);
-    await drain(h.engine);
-    expect(spoilt).toMatchObject({ ended: 'engineFailed', message: MESSAGES[what], numEnds: 1, tokenIds: alone(prompt, { maxTokens: numBefore }) });
-    for (const [i, one] of asked.entries()) expect(one).toMatchObject({ ended: 'length', numEnds: 1, tokenIds: alone(others[i]!, sampling) });
-    expectFinite(h);
-  }
-  expect(h.engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 6, failed: 3, aborted: 0 });
-});
+  (['logits', 'rows'] as const).flatMap((what) =>
+    (['int8', 'float32'] as const).flatMap((kv) => [0, 1, 6].map((numBefore) => ({ what, kv, numBefore }))),
+  ),
+)(
+  '$what after $numBefore tokens, $kv: one error, for each of three in a row; the others have the tokens that they have alone',
+  async ({ what, kv, numBefore }) => {
+    const h = harness({ slots: 2048, tokenBudget: 48, shape: fakeShape(kv) });
+    const sampling = { maxTokens: 20 };
+    // Longer than the others ever get.
+    const prompt = tokens(100, 9);
+    spoil(h, what, (_, position) => position === prompt.length - 1 + numBefore);
+    const others = [tokens(20, 1), tokens(30, 2)];
+    for (let round = 0; round < 3; round++) {
+      const asked = others.map((other) => ask(h.engine, other, sampling));
+      const spoilt = ask(h.engine, prompt, sampling);
+      await drain(h.engine);
+      expect(spoilt).toMatchObject({
+        ended: 'engineFailed',
+        message: MESSAGES[what],
+        numEnds: 1,
+        tokenIds: alone(prompt, { maxTokens: numBefore }),
+      });
+      for (const [i, one] of asked.entries())
+        expect(one).toMatchObject({ ended: 'length', numEnds: 1, tokenIds: alone(others[i]!, sampling) });
+      expectFinite(h);
+    }
+    expect(h.engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 6, failed: 3, aborted: 0 });
+  },
+);
 
 test('what the step computed, and the answer before it, is found by nobody and takes no slots', async () => {
   const h = harness({ slots: 2048, tokenBudget: 64, policies: { speculation: false } });
@@ -89,21 +109,24 @@ test('what the step computed, and the answer before it, is found by nobody and t
   expect(again.tokenIds).toEqual(alone(prompt, { maxTokens: 9 }).slice(5));
 });
 
-test.each(['idle', 'summary'] as const)('rows within a prompt, whose logits nobody asks for, do not get into the tree (%s)', async (priority) => {
-  const h = harness({ slots: 2048, tokenBudget: 32 });
-  const prompt = tokens(90);
-  let isSpoilt = true;
-  spoil(h, 'rows', (_, position) => isSpoilt && position === 50);
-  const spoilt = ask(h.engine, prompt, { priority, maxTokens: priority === 'idle' ? 0 : 5 });
-  await drain(h.engine);
-  expect(spoilt).toMatchObject({ ended: 'engineFailed', message: MESSAGES.rows, numEnds: 1, tokenIds: [] });
-  expect(h.engine.describe(prompt).tokens).toBe(32);
-  expectFinite(h);
-  isSpoilt = false;
-  const again = ask(h.engine, prompt, { maxTokens: 5 });
-  await drain(h.engine);
-  expect(again.tokenIds).toEqual(alone(prompt, { maxTokens: 5 }));
-});
+test.each(['idle', 'summary'] as const)(
+  'rows within a prompt, whose logits nobody asks for, do not get into the tree (%s)',
+  async (priority) => {
+    const h = harness({ slots: 2048, tokenBudget: 32 });
+    const prompt = tokens(90);
+    let isSpoilt = true;
+    spoil(h, 'rows', (_, position) => isSpoilt && position === 50);
+    const spoilt = ask(h.engine, prompt, { priority, maxTokens: priority === 'idle' ? 0 : 5 });
+    await drain(h.engine);
+    expect(spoilt).toMatchObject({ ended: 'engineFailed', message: MESSAGES.rows, numEnds: 1, tokenIds: [] });
+    expect(h.engine.describe(prompt).tokens).toBe(32);
+    expectFinite(h);
+    isSpoilt = false;
+    const again = ask(h.engine, prompt, { maxTokens: 5 });
+    await drain(h.engine);
+    expect(again.tokenIds).toEqual(alone(prompt, { maxTokens: 5 }));
+  },
+);
 
 test('of a draft the tokens before count, the logits behind a wrong guess do not matter', async () => {
   const prompt = tokens(40);
@@ -111,7 +134,9 @@ test('of a draft the tokens before count, the logits behind a wrong guess do not
   const answer = alone(prompt, sampling);
   const text = [...prompt, ...answer];
   // Every ninth token is guessed wrongly.
-  const draftSources = () => [[...prompt.slice(-2), ...answer.map((id, i) => (i % 9 === 8 ? (id + 1) % VOCAB_SIZE : id))]];
+  const draftSources = () => [
+    [...prompt.slice(-2), ...answer.map((id, i) => (i % 9 === 8 ? (id + 1) % VOCAB_SIZE : id))],
+  ];
   const inMiddle = harness({ slots: 2048, tokenBudget: 64 });
   let numBefore = 0;
   spoil(inMiddle, 'logits', ({ startIndex }, position) => {
@@ -125,7 +150,9 @@ test('of a draft the tokens before count, the logits behind a wrong guess do not
   expect(inMiddle.engine.stats().windowSlots.held).toBe(40);
 
   const behind = harness({ slots: 2048, tokenBudget: 64 });
-  const numUnsound = spoil(behind, 'logits', ({ tokenIds, startIndex }, position) => tokenIds.slice(0, position - startIndex + 1).some((id, i) => id !== text[startIndex + i]));
+  const numUnsound = spoil(behind, 'logits', ({ tokenIds, startIndex }, position) =>
+    tokenIds.slice(0, position - startIndex + 1).some((id, i) => id !== text[startIndex + i]),
+  );
   const whole = ask(behind.engine, prompt, { ...sampling, draftSources });
   await drain(behind.engine);
   expect(numUnsound()).toBeGreaterThan(0);

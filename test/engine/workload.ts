@@ -41,7 +41,10 @@ export interface WorkItem {
 
 /** Leading tokens and some behind a gap. */
 function parted(leading: number, numTokens: number): TokenRange[] {
-  return [[0, leading], [leading + 5, Math.max(leading + 5, numTokens - (leading % 3))]];
+  return [
+    [0, leading],
+    [leading + 5, Math.max(leading + 5, numTokens - (leading % 3))],
+  ];
 }
 
 export interface WorkloadOptions {
@@ -68,7 +71,16 @@ export interface WorkloadOptions {
 }
 
 export function makeWorkload(options: WorkloadOptions): WorkItem[] {
-  const { seed, numRequests, firstToken = 0, numTokens, numFiles = 4, fileTokens = 60, tailTokens = 16, maxTokens = 12 } = options;
+  const {
+    seed,
+    numRequests,
+    firstToken = 0,
+    numTokens,
+    numFiles = 4,
+    fileTokens = 60,
+    tailTokens = 16,
+    maxTokens = 12,
+  } = options;
   const { arrivalsPerStep = 0.5, aborts = 0.15, sampled = 0.5, tooLong = 0 } = options;
   const random = seededRandom(seed);
   const tokens = (n: number): number[] => Array.from({ length: n }, () => firstToken + below(random, numTokens));
@@ -86,11 +98,36 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
     }
     const file = files[f]!;
     const shown = random() < 0.3 ? file.slice(0, below(random, file.length + 1)) : file;
-    const promptIds = [...header, ...shown, ...tokens(random() < tooLong ? 20 * fileTokens : below(random, tailTokens + 1))];
+    const promptIds = [
+      ...header,
+      ...shown,
+      ...tokens(random() < tooLong ? 20 * fileTokens : below(random, tailTokens + 1)),
+    ];
     const priority = pick<Priority>(random, ['completion', 'completion', 'chat', 'chat', 'summary', 'idle']);
-    const sampling: SamplingParams = { maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1), seed: below(random, 2 ** 31), logprobs: i % 2 === 0 };
-    if (random() < sampled) Object.assign(sampling, pick(random, [{ temperature: 1 }, { temperature: 0.8, topK: 5 }, { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 }, { temperature: 2, minP: 0.05 }]));
-    const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, prefill: i % 5 === 0 ? parted((i * 7) % (promptIds.length + 1), promptIds.length) : [[0, header.length + shown.length]], sampling };
+    const sampling: SamplingParams = {
+      maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1),
+      seed: below(random, 2 ** 31),
+      logprobs: i % 2 === 0,
+    };
+    if (random() < sampled)
+      Object.assign(
+        sampling,
+        pick(random, [
+          { temperature: 1 },
+          { temperature: 0.8, topK: 5 },
+          { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 },
+          { temperature: 2, minP: 0.05 },
+        ]),
+      );
+    const item: WorkItem = {
+      id: `r${i}`,
+      arriveStep: step,
+      priority,
+      promptIds,
+      prefill:
+        i % 5 === 0 ? parted((i * 7) % (promptIds.length + 1), promptIds.length) : [[0, header.length + shown.length]],
+      sampling,
+    };
     if (random() < aborts) Object.assign(item, { abortAfter: below(random, 12), abortDuringStep: random() < 0.5 });
     items.push(item);
   }
@@ -122,7 +159,11 @@ export interface DriveOptions {
 }
 
 /** Runs a workload to its end. Throws when a request ends twice, is told of a token after its end, or never ends. */
-export async function driveWorkload(engine: Engine, items: readonly WorkItem[], options: DriveOptions): Promise<Map<string, Outcome>> {
+export async function driveWorkload(
+  engine: Engine,
+  items: readonly WorkItem[],
+  options: DriveOptions,
+): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   const open = new Map<string, WorkItem & { at: number }>();
   const add = (item: WorkItem, at: number): void => {
@@ -175,7 +216,8 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
     for (const item of due) if (item.abortDuringStep) engine.abort(item.id);
     await stepped;
     await options.afterStep?.(step);
-    if (step > 1000 * items.length + 100_000) throw new Error(`No end after ${step} steps; open: ${[...open.keys()].join(' ')}`);
+    if (step > 1000 * items.length + 100_000)
+      throw new Error(`No end after ${step} steps; open: ${[...open.keys()].join(' ')}`);
   }
   if (engine.hasWork()) throw new Error('All requests have ended and the engine has work.');
   return outcomes;

@@ -15,10 +15,20 @@ afterAll(() => folder.remove());
 
 /** Slots [first, first + n) of some pages each, side by side. */
 const slotsOf = (...runs: readonly (readonly [page: number, first: number, n: number])[]): Int32Array =>
-  Int32Array.from(runs.flatMap(([page, first, n]) => Array.from({ length: n }, (_, i) => page * PAGE_SLOTS + first + i)));
+  Int32Array.from(
+    runs.flatMap(([page, first, n]) => Array.from({ length: n }, (_, i) => page * PAGE_SLOTS + first + i)),
+  );
 
 /** Sequences of one page, of three in no order, of one by halves, one that shares a page with the first, one token, a whole page, and nothing yet. */
-const CONTEXTS = [slotsOf([0, 0, 100]), slotsOf([3, 5, 90], [2, 0, 30], [8, 7, 9]), slotsOf([4, 100, 60], [4, 0, 60]), slotsOf([0, 200, 40]), slotsOf([5, 1, 1]), slotsOf([7, 0, 256]), slotsOf()];
+const CONTEXTS = [
+  slotsOf([0, 0, 100]),
+  slotsOf([3, 5, 90], [2, 0, 30], [8, 7, 9]),
+  slotsOf([4, 100, 60], [4, 0, 60]),
+  slotsOf([0, 200, 40]),
+  slotsOf([5, 1, 1]),
+  slotsOf([7, 0, 256]),
+  slotsOf(),
+];
 /** New tokens of each: some have drafts. */
 const NEW = [1, 1, 4, 1, 2, 1, 3];
 
@@ -32,23 +42,65 @@ async function fill(runner: OnnxRunner): Promise<void> {
   for (const [i, slots] of CONTEXTS.entries()) {
     for (let start = 0; start < slots.length; start += 50) {
       const newSlots = slots.slice(start, start + 50);
-      await runner.run([{ tokenIds: TEXTS[i]!.slice(start, start + newSlots.length), startIndex: start, contextSlots: slots.slice(0, start), newSlots, numLogits: 0 }]);
+      await runner.run([
+        {
+          tokenIds: TEXTS[i]!.slice(start, start + newSlots.length),
+          startIndex: start,
+          contextSlots: slots.slice(0, start),
+          newSlots,
+          numLogits: 0,
+        },
+      ]);
     }
   }
 }
 
 const spanOf = (i: number): BatchSpan => {
   const contextSlots = CONTEXTS[i]!;
-  return { tokenIds: TEXTS[i]!.slice(contextSlots.length), startIndex: contextSlots.length, contextSlots, newSlots: slotsOf([6, 10 * i, NEW[i]!]), numLogits: NEW[i]! };
+  return {
+    tokenIds: TEXTS[i]!.slice(contextSlots.length),
+    startIndex: contextSlots.length,
+    contextSlots,
+    newSlots: slotsOf([6, 10 * i, NEW[i]!]),
+    numLogits: NEW[i]!,
+  };
 };
 /** Part of a prompt in the other lane. */
-const prompt: BatchSpan = { tokenIds: PROMPT, startIndex: 0, contextSlots: new Int32Array(0), newSlots: slotsOf([9, 0, PROMPT.length]), lane: 'prefill', prefillEnd: 60, numLogits: 1 };
+const prompt: BatchSpan = {
+  tokenIds: PROMPT,
+  startIndex: 0,
+  contextSlots: new Int32Array(0),
+  newSlots: slotsOf([9, 0, PROMPT.length]),
+  lane: 'prefill',
+  prefillEnd: 60,
+  numLogits: 1,
+};
 
 /** As many KV heads as heads, or a single one, with large key biases. */
-const config = { model_type: 'qwen2', hidden_size: 48, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 3, vocab_size: 120, rms_norm_eps: 1e-6, max_position_embeddings: 1024 };
-for (const kvHeads of [1, 3]) writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads, large key biases`), { config: { ...config, num_key_value_heads: kvHeads }, dtype: 'F32', seed: kvHeads, keyBias: 80 });
+const config = {
+  model_type: 'qwen2',
+  hidden_size: 48,
+  intermediate_size: 64,
+  num_hidden_layers: 2,
+  num_attention_heads: 3,
+  vocab_size: 120,
+  rms_norm_eps: 1e-6,
+  max_position_embeddings: 1024,
+};
+for (const kvHeads of [1, 3])
+  writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads, large key biases`), {
+    config: { ...config, num_key_value_heads: kvHeads },
+    dtype: 'F32',
+    seed: kvHeads,
+    keyBias: 80,
+  });
 
-const models = [...['qwen2-untied-bf16', 'llama-gqa-no-tie-key', 'qwen3-tied-sharded', 'llama-mha-f16'].map((name) => path.join(MODELS, name)), ...['1 KV heads, large key biases', '3 KV heads, large key biases'].map((name) => path.join(folder.dir, name))];
+const models = [
+  ...['qwen2-untied-bf16', 'llama-gqa-no-tie-key', 'qwen3-tied-sharded', 'llama-mha-f16'].map((name) =>
+    path.join(MODELS, name),
+  ),
+  ...['1 KV heads, large key biases', '3 KV heads, large key biases'].map((name) => path.join(folder.dir, name)),
+];
 
 test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', async (_, dir) => {
   for (const precision of ['int8', 'int4'] as const) {
@@ -61,9 +113,21 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
       alone.push({ logits, rows: runner.window.read(span.newSlots) });
     }
     // Places that are not in the order of pages.
-    for (const [from, to] of [[7, 10], [2, 11], [0, 5]] as const) for (let n = 0; n < 9; n++) runner.window.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
+    for (const [from, to] of [
+      [7, 10],
+      [2, 11],
+      [0, 5],
+    ] as const)
+      for (let n = 0; n < 9; n++) runner.window.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
     expect([...runner.window.places]).not.toEqual([...runner.window.places.keys()]);
-    for (const members of [[0, 1, 2, 3, 4, 5], [5, 2, 0, 4], [1, 6, 2, 5], [2, 5, 4], [7, 2, 5], [4, 7, 2, 1]]) {
+    for (const members of [
+      [0, 1, 2, 3, 4, 5],
+      [5, 2, 0, 4],
+      [1, 6, 2, 5],
+      [2, 5, 4],
+      [7, 2, 5],
+      [4, 7, 2, 1],
+    ]) {
       const spans = members.map((i) => (i === CONTEXTS.length ? prompt : spanOf(i)));
       const together = (await runner.run(spans)).slice();
       expect(runner.apart, members.join()).toBe(true);

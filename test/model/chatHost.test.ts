@@ -31,7 +31,8 @@ vi.mock('../../src/vscode.ts', () => {
         this.start = { line, character };
         this.end = { line: endLine, character: endCharacter };
       }
-      contains = (other: { start: { line: number }; end: { line: number } }) => this.start.line <= other.start.line && other.end.line <= this.end.line;
+      contains = (other: { start: { line: number }; end: { line: number } }) =>
+        this.start.line <= other.start.line && other.end.line <= this.end.line;
     },
     SymbolKind: {},
     TabInputTextDiff: class {},
@@ -41,11 +42,25 @@ vi.mock('../../src/vscode.ts', () => {
     env: { language: 'en' },
     languages: { match: () => 1 },
     commands: { executeCommand: async () => undefined },
-    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], tabGroups: { onDidChangeTabs: event, activeTabGroup: {} }, onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    window: {
+      get activeTextEditor() {
+        return editor.active;
+      },
+      visibleTextEditors: [],
+      tabGroups: { onDidChangeTabs: event, activeTabGroup: {} },
+      onDidChangeActiveTextEditor: event,
+      onDidChangeTextEditorSelection: event,
+    },
     workspace: {
-      get textDocuments() { return editor.documents; },
-      openTextDocument: async ({ path }: { path: string }) => editor.documents.find((document) => String((document as { uri: unknown }).uri) === path),
-      asRelativePath: ({ path }: { path: string }) => path.slice(1), onDidChangeTextDocument: event, onDidSaveTextDocument: event, onDidCloseTextDocument: event,
+      get textDocuments() {
+        return editor.documents;
+      },
+      openTextDocument: async ({ path }: { path: string }) =>
+        editor.documents.find((document) => String((document as { uri: unknown }).uri) === path),
+      asRelativePath: ({ path }: { path: string }) => path.slice(1),
+      onDidChangeTextDocument: event,
+      onDidSaveTextDocument: event,
+      onDidCloseTextDocument: event,
     },
   };
 });
@@ -57,15 +72,39 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
 function documentOf(path: string, text: string) {
   const lines = text.split('\n');
-  const offsetAt = ({ line, character }: { line: number; character: number }) => lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
-  const lineAt = (line: number) => ({ text: lines[line]!, range: { end: { line, character: lines[line]!.length } }, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length });
-  return { uri: { path, toString: () => path }, version: 1, eol: 1, lineCount: lines.length, offsetAt, lineAt, getText: (range?: { start: never; end: never }) => (range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text), validateRange: (range: unknown) => range };
+  const offsetAt = ({ line, character }: { line: number; character: number }) =>
+    lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
+  const lineAt = (line: number) => ({
+    text: lines[line]!,
+    range: { end: { line, character: lines[line]!.length } },
+    isEmptyOrWhitespace: !lines[line]!.trim(),
+    firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length,
+  });
+  return {
+    uri: { path, toString: () => path },
+    version: 1,
+    eol: 1,
+    lineCount: lines.length,
+    offsetAt,
+    lineAt,
+    getText: (range?: { start: never; end: never }) =>
+      range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text,
+    validateRange: (range: unknown) => range,
+  };
 }
 
 function open(path: string, text: string, line: number): void {
   const document = documentOf(path, text);
   editor.documents = [document];
-  editor.active = { document, selection: { isEmpty: true, active: { line, character: 4 }, start: { line, character: 4 }, end: { line, character: 4 } } };
+  editor.active = {
+    document,
+    selection: {
+      isEmpty: true,
+      active: { line, character: 4 },
+      start: { line, character: 4 },
+      end: { line, character: 4 },
+    },
+  };
 }
 
 const listeners = new Set<(state: EngineState) => void>();
@@ -77,7 +116,14 @@ const client = new EngineClient({
       waiting.push(message);
       setImmediate(() => receive(waiting.shift()!));
     });
-    return { send: (message) => engine.handle(structuredClone(message)), onMessage: (listener) => { receive = listener; }, onExit() {}, dispose() {} };
+    return {
+      send: (message) => engine.handle(structuredClone(message)),
+      onMessage: (listener) => {
+        receive = listener;
+      },
+      onExit() {},
+      dispose() {},
+    };
   },
   loadOptions: () => ({ modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 }),
   onState: (state) => {
@@ -90,13 +136,26 @@ const client = new EngineClient({
 afterAll(() => client.dispose('the test is over'));
 const chatSettings = { maxTokens: 0 };
 const settings = { current: { completion: { exclude: [] }, chat: chatSettings } } as never;
-const newChat = () => new Chat({ get: () => undefined, update: async () => {}, keys: () => [] }, { client, onState: (listener: never) => { listeners.add(listener); return { dispose() {} }; } } as never, new DocumentMirror(client), settings);
+const newChat = () =>
+  new Chat(
+    { get: () => undefined, update: async () => {}, keys: () => [] },
+    {
+      client,
+      onState: (listener: never) => {
+        listeners.add(listener);
+        return { dispose() {} };
+      },
+    } as never,
+    new DocumentMirror(client),
+    settings,
+  );
 
 const footer = (text: string | undefined) => {
   const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(text ?? '') ?? [];
   return { reused: Number(reused?.replaceAll(',', '')), prompt: Number(prompt?.replaceAll(',', '')) };
 };
-const lastOf = (chat: InstanceType<typeof Chat>) => chat.current.turns.at(-1) as Extract<ReturnType<typeof chat.current.saved.turns.at>, { role: 'assistant' }>;
+const lastOf = (chat: InstanceType<typeof Chat>) =>
+  chat.current.turns.at(-1) as Extract<ReturnType<typeof chat.current.saved.turns.at>, { role: 'assistant' }>;
 
 open('/w/src/inventory.ts', INVENTORY, 59);
 const chat = newChat();
@@ -114,25 +173,41 @@ test('stopped while the model loads, then asked again', async () => {
   await asked;
   expect(lastOf(chat)).toMatchObject({ state: 'done', text: '', notes: ['Stopped.'] });
   await chat.regenerate();
-  expect(lastOf(chat)).toMatchObject({ state: 'done', text: expect.stringMatching(/./), footer: expect.stringMatching(/tokens reused/) });
+  expect(lastOf(chat)).toMatchObject({
+    state: 'done',
+    text: expect.stringMatching(/./),
+    footer: expect.stringMatching(/tokens reused/),
+  });
   expect(chat.current.turns).toHaveLength(2);
 });
 
-test.each(['How are articles counted?', '/summarize', '/summarize StockEntry'])('the meter is exact to the token, and the file is not computed again: %s', async (question) => {
-  const { label, notes } = await measured(question);
-  expect(notes).toEqual([]);
-  expect(chat.sizes.get('/w/src/inventory.ts')?.tokens).toMatch(/^\d+$/);
-  await chat.ask(question);
-  const { reused, prompt } = footer(lastOf(chat).footer);
-  expect(label).toBe(`${counted(prompt)} of ${counted(BUILT_IN.contextTokens)} tokens`);
-  expect(prompt - reused).toBeLessThan(60);
-});
+test.each(['How are articles counted?', '/summarize', '/summarize StockEntry'])(
+  'the meter is exact to the token, and the file is not computed again: %s',
+  async (question) => {
+    const { label, notes } = await measured(question);
+    expect(notes).toEqual([]);
+    expect(chat.sizes.get('/w/src/inventory.ts')?.tokens).toMatch(/^\d+$/);
+    await chat.ask(question);
+    const { reused, prompt } = footer(lastOf(chat).footer);
+    expect(label).toBe(`${counted(prompt)} of ${counted(BUILT_IN.contextTokens)} tokens`);
+    expect(prompt - reused).toBeLessThan(60);
+  },
+);
 
 test('/explain asks about the definition at the cursor, /fix is refused, and tried when it is wanted anyway', async () => {
   await chat.ask('/explain');
-  expect(chat.current.turns.at(-2)).toMatchObject({ text: '/explain', prompt: 'What does `totalValue` do?', context: [{ kind: 'file' }, { kind: 'selection', name: 'totalValue' }] });
+  expect(chat.current.turns.at(-2)).toMatchObject({
+    text: '/explain',
+    prompt: 'What does `totalValue` do?',
+    context: [{ kind: 'file' }, { kind: 'selection', name: 'totalValue' }],
+  });
   // Its comment says it: no model is asked.
-  expect(lastOf(chat)).toMatchObject({ text: expect.stringMatching(/^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/), linesOf: { uri: '/w/src/inventory.ts' } });
+  expect(lastOf(chat)).toMatchObject({
+    text: expect.stringMatching(
+      /^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/,
+    ),
+    linesOf: { uri: '/w/src/inventory.ts' },
+  });
   expect(lastOf(chat).footer).toBeUndefined();
   await chat.ask('/fix');
   expect(lastOf(chat)).toMatchObject({ refused: BUILT_IN.manifest.name, text: '' });
@@ -146,18 +221,30 @@ test('what will not fit is said before, and is what the answer then says', async
   chatSettings.maxTokens = 32;
   chat.newChat();
   const numLines = Math.ceil(BUILT_IN.contextTokens / 5);
-  open('/w/src/large.ts', Array.from({ length: numLines }, (_, i) => `export const value${i} = compute(${i});\n`).join(''), numLines >> 1);
+  open(
+    '/w/src/large.ts',
+    Array.from({ length: numLines }, (_, i) => `export const value${i} = compute(${i});\n`).join(''),
+    numLines >> 1,
+  );
   const other = newChat();
   other.watch(true);
   await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 120_000 });
-  expect(other.meter!.notes).toEqual([expect.stringMatching(new RegExp(`^src/large\\.ts: lines 1-\\d+, \\d+-${numLines} of ${numLines} left out$`))]);
+  expect(other.meter!.notes).toEqual([
+    expect.stringMatching(new RegExp(`^src/large\\.ts: lines 1-\\d+, \\d+-${numLines} of ${numLines} left out$`)),
+  ]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
   // The answer may have more to say of itself.
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
   // A summary begins at the file's start, wherever the cursor is.
   other.draft = '/summarize';
-  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(new RegExp(`^src/large\\.ts: lines \\d+-${numLines} of ${numLines} left out$`))]), { timeout: 120_000 });
+  await vi.waitFor(
+    () =>
+      expect(other.meter!.notes).toEqual([
+        expect.stringMatching(new RegExp(`^src/large\\.ts: lines \\d+-${numLines} of ${numLines} left out$`)),
+      ]),
+    { timeout: 120_000 },
+  );
   const { notes, label } = other.meter!;
   await other.ask('/summarize');
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));

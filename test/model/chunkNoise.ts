@@ -20,12 +20,21 @@ export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize
       const slots = Int32Array.from(ids, (_, i) => (i * 37 + chunk) % 256);
       for (let start = 0; start < ids.length; start += chunk) {
         const part = ids.slice(start, start + chunk);
-        const logits = await runner.run([{ tokenIds: part, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + part.length), numLogits: part.length }]);
+        const logits = await runner.run([
+          {
+            tokenIds: part,
+            startIndex: start,
+            contextSlots: slots.subarray(0, start),
+            newSlots: slots.subarray(start, start + part.length),
+            numLogits: part.length,
+          },
+        ]);
         rows.set(logits, start * vocabSize);
       }
       all.push(rows);
     }
-    for (const other of all.slice(1)) for (let i = 0; i < other.length; i++) noise = Math.max(noise, Math.abs(other[i]! - all[0]![i]!));
+    for (const other of all.slice(1))
+      for (let i = 0; i < other.length; i++) noise = Math.max(noise, Math.abs(other[i]! - all[0]![i]!));
   }
   return noise;
 }
@@ -34,14 +43,46 @@ export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize
  * The tokens that the sampler takes behind `tokenIds` when each logit is off by up to `noise`: 1,000 seeded draws. Greedy is
  * the best token of the undisturbed logits alone.
  */
-export async function drawsWithin(noise: number, runner: OnnxRunner, window: KvWindow, tokenIds: readonly number[], sampling: SamplingParams, other: OtherNext | null): Promise<Set<number>> {
-  const params = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, topLogprobs: 0, seed: 0, ...sampling, logprobs: false };
+export async function drawsWithin(
+  noise: number,
+  runner: OnnxRunner,
+  window: KvWindow,
+  tokenIds: readonly number[],
+  sampling: SamplingParams,
+  other: OtherNext | null,
+): Promise<Set<number>> {
+  const params = {
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    repetitionPenalty: 1,
+    topLogprobs: 0,
+    seed: 0,
+    ...sampling,
+    logprobs: false,
+  };
   if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
   const newSlots = Int32Array.from(tokenIds, (_, i) => i);
-  const logits = Float32Array.from(await runner.run([{ tokenIds: [...tokenIds], startIndex: 0, contextSlots: new Int32Array(0), newSlots, numLogits: 1 }]));
-  if (params.temperature === 0) return new Set([sample(logits, params, tokenIds, tokenIds.length, null, other).tokenId]);
+  const logits = Float32Array.from(
+    await runner.run([
+      { tokenIds: [...tokenIds], startIndex: 0, contextSlots: new Int32Array(0), newSlots, numLogits: 1 },
+    ]),
+  );
+  if (params.temperature === 0)
+    return new Set([sample(logits, params, tokenIds, tokenIds.length, null, other).tokenId]);
   const random = seededRandom(7);
   const draws = new Set<number>();
-  for (let i = 0; i < 1000; i++) draws.add(sample(logits.map((logit) => logit + noise * (2 * random() - 1)), params, tokenIds, tokenIds.length, null, other).tokenId);
+  for (let i = 0; i < 1000; i++)
+    draws.add(
+      sample(
+        logits.map((logit) => logit + noise * (2 * random() - 1)),
+        params,
+        tokenIds,
+        tokenIds.length,
+        null,
+        other,
+      ).tokenId,
+    );
   return draws;
 }

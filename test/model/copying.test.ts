@@ -24,19 +24,42 @@ export function copyLedger(options: LedgerOptions): Ledger {
 test('what another file has for the same beginning is said, if the host names that file; one that it does not have is left out', async () => {
   const ends = new Map<string, (end: EngineMessage) => void>();
   const assistant = new Assistant((message) => {
-    if ('requestId' in message && (message.type === 'done' || message.type === 'error' || message.type === 'reply') && message.requestId) ends.get(message.requestId)?.(message);
+    if (
+      'requestId' in message &&
+      (message.type === 'done' || message.type === 'error' || message.type === 'reply') &&
+      message.requestId
+    )
+      ends.get(message.requestId)?.(message);
   });
   const ask = (message: HostMessage & { requestId: string }): Promise<EngineMessage> =>
     new Promise((resolve) => {
       ends.set(message.requestId, resolve);
       assistant.handle(message);
     });
-  const complete = async (requestId: string, more: Partial<Extract<Task, { kind: 'complete' }>> = {}): Promise<string> => {
-    const end = await ask({ type: 'generate', requestId, priority: 'completion', task: { kind: 'complete', docId: 'here', offset: SOURCE.length, unsure: true, ...more } });
+  const complete = async (
+    requestId: string,
+    more: Partial<Extract<Task, { kind: 'complete' }>> = {},
+  ): Promise<string> => {
+    const end = await ask({
+      type: 'generate',
+      requestId,
+      priority: 'completion',
+      task: { kind: 'complete', docId: 'here', offset: SOURCE.length, unsure: true, ...more },
+    });
     if (end.type !== 'done') throw new Error(JSON.stringify(end));
     return end.text;
   };
-  expect(await ask({ type: 'load', requestId: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 1 })).toMatchObject({ value: { model: { copiesFiles: true } } });
+  expect(
+    await ask({
+      type: 'load',
+      requestId: 'load',
+      modelDir: 'model',
+      cacheDir,
+      precision: 'int8',
+      maxBytes: 50e6,
+      threads: 1,
+    }),
+  ).toMatchObject({ value: { model: { copiesFiles: true } } });
   assistant.handle({ type: 'configure', idleWork: false });
   assistant.handle({ type: 'documentChanged', docId: 'here', version: 1, path: '/p/copy.ts', text: `${SOURCE}\n` });
   const alone = await complete('alone');

@@ -23,19 +23,29 @@ afterAll(async () => {
 });
 
 const SOURCE = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
-const at = (path: string, text: string) => client.send({ type: 'documentChanged', docId: path, version: 1, path, text });
+const at = (path: string, text: string) =>
+  client.send({ type: 'documentChanged', docId: path, version: 1, path, text });
 
 async function run(task: Task, maxTokens = 24) {
   let streamed = '';
   const progress: number[] = [];
-  const done = await client.generate(task, { sampling: { maxTokens }, onChunk: ({ text }) => (streamed += text), onParts: (numDone, numTotal) => progress.push(numDone, numTotal) });
+  const done = await client.generate(task, {
+    sampling: { maxTokens },
+    onChunk: ({ text }) => (streamed += text),
+    onParts: (numDone, numTotal) => progress.push(numDone, numTotal),
+  });
   return { done, streamed, progress };
 }
 
 test('an edit streams the new text of its range over the file block of a chat', async () => {
   at('src/twice.ts', SOURCE);
   const chat = await run({ kind: 'chat', docIds: ['src/twice.ts'], messages: [{ role: 'user', content: 'Why?' }] }, 4);
-  const edit = await run({ kind: 'edit', docId: 'src/twice.ts', range: { start: 43, end: 59 }, instruction: 'multiply' });
+  const edit = await run({
+    kind: 'edit',
+    docId: 'src/twice.ts',
+    range: { start: 43, end: 59 },
+    instruction: 'multiply',
+  });
   expect(edit.done.text).not.toBe('');
   expect(edit.streamed).toBe(edit.done.text);
   expect(edit.done.text.startsWith('  '), 'indented like the old line').toBe(true);
@@ -53,9 +63,23 @@ test('a commit message streams, and what was left out of the diff is said', asyn
 
 test('a folder counts its files as they end, and takes summaries that are there already', async () => {
   for (const name of ['a', 'b', 'c']) at(`src/${name}.ts`, `export const ${name} = 1;\n`);
-  const { done, progress } = await run({ kind: 'summarizeFolder', path: 'src', docIds: ['src/a.ts', 'src/b.ts', 'src/c.ts'] }, 8);
+  const { done, progress } = await run(
+    { kind: 'summarizeFolder', path: 'src', docIds: ['src/a.ts', 'src/b.ts', 'src/c.ts'] },
+    8,
+  );
   expect(progress).toEqual([1, 3, 2, 3, 3, 3]);
-  const joined = await run({ kind: 'summarizeFolder', path: 'src', docIds: [], summaries: [{ path: 'src/a.ts', text: 'One.' }, { path: 'src/b.ts', text: 'Two.' }] }, 8);
+  const joined = await run(
+    {
+      kind: 'summarizeFolder',
+      path: 'src',
+      docIds: [],
+      summaries: [
+        { path: 'src/a.ts', text: 'One.' },
+        { path: 'src/b.ts', text: 'Two.' },
+      ],
+    },
+    8,
+  );
   expect(joined.progress).toEqual([]);
   // Three files' prompts and answers, and those of what is made of them; the times are of all of it, too.
   const { usage, timings } = done;

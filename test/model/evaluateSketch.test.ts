@@ -19,8 +19,20 @@ test('a constant far above is in the window when it is asked for, and not when s
   const text = await ModelText.load('model');
   const subject = await KvSubject.open('starter', 'model', folder, 2, []);
   try {
-    const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
-    const needles = await exercisesOf(layout, new Grammars('dist/grammars'), heldoutFiles(), { contextTokens: 1024, scoredTokens: 0, numTexts: 0, holes: 0, questions: 0, distances: [1024], needles: 6, seed: 1 });
+    const layout = new Layout(text, {
+      contextTokens: subject.model.config.contextTokens,
+      numParameters: subject.model.parameters,
+    });
+    const needles = await exercisesOf(layout, new Grammars('dist/grammars'), heldoutFiles(), {
+      contextTokens: 1024,
+      scoredTokens: 0,
+      numTexts: 0,
+      holes: 0,
+      questions: 0,
+      distances: [1024],
+      needles: 6,
+      seed: 1,
+    });
     const sketch = TREATMENTS.find(({ name }) => name === 'sketch')!;
     let [asked, other] = [0, 0];
     for (const { contextIds, prompts } of needles) {

@@ -30,7 +30,12 @@ const COPYING = { share: 1, doubt: 0.5, match: 1, agreement: 1, confidence: 1, o
 const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
 /** Models as small as these take two thirds more processor time with two threads, which wait for each other at each operator. */
-async function withRunner<T>(model: string, precision: Precision, threads: number, work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>): Promise<T> {
+async function withRunner<T>(
+  model: string,
+  precision: Precision,
+  threads: number,
+  work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>,
+): Promise<T> {
   const imported = await importModel({ modelDir: `test/fixtures/models/${model}`, cacheDir, precision });
   const window = new KvWindow(kvShape(imported.config, usualKv(precision), imported.biased), 0);
   const runner = await OnnxRunner.create(imported, window, { threads });
@@ -45,24 +50,45 @@ async function withRunner<T>(model: string, precision: Precision, threads: numbe
 const PREFILL_TOKENS = 90;
 
 /** A ceiling that leaves `slots` for window and store beside the prefill lane's scratch. */
-function ceiling(runner: OnnxRunner, window: KvWindow, slots: number): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
+function ceiling(
+  runner: OnnxRunner,
+  window: KvWindow,
+  slots: number,
+): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
   const prefillBytesPerToken = runner.prefillBytesPerToken;
-  return { maxBytes: slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * prefillBytesPerToken, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS };
+  return {
+    maxBytes: slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * prefillBytesPerToken,
+    prefillBytesPerToken,
+    prefillTokens: PREFILL_TOKENS,
+  };
 }
 
 /** Each request by itself, one after the other, in an engine with room for everything and nothing cached. */
 async function alone(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { abortAfter: _, ...item } of items) {
-    const engine = new Engine({ runner, window, ...ceiling(runner, window, 4 * MAX_CONTEXT), maxContext: MAX_CONTEXT, tokenBudget: 512 });
-    for (const [id, outcome] of await driveWorkload(engine, [{ ...item, arriveStep: 0 }], noText)) outcomes.set(id, outcome);
+    const engine = new Engine({
+      runner,
+      window,
+      ...ceiling(runner, window, 4 * MAX_CONTEXT),
+      maxContext: MAX_CONTEXT,
+      tokenBudget: 512,
+    });
+    for (const [id, outcome] of await driveWorkload(engine, [{ ...item, arriveStep: 0 }], noText))
+      outcomes.set(id, outcome);
   }
   return outcomes;
 }
 
 /** All requests together under a ceiling that holds about one and a half of them, or as many as it says, in small chunks. */
 async function together(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[], slots = CEILING_SLOTS) {
-  const engine = new Engine({ runner, window, ...ceiling(runner, window, slots), maxContext: MAX_CONTEXT, tokenBudget: 32 });
+  const engine = new Engine({
+    runner,
+    window,
+    ...ceiling(runner, window, slots),
+    maxContext: MAX_CONTEXT,
+    tokenBudget: 32,
+  });
   let numApart = 0;
   const outcomes = await driveWorkload(engine, items, {
     ...noText,
@@ -71,14 +97,32 @@ async function together(runner: OnnxRunner, window: KvWindow, items: readonly Wo
       if (runner.apart) numApart++;
       const { total, free, held } = engine.stats().windowSlots;
       if (free + held !== total) throw new Error(`${free} free + ${held} held slots are not ${total}`);
-      if (engine.stats().windowBytes + engine.stats().storeBytes > slots * kvBytesPerToken(window.shape)) throw new Error('above the ceiling');
+      if (engine.stats().windowBytes + engine.stats().storeBytes > slots * kvBytesPerToken(window.shape))
+        throw new Error('above the ceiling');
     },
   });
   return { outcomes, numApart, stats: engine.stats() };
 }
 
-function workload(vocabSize: number, sampled: number, numRequests: number, { fileTokens = 45, numFiles = 5, arrivalsPerStep = 0.7 } = {}): WorkItem[] {
-  return makeWorkload({ seed: 11, numRequests, numTokens: vocabSize, numFiles, fileTokens, tailTokens: 12, maxTokens: 32, arrivalsPerStep, aborts: 0.15, sampled, tooLong: 0.01 });
+function workload(
+  vocabSize: number,
+  sampled: number,
+  numRequests: number,
+  { fileTokens = 45, numFiles = 5, arrivalsPerStep = 0.7 } = {},
+): WorkItem[] {
+  return makeWorkload({
+    seed: 11,
+    numRequests,
+    numTokens: vocabSize,
+    numFiles,
+    fileTokens,
+    tailTokens: 12,
+    maxTokens: 32,
+    arrivalsPerStep,
+    aborts: 0.15,
+    sampled,
+    tooLong: 0.01,
+  });
 }
 
 /** Only an abort, or an answer that has filled the ceiling alone, may say less than the oracle. */
@@ -88,7 +132,23 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', 1, async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, { others: [item.promptIds.slice(1).toReversed()], current: [item.promptIds], behind: item.promptIds.toReversed() }, (id) => (id % 7 === 0 ? '\n' : 'x')) }));
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) =>
+      i % 3 > 0
+        ? item
+        : {
+            ...item,
+            prior: () =>
+              new CopyPrior(
+                COPYING,
+                {
+                  others: [item.promptIds.slice(1).toReversed()],
+                  current: [item.promptIds],
+                  behind: item.promptIds.toReversed(),
+                },
+                (id) => (id % 7 === 0 ? '\n' : 'x'),
+              ),
+          },
+    );
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);
@@ -114,9 +174,13 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
       const prior = item.prior?.() ?? null;
       for (const id of oracle.slice(0, at)) prior?.push(id, 'x');
       const draws = await drawsWithin(noise, runner, window, before, item.sampling, prior?.next() ?? null);
-      expect([...draws], `${item.id}, token ${at}, ${JSON.stringify(item.sampling)}: noise ${noise}`).toContain(got.tokenIds[at]);
+      expect([...draws], `${item.id}, token ${at}, ${JSON.stringify(item.sampling)}: noise ${noise}`).toContain(
+        got.tokenIds[at],
+      );
     }
-    console.log(`float32: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all drawn within it`);
+    console.log(
+      `float32: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all drawn within it`,
+    );
     expect(compared).toBeGreaterThan(10_000);
     expect(different / compared).toBeLessThan(0.001);
   });
@@ -128,34 +192,45 @@ test.each([
   ['int8', 'qwen2-untied-bf16', 600, CEILING_SLOTS],
   ['int4', 'qwen2-untied-bf16', 500, CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', 750, 10 * PAGE_SLOTS],
-] as const)('%s, %s, %i requests, %i slots: tokens differ from the oracle only within rounding noise', async (precision, name, numRequests, slots) => {
-  const inPages = slots >= 4 * PAGE_SLOTS;
-  await withRunner(name, precision, inPages ? 2 : 1, async (runner, window, { config }) => {
-    const noise = await chunkNoise(runner, window, config.vocabSize);
-    // Greedy, with the runner-up reported, so that a difference can be judged.
-    const items = workload(config.vocabSize, 0, numRequests, inPages ? { fileTokens: 110, numFiles: 16, arrivalsPerStep: 3 } : {}).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
-    const { outcomes, numApart, stats } = await together(runner, window, items, slots);
-    // How many depends on what steps take here: 99 to 140 of 500 requests.
-    expect(numApart > 100, `${numApart} steps apart`).toBe(inPages);
-    const expected = await alone(runner, window, items);
-    let compared = 0;
-    let different = 0;
-    for (const item of items) {
-      const got = outcomes.get(item.id)!.tokenIds;
-      const { tokenIds: oracle, gaps } = expected.get(item.id)!;
-      if (!mayBeShorter(item, outcomes.get(item.id)!, slots) && outcomes.get(item.id)!.error === undefined) expect(got, item.id).toHaveLength(oracle.length);
-      const n = Math.min(got.length, oracle.length);
-      for (let i = 0; i < n; i++) {
-        compared++;
-        if (got[i] === oracle[i]) continue;
-        different++;
-        expect(gaps[i], `${item.id}, token ${i}: noise ${noise}`).toBeLessThan(noise);
-        // From here on the two go on from different texts.
-        break;
+] as const)(
+  '%s, %s, %i requests, %i slots: tokens differ from the oracle only within rounding noise',
+  async (precision, name, numRequests, slots) => {
+    const inPages = slots >= 4 * PAGE_SLOTS;
+    await withRunner(name, precision, inPages ? 2 : 1, async (runner, window, { config }) => {
+      const noise = await chunkNoise(runner, window, config.vocabSize);
+      // Greedy, with the runner-up reported, so that a difference can be judged.
+      const items = workload(
+        config.vocabSize,
+        0,
+        numRequests,
+        inPages ? { fileTokens: 110, numFiles: 16, arrivalsPerStep: 3 } : {},
+      ).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
+      const { outcomes, numApart, stats } = await together(runner, window, items, slots);
+      // How many depends on what steps take here: 99 to 140 of 500 requests.
+      expect(numApart > 100, `${numApart} steps apart`).toBe(inPages);
+      const expected = await alone(runner, window, items);
+      let compared = 0;
+      let different = 0;
+      for (const item of items) {
+        const got = outcomes.get(item.id)!.tokenIds;
+        const { tokenIds: oracle, gaps } = expected.get(item.id)!;
+        if (!mayBeShorter(item, outcomes.get(item.id)!, slots) && outcomes.get(item.id)!.error === undefined)
+          expect(got, item.id).toHaveLength(oracle.length);
+        const n = Math.min(got.length, oracle.length);
+        for (let i = 0; i < n; i++) {
+          compared++;
+          if (got[i] === oracle[i]) continue;
+          different++;
+          expect(gaps[i], `${item.id}, token ${i}: noise ${noise}`).toBeLessThan(noise);
+          // From here on the two go on from different texts.
+          break;
+        }
       }
-    }
-    console.log(`${name}, ${precision}: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all within it; ${stats.events.evictions} evictions, ${stats.events.preemptions} preemptions; ${numApart} steps apart`);
-    expect(compared).toBeGreaterThan(5 * numRequests);
-    expect(different / compared).toBeLessThan(0.001);
-  });
-});
+      console.log(
+        `${name}, ${precision}: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all within it; ${stats.events.evictions} evictions, ${stats.events.preemptions} preemptions; ${numApart} steps apart`,
+      );
+      expect(compared).toBeGreaterThan(5 * numRequests);
+      expect(different / compared).toBeLessThan(0.001);
+    });
+  },
+);

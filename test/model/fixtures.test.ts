@@ -3,7 +3,20 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { forEachLogits } from '../../engine/model/runner.ts';
 import type { ProductForm } from '../../engine/model/weightPlan.ts';
-import { Divergence, MODELS, type Prompt, formsHere, generateTogether, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
+import {
+  Divergence,
+  MODELS,
+  type Prompt,
+  formsHere,
+  generateTogether,
+  loadRunner,
+  logSoftmax,
+  maxDifference,
+  modelNames,
+  readFloats,
+  readJson,
+  temporaryFolder,
+} from './fixtures.ts';
 
 const cache = temporaryFolder();
 afterAll(() => cache.remove());
@@ -33,7 +46,8 @@ describe.each(modelNames)('%s', (name) => {
         top5_ids[position]!.forEach((id, i) => {
           worst = Math.max(worst, Math.abs(logprobs[id]! - top5_logprobs[position]![i]!));
         });
-        if (position === ids.length - 1) expect(maxDifference(row, last.subarray(p * vocabSize, (p + 1) * vocabSize))).toBeLessThan(2e-3);
+        if (position === ids.length - 1)
+          expect(maxDifference(row, last.subarray(p * vocabSize, (p + 1) * vocabSize))).toBeLessThan(2e-3);
       });
       expect(worst).toBeLessThan(2e-3);
       if (ids.length !== 33) continue;
@@ -45,7 +59,10 @@ describe.each(modelNames)('%s', (name) => {
         return keys[head * length * headSize + (rest % headSize) * length + Math.floor(rest / headSize)]!;
       });
       expect(keys.length).toBe(layers * kvHeads * length * headSize);
-      for (const [got, file] of [[transposed, 'keys_33.f32'], [values, 'values_33.f32']] as const) {
+      for (const [got, file] of [
+        [transposed, 'keys_33.f32'],
+        [values, 'values_33.f32'],
+      ] as const) {
         const want = readFloats(reference, file);
         const largest = want.reduce((max, v) => Math.max(max, Math.abs(v)), 0);
         expect(maxDifference(got, want)).toBeLessThan(Math.max(1e-3, 1e-5 * largest));
@@ -65,11 +82,23 @@ describe.each(modelNames)('%s', (name) => {
   test('float32: greedy tokens, whatever the chunks, the batch and the slots', async () => {
     const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
     for (const chunk of [1, 7, 33]) {
-      const ids = await generateTogether(runner, prompts.map((p) => p.input_ids), 24, chunk, chunk);
+      const ids = await generateTogether(
+        runner,
+        prompts.map((p) => p.input_ids),
+        24,
+        chunk,
+        chunk,
+      );
       expect(ids).toEqual(prompts.map((p) => p.greedy_ids));
     }
     for (const [i, batch] of batched.batches.entries()) {
-      const ids = await generateTogether(runner, batch.map((p) => prompts[p]!.input_ids), batched.greedy_ids[0]!.length, 16, 100 + i);
+      const ids = await generateTogether(
+        runner,
+        batch.map((p) => prompts[p]!.input_ids),
+        batched.greedy_ids[0]!.length,
+        16,
+        100 + i,
+      );
       expect(ids).toEqual(batch.map((p) => batched.greedy_ids[p]));
     }
     await runner.dispose();
@@ -87,7 +116,11 @@ describe.each(modelNames)('%s', (name) => {
     await float.dispose();
     return expected;
   };
-  const divergenceOf = async (expected: Float32Array[], precision: 'int8' | 'int4', products: ProductForm): Promise<Divergence> => {
+  const divergenceOf = async (
+    expected: Float32Array[],
+    precision: 'int8' | 'int4',
+    products: ProductForm,
+  ): Promise<Divergence> => {
     const runner = await loadRunner(path.join(MODELS, name), cache.dir, precision, 'int8', 1024, products);
     const divergence = new Divergence();
     await forEachLogits(runner, nll.input_ids, (position, row) => divergence.add(expected[position]!, row));
@@ -129,9 +162,14 @@ describe.each(modelNames)('%s', (name) => {
     await forEachLogits(runner, nll.input_ids, (_, row) => void alone.push(row.slice()), 64);
     let different = 0;
     for (const chunk of [1, 7]) {
-      await forEachLogits(runner, nll.input_ids, (position, row) => {
-        if (maxDifference(alone[position]!, row) > 1e-3) different++;
-      }, chunk);
+      await forEachLogits(
+        runner,
+        nll.input_ids,
+        (position, row) => {
+          if (maxDifference(alone[position]!, row) > 1e-3) different++;
+        },
+        chunk,
+      );
     }
     expect(different / (2 * alone.length)).toBeLessThan(0.02);
     const inputs = prompts.map((p) => p.input_ids);

@@ -41,7 +41,14 @@ export const isNarrowHere = await isNarrow(await loadOnnxruntime());
 /** Those that it computes right. */
 export const formsHere: readonly ProductForm[] = isNarrowHere ? ['narrow'] : ['rows', 'blocks', 'narrow'];
 
-export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, products?: ProductForm): Promise<OnnxRunner> {
+export async function loadRunner(
+  modelDir: string,
+  cacheDir: string,
+  precision: Precision,
+  kv: KvPrecision = usualKv(precision),
+  numSlots = 1024,
+  products?: ProductForm,
+): Promise<OnnxRunner> {
   const model = await importModel({ modelDir, cacheDir, precision, products });
   return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), numSlots), { threads: 1 });
 }
@@ -120,7 +127,13 @@ class Slots {
   span(sequence: { slots: number[] }, tokenIds: number[], numLogits: number): BatchSpan {
     if (this.free.length < tokenIds.length) throw new Error('the window is too small for this test');
     const newSlots = this.free.splice(0, tokenIds.length);
-    const span = { tokenIds, startIndex: sequence.slots.length, contextSlots: Int32Array.from(sequence.slots), newSlots: Int32Array.from(newSlots), numLogits };
+    const span = {
+      tokenIds,
+      startIndex: sequence.slots.length,
+      contextSlots: Int32Array.from(sequence.slots),
+      newSlots: Int32Array.from(newSlots),
+      numLogits,
+    };
     sequence.slots.push(...newSlots);
     return span;
   }
@@ -134,7 +147,13 @@ class Slots {
  * Greedy continuations of several prompts that run together: every step holds one chunk of each unfinished prompt and
  * one token of each running sequence. `onLogits` sees every row that was sampled from.
  */
-export async function generateTogether(runner: OnnxRunner, prompts: readonly number[][], numTokens: number, chunk: number, seed: number): Promise<number[][]> {
+export async function generateTogether(
+  runner: OnnxRunner,
+  prompts: readonly number[][],
+  numTokens: number,
+  chunk: number,
+  seed: number,
+): Promise<number[][]> {
   const slots = new Slots(runner.window.numSlots, seed);
   const sequences = prompts.map((prompt) => ({ prompt, slots: [] as number[], ids: [] as number[] }));
   for (;;) {

@@ -6,20 +6,30 @@ import { temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
 const client = new Client();
-beforeAll(() => client.load({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 1 }));
+beforeAll(() =>
+  client.load({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 1 }),
+);
 afterAll(async () => {
   await client.close();
   folder.remove();
 });
 
-const SOURCE = Array.from({ length: 40 }, (_, i) => `export function field${i}(record: Record<string, number>): number {\n  return record.field${i} ?? ${i};\n}\n`).join('\n');
+const SOURCE = Array.from(
+  { length: 40 },
+  (_, i) =>
+    `export function field${i}(record: Record<string, number>): number {\n  return record.field${i} ?? ${i};\n}\n`,
+).join('\n');
 const CURSORS = [24, 30, 36].map((i) => SOURCE.indexOf(`field${i} ??`));
 
 test('three candidates at each of three cursors: the file once, each cursor’s own text once', async () => {
   // Not read ahead: what is computed, the requests compute.
   client.send({ type: 'configure', idleWork: false });
   client.send({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-  const ask = (offset: number, candidate: number) => client.generate({ kind: 'complete', docId: 'd', offset }, { sampling: candidateSampling(candidate, { maxTokens: 12, seed: 3 }) });
+  const ask = (offset: number, candidate: number) =>
+    client.generate(
+      { kind: 'complete', docId: 'd', offset },
+      { sampling: candidateSampling(candidate, { maxTokens: 12, seed: 3 }) },
+    );
   const together = await Promise.all(CURSORS.flatMap((offset) => [0, 1, 2].map((candidate) => ask(offset, candidate))));
   const { promptComputed } = (await client.stats()).tokens;
   const usages = CURSORS.map((_, i) => together[3 * i]!.usage);

@@ -1,5 +1,16 @@
 /** Import: what is refused and how, the cache folder under crashes, races and damage, and the built-in model. */
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
@@ -49,13 +60,20 @@ describe('fixtures', () => {
   test('the good base loads and runs', async () => {
     const runner = await loadRunner(GOOD, fresh(), 'int8', 'int8', 16);
     const slots = Int32Array.of(3, 1);
-    const logits = await runner.run([{ tokenIds: [1, 2], startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 1 }]);
+    const logits = await runner.run([
+      { tokenIds: [1, 2], startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 1 },
+    ]);
     expect(logits.length).toBe(runner.vocabSize);
     expect(logits.every(Number.isFinite)).toBe(true);
     await runner.dispose();
   });
 
-  const causes: Record<string, RegExp> = { cfg_no_hidden_size: /hidden_size is missing/, st_header_length_2p60: /1152921504606846976/, st_truncated: /cut off/, tok_invalid_json: /not valid JSON/ };
+  const causes: Record<string, RegExp> = {
+    cfg_no_hidden_size: /hidden_size is missing/,
+    st_header_length_2p60: /1152921504606846976/,
+    st_truncated: /cut off/,
+    tok_invalid_json: /not valid JSON/,
+  };
   test.each(Object.entries(causes))('%s', async (name, cause) => {
     const dir = path.join(FIXTURES, 'bad', name);
     const { file } = readJson<{ file: string }>(dir, 'expected.json');
@@ -83,30 +101,67 @@ describe('refused', () => {
     ['no tokenizer', { 'tokenizer.json': null }, /tokenizer\.json is missing/],
     ['a tokenizer without model', { 'tokenizer.json': '{}' }, /tokenizer\.json: model is missing/],
     ['no weights', { 'model.safetensors': null }, /model\.safetensors is missing/],
-    ['another size', withConfig({ intermediate_size: 64 }), /model\.safetensors: tensor "model\.layers\.0\.mlp\.gate_proj\.weight" has the shape \[32, 32\].*\[64, 32\]/],
-    ['another number of layers', withConfig({ num_hidden_layers: 2 }), /model\.safetensors: tensor "model\.layers\.1\.input_layernorm\.weight" is missing/],
+    [
+      'another size',
+      withConfig({ intermediate_size: 64 }),
+      /model\.safetensors: tensor "model\.layers\.0\.mlp\.gate_proj\.weight" has the shape \[32, 32\].*\[64, 32\]/,
+    ],
+    [
+      'another number of layers',
+      withConfig({ num_hidden_layers: 2 }),
+      /model\.safetensors: tensor "model\.layers\.1\.input_layernorm\.weight" is missing/,
+    ],
     ['no head', withConfig({ tie_word_embeddings: undefined }), /tie_word_embeddings.*lm_head\.weight/],
     ['generation config', { 'generation_config.json': '{' }, /generation_config\.json is not valid JSON/],
   ])('%s', async (_, changes, message) => {
     expect((await refusal(variant(changes))).message).toMatch(message);
   });
 
-  test('no folder', async () => expect((await refusal(path.join(folder.dir, 'nowhere'))).message).toMatch(/cannot be opened/));
-  test('a file as folder', async () => expect((await refusal(path.join(GOOD, 'config.json'))).message).toMatch(/is not a folder/));
+  test('no folder', async () =>
+    expect((await refusal(path.join(folder.dir, 'nowhere'))).message).toMatch(/cannot be opened/));
+  test('a file as folder', async () =>
+    expect((await refusal(path.join(GOOD, 'config.json'))).message).toMatch(/is not a folder/));
 
-  test('NaN and integer weights, by the tensor\'s name', async () => {
-    const model = { model_type: 'llama', hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1, vocab_size: 16, rms_norm_eps: 1e-6, tie_word_embeddings: true };
-    for (const [bytes, dtype, message] of [[encode(new Float32Array(8).fill(Number.NaN), 'F32'), 'F32', /"model\.norm\.weight" holds NaN/], [new Uint8Array(32), 'I32', /"model\.norm\.weight" has the dtype I32; F32, F16 and BF16/]] as const) {
+  test("NaN and integer weights, by the tensor's name", async () => {
+    const model = {
+      model_type: 'llama',
+      hidden_size: 8,
+      intermediate_size: 8,
+      num_hidden_layers: 1,
+      num_attention_heads: 2,
+      num_key_value_heads: 1,
+      vocab_size: 16,
+      rms_norm_eps: 1e-6,
+      tie_word_embeddings: true,
+    };
+    for (const [bytes, dtype, message] of [
+      [encode(new Float32Array(8).fill(Number.NaN), 'F32'), 'F32', /"model\.norm\.weight" holds NaN/],
+      [new Uint8Array(32), 'I32', /"model\.norm\.weight" has the dtype I32; F32, F16 and BF16/],
+    ] as const) {
       const dir = fresh();
       const tensors = writeRandomModel(dir, { config: model, dtype: 'F32', seed: 1 });
-      writeFileSync(path.join(dir, 'model.safetensors'), safetensorsBytes([...tensors].map(([name, t]) => [name, name === 'model.norm.weight' ? { dtype, shape: t.shape, bytes } : { dtype: 'F32', shape: t.shape, bytes: encode(t.data, 'F32') }])));
+      writeFileSync(
+        path.join(dir, 'model.safetensors'),
+        safetensorsBytes(
+          [...tensors].map(([name, t]) => [
+            name,
+            name === 'model.norm.weight'
+              ? { dtype, shape: t.shape, bytes }
+              : { dtype: 'F32', shape: t.shape, bytes: encode(t.data, 'F32') },
+          ]),
+        ),
+      );
       expect((await refusal(dir)).message).toMatch(message);
     }
   });
 
   test('nothing outside the folder is read', async () => {
-    const index = (file: string) => ({ 'model.safetensors': null, 'model.safetensors.index.json': JSON.stringify({ weight_map: { x: file } }) });
-    for (const name of ['../w.safetensors', '/etc/passwd', 'a/../../w', 'C:\\w', 'a\\b', 'a\0b', '']) expect((await refusal(variant(index(name)))).message).toMatch(/leaves the model folder/);
+    const index = (file: string) => ({
+      'model.safetensors': null,
+      'model.safetensors.index.json': JSON.stringify({ weight_map: { x: file } }),
+    });
+    for (const name of ['../w.safetensors', '/etc/passwd', 'a/../../w', 'C:\\w', 'a\\b', 'a\0b', ''])
+      expect((await refusal(variant(index(name)))).message).toMatch(/leaves the model folder/);
     const dir = variant({ 'model.safetensors': null });
     symlinkSync(path.join(GOOD, 'model.safetensors'), path.join(dir, 'model.safetensors'));
     expect((await refusal(dir)).message).toMatch(/model\.safetensors is a symbolic link that leaves/);
@@ -122,10 +177,14 @@ describe('refused', () => {
 
   test('shards: a missing file, a tensor in another shard, a folder as a file', async () => {
     const sharded = path.join(MODELS, 'qwen3-tied-sharded');
-    expect((await refusal(variant({ 'model-00002-of-00002.safetensors': null }, sharded))).message).toMatch(/model-00002-of-00002\.safetensors is missing/);
+    expect((await refusal(variant({ 'model-00002-of-00002.safetensors': null }, sharded))).message).toMatch(
+      /model-00002-of-00002\.safetensors is missing/,
+    );
     const index = readJson<{ weight_map: Record<string, string> }>(sharded, 'model.safetensors.index.json');
     index.weight_map['model.norm.weight'] = 'model-00001-of-00002.safetensors';
-    expect((await refusal(variant({ 'model.safetensors.index.json': JSON.stringify(index) }, sharded))).message).toMatch(/"model\.norm\.weight" is missing, although/);
+    expect(
+      (await refusal(variant({ 'model.safetensors.index.json': JSON.stringify(index) }, sharded))).message,
+    ).toMatch(/"model\.norm\.weight" is missing, although/);
     const dir = variant({ 'tokenizer.json': null });
     mkdirSync(path.join(dir, 'tokenizer.json'));
     expect((await refusal(dir)).message).toMatch(/tokenizer\.json (is not a regular file|cannot be read)/);
@@ -133,26 +192,65 @@ describe('refused', () => {
 });
 
 describe('ties', () => {
-  const model = { model_type: 'llama', hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1, vocab_size: 16, rms_norm_eps: 1e-6 };
+  const model = {
+    model_type: 'llama',
+    hidden_size: 8,
+    intermediate_size: 8,
+    num_hidden_layers: 1,
+    num_attention_heads: 2,
+    num_key_value_heads: 1,
+    vocab_size: 16,
+    rms_norm_eps: 1e-6,
+  };
   test('a copy of the embedding as head is tied, another head is not', async () => {
     const dir = fresh();
     const tensors = writeRandomModel(dir, { config: { ...model, tie_word_embeddings: false }, dtype: 'F32', seed: 1 });
     writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ ...model, tie_word_embeddings: true }));
     expect((await inspectModel(dir)).tied).toBe(false);
-    const same = [...tensors].map(([name, t]) => [name, { dtype: 'F32', shape: t.shape, bytes: encode(name === 'lm_head.weight' ? tensors.get('model.embed_tokens.weight')!.data : t.data, 'F32') }] as const);
+    const same = [...tensors].map(
+      ([name, t]) =>
+        [
+          name,
+          {
+            dtype: 'F32',
+            shape: t.shape,
+            bytes: encode(name === 'lm_head.weight' ? tensors.get('model.embed_tokens.weight')!.data : t.data, 'F32'),
+          },
+        ] as const,
+    );
     writeFileSync(path.join(dir, 'model.safetensors'), safetensorsBytes(same));
     expect((await inspectModel(dir)).tied).toBe(true);
   });
 });
 
 describe('8-bit weights', () => {
-  const model = { model_type: 'qwen2', hidden_size: 24, intermediate_size: 40, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 48, rms_norm_eps: 1e-6, tie_word_embeddings: true, max_position_embeddings: 64 };
+  const model = {
+    model_type: 'qwen2',
+    hidden_size: 24,
+    intermediate_size: 40,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    vocab_size: 48,
+    rms_norm_eps: 1e-6,
+    tie_word_embeddings: true,
+    max_position_embeddings: 64,
+  };
   type Stored = { dtype: string; shape: readonly number[]; bytes: Uint8Array };
 
   function tensorsOf(dir: string): Map<string, Stored> {
     const file = readFileSync(path.join(dir, 'model.safetensors'));
-    const infos = parseHeader(file.subarray(8, 8 + headerLength(file.subarray(0, 8), 'm', file.length)), 'm', file.length);
-    return new Map([...infos.values()].map(({ name, dtype, shape, start, end }) => [name, { dtype, shape, bytes: file.subarray(start, end) }]));
+    const infos = parseHeader(
+      file.subarray(8, 8 + headerLength(file.subarray(0, 8), 'm', file.length)),
+      'm',
+      file.length,
+    );
+    return new Map(
+      [...infos.values()].map(({ name, dtype, shape, start, end }) => [
+        name,
+        { dtype, shape, bytes: file.subarray(start, end) },
+      ]),
+    );
   }
 
   /** A model with its layers in 8 bits, and one with the same numbers in float32. */
@@ -161,35 +259,61 @@ describe('8-bit weights', () => {
     const tensors = writeRandomModel(int8, { config: model, dtype: 'F32', int8: scaleType, seed: 11, keyBias: 20 });
     cpSync(int8, float, { recursive: true });
     writeFileSync(path.join(float, 'config.json'), JSON.stringify(model));
-    writeFileSync(path.join(float, 'model.safetensors'), safetensorsBytes([...tensors].map(([name, { shape, data }]) => [name, { dtype: 'F32', shape, bytes: encode(data, 'F32') }])));
+    writeFileSync(
+      path.join(float, 'model.safetensors'),
+      safetensorsBytes(
+        [...tensors].map(([name, { shape, data }]) => [name, { dtype: 'F32', shape, bytes: encode(data, 'F32') }]),
+      ),
+    );
     return { int8, float };
   }
 
   const weightsOf = ({ dir }: ImportedModel) => readFileSync(path.join(dir, 'weights.bin'));
-  const numbersOf = ({ dir, key: _, contentHash: __, ...rest }: ImportedModel) => ({ ...rest, config: { ...rest.config, int8Weights: null } });
-
-  test.each(['F32', 'F16', 'BF16'] as const)('scales in %s: in every precision and form the weight file is that of the same numbers in float32', async (scaleType) => {
-    const { int8, float } = pair(scaleType);
-    for (const precision of ['int8', 'int4', 'float32'] as const) {
-      for (const products of formsHere) {
-        const [a, b] = [await importModel({ modelDir: int8, cacheDir: fresh(), precision, products }), await importModel({ modelDir: float, cacheDir: fresh(), precision, products })];
-        expect(weightsOf(a).equals(weightsOf(b)), `${precision} ${products}`).toBe(true);
-        expect(numbersOf(a)).toEqual(numbersOf(b));
-        expect(a.biased).toEqual([0, 1]);
-      }
-    }
-    const { files: _, name: __, config: ___, ...inspected } = await inspectModel(int8);
-    expect(inspected).toEqual((({ files, name, config, ...rest }) => rest)(await inspectModel(float)));
+  const numbersOf = ({ dir, key: _, contentHash: __, ...rest }: ImportedModel) => ({
+    ...rest,
+    config: { ...rest.config, int8Weights: null },
   });
+
+  test.each(['F32', 'F16', 'BF16'] as const)(
+    'scales in %s: in every precision and form the weight file is that of the same numbers in float32',
+    async (scaleType) => {
+      const { int8, float } = pair(scaleType);
+      for (const precision of ['int8', 'int4', 'float32'] as const) {
+        for (const products of formsHere) {
+          const [a, b] = [
+            await importModel({ modelDir: int8, cacheDir: fresh(), precision, products }),
+            await importModel({ modelDir: float, cacheDir: fresh(), precision, products }),
+          ];
+          expect(weightsOf(a).equals(weightsOf(b)), `${precision} ${products}`).toBe(true);
+          expect(numbersOf(a)).toEqual(numbersOf(b));
+          expect(a.biased).toEqual([0, 1]);
+        }
+      }
+      const { files: _, name: __, config: ___, ...inspected } = await inspectModel(int8);
+      expect(inspected).toEqual((({ files, name, config, ...rest }) => rest)(await inspectModel(float)));
+    },
+  );
 
   test('logits are those of the same numbers in float32', async () => {
     const { int8, float } = pair('F32');
-    const [a, b] = await Promise.all([int8, float].map(async (dir) => {
-      const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 16);
-      const logits = (await runner.run([{ tokenIds: [1, 2, 3], startIndex: 0, contextSlots: new Int32Array(0), newSlots: Int32Array.of(3, 1, 8), numLogits: 3 }])).slice();
-      await runner.dispose();
-      return logits;
-    }));
+    const [a, b] = await Promise.all(
+      [int8, float].map(async (dir) => {
+        const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 16);
+        const logits = (
+          await runner.run([
+            {
+              tokenIds: [1, 2, 3],
+              startIndex: 0,
+              contextSlots: new Int32Array(0),
+              newSlots: Int32Array.of(3, 1, 8),
+              numLogits: 3,
+            },
+          ])
+        ).slice();
+        await runner.dispose();
+        return logits;
+      }),
+    );
     expect(a!.every(Number.isFinite)).toBe(true);
     expect(a).toEqual(b);
   });
@@ -204,13 +328,16 @@ describe('8-bit weights', () => {
     for (const [name, { width, sources, weight, scales }] of linears) {
       if (name === 'head') continue;
       const columns = new Int8Array(bytes.buffer, bytes.byteOffset + weight.offset, weight.length);
-      const columnScales = new Float32Array(bytes.buffer.slice(bytes.byteOffset + scales!.offset, bytes.byteOffset + scales!.offset + scales!.length));
+      const columnScales = new Float32Array(
+        bytes.buffer.slice(bytes.byteOffset + scales!.offset, bytes.byteOffset + scales!.offset + scales!.length),
+      );
       let column = 0;
       for (const { tensor, rows, factor } of sources) {
         const codes = new Int8Array(stored.get(tensor)!.bytes);
         const rowScales = new Float32Array(Uint8Array.from(stored.get(`${tensor}_scale`)!.bytes).buffer);
         for (let r = 0; r < rows; r++, column++) {
-          for (let i = 0; i < width; i++, numCodes++) if (columns[i * weight.dims[1]! + column] !== codes[r * width + i]) expect.fail(`${tensor}[${r}, ${i}]`);
+          for (let i = 0; i < width; i++, numCodes++)
+            if (columns[i * weight.dims[1]! + column] !== codes[r * width + i]) expect.fail(`${tensor}[${r}, ${i}]`);
           expect(Math.abs(columnScales[column]! / (rowScales[r]! * factor) - 1)).toBeLessThan(2 ** -22);
         }
       }
@@ -220,21 +347,40 @@ describe('8-bit weights', () => {
 
   test('the hash of the tensors tells scales apart, and not the precision', async () => {
     const { int8 } = pair('F32');
-    const hashOf = async (precision: 'int8' | 'float32') => (await importModel({ modelDir: int8, cacheDir: fresh(), precision })).contentHash;
+    const hashOf = async (precision: 'int8' | 'float32') =>
+      (await importModel({ modelDir: int8, cacheDir: fresh(), precision })).contentHash;
     const before = await hashOf('int8');
     expect(await hashOf('float32')).toBe(before);
     const tensors = tensorsOf(int8);
     const scale = tensors.get('model.layers.1.mlp.up_proj.weight_scale')!;
-    tensors.set('model.layers.1.mlp.up_proj.weight_scale', { ...scale, bytes: Uint8Array.from(scale.bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte)) });
+    tensors.set('model.layers.1.mlp.up_proj.weight_scale', {
+      ...scale,
+      bytes: Uint8Array.from(scale.bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte)),
+    });
     writeFileSync(path.join(int8, 'model.safetensors'), safetensorsBytes(tensors));
     expect(await hashOf('int8')).not.toBe(before);
   });
 
   const NAME = 'model.layers.1.mlp.down_proj.weight';
   const [code, scale, zeroPoint] = [NAME, `${NAME}_scale`, `${NAME}_zero_point`];
-  const f32 = (shape: number[], value = 1): Stored => ({ dtype: 'F32', shape, bytes: encode(new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(value), 'F32') });
-  const oneOf24 = (value: number): Stored => ({ dtype: 'F32', shape: [24, 1], bytes: encode(Float32Array.from({ length: 24 }, (_, r) => (r === 7 ? value : 1)), 'F32') });
-  const i8 = (shape: number[]): Stored => ({ dtype: 'I8', shape, bytes: new Uint8Array(shape.reduce((a, b) => a * b, 1)) });
+  const f32 = (shape: number[], value = 1): Stored => ({
+    dtype: 'F32',
+    shape,
+    bytes: encode(new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(value), 'F32'),
+  });
+  const oneOf24 = (value: number): Stored => ({
+    dtype: 'F32',
+    shape: [24, 1],
+    bytes: encode(
+      Float32Array.from({ length: 24 }, (_, r) => (r === 7 ? value : 1)),
+      'F32',
+    ),
+  });
+  const i8 = (shape: number[]): Stored => ({
+    dtype: 'I8',
+    shape,
+    bytes: new Uint8Array(shape.reduce((a, b) => a * b, 1)),
+  });
 
   function changed(from: string, changes: Record<string, Stored | null>): string {
     const tensors = tensorsOf(from);
@@ -247,59 +393,108 @@ describe('8-bit weights', () => {
 
   const { int8 } = pair('F32');
   test.each<[string, Record<string, Stored | null>, RegExp]>([
-    ['no scales', { [scale]: null }, /^model\.safetensors: tensor "model\.layers\.1\.mlp\.down_proj\.weight_scale" is missing, the scales of the 8-bit "model\.layers\.1\.mlp\.down_proj\.weight": download the model again\.$/],
-    ['a vector of scales', { [scale]: f32([24]) }, /weight_scale" has the shape \[24\]; .*one scale a row \(\[24, 1\]\).*quantise the model so\.$/],
+    [
+      'no scales',
+      { [scale]: null },
+      /^model\.safetensors: tensor "model\.layers\.1\.mlp\.down_proj\.weight_scale" is missing, the scales of the 8-bit "model\.layers\.1\.mlp\.down_proj\.weight": download the model again\.$/,
+    ],
+    [
+      'a vector of scales',
+      { [scale]: f32([24]) },
+      /weight_scale" has the shape \[24\]; .*one scale a row \(\[24, 1\]\).*quantise the model so\.$/,
+    ],
     ['a scale for all', { [scale]: f32([1, 1]) }, /weight_scale" has the shape \[1, 1\]/],
     ['scales of groups', { [scale]: f32([24, 5]) }, /weight_scale" has the shape \[24, 5\]/],
-    ['integers for scales', { [scale]: { dtype: 'I32', shape: [24, 1], bytes: new Uint8Array(96) } }, /weight_scale" has the dtype I32; F32, F16 and BF16 are supported for scales\.$/],
+    [
+      'integers for scales',
+      { [scale]: { dtype: 'I32', shape: [24, 1], bytes: new Uint8Array(96) } },
+      /weight_scale" has the dtype I32; F32, F16 and BF16 are supported for scales\.$/,
+    ],
     ['a scale of 0', { [scale]: oneOf24(0) }, /weight_scale" holds 0 for row 7; a scale must be positive/],
     ['a negative scale', { [scale]: oneOf24(-0.5) }, /weight_scale" holds -0\.5 for row 7/],
     ['NaN', { [scale]: oneOf24(Number.NaN) }, /weight_scale" holds NaN for row 7/],
     ['infinity', { [scale]: oneOf24(Number.POSITIVE_INFINITY) }, /weight_scale" holds Infinity for row 7/],
-    ['a scale too large', { [scale]: oneOf24(2 ** 127) }, /weight_scale" holds 1\.7014\d*e\+38 for row 7; .*127 times it finite/],
+    [
+      'a scale too large',
+      { [scale]: oneOf24(2 ** 127) },
+      /weight_scale" holds 1\.7014\d*e\+38 for row 7; .*127 times it finite/,
+    ],
     ['zero points', { [zeroPoint]: i8([24, 1]) }, /down_proj\.weight" has zero points .*symmetric/],
-    ['another shape', { [code]: i8([24, 39]) }, /down_proj\.weight" has the shape \[24, 39\]; config\.json asks for \[24, 40\]/],
-    ['unsigned codes', { [code]: { ...i8([24, 40]), dtype: 'U8' } }, /down_proj\.weight" has the dtype U8; F32, F16 and BF16 are supported\.$/],
-    ['a vector in 8 bits', { 'model.norm.weight': i8([24]), 'model.norm.weight_scale': f32([24, 1]) }, /"model\.norm\.weight" has the dtype I8; .*and I8 for matrices/],
-  ])('refused: %s', async (_, changes, message) => expect((await refusal(changed(int8, changes))).message).toMatch(message));
+    [
+      'another shape',
+      { [code]: i8([24, 39]) },
+      /down_proj\.weight" has the shape \[24, 39\]; config\.json asks for \[24, 40\]/,
+    ],
+    [
+      'unsigned codes',
+      { [code]: { ...i8([24, 40]), dtype: 'U8' } },
+      /down_proj\.weight" has the dtype U8; F32, F16 and BF16 are supported\.$/,
+    ],
+    [
+      'a vector in 8 bits',
+      { 'model.norm.weight': i8([24]), 'model.norm.weight_scale': f32([24, 1]) },
+      /"model\.norm\.weight" has the dtype I8; .*and I8 for matrices/,
+    ],
+  ])('refused: %s', async (_, changes, message) =>
+    expect((await refusal(changed(int8, changes))).message).toMatch(message),
+  );
 
   test('refused: codes that config.json does not speak of', async () => {
-    expect((await refusal(variant({ 'config.json': JSON.stringify(model) }, int8))).message).toMatch(/"model\.layers\.0\.self_attn\.q_proj\.weight" has the dtype I8; .*if config\.json has a quantization_config\.$/);
+    expect((await refusal(variant({ 'config.json': JSON.stringify(model) }, int8))).message).toMatch(
+      /"model\.layers\.0\.self_attn\.q_proj\.weight" has the dtype I8; .*if config\.json has a quantization_config\.$/,
+    );
   });
 
   test('layers that are not quantised, and an embedding and head that are', async () => {
     const float = tensorsOf(pair('F32').float);
     expect((await inspectModel(changed(int8, { [code]: float.get(code)!, [scale]: null }))).tied).toBe(true);
     const head = { 'lm_head.weight': i8([48, 24]), 'lm_head.weight_scale': f32([48, 1]) };
-    const both = changed(int8, { ...head, 'model.embed_tokens.weight': i8([48, 24]), 'model.embed_tokens.weight_scale': f32([48, 1]) });
+    const both = changed(int8, {
+      ...head,
+      'model.embed_tokens.weight': i8([48, 24]),
+      'model.embed_tokens.weight_scale': f32([48, 1]),
+    });
     expect((await inspectModel(changed(int8, head))).tied).toBe(false);
     expect((await inspectModel(both)).tied).toBe(true);
     expect((await importModel({ modelDir: both, cacheDir: fresh(), precision: 'int8' })).tied).toBe(true);
   });
 
   test('any scales: rows of finite numbers or a refusal that names the tensor', async () => {
-    const tensor = fc.record({ dtype: fc.constantFrom('F32', 'F16', 'BF16', 'I8', 'F64'), shape: fc.oneof(fc.constant<number[]>([2, 1]), fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })), seed: fc.uint8Array({ minLength: 8, maxLength: 8 }) });
+    const tensor = fc.record({
+      dtype: fc.constantFrom('F32', 'F16', 'BF16', 'I8', 'F64'),
+      shape: fc.oneof(fc.constant<number[]>([2, 1]), fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })),
+      seed: fc.uint8Array({ minLength: 8, maxLength: 8 }),
+    });
     const size: Record<string, number> = { F32: 4, F16: 2, BF16: 2, I8: 1, F64: 8 };
     const dir = fresh();
     mkdirSync(dir);
     let read = 0;
-    await fc.assert(fc.asyncProperty(tensor, fc.uint8Array({ minLength: 6, maxLength: 6 }), async ({ dtype, shape, seed }, codes) => {
-      const bytes = Uint8Array.from({ length: shape.reduce((a, b) => a * b, size[dtype]!) }, (_, i) => seed[i % 8]!);
-      writeFileSync(path.join(dir, 'model.safetensors'), safetensorsBytes([['a.weight', { dtype: 'I8', shape: [2, 3], bytes: codes }], ['a.weight_scale', { dtype, shape, bytes }]]));
-      const weights = await Weights.open(await ModelFolder.open(dir));
-      try {
-        weights.check('a.weight', [2, 3], true);
-        const rows = await weights.rows('a.weight', 0, 2, new Float32Array(6));
-        expect(rows.length === 6 && rows.every(Number.isFinite)).toBe(true);
-        expect(await weights.rows('a.weight', 1, 1, new Float32Array(3))).toEqual(rows.subarray(3));
-        read++;
-      } catch (error) {
-        expect(error).toBeInstanceOf(RequestError);
-        expect((error as RequestError).message).toMatch(/^model\.safetensors: tensor "a\.weight_scale" .*\.$/);
-      } finally {
-        await weights.close();
-      }
-    }), { numRuns: 300 });
+    await fc.assert(
+      fc.asyncProperty(tensor, fc.uint8Array({ minLength: 6, maxLength: 6 }), async ({ dtype, shape, seed }, codes) => {
+        const bytes = Uint8Array.from({ length: shape.reduce((a, b) => a * b, size[dtype]!) }, (_, i) => seed[i % 8]!);
+        writeFileSync(
+          path.join(dir, 'model.safetensors'),
+          safetensorsBytes([
+            ['a.weight', { dtype: 'I8', shape: [2, 3], bytes: codes }],
+            ['a.weight_scale', { dtype, shape, bytes }],
+          ]),
+        );
+        const weights = await Weights.open(await ModelFolder.open(dir));
+        try {
+          weights.check('a.weight', [2, 3], true);
+          const rows = await weights.rows('a.weight', 0, 2, new Float32Array(6));
+          expect(rows.length === 6 && rows.every(Number.isFinite)).toBe(true);
+          expect(await weights.rows('a.weight', 1, 1, new Float32Array(3))).toEqual(rows.subarray(3));
+          read++;
+        } catch (error) {
+          expect(error).toBeInstanceOf(RequestError);
+          expect((error as RequestError).message).toMatch(/^model\.safetensors: tensor "a\.weight_scale" .*\.$/);
+        } finally {
+          await weights.close();
+        }
+      }),
+      { numRuns: 300 },
+    );
     expect(read).toBeGreaterThan(10);
   });
 });
@@ -317,7 +512,12 @@ describe('cache folder', () => {
     expect(again).toEqual({ ...first, imported: false });
     const float = await importModel({ ...options(cacheDir), precision: 'float32' });
     const small = await importModel({ ...options(cacheDir), precision: 'int4' });
-    const edited = await importModel(options(cacheDir, variant({ 'tokenizer.json': readFileSync(path.join(GOOD, 'tokenizer.json'), 'utf8').replace(/\s*$/, '\n\n') })));
+    const edited = await importModel(
+      options(
+        cacheDir,
+        variant({ 'tokenizer.json': readFileSync(path.join(GOOD, 'tokenizer.json'), 'utf8').replace(/\s*$/, '\n\n') }),
+      ),
+    );
     expect(new Set([first.key, float.key, small.key, edited.key]).size).toBe(4);
     expect(new Set([first.contentHash, float.contentHash, small.contentHash, edited.contentHash]).size).toBe(1);
     expect(readdirSync(cacheDir).length).toBe(4);
@@ -344,7 +544,11 @@ describe('cache folder', () => {
       for (const products of forms) models.push(await importModel({ ...options(cacheDir), precision, products }));
       expect(new Set(models.map(({ key }) => key)).size).toBe(3);
       // What is measured to be best may change: blocks have replaced rows.
-      for (const [i, products] of forms.slice(1).entries()) expect(await importModel({ ...options(cacheDir), precision, products })).toEqual({ ...models[i + 1], imported: false });
+      for (const [i, products] of forms.slice(1).entries())
+        expect(await importModel({ ...options(cacheDir), precision, products })).toEqual({
+          ...models[i + 1],
+          imported: false,
+        });
       expect(existsSync(models[0]!.dir)).toBe(false);
       // Of those only blocks take rows together, and they would saturate where codes are narrow.
       expect(models.map((model) => rowsInMultiples(model).head)).toEqual([false, false, true]);
@@ -362,7 +566,12 @@ describe('cache folder', () => {
     const cacheDir = fresh();
     const { dir } = await importModel(options(cacheDir));
     const size = statSync(path.join(dir, 'weights.bin')).size;
-    for (const damage of [() => truncateSync(path.join(dir, 'weights.bin'), size - 1), () => rmSync(path.join(dir, 'manifest.json')), () => writeFileSync(path.join(dir, 'manifest.json'), '{'), () => rmSync(path.join(dir, 'step-kv-int8.onnx'))]) {
+    for (const damage of [
+      () => truncateSync(path.join(dir, 'weights.bin'), size - 1),
+      () => rmSync(path.join(dir, 'manifest.json')),
+      () => writeFileSync(path.join(dir, 'manifest.json'), '{'),
+      () => rmSync(path.join(dir, 'step-kv-int8.onnx')),
+    ]) {
       damage();
       const repaired = await Promise.all([importModel(options(cacheDir)), importModel(options(cacheDir))]);
       expect(repaired.some((m) => m.imported)).toBe(true);
@@ -373,14 +582,26 @@ describe('cache folder', () => {
 
   test('whether a head is a copy of the embedding is found out once', async () => {
     const dir = fresh();
-    const model = { model_type: 'llama', hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1, vocab_size: 16, rms_norm_eps: 1e-6 };
+    const model = {
+      model_type: 'llama',
+      hidden_size: 8,
+      intermediate_size: 8,
+      num_hidden_layers: 1,
+      num_attention_heads: 2,
+      num_key_value_heads: 1,
+      vocab_size: 16,
+      rms_norm_eps: 1e-6,
+    };
     writeRandomModel(dir, { config: { ...model, tie_word_embeddings: false }, dtype: 'F32', seed: 1 });
     writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ ...model, tie_word_embeddings: true }));
     const equal = vi.spyOn(Weights.prototype, 'equal');
     const cacheDir = fresh();
     const first = await importModel({ ...options(cacheDir, dir), precision: 'float32' });
     expect(equal).toHaveBeenCalledTimes(1);
-    expect(await importModel({ ...options(cacheDir, dir), precision: 'float32' })).toEqual({ ...first, imported: false });
+    expect(await importModel({ ...options(cacheDir, dir), precision: 'float32' })).toEqual({
+      ...first,
+      imported: false,
+    });
     expect(equal).toHaveBeenCalledTimes(1);
     expect(first.tied).toBe(false);
     equal.mockRestore();
@@ -426,10 +647,17 @@ describe('cache folder', () => {
   test('problems of the disk are told as such', async () => {
     const file = fresh();
     writeFileSync(file, '');
-    await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/cache folder .* is a file, or lies in one/) });
+    await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({
+      code: 'engineFailed',
+      message: expect.stringMatching(/cache folder .* is a file, or lies in one/),
+    });
     const cacheDir = fresh();
-    const full = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
-    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 5e6, build: full }))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/full disk; this model needs 5 MB/) });
+    const full = () =>
+      Promise.reject(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
+    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 5e6, build: full }))).rejects.toMatchObject({
+      code: 'engineFailed',
+      message: expect.stringMatching(/full disk; this model needs 5 MB/),
+    });
     await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/full disk/);
     expect(readdirSync(cacheDir)).toEqual([]);
   });
@@ -452,19 +680,51 @@ describe('built-in model', () => {
     const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 64);
     const none = new Int32Array(0);
     // No logits wanted, then one sequence on top of it, together with another: the same as in one go.
-    expect((await runner.run([{ tokenIds: [7, 8, 9], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(40, 2, 11), numLogits: 0 }])).length).toBe(0);
+    expect(
+      (
+        await runner.run([
+          { tokenIds: [7, 8, 9], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(40, 2, 11), numLogits: 0 },
+        ])
+      ).length,
+    ).toBe(0);
     const both = await runner.run([
-      { tokenIds: [10], startIndex: 3, contextSlots: Int32Array.of(40, 2, 11), newSlots: Int32Array.of(5), numLogits: 1 },
+      {
+        tokenIds: [10],
+        startIndex: 3,
+        contextSlots: Int32Array.of(40, 2, 11),
+        newSlots: Int32Array.of(5),
+        numLogits: 1,
+      },
       { tokenIds: [100, 101], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(20, 21), numLogits: 2 },
     ]);
     expect(both.length).toBe(3 * vocabSize);
     const split = argmax(both.subarray(0, vocabSize));
-    const whole = await runner.run([{ tokenIds: [7, 8, 9, 10], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30, 31, 32, 33), numLogits: 1 }]);
+    const whole = await runner.run([
+      {
+        tokenIds: [7, 8, 9, 10],
+        startIndex: 0,
+        contextSlots: none,
+        newSlots: Int32Array.of(30, 31, 32, 33),
+        numLogits: 1,
+      },
+    ]);
     expect(argmax(whole)).toBe(split);
-    await expect(runner.run([{ tokenIds: [vocabSize], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30), numLogits: 1 }])).rejects.toThrow(RequestError);
+    await expect(
+      runner.run([
+        { tokenIds: [vocabSize], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30), numLogits: 1 },
+      ]),
+    ).rejects.toThrow(RequestError);
     // The window may be replaced between steps.
     runner.window.resize(128);
-    const after = await runner.run([{ tokenIds: [10], startIndex: 3, contextSlots: Int32Array.of(40, 2, 11), newSlots: Int32Array.of(100), numLogits: 1 }]);
+    const after = await runner.run([
+      {
+        tokenIds: [10],
+        startIndex: 3,
+        contextSlots: Int32Array.of(40, 2, 11),
+        newSlots: Int32Array.of(100),
+        numLogits: 1,
+      },
+    ]);
     expect(argmax(after)).toBe(split);
     await runner.dispose();
   });

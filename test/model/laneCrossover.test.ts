@@ -16,7 +16,8 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
   const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
   const runner = await OnnxRunner.create(model, window, { threads: 1 });
   try {
-    const choose = (parameters: number, contextTokens = 2048): Promise<number> => laneCrossover(model.dir, runner, { parameters, contextTokens });
+    const choose = (parameters: number, contextTokens = 2048): Promise<number> =>
+      laneCrossover(model.dir, runner, { parameters, contextTokens });
     expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);
     const run = runner.run.bind(runner);
     const before: Record<string, number[]> = { window: [], prefill: [] };
@@ -25,12 +26,17 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
       return run(spans);
     };
     const fractions: number[] = [];
-    const chosen = await laneCrossover(model.dir, runner, { parameters: 1e9, contextTokens: 2048 }, (fraction) => fractions.push(fraction));
+    const chosen = await laneCrossover(model.dir, runner, { parameters: 1e9, contextTokens: 2048 }, (fraction) =>
+      fractions.push(fraction),
+    );
     expect(fractions).toEqual([0, 0.25, 0.5, 0.75]);
     // Behind other rows at every run: the prefill lane has to be given them, as in use.
-    for (const starts of Object.values(before)) expect(starts.every((start, i) => i === 0 || start !== starts[i - 1])).toBe(true);
+    for (const starts of Object.values(before))
+      expect(starts.every((start, i) => i === 0 || start !== starts[i - 1])).toBe(true);
     expect(before.prefill!.length).toBeGreaterThan(10);
-    const { result } = JSON.parse(readFileSync(path.join(model.dir, 'crossover.json'), 'utf8')) as { result: { fewest: number; times: LaneTimes[] } };
+    const { result } = JSON.parse(readFileSync(path.join(model.dir, 'crossover.json'), 'utf8')) as {
+      result: { fewest: number; times: LaneTimes[] };
+    };
     expect(result.times.map(({ tokens }) => tokens)).toEqual([16, 32, 64, 128]);
     for (const { window, prefill } of result.times) expect(Math.min(window, prefill)).toBeGreaterThan(0);
     expect([chosen, result.fewest]).toEqual([crossoverOf(result.times), crossoverOf(result.times)]);

@@ -40,13 +40,23 @@ test('built-in model: all layers are told, the next time without a step; a codec
     if (given.length > 3) throw new Error('given up');
   };
   await expect(layerNeeds(format, { ...measuring, contextTokens: 512, onProgress: stop })).rejects.toThrow('given up');
-  expect([given, runner.window.numSlots]).toEqual([[1, 2, 3, 4].map((step) => expect.closeTo(step / (imported.config.numLayers + 3))), 0]);
+  expect([given, runner.window.numSlots]).toEqual([
+    [1, 2, 3, 4].map((step) => expect.closeTo(step / (imported.config.numLayers + 3))),
+    0,
+  ]);
   expect(await layerNeeds(format, { ...measuring, contextTokens: 128 })).toBeUndefined();
 
   const lossOf = async (name: string, order: readonly number[]): Promise<number> => {
     const dir = path.join(folder.dir, name);
     await mkdir(dir);
-    return (await codecQuality({ ...imported, dir }, runner, encode, codecNamed('turboquant', runner.window.shape, rope, order), 1024, () => {}))!.klMean;
+    return (await codecQuality(
+      { ...imported, dir },
+      runner,
+      encode,
+      codecNamed('turboquant', runner.window.shape, rope, order),
+      1024,
+      () => {},
+    ))!.klMean;
   };
   const best = await lossOf('needs', needs);
   expect(best).toBeLessThan(0.01);
@@ -55,7 +65,9 @@ test('built-in model: all layers are told, the next time without a step; a codec
   // In the product it is the one that goes by them.
   const rows = randomRows(runner.window.shape, 128, 1);
   const bytesOf = (codec: KvCodec): Uint8Array => codec.encode(rows, { startIndex: 0 });
-  expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(bytesOf(codecNamed('turboquant', runner.window.shape, rope, needs)));
+  expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(
+    bytesOf(codecNamed('turboquant', runner.window.shape, rope, needs)),
+  );
   expect((await codecFor('int4', measuring)).name).toBe('int4');
   await expect(codecFor('int5', measuring)).rejects.toThrow('unknown codec int5');
   await runner.dispose();

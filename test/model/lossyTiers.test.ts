@@ -31,14 +31,37 @@ const range = (from: number, to: number): Int32Array => Int32Array.from({ length
 async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promise<void> {
   const n = block.length;
   runner.window.resize(8 * PAGE_SLOTS);
-  await runner.run([{ tokenIds: [...block], startIndex: 0, contextSlots: range(0, 0), newSlots: range(0, n), lane: 'prefill', prefillEnd: n, numLogits: 0 }]);
+  await runner.run([
+    {
+      tokenIds: [...block],
+      startIndex: 0,
+      contextSlots: range(0, 0),
+      newSlots: range(0, n),
+      lane: 'prefill',
+      prefillEnd: n,
+      numLogits: 0,
+    },
+  ]);
 }
 
 /** A greedy answer behind the rows in the window's first n slots, without engine, store or tree. */
-async function answerAlone(runner: OnnxRunner, n: number, tail: readonly number[], numTokens: number): Promise<number[]> {
+async function answerAlone(
+  runner: OnnxRunner,
+  n: number,
+  tail: readonly number[],
+  numTokens: number,
+): Promise<number[]> {
   const answer: number[] = [];
   for (let at = n, next = [...tail]; answer.length < numTokens; ) {
-    const logits = await runner.run([{ tokenIds: next, startIndex: at, contextSlots: range(0, at), newSlots: range(at, at + next.length), numLogits: 1 }]);
+    const logits = await runner.run([
+      {
+        tokenIds: next,
+        startIndex: at,
+        contextSlots: range(0, at),
+        newSlots: range(at, at + next.length),
+        numLogits: 1,
+      },
+    ]);
     at += next.length;
     answer.push(logits.subarray(0, runner.vocabSize).indexOf(Math.max(...logits.subarray(0, runner.vocabSize))));
     next = [answer.at(-1)!];
@@ -47,7 +70,12 @@ async function answerAlone(runner: OnnxRunner, n: number, tail: readonly number[
 }
 
 /** Answers over a block in the window that has been through the codec there. */
-async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[], tails: readonly (readonly number[])[]): Promise<number[][]> {
+async function coded(
+  runner: OnnxRunner,
+  codec: KvCodec,
+  block: readonly number[],
+  tails: readonly (readonly number[])[],
+): Promise<number[][]> {
   const { window } = runner;
   const n = block.length;
   await computeAlone(runner, block);
@@ -69,7 +97,11 @@ let exactAnswers: number[][] | undefined;
 class ToldCodec extends KvCodec {
   readonly #tell: (position: number, rows: KvRows, made: KvRows, i: number) => void;
 
-  constructor({ format, shape }: KvCodec, rope: RopeTable, tell: (position: number, rows: KvRows, made: KvRows, i: number) => void) {
+  constructor(
+    { format, shape }: KvCodec,
+    rope: RopeTable,
+    tell: (position: number, rows: KvRows, made: KvRows, i: number) => void,
+  ) {
     super(format, shape, rope);
     this.#tell = tell;
   }
@@ -83,125 +115,178 @@ class ToldCodec extends KvCodec {
   }
 }
 
-test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])('built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async (name) => {
-  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-  const { window } = runner;
-  const config = parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null);
-  const codec = codecNamed(name, window.shape, new RopeTable(config.rope, config.headSize));
-  const tokenizer = await Tokenizer.load('model');
-  const block = tokenizer.encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`).slice(0, 900);
-  const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest', '\n  get free', '\n  for (const ', '\n    this.#', '\n  /** Slots'].map((text) => tokenizer.encode(text));
-  // The same for all codecs.
-  exactAnswers ??= await coded(runner, codecNamed('int8', window.shape, null), block, tails);
-  const [exact, expected] = [exactAnswers, await coded(runner, codec, block, tails)];
+test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])(
+  'built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place',
+  async (name) => {
+    const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+    const { window } = runner;
+    const config = parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null);
+    const codec = codecNamed(name, window.shape, new RopeTable(config.rope, config.headSize));
+    const tokenizer = await Tokenizer.load('model');
+    const block = tokenizer
+      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`)
+      .slice(0, 900);
+    const tails = [
+      '\n\n/** Takes',
+      '\nexport class ',
+      '\n  resize(',
+      '\nfunction emptiest',
+      '\n  get free',
+      '\n  for (const ',
+      '\n    this.#',
+      '\n  /** Slots',
+    ].map((text) => tokenizer.encode(text));
+    // The same for all codecs.
+    exactAnswers ??= await coded(runner, codecNamed('int8', window.shape, null), block, tails);
+    const [exact, expected] = [exactAnswers, await coded(runner, codec, block, tails)];
 
-  // Otherwise rows that no codec has touched would do.
-  expect(expected).not.toEqual(exact);
-  const clock = { now: 0 };
-  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
-  const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, window.shape);
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression });
-  const question = (tail: readonly number[]): Watched => ask(engine, [...block, ...tail], { prefillTokens: block.length, maxTokens: NUM_TOKENS });
-  const answers = async (): Promise<number[][]> => {
-    const all = tails.map(question);
+    // Otherwise rows that no codec has touched would do.
+    expect(expected).not.toEqual(exact);
+    const clock = { now: 0 };
+    const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+    const bytes = (slots: number): number =>
+      slots * kvBytesPerToken(window.shape) +
+      scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
+      kernelShare({ compression }, window.shape);
+    const engine = new Engine({
+      runner,
+      window,
+      maxContext: 2048,
+      prefillTokens: PREFILL_TOKENS,
+      prefillBytesPerToken: runner.prefillBytesPerToken,
+      maxBytes: bytes(6000),
+      clock: () => clock.now,
+      compression,
+    });
+    const question = (tail: readonly number[]): Watched =>
+      ask(engine, [...block, ...tail], { prefillTokens: block.length, maxTokens: NUM_TOKENS });
+    const answers = async (): Promise<number[][]> => {
+      const all = tails.map(question);
+      await drain(engine);
+      return all.map(({ tokenIds }) => tokenIds);
+    };
+    const rest = async (): Promise<void> => {
+      clock.now += 100_000;
+      while (await engine.tidy(filesOf([block]))) engine.checkIntegrity();
+    };
+    expect(await answers()).toEqual(exact);
+    engine.evict();
+    ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
     await drain(engine);
-    return all.map(({ tokenIds }) => tokenIds);
-  };
-  const rest = async (): Promise<void> => {
-    clock.now += 100_000;
-    while (await engine.tidy(filesOf([block]))) engine.checkIntegrity();
-  };
-  expect(await answers()).toEqual(exact);
-  engine.evict();
-  ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
-  await drain(engine);
-  await rest();
-  expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
-  expect(await answers()).toEqual(expected);
-  expect(engine.stats().events.promotions).toBeGreaterThan(0);
-  // Under a ceiling that has no room for the copies, and for two of them at a time.
-  // What coding takes meanwhile is beside them.
-  engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape));
-  expect(await answers()).toEqual(expected);
-  expect(engine.stats().events.preemptions).toBeGreaterThan(0);
-  await runner.dispose();
-});
+    await rest();
+    expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
+    expect(await answers()).toEqual(expected);
+    expect(engine.stats().events.promotions).toBeGreaterThan(0);
+    // Under a ceiling that has no room for the copies, and for two of them at a time.
+    // What coding takes meanwhile is beside them.
+    engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape));
+    expect(await answers()).toEqual(expected);
+    expect(engine.stats().events.preemptions).toBeGreaterThan(0);
+    await runner.dispose();
+  },
+);
 
-test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])('built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked', async (name) => {
-  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-  const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-  const { window } = runner;
-  const { shape } = window;
-  const tokenizer = await Tokenizer.load('model');
-  const block = tokenizer.encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`).slice(0, 900);
-  const lines = (await readFile('engine/cache/window.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
-  await computeAlone(alone, block);
-  const exact = alone.window.read(range(0, block.length));
-  const contents = block.map((_, i) => contentOf(shape, exact, i));
-  /** Those of the block, by position, as they have been coded. */
-  const codedRows = new Map<number, KvRows>();
-  const rope = new RopeTable(parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null).rope, shape.headSize);
-  const codec = new ToldCodec(codecNamed(name, shape, rope), rope, (position, rows, made, i) => {
-    if (contentOf(shape, rows, i) === contents[position]) codedRows.set(position, sliceRows(shape, made, i, i + 1));
-  });
+test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])(
+  'built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked',
+  async (name) => {
+    const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+    const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+    const { window } = runner;
+    const { shape } = window;
+    const tokenizer = await Tokenizer.load('model');
+    const block = tokenizer
+      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`)
+      .slice(0, 900);
+    const lines = (await readFile('engine/cache/window.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
+    await computeAlone(alone, block);
+    const exact = alone.window.read(range(0, block.length));
+    const contents = block.map((_, i) => contentOf(shape, exact, i));
+    /** Those of the block, by position, as they have been coded. */
+    const codedRows = new Map<number, KvRows>();
+    const rope = new RopeTable(
+      parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null).rope,
+      shape.headSize,
+    );
+    const codec = new ToldCodec(codecNamed(name, shape, rope), rope, (position, rows, made, i) => {
+      if (contentOf(shape, rows, i) === contents[position]) codedRows.set(position, sliceRows(shape, made, i, i + 1));
+    });
 
-  const clock = { now: 0 };
-  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
-  const bytes = (slots: number): number => slots * kvBytesPerToken(shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, shape) + codingReserve(compression, shape);
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression });
-  ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
-  await drain(engine);
+    const clock = { now: 0 };
+    const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+    const bytes = (slots: number): number =>
+      slots * kvBytesPerToken(shape) +
+      scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
+      kernelShare({ compression }, shape) +
+      codingReserve(compression, shape);
+    const engine = new Engine({
+      runner,
+      window,
+      maxContext: 2048,
+      prefillTokens: PREFILL_TOKENS,
+      prefillBytesPerToken: runner.prefillBytesPerToken,
+      maxBytes: bytes(6000),
+      clock: () => clock.now,
+      compression,
+    });
+    ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
+    await drain(engine);
 
-  const random = seededRandom(1);
-  const asked: { watched: Watched; cut: number; tail: number[]; rows: ReadonlyMap<number, KvRows> }[] = [];
-  const put = (): void => {
-    const i = asked.length;
-    // Each goes on from a place of its own: what stands behind the file is nobody else's.
-    const cut = 150 + ((i * 137) % 751);
-    const tail = tokenizer.encode(`\n${lines[i % lines.length]!}`);
-    asked.push({ watched: ask(engine, [...block.slice(0, cut), ...tail], { prefillTokens: cut, maxTokens: ANSWER_TOKENS }), cut, tail, rows: new Map(codedRows) });
-  };
-  const check = (): void => {
-    engine.checkIntegrity();
-    // Otherwise some of it would be computed anew.
-    expect(engine.describe(block).tokens).toBe(block.length);
-  };
-  for (let round = 0; round < 8; round++) {
-    for (let n = below(random, 4); n > 0; n--) put();
-    while (engine.hasWork()) {
-      // What begins before a step, and ends in it.
-      const tidying = engine.tidy(filesOf([block]));
-      await engine.step();
-      await tidying;
-      if (await engine.tidy(filesOf([block]))) expect(engine.hasWork()).toBe(false);
-      if (random() < 0.1) engine.setMaxBytes(bytes(2200 + below(random, 2000)));
-      if (random() < 0.05) put();
-      check();
+    const random = seededRandom(1);
+    const asked: { watched: Watched; cut: number; tail: number[]; rows: ReadonlyMap<number, KvRows> }[] = [];
+    const put = (): void => {
+      const i = asked.length;
+      // Each goes on from a place of its own: what stands behind the file is nobody else's.
+      const cut = 150 + ((i * 137) % 751);
+      const tail = tokenizer.encode(`\n${lines[i % lines.length]!}`);
+      asked.push({
+        watched: ask(engine, [...block.slice(0, cut), ...tail], { prefillTokens: cut, maxTokens: ANSWER_TOKENS }),
+        cut,
+        tail,
+        rows: new Map(codedRows),
+      });
+    };
+    const check = (): void => {
+      engine.checkIntegrity();
+      // Otherwise some of it would be computed anew.
+      expect(engine.describe(block).tokens).toBe(block.length);
+    };
+    for (let round = 0; round < 8; round++) {
+      for (let n = below(random, 4); n > 0; n--) put();
+      while (engine.hasWork()) {
+        // What begins before a step, and ends in it.
+        const tidying = engine.tidy(filesOf([block]));
+        await engine.step();
+        await tidying;
+        if (await engine.tidy(filesOf([block]))) expect(engine.hasWork()).toBe(false);
+        if (random() < 0.1) engine.setMaxBytes(bytes(2200 + below(random, 2000)));
+        if (random() < 0.05) put();
+        check();
+      }
+      clock.now += 100_000;
+      for (let n = 2 + below(random, 12); n > 0; n--) {
+        const tidying = engine.tidy(filesOf([block]));
+        // Somebody asks while it is at it.
+        if (random() < 0.05) put();
+        await tidying;
+        check();
+      }
     }
-    clock.now += 100_000;
-    for (let n = 2 + below(random, 12); n > 0; n--) {
-      const tidying = engine.tidy(filesOf([block]));
-      // Somebody asks while it is at it.
-      if (random() < 0.05) put();
-      await tidying;
-      check();
+    await drain(engine);
+    let numOther = 0;
+    for (const { watched, cut, tail, rows } of asked) {
+      alone.window.write(range(0, block.length), exact, 0, 0);
+      for (const [position, row] of rows) alone.window.write(Int32Array.of(position), row, 0, position);
+      expect(watched.tokenIds).toEqual(await answerAlone(alone, cut, tail, ANSWER_TOKENS));
+      if (numOther || !rows.size) continue;
+      alone.window.write(range(0, block.length), exact, 0, 0);
+      if (watched.tokenIds.join() !== (await answerAlone(alone, cut, tail, ANSWER_TOKENS)).join()) numOther++;
     }
-  }
-  await drain(engine);
-  let numOther = 0;
-  for (const { watched, cut, tail, rows } of asked) {
-    alone.window.write(range(0, block.length), exact, 0, 0);
-    for (const [position, row] of rows) alone.window.write(Int32Array.of(position), row, 0, position);
-    expect(watched.tokenIds).toEqual(await answerAlone(alone, cut, tail, ANSWER_TOKENS));
-    if (numOther || !rows.size) continue;
-    alone.window.write(range(0, block.length), exact, 0, 0);
-    if (watched.tokenIds.join() !== (await answerAlone(alone, cut, tail, ANSWER_TOKENS)).join()) numOther++;
-  }
-  // Otherwise rows that no codec has touched would do, or all of them at once.
-  expect(numOther).toBeGreaterThan(0);
-  expect(new Set(asked.map(({ rows }) => rows.size)).size).toBeGreaterThan(2);
-  // Answers may go, under the ceiling, but nothing of the block: see above.
-  expect(engine.stats().events).toMatchObject({ promotions: expect.toSatisfy((n: number) => n > 10) });
-  await runner.dispose();
-  await alone.dispose();
-});
+    // Otherwise rows that no codec has touched would do, or all of them at once.
+    expect(numOther).toBeGreaterThan(0);
+    expect(new Set(asked.map(({ rows }) => rows.size)).size).toBeGreaterThan(2);
+    // Answers may go, under the ceiling, but nothing of the block: see above.
+    expect(engine.stats().events).toMatchObject({ promotions: expect.toSatisfy((n: number) => n > 10) });
+    await runner.dispose();
+    await alone.dispose();
+  },
+);

@@ -10,7 +10,15 @@ afterAll(() => folder.remove());
 
 test('each way runs to its end, and every figure is there', async () => {
   // The session up to its first question: at this speed it takes a second.
-  const bench = await mixedBench({ model: 'tiny', threads: 1, contextTokens: 512, untilMs: 32_000, rush: 200, speed: 40, cache: folder.dir });
+  const bench = await mixedBench({
+    model: 'tiny',
+    threads: 1,
+    contextTokens: 512,
+    untilMs: 32_000,
+    rush: 200,
+    speed: 40,
+    cache: folder.dir,
+  });
   const figures = figuresOf(bench);
   const ways = (scene: string) => figures.filter((one) => one.scene === scene).map(({ way }) => way);
   expect(ways('rush').slice(0, 3)).toEqual(['continuous', 'one by one', 'padded batches']);

@@ -23,9 +23,19 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   let shown: number[] = [];
   const bears = (setting: string, contextTokens = imported.config.contextTokens): Promise<ModelCompression> => {
     [lines, shown] = [[], []];
-    return modelCompression(setting, { imported, runner, rope, encode: (text) => tokenizer.encode(text), turn, contextTokens, onProgress: (fraction) => void shown.push(fraction), log: (line) => void lines.push(line) });
+    return modelCompression(setting, {
+      imported,
+      runner,
+      rope,
+      encode: (text) => tokenizer.encode(text),
+      turn,
+      contextTokens,
+      onProgress: (fraction) => void shown.push(fraction),
+      log: (line) => void lines.push(line),
+    });
   };
-  const rungs = ({ compression }: ModelCompression): unknown => compression?.rungs.map(({ codec }) => codec.name) ?? null;
+  const rungs = ({ compression }: ModelCompression): unknown =>
+    compression?.rungs.map(({ codec }) => codec.name) ?? null;
   const spoil = async (codec: string, klMean: number): Promise<void> => {
     const file = path.join(imported.dir, `codec-${codec}.json`);
     const kept = JSON.parse(await readFile(file, 'utf8')) as { key: object; result: CodecQuality };
@@ -44,10 +54,15 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   expect(hard.compression).toBeGreaterThan(mild.compression);
   expect([(await bears('auto')).qualities, shown]).toEqual([all.qualities, []]);
 
-  const tooMuch = (codec: string): string => `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
+  const tooMuch = (codec: string): string =>
+    `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
   await spoil('turboquant', 0.2);
   const without = await bears('auto');
-  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([['int4-kivi'], [tooMuch('turboquant')], [mild.klMean, 0.2]]);
+  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([
+    ['int4-kivi'],
+    [tooMuch('turboquant')],
+    [mild.klMean, 0.2],
+  ]);
   await spoil('int4-kivi', 0.2);
   expect([rungs(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('turboquant')]]);
   await spoil('turboquant', 0.01);
@@ -55,8 +70,15 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   expect([rungs(await bears('turboquant')), rungs(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
   // The layers that need their rows most, a fifth of all, decide which go; what stays goes by the same order.
   const kvzip = await bears('kvzip');
-  const neediest = (JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]).slice(0, Math.round(imported.config.numLayers / 5));
-  expect([rungs(kvzip), kvzip.compression!.only, kvzip.prunes!.layers, kvzip.qualities.map(({ codec }) => codec)]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
+  const neediest = (
+    JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]
+  ).slice(0, Math.round(imported.config.numLayers / 5));
+  expect([
+    rungs(kvzip),
+    kvzip.compression!.only,
+    kvzip.prunes!.layers,
+    kvzip.qualities.map(({ codec }) => codec),
+  ]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
   expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.03);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(1.05 * hard.compression);
   // Measured with another order of the layers it would be another codec's.
@@ -67,6 +89,12 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   await writeFile(layers, JSON.stringify({ ...needs, result: [99] }));
   expect((await bears('turboquant')).qualities[0]!.compression).toBeCloseTo(hard.compression);
   const short = await bears('auto', 64);
-  expect([rungs(short), short.qualities, lines]).toEqual([null, [], ['int4-kivi', 'turboquant'].map((codec) => `${codec} is not used: the context is too short to measure what it loses`)]);
+  expect([rungs(short), short.qualities, lines]).toEqual([
+    null,
+    [],
+    ['int4-kivi', 'turboquant'].map(
+      (codec) => `${codec} is not used: the context is too short to measure what it loses`,
+    ),
+  ]);
   await runner.dispose();
 });

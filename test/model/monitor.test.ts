@@ -16,7 +16,8 @@ const assistant = new Assistant(
   (message) => {
     if (message.type === 'error') problems.push(message);
     if (message.type !== 'reply' && message.type !== 'done' && message.type !== 'error') return;
-    if (message.requestId !== undefined) waiting.get(message.requestId)?.(message.type === 'reply' ? message.value : null);
+    if (message.requestId !== undefined)
+      waiting.get(message.requestId)?.(message.type === 'reply' ? message.value : null);
   },
   undefined,
   new Machine(new URL('../../engine/machineProbe.ts', import.meta.url)),
@@ -43,9 +44,21 @@ const flat = (nodes: TreeNode[]): TreeNode[] => nodes.flatMap((node) => [node, .
 
 beforeAll(async () => {
   await ask({ type: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 });
-  for (const name of ['a.ts', 'b.ts']) assistant.handle({ type: 'documentChanged', docId: docId(name), version: 1, path: `src/${name}`, text: `// ${name}\n${TEXT}` });
+  for (const name of ['a.ts', 'b.ts'])
+    assistant.handle({
+      type: 'documentChanged',
+      docId: docId(name),
+      version: 1,
+      path: `src/${name}`,
+      text: `// ${name}\n${TEXT}`,
+    });
   await ask({ type: 'flush' });
-  await ask({ type: 'generate', priority: 'chat', task: { kind: 'chat', messages: [{ role: 'user', content: 'What is this?' }], docIds: [docId('a.ts')] }, sampling: { maxTokens: 4 } });
+  await ask({
+    type: 'generate',
+    priority: 'chat',
+    task: { kind: 'chat', messages: [{ role: 'user', content: 'What is this?' }], docIds: [docId('a.ts')] },
+    sampling: { maxTokens: 4 },
+  });
 });
 afterAll(async () => {
   await ask({ type: 'shutdown' });
@@ -55,15 +68,25 @@ afterAll(async () => {
 
 test('both files are there; the tree names them, and the chat behind one', async () => {
   const now = await stats(true);
-  expect(now.files.map(({ path, open, tier }) => ({ path, open, tier }))).toEqual([{ path: 'src/a.ts', open: true, tier: 'window' }, { path: 'src/b.ts', open: true, tier: 'window' }]);
+  expect(now.files.map(({ path, open, tier }) => ({ path, open, tier }))).toEqual([
+    { path: 'src/a.ts', open: true, tier: 'window' },
+    { path: 'src/b.ts', open: true, tier: 'window' },
+  ]);
   const nodes = flat(now.tree!);
   for (const { path, tokens } of now.files) {
     expect(tokens).toBeGreaterThan(200);
     // What both begin with counts for each of them and is told once.
     const header = nodes.find(({ kind }) => kind === 'header')?.tokens ?? 0;
-    expect(nodes.filter(({ kind, label }) => kind === 'file' && label === path).reduce((sum, node) => sum + node.tokens, header)).toBe(tokens);
+    expect(
+      nodes
+        .filter(({ kind, label }) => kind === 'file' && label === path)
+        .reduce((sum, node) => sum + node.tokens, header),
+    ).toBe(tokens);
   }
-  expect(nodes.filter(({ kind }) => kind === 'request').map(({ label, docId: of }) => [label, of])).toContainEqual(['chat', docId('a.ts')]);
+  expect(nodes.filter(({ kind }) => kind === 'request').map(({ label, docId: of }) => [label, of])).toContainEqual([
+    'chat',
+    docId('a.ts'),
+  ]);
   expect((await stats()).tree).toBeUndefined();
 });
 
@@ -73,12 +96,24 @@ test('a pin is told, and closing the file drops it; what is cached stays listed'
   expect(pinned).toMatchObject({ pinned: true, open: true, hits: 1 });
   expect(flat((await stats(true)).tree!).some((node) => node.pinned)).toBe(true);
   assistant.handle({ type: 'documentClosed', docId: docId('a.ts') });
-  expect((await files())['src/a.ts']).toMatchObject({ pinned: false, open: false, tokens: pinned.tokens, bytes: pinned.bytes, hits: 1 });
+  expect((await files())['src/a.ts']).toMatchObject({
+    pinned: false,
+    open: false,
+    tokens: pinned.tokens,
+    bytes: pinned.bytes,
+    hits: 1,
+  });
   expect(flat((await stats(true)).tree!).some((node) => node.pinned)).toBe(false);
 });
 
 test('opened again it is the same file', async () => {
-  assistant.handle({ type: 'documentChanged', docId: docId('a.ts'), version: 1, path: 'src/a.ts', text: `// a.ts\n${TEXT}` });
+  assistant.handle({
+    type: 'documentChanged',
+    docId: docId('a.ts'),
+    version: 1,
+    path: 'src/a.ts',
+    text: `// a.ts\n${TEXT}`,
+  });
   expect((await files())['src/a.ts']).toMatchObject({ open: true, hits: 1 });
   assistant.handle({ type: 'documentClosed', docId: docId('a.ts') });
 });
@@ -103,7 +138,9 @@ test('the trace is of the steps that ran and holds no text', async () => {
   const value = await ask({ type: 'trace' });
   if (value?.kind !== 'trace') throw new Error(JSON.stringify(value));
   const { traceEvents } = JSON.parse(value.json) as { traceEvents: { ph: string; name: string }[] };
-  expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step')).toHaveLength((await stats()).events.steps);
+  expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step')).toHaveLength(
+    (await stats()).events.steps,
+  );
   expect(value.json).not.toMatch(/value1|factor|a\.ts|What is/);
 });
 

@@ -24,17 +24,27 @@ test('Kvasir alone gives every figure, and a second run adds rounds with other p
   }
   expect(peersReport(second)).toContain('| small |');
   expect(second.samples.filter(({ scene }) => scene === 'small').map(({ round }) => round)).toEqual([0, 1]);
-  await expect(peersBench({ ...options(at), peers: [], threads: 2, earlier: first })).rejects.toThrow('cannot be added to');
+  await expect(peersBench({ ...options(at), peers: [], threads: 2, earlier: first })).rejects.toThrow(
+    'cannot be added to',
+  );
 });
 
 test('a peer that is not set up is named with what sets it up', async () => {
-  await expect(peersBench({ ...options(places(temporary.dir)), peers: ['llama'] })).rejects.toThrow(/^llama: .*q8_0\.gguf is missing.*--setup --peers llama --shape tiny/);
+  await expect(peersBench({ ...options(places(temporary.dir)), peers: ['llama'] })).rejects.toThrow(
+    /^llama: .*q8_0\.gguf is missing.*--setup --peers llama --shape tiny/,
+  );
 });
 
 test('a driver that dies is told with what it printed', async () => {
   const log = path.join(temporary.dir, 'driver.log');
-  const driver = new DriverProcess('Broken', [process.execPath, '-e', 'console.error("out of luck"); process.exit(3)'], log);
-  await expect(driver.generate({ prompts: [[1]], tokens: 1 })).rejects.toThrow(/Broken ended; the last lines of .*:\nout of luck/);
+  const driver = new DriverProcess(
+    'Broken',
+    [process.execPath, '-e', 'console.error("out of luck"); process.exit(3)'],
+    log,
+  );
+  await expect(driver.generate({ prompts: [[1]], tokens: 1 })).rejects.toThrow(
+    /Broken ended; the last lines of .*:\nout of luck/,
+  );
   const absent = new DriverProcess('Absent', [path.join(temporary.dir, 'no-such-program')], log);
   await expect(absent.generate({ prompts: [[1]], tokens: 1 })).rejects.toThrow('ENOENT');
   expect(readFileSync(log, 'utf8')).toContain('no-such-program');
@@ -45,6 +55,9 @@ const formats = { llama: 'q4_0-head.gguf', openvino: 'openvino', transformers: '
 for (const peer of PEERS) {
   test.skipIf(!existsSync(modelFile(at, 'tiny', formats[peer])))(`${peer} computes the same function`, async () => {
     const { samples, participants } = await peersBench({ ...options(at), peers: [peer] });
-    for (const id of Object.keys(participants)) expect(agreement(samples, 'kvasir', id), id).toBeGreaterThan(id === 'llama-q4' || id === 'kvasir-int4' ? 0.5 : 0.8);
+    for (const id of Object.keys(participants))
+      expect(agreement(samples, 'kvasir', id), id).toBeGreaterThan(
+        id === 'llama-q4' || id === 'kvasir-int4' ? 0.5 : 0.8,
+      );
   });
 }

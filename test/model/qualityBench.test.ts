@@ -19,11 +19,24 @@ const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-quality-'));
 // Below the project, so that the bundle finds onnxruntime as the packaged one does.
 const built = path.resolve('.cache', `quality-under-test-${process.pid}`);
 const cacheDir = path.join(folder, 'imported');
-const createTransport: EngineOptions['createTransport'] = (t) => new ThreadTransport(path.join(built, 'worker.js'), t, () => {});
-const texts: QualityText[] = heldoutFiles().map((file) => ({ ...file, source: 'ours', language: file.path.endsWith('.py') ? 'python' : 'typescript' }));
+const createTransport: EngineOptions['createTransport'] = (t) =>
+  new ThreadTransport(path.join(built, 'worker.js'), t, () => {});
+const texts: QualityText[] = heldoutFiles().map((file) => ({
+  ...file,
+  source: 'ours',
+  language: file.path.endsWith('.py') ? 'python' : 'typescript',
+}));
 
 beforeAll(() => {
-  buildSync({ entryPoints: ['engine/worker.ts'], outfile: path.join(built, 'worker.js'), bundle: true, platform: 'node', format: 'cjs', external: ['onnxruntime-node'], logLevel: 'error' });
+  buildSync({
+    entryPoints: ['engine/worker.ts'],
+    outfile: path.join(built, 'worker.js'),
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    external: ['onnxruntime-node'],
+    logLevel: 'error',
+  });
 });
 afterAll(() => {
   rmSync(built, { recursive: true, force: true });
@@ -32,14 +45,25 @@ afterAll(() => {
 
 test('everything is asked in both layouts and judged', async () => {
   const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 2, groups: GROUPS, seed: 1, beside: 1 });
-  for (const { path: file, language, beside } of samples.holes) expect(beside.map((other) => [other.path !== file, other.language])).toEqual([[true, language]]);
+  for (const { path: file, language, beside } of samples.holes)
+    expect(beside.map((other) => [other.path !== file, other.language])).toEqual([[true, language]]);
   const answers: Record<string, unknown>[] = [];
-  const result = await qualityBench(samples, { n: 2, groups: GROUPS, modelDir: path.resolve('model'), threads: 2, beside: 1 }, { cacheDir, folder, createTransport, onProgress: () => {}, onAnswer: (answer) => answers.push(answer) });
+  const result = await qualityBench(
+    samples,
+    { n: 2, groups: GROUPS, modelDir: path.resolve('model'), threads: 2, beside: 1 },
+    { cacheDir, folder, createTransport, onProgress: () => {}, onAnswer: (answer) => answers.push(answer) },
+  );
   expect(result).toMatchObject({ model: BUILT_IN.manifest.name, shipped: 'blockAndTail' });
   expect(result.loadMs).toBeGreaterThan(0);
   expect(samples.holes).toHaveLength(12);
-  expect(result.items.holes.map(({ layout }) => layout)).toEqual([...Array(12).fill('blockAndTail'), ...Array(12).fill('tail')]);
-  expect([result.items.questions.length, result.items.summaries.length]).toEqual([samples.questions.length, samples.summaries.length]);
+  expect(result.items.holes.map(({ layout }) => layout)).toEqual([
+    ...Array(12).fill('blockAndTail'),
+    ...Array(12).fill('tail'),
+  ]);
+  expect([result.items.questions.length, result.items.summaries.length]).toEqual([
+    samples.questions.length,
+    samples.summaries.length,
+  ]);
   expect(answers).toHaveLength(24 + samples.questions.length + samples.summaries.length);
   // The model is sure of something at many places, and what is shown has a time at which it was first seen.
   const shown = result.items.holes.filter((hole) => hole.shown);
@@ -51,7 +75,11 @@ test('everything is asked in both layouts and judged', async () => {
 });
 
 test('a completion is the one of the command line', async () => {
-  const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 1, groups: ['rest', 'line', 'block'], seed: 2 });
+  const samples = await samplesOf(new Grammars('dist/grammars'), texts, {
+    n: 1,
+    groups: ['rest', 'line', 'block'],
+    seed: 2,
+  });
   const engine = await QualityEngine.open({ createTransport, modelDir: path.resolve('model'), cacheDir, threads: 2 });
   const client = new Client();
   try {

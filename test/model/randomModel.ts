@@ -7,7 +7,9 @@ import type { ReferenceConfig, Tensor } from './reference.ts';
 export type StoredType = 'F32' | 'F16' | 'BF16';
 
 /** Bytes of a safetensors file. */
-export function safetensorsBytes(tensors: Iterable<readonly [string, { dtype: string; shape: readonly number[]; bytes: Uint8Array }]>): Uint8Array {
+export function safetensorsBytes(
+  tensors: Iterable<readonly [string, { dtype: string; shape: readonly number[]; bytes: Uint8Array }]>,
+): Uint8Array {
   const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
   const parts: Uint8Array[] = [];
   let position = 0;
@@ -50,19 +52,35 @@ export function encode(values: Float32Array, dtype: StoredType): Uint8Array {
 export const INT8_CONFIG = {
   quant_method: 'compressed-tensors',
   format: 'int-quantized',
-  config_groups: { group_0: { weights: { num_bits: 8, type: 'int', symmetric: true, strategy: 'channel', dynamic: false, group_size: null }, input_activations: null, output_activations: null, targets: ['Linear'] } },
+  config_groups: {
+    group_0: {
+      weights: { num_bits: 8, type: 'int', symmetric: true, strategy: 'channel', dynamic: false, group_size: null },
+      input_activations: null,
+      output_activations: null,
+      targets: ['Linear'],
+    },
+  },
   ignore: ['lm_head'],
   kv_cache_scheme: null,
   quantization_status: 'compressed',
 };
 
 /** Codes and scales [rows, 1] of a matrix; `values` becomes what they stand for. */
-function encodeInt8(values: Float32Array, rows: number, scaleType: StoredType): { codes: Int8Array; scales: Float32Array; scaleBytes: Uint8Array } {
+function encodeInt8(
+  values: Float32Array,
+  rows: number,
+  scaleType: StoredType,
+): { codes: Int8Array; scales: Float32Array; scaleBytes: Uint8Array } {
   const width = values.length / rows;
-  const scales = Float32Array.from({ length: rows }, (_, r) => values.subarray(r * width, (r + 1) * width).reduce((max, v) => Math.max(max, Math.abs(v)), 0) / 127);
+  const scales = Float32Array.from(
+    { length: rows },
+    (_, r) => values.subarray(r * width, (r + 1) * width).reduce((max, v) => Math.max(max, Math.abs(v)), 0) / 127,
+  );
   const scaleBytes = encode(scales, scaleType);
   // A scale that was cut off lets the largest weight come out above 127.
-  const codes = Int8Array.from(values, (v, i) => Math.max(-127, Math.min(127, Math.round(v / scales[Math.floor(i / width)]!))));
+  const codes = Int8Array.from(values, (v, i) =>
+    Math.max(-127, Math.min(127, Math.round(v / scales[Math.floor(i / width)]!))),
+  );
   codes.forEach((code, i) => {
     values[i] = code * scales[Math.floor(i / width)]!;
   });
@@ -91,7 +109,10 @@ export interface RandomModel {
 }
 
 /** @returns the tensors as the files hold them, those in 8 bits as what they stand for. */
-export function writeRandomModel(dir: string, { config, dtype, int8, seed, keyBias = 0.1, shards = 1 }: RandomModel): Map<string, Tensor> {
+export function writeRandomModel(
+  dir: string,
+  { config, dtype, int8, seed, keyBias = 0.1, shards = 1 }: RandomModel,
+): Map<string, Tensor> {
   const next = random(seed);
   const gauss = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
   const tensors = new Map<string, Tensor>();
@@ -123,7 +144,8 @@ export function writeRandomModel(dir: string, { config, dtype, int8, seed, keyBi
     linear('self_attn.k_proj', kvRows, hidden, bias, keyBias);
     linear('self_attn.v_proj', kvRows, hidden, bias);
     linear('self_attn.o_proj', hidden, qRows, config.attention_bias === true);
-    if (config.model_type === 'qwen3') for (const n of ['q_norm', 'k_norm']) add(`${at}.self_attn.${n}.weight`, [headDim], 0.2, 1);
+    if (config.model_type === 'qwen3')
+      for (const n of ['q_norm', 'k_norm']) add(`${at}.self_attn.${n}.weight`, [headDim], 0.2, 1);
     add(`${at}.post_attention_layernorm.weight`, [hidden], 0.2, 1);
     for (const n of ['gate_proj', 'up_proj']) linear(`mlp.${n}`, ffn, hidden, config.mlp_bias === true);
     linear('mlp.down_proj', hidden, ffn, config.mlp_bias === true);
@@ -142,9 +164,18 @@ export function writeRandomModel(dir: string, { config, dtype, int8, seed, keyBi
       for (const [name] of part) weightMap[name] = file;
       writeFileSync(path.join(dir, file), safetensorsBytes(part));
     }
-    writeFileSync(path.join(dir, 'model.safetensors.index.json'), JSON.stringify({ metadata: {}, weight_map: weightMap }));
+    writeFileSync(
+      path.join(dir, 'model.safetensors.index.json'),
+      JSON.stringify({ metadata: {}, weight_map: weightMap }),
+    );
   }
-  writeFileSync(path.join(dir, 'config.json'), JSON.stringify(int8 ? { ...config, quantization_config: INT8_CONFIG } : config));
-  writeFileSync(path.join(dir, 'tokenizer.json'), JSON.stringify({ version: '1.0', added_tokens: [], model: { type: 'BPE', vocab: {}, merges: [] } }));
+  writeFileSync(
+    path.join(dir, 'config.json'),
+    JSON.stringify(int8 ? { ...config, quantization_config: INT8_CONFIG } : config),
+  );
+  writeFileSync(
+    path.join(dir, 'tokenizer.json'),
+    JSON.stringify({ version: '1.0', added_tokens: [], model: { type: 'BPE', vocab: {}, merges: [] } }),
+  );
   return tensors;
 }

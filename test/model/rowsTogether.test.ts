@@ -12,7 +12,18 @@ import { writeRandomModel } from './randomModel.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-const config = { model_type: 'qwen3', hidden_size: 5 * BLOCK, intermediate_size: 3 * BLOCK, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 16, vocab_size: 300, rms_norm_eps: 1e-6, max_position_embeddings: 128 };
+const config = {
+  model_type: 'qwen3',
+  hidden_size: 5 * BLOCK,
+  intermediate_size: 3 * BLOCK,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  head_dim: 16,
+  vocab_size: 300,
+  rms_norm_eps: 1e-6,
+  max_position_embeddings: 128,
+};
 
 test.each([
   ['int8', true],
@@ -33,7 +44,13 @@ test.each([
     const alone = await logits(1);
     for (const chunk of [2, 3, 5, 8, 33]) expect(await logits(chunk), `${chunk} rows`).toEqual(alone);
     // Of several sequences that are in the step, some want no logits.
-    const spanOf = (first: number, numLogits: number) => ({ tokenIds: ids.slice(0, 4), startIndex: 0, contextSlots: new Int32Array(0), newSlots: Int32Array.of(first, first + 1, first + 2, first + 3), numLogits });
+    const spanOf = (first: number, numLogits: number) => ({
+      tokenIds: ids.slice(0, 4),
+      startIndex: 0,
+      contextSlots: new Int32Array(0),
+      newSlots: Int32Array.of(first, first + 1, first + 2, first + 3),
+      numLogits,
+    });
     const together = await runner.run([spanOf(0, 1), spanOf(4, 0), spanOf(8, 4)]);
     expect(together).toEqual(Float32Array.from([3, 0, 1, 2, 3].flatMap((position) => [...alone[position]!])));
     await runner.dispose();

@@ -19,7 +19,10 @@ const SOURCE = readFileSync('engine/cache/prefixTree.ts', 'utf8').slice(0, 4200)
 const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 
-async function withModel(reuseShifted: boolean, work: (client: Client, klMean: number | undefined) => Promise<void>): Promise<void> {
+async function withModel(
+  reuseShifted: boolean,
+  work: (client: Client, klMean: number | undefined) => Promise<void>,
+): Promise<void> {
   const client = new Client();
   try {
     const info = await client.load({ ...LOAD, reuseShifted });
@@ -48,7 +51,8 @@ test('taken over until idle time has computed it, then exact again; measured onc
   });
   const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
   const { result, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
-  const measuredAs = (klMean: number): void => writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean } }));
+  const measuredAs = (klMean: number): void =>
+    writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean } }));
   measuredAs(SHIFT_BOUND);
   await withModel(true, async (client, klMean) => {
     expect(klMean).toBe(SHIFT_BOUND);
@@ -79,10 +83,13 @@ test('taken over until idle time has computed it, then exact again; measured onc
 
 test('what it costs is of the size of rounding; rows at the wrong place cost a hundred times that', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: 1 });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+    threads: 1,
+  });
   const tokenizer = await Tokenizer.load('model');
   try {
-    const measure = (rounding: boolean) => measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding });
+    const measure = (rounding: boolean) =>
+      measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding });
     const { shifted, rounding } = await measure(true);
     const mean = ({ klSum, numTokens }: typeof shifted): number => klSum / numTokens;
     expect(shifted.numTokens).toBe(4 * 4 * 32);

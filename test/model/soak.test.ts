@@ -8,7 +8,11 @@ const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 test('2,000 requests through the graph, hundreds of them evicted and preempted: the tokens of each alone, and nothing of them left behind', async () => {
-  const result = await soakProcess({ numRequests: 2000, seed: 2, model: { modelDir: 'test/fixtures/models/qwen3-tied-sharded', cacheDir: folder.dir, precision: 'int8' } });
+  const result = await soakProcess({
+    numRequests: 2000,
+    seed: 2,
+    model: { modelDir: 'test/fixtures/models/qwen3-tied-sharded', cacheDir: folder.dir, precision: 'int8' },
+  });
   expect(result.finished + result.aborted + result.failed).toBe(2000);
   expect(result.tokensCompared).toBeGreaterThan(10_000);
   expect(result.tokensDiffering / result.tokensCompared).toBeLessThan(0.001);

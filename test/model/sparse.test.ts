@@ -29,10 +29,27 @@ const TEXT = Array.from({ length: NUM_TOKENS + 40 }, () => Math.floor(next() * 1
 
 async function fill(runner: OnnxRunner): Promise<void> {
   runner.window.resize(1024);
-  await runner.run([{ tokenIds: TEXT.slice(0, NUM_TOKENS), startIndex: 0, contextSlots: range(0, 0), newSlots: range(0, NUM_TOKENS), lane: 'prefill', prefillEnd: NUM_TOKENS, numLogits: 0 }]);
+  await runner.run([
+    {
+      tokenIds: TEXT.slice(0, NUM_TOKENS),
+      startIndex: 0,
+      contextSlots: range(0, 0),
+      newSlots: range(0, NUM_TOKENS),
+      lane: 'prefill',
+      prefillEnd: NUM_TOKENS,
+      numLogits: 0,
+    },
+  ]);
 }
 
-const goOn = (n: number, more: Partial<BatchSpan> = {}): BatchSpan => ({ tokenIds: TEXT.slice(NUM_TOKENS, NUM_TOKENS + n), startIndex: NUM_TOKENS, contextSlots: range(0, NUM_TOKENS), newSlots: range(500, 500 + n), numLogits: 1, ...more });
+const goOn = (n: number, more: Partial<BatchSpan> = {}): BatchSpan => ({
+  tokenIds: TEXT.slice(NUM_TOKENS, NUM_TOKENS + n),
+  startIndex: NUM_TOKENS,
+  contextSlots: range(0, NUM_TOKENS),
+  newSlots: range(500, 500 + n),
+  numLogits: 1,
+  ...more,
+});
 
 test.each(models)('%s: a query times the keys, and their softmax, is the attention that was measured', async (name) => {
   const runner = await loadRunner(path.join(MODELS, name), `${folder.dir}/cache`, 'int8');
@@ -46,7 +63,16 @@ test.each(models)('%s: a query times the keys, and their softmax, is the attenti
   const groupSize = queries.length / (numLayers * kvHeads * headSize);
   expect(Number.isInteger(groupSize)).toBe(true);
   // The last token alone, measured.
-  await runner.run([{ ...goOn(1), tokenIds: [TEXT[NUM_TOKENS + 5]!], startIndex: NUM_TOKENS + 5, contextSlots: Int32Array.of(...range(0, NUM_TOKENS), ...range(500, 505)), newSlots: Int32Array.of(600), measures: true }]);
+  await runner.run([
+    {
+      ...goOn(1),
+      tokenIds: [TEXT[NUM_TOKENS + 5]!],
+      startIndex: NUM_TOKENS + 5,
+      contextSlots: Int32Array.of(...range(0, NUM_TOKENS), ...range(500, 505)),
+      newSlots: Int32Array.of(600),
+      measures: true,
+    },
+  ]);
   const received = runner.received!;
   const slots = Int32Array.of(...range(0, NUM_TOKENS), ...range(500, 505), 600);
   const { keys, keyScales } = runner.window.read(slots);
@@ -57,7 +83,8 @@ test.each(models)('%s: a query times the keys, and their softmax, is the attenti
       const at = (h * groupSize + g) * headSize;
       const scores = Array.from({ length: n }, (_, i) => {
         let score = 0;
-        for (let d = 0; d < headSize; d++) score += queries[at + d]! * keys[(h * headSize + d) * n + i]! * keyScales[h * n + i]!;
+        for (let d = 0; d < headSize; d++)
+          score += queries[at + d]! * keys[(h * headSize + d) * n + i]! * keyScales[h * n + i]!;
         return score;
       });
       const top = Math.max(...scores);
@@ -74,7 +101,20 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
   const runner = await loadRunner(path.join(MODELS, models[0]!), `${folder.dir}/cache`, 'int8');
   await fill(runner);
   const alone: Float32Array[] = [];
-  const spans: BatchSpan[] = [goOn(3, { numQueries: 2 }), { tokenIds: TEXT.slice(10, 30), startIndex: 10, contextSlots: range(0, 10), newSlots: range(700, 720), lane: 'prefill', prefillEnd: 30, numLogits: 0, numQueries: 4 }, { ...goOn(1), newSlots: Int32Array.of(800) }];
+  const spans: BatchSpan[] = [
+    goOn(3, { numQueries: 2 }),
+    {
+      tokenIds: TEXT.slice(10, 30),
+      startIndex: 10,
+      contextSlots: range(0, 10),
+      newSlots: range(700, 720),
+      lane: 'prefill',
+      prefillEnd: 30,
+      numLogits: 0,
+      numQueries: 4,
+    },
+    { ...goOn(1), newSlots: Int32Array.of(800) },
+  ];
   for (const span of spans.slice(0, 2)) {
     await runner.run([span]);
     alone.push(runner.queries!.slice());
@@ -85,8 +125,12 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
   const heads = both.length / (6 * headSize);
   for (let h = 0; h < heads; h++) {
     const of = both.subarray(h * 6 * headSize, (h + 1) * 6 * headSize);
-    expect(maxDifference(of.subarray(0, 2 * headSize), alone[0]!.subarray(h * 2 * headSize, (h + 1) * 2 * headSize))).toBe(0);
-    expect(maxDifference(of.subarray(2 * headSize), alone[1]!.subarray(h * 4 * headSize, (h + 1) * 4 * headSize))).toBe(0);
+    expect(
+      maxDifference(of.subarray(0, 2 * headSize), alone[0]!.subarray(h * 2 * headSize, (h + 1) * 2 * headSize)),
+    ).toBe(0);
+    expect(maxDifference(of.subarray(2 * headSize), alone[1]!.subarray(h * 4 * headSize, (h + 1) * 4 * headSize))).toBe(
+      0,
+    );
   }
   await runner.dispose();
 });
@@ -100,7 +144,11 @@ test('built-in model: nearly twice the window is read; the question finds what s
   const source = await readFile('test/fixtures/heldout/cache-store.ts.txt', 'utf8');
   const spillFile = new SpillFile(folder.dir, 1e9, () => {});
   const doc = new SourceDocument('store', 'cache/store.ts', source);
-  const { promptIds, numBlockTokens } = chatPrompt(layout, { doc, messages: [{ role: 'user', content: 'What is this file for?' }], answerTokens: 64 });
+  const { promptIds, numBlockTokens } = chatPrompt(layout, {
+    doc,
+    messages: [{ role: 'user', content: 'What is this file for?' }],
+    answerTokens: 64,
+  });
   expect(promptIds.length).toBeGreaterThan(1000);
   const contexts: Int32Array[] = [];
   const watched: ModelRunner = {
@@ -112,12 +160,25 @@ test('built-in model: nearly twice the window is read; the question finds what s
       return runner.queries;
     },
     run(batch) {
-      for (const { contextSlots, startIndex } of batch) if (startIndex >= promptIds.length) contexts.push(window.positionsOf(contextSlots));
+      for (const { contextSlots, startIndex } of batch)
+        if (startIndex >= promptIds.length) contexts.push(window.positionsOf(contextSlots));
       return runner.run(batch);
     },
   };
-  const engine = new Engine({ runner: watched, window, maxContext: 2048, prefillTokens: 511, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: 700 * kvBytesPerToken(window.shape) + scratchRows(511) * runner.prefillBytesPerToken + kernelShare({ spillFile }, window.shape), spillFile });
-  const question = (): Watched => ask(engine, promptIds, { prefillTokens: numBlockTokens, maxTokens: 24, eosIds: [...text.chatStopIds] });
+  const engine = new Engine({
+    runner: watched,
+    window,
+    maxContext: 2048,
+    prefillTokens: 511,
+    prefillBytesPerToken: runner.prefillBytesPerToken,
+    maxBytes:
+      700 * kvBytesPerToken(window.shape) +
+      scratchRows(511) * runner.prefillBytesPerToken +
+      kernelShare({ spillFile }, window.shape),
+    spillFile,
+  });
+  const question = (): Watched =>
+    ask(engine, promptIds, { prefillTokens: numBlockTokens, maxTokens: 24, eosIds: [...text.chatStopIds] });
   const first = question();
   await drain(engine);
   expect(first.ended).toMatch(/length|stop/);
@@ -129,7 +190,9 @@ test('built-in model: nearly twice the window is read; the question finds what s
   const again = question();
   await drain(engine);
   expect(again.sequence.cachedTokens).toBeGreaterThanOrEqual(numBlockTokens - 32);
-  const others = ['let a = 1;\n', 'export function other(): void {'].map((each) => ask(engine, tokenizer.encode(each), { maxTokens: 8 }));
+  const others = ['let a = 1;\n', 'export function other(): void {'].map((each) =>
+    ask(engine, tokenizer.encode(each), { maxTokens: 8 }),
+  );
   const beside = question();
   await drain(engine);
   expect(beside.tokenIds).toEqual(again.tokenIds);

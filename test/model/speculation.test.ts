@@ -29,11 +29,28 @@ test.each([
   const runner = await OnnxRunner.create({ config, ...model }, window, { threads: 1 });
   try {
     const run = async (items: readonly (WorkItem & Pick<SequenceOptions, 'draftSources'>)[], speculation: boolean) => {
-      const engine = new Engine({ runner, window, maxBytes: 700 * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: 32, policies: { speculation } });
+      const engine = new Engine({
+        runner,
+        window,
+        maxBytes: 700 * kvBytesPerToken(window.shape),
+        maxContext: MAX_CONTEXT,
+        tokenBudget: 32,
+        policies: { speculation },
+      });
       const outcomes = await driveWorkload(engine, items, { ...noText, afterStep: () => engine.checkIntegrity() });
       return { outcomes, ...engine.stats() };
     };
-    const items = makeWorkload({ seed: 31, numRequests: 120, numTokens: config.vocabSize, numFiles: 4, fileTokens: 40, maxTokens: 48, arrivalsPerStep: 0.2, aborts: 0, sampled: 0.5 });
+    const items = makeWorkload({
+      seed: 31,
+      numRequests: 120,
+      numTokens: config.vocabSize,
+      numFiles: 4,
+      fileTokens: 40,
+      maxTokens: 48,
+      arrivalsPerStep: 0.2,
+      aborts: 0,
+      sampled: 0.5,
+    });
     const plain = await run(items, false);
     expect(plain.tokens.drafted).toBe(0);
     const random = seededRandom(2);
@@ -45,7 +62,11 @@ test.each([
     const drafted = await run(drafting, true);
     for (const { id } of items) {
       const { tokenIds, finishReason, error } = drafted.outcomes.get(id)!;
-      expect({ tokenIds, finishReason, error }, id).toEqual({ tokenIds: plain.outcomes.get(id)!.tokenIds, finishReason: plain.outcomes.get(id)!.finishReason, error: plain.outcomes.get(id)!.error });
+      expect({ tokenIds, finishReason, error }, id).toEqual({
+        tokenIds: plain.outcomes.get(id)!.tokenIds,
+        finishReason: plain.outcomes.get(id)!.finishReason,
+        error: plain.outcomes.get(id)!.error,
+      });
     }
     expect(drafted.tokens.accepted).toBeGreaterThan(500);
     expect(drafted.tokens.drafted - drafted.tokens.accepted).toBeGreaterThan(100);

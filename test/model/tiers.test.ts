@@ -7,13 +7,27 @@ import { Assistant } from '../../engine/assistant.ts';
 import { leastBudget } from '../../engine/cacheReach.ts';
 import { formatBytes } from '../../engine/formatBytes.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import type { EngineMessage, EngineStats, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+import type {
+  EngineMessage,
+  EngineStats,
+  FileStats,
+  HostMessage,
+  LoadOptions,
+  ModelInfo,
+  Usage,
+} from '../../engine/protocol.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { BUILT_IN } from '../builtIn.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
-const LOAD: LoadOptions = { modelDir: 'model', cacheDir: join(folder, 'models'), precision: 'int8', maxBytes: 100e6, threads: 1 };
+const LOAD: LoadOptions = {
+  modelDir: 'model',
+  cacheDir: join(folder, 'models'),
+  precision: 'int8',
+  maxBytes: 100e6,
+  threads: 1,
+};
 const FILE = await readFile('engine/cache/slots.ts', 'utf8');
 /** Of a question about it with its answer, a few more than there are. */
 const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
@@ -29,7 +43,11 @@ function talk(loading = loadModel) {
   const lines: string[] = [];
   const assistant = new Assistant((message) => {
     if (message.type === 'log') lines.push(message.message);
-    if ((message.type === 'done' || message.type === 'reply' || message.type === 'error') && message.requestId !== undefined) waiting.get(message.requestId)?.(message);
+    if (
+      (message.type === 'done' || message.type === 'reply' || message.type === 'error') &&
+      message.requestId !== undefined
+    )
+      waiting.get(message.requestId)?.(message);
   }, loading);
   const ask = async (message: HostMessage & { requestId: string }): Promise<Ended> => {
     const ended = new Promise<Ended>((resolve) => waiting.set(message.requestId, resolve));
@@ -52,8 +70,21 @@ function talk(loading = loadModel) {
       return loaded.value.model;
     },
     question: async (docId: string, secret = false, text = FILE): Promise<{ usage: Usage; text: string }> => {
-      assistant.handle({ type: 'documentChanged', docId, version: 1, path: docId, text, ...(secret ? { secret } : {}) });
-      const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] }, sampling: { maxTokens: 8 } });
+      assistant.handle({
+        type: 'documentChanged',
+        docId,
+        version: 1,
+        path: docId,
+        text,
+        ...(secret ? { secret } : {}),
+      });
+      const done = await ask({
+        type: 'generate',
+        requestId: `ask ${docId}`,
+        priority: 'chat',
+        task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] },
+        sampling: { maxTokens: 8 },
+      });
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
     },
@@ -147,13 +178,19 @@ test('a file that is evicted from memory only is still on the disk, and not in m
 test('where files have no header a file that is evicted is not written again: of what begins as it does nothing stays in memory', async () => {
   const modelDir = join(folder, 'headerless');
   await cp('model', modelDir, { recursive: true, filter: (source) => !/train$|\.md$/.test(source) });
-  const edit = async (name: string, change: (json: Record<string, unknown>) => object): Promise<void> => writeFile(join(modelDir, name), JSON.stringify(change(JSON.parse(await readFile(join(modelDir, name), 'utf8')))));
-  await edit('kvasir.json', (manifest) => ({ ...manifest, fileBlock: 'chatTemplate', can: { complete: true, chat: false, summarize: false, edit: false } }));
+  const edit = async (name: string, change: (json: Record<string, unknown>) => object): Promise<void> =>
+    writeFile(join(modelDir, name), JSON.stringify(change(JSON.parse(await readFile(join(modelDir, name), 'utf8')))));
+  await edit('kvasir.json', (manifest) => ({
+    ...manifest,
+    fileBlock: 'chatTemplate',
+    can: { complete: true, chat: false, summarize: false, edit: false },
+  }));
   await edit('tokenizer_config.json', ({ chat_template: _, ...config }) => config);
   const disk = { dir: join(folder, 'headerless-kv'), maxBytes: 1e9 };
   const { load, send, flush, close } = talk();
   await load({ modelDir, disk });
-  const open = (docId: string, text: string): void => send({ type: 'documentChanged', docId, version: 1, path: docId, text });
+  const open = (docId: string, text: string): void =>
+    send({ type: 'documentChanged', docId, version: 1, path: docId, text });
   open('b.ts', FILE.slice(FILE.indexOf('\n') + 1));
   await flush();
   await load({ modelDir, disk });
@@ -187,7 +224,10 @@ test('a model that is let go writes the file first that was used last', async ()
 test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
   const compress = 'int4-kivi';
   const one = talk();
-  const { compressed: qualities } = await one.load({ compress, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
+  const { compressed: qualities } = await one.load({
+    compress,
+    disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 },
+  });
   expect(one.lines).toHaveLength(1);
   expect(one.lines[0]).toContain('cannot be kept');
   expect((await one.stats()).diskFault).toMatch(/package\.json.kv cannot be written: ENOTDIR/);
@@ -214,7 +254,9 @@ test('under a ceiling that reading and writing the disk would take a large part 
   const whole = await question('a.ts');
   expect(whole.text).toBe(text);
   expect(whole.usage.inParts).toBeUndefined();
-  expect((await stats()).diskFault).toBe(`the ${formatBytes(WHOLE)} of memory that the KV cache may take have no room for reading and writing the disk`);
+  expect((await stats()).diskFault).toBe(
+    `the ${formatBytes(WHOLE)} of memory that the KV cache may take have no room for reading and writing the disk`,
+  );
   await flush();
   expect(await readdir(disk.dir)).toEqual([]);
   // Without more memory than that a longer context is read in parts, from a temporary file.
@@ -255,10 +297,16 @@ test('the disk takes no more of a window’s part than of a ceiling: where sever
   const windows = [talk(), talk(), talk(), talk()];
   const last = windows.at(-1)!;
   for (const each of windows) await each.load({ ...shared, maxBytes: 4 * WHOLE });
-  expect(await last.stats()).toMatchObject({ maxBytes: WHOLE, diskFault: expect.stringContaining(`the ${formatBytes(WHOLE)} of memory`) });
+  expect(await last.stats()).toMatchObject({
+    maxBytes: WHOLE,
+    diskFault: expect.stringContaining(`the ${formatBytes(WHOLE)} of memory`),
+  });
   expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
   last.send({ type: 'configure', maxBytes: 4 * TOO_LITTLE });
-  const [, figure] = new RegExp(`with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole`).exec(await last.question('a.ts').catch((error: Error) => error.message) as string) ?? [];
+  const [, figure] =
+    new RegExp(`with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole`).exec(
+      (await last.question('a.ts').catch((error: Error) => error.message)) as string,
+    ) ?? [];
   last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
   expect(await last.stats()).toMatchObject({ numEngines: 4, maxBytes: Number(figure) * 0.25e6 });
   const longest = await last.question('b.ts', false, FILE.repeat(Math.ceil(BUILT_IN.contextTokens / 1000)));
@@ -272,7 +320,10 @@ test('a folder that takes nothing is not said to be a setting that is off', asyn
   const { load, question, close } = talk();
   await load({ maxBytes: TOO_LITTLE, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
   const refused = await question('a.ts').catch((error: Error) => error.message);
-  const [, figure] = new RegExp(` Raise kvasir\\.cache\\.maxBytes or send less text: with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole\\.$`).exec(String(refused)) ?? [];
+  const [, figure] =
+    new RegExp(
+      ` Raise kvasir\\.cache\\.maxBytes or send less text: with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole\\.$`,
+    ).exec(String(refused)) ?? [];
   // Two digits of it, rounded up.
   const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, true);
   expect((Number(figure) * 1e6) / least).toBeGreaterThanOrEqual(1);

@@ -10,14 +10,23 @@ const cache = await mkdtemp(join(tmpdir(), 'kvasir-tiers-bench-'));
 afterAll(() => rm(cache, { recursive: true, force: true }));
 
 test('both scenes: files are found whole in window, store and on disk, and others are read anew between', async () => {
-  const result = await tiersBench('tiny', cache, 1, { numFiles: 12, fileTokens: 512, maxBytes: 900_000, diskBytes: 1e8, revisits: 48, anewEvery: 16 });
+  const result = await tiersBench('tiny', cache, 1, {
+    numFiles: 12,
+    fileTokens: 512,
+    maxBytes: 900_000,
+    diskBytes: 1e8,
+    revisits: 48,
+    anewEvery: 16,
+  });
   expect(result.scenes.map(({ setting }) => setting)).toEqual([null, 'int4-kivi']);
   for (const { setting, anew, written, revisits, peakBytes, diskBytes } of result.scenes) {
     expect([anew.samples.length, written.samples.length, revisits.length]).toEqual([3, 12, 48]);
     expect(diskBytes).toBeGreaterThan(12 * result.fileBytes);
     expect(peakBytes).toBeLessThanOrEqual(result.maxBytes);
     const tiers = new Set(revisits.map(({ tier }) => tier));
-    expect([...tiers]).toEqual(expect.arrayContaining(setting === null ? ['window', 'disk'] : ['window', 'store', 'disk']));
+    expect([...tiers]).toEqual(
+      expect.arrayContaining(setting === null ? ['window', 'disk'] : ['window', 'store', 'disk']),
+    );
     const coded = revisits.filter(({ tier, codecs }) => tier === 'store' && codecs.includes('int4-kivi'));
     expect(coded.length > 0).toBe(setting !== null);
     for (const { found } of revisits) expect(found).toBe(512);

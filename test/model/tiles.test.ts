@@ -19,23 +19,60 @@ const BEHIND = 9 * PAGE_SLOTS + 40;
 /** Of the other sequence, which shares the first half. */
 const OWN = 30;
 
-const config = { model_type: 'qwen2', hidden_size: 48, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 6, vocab_size: 120, rms_norm_eps: 1e-6, max_position_embeddings: 4096 };
-for (const kvHeads of [1, 3, 6]) writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads`), { config: { ...config, num_key_value_heads: kvHeads }, dtype: 'F32', seed: kvHeads, keyBias: kvHeads === 3 ? 0.1 : 80 });
+const config = {
+  model_type: 'qwen2',
+  hidden_size: 48,
+  intermediate_size: 64,
+  num_hidden_layers: 2,
+  num_attention_heads: 6,
+  vocab_size: 120,
+  rms_norm_eps: 1e-6,
+  max_position_embeddings: 4096,
+};
+for (const kvHeads of [1, 3, 6])
+  writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads`), {
+    config: { ...config, num_key_value_heads: kvHeads },
+    dtype: 'F32',
+    seed: kvHeads,
+    keyBias: kvHeads === 3 ? 0.1 : 80,
+  });
 
 const slots = (from: number, n: number): Int32Array => Int32Array.from({ length: n }, (_, i) => from + i);
 const next = random(5);
 const ids = (n: number): number[] => Array.from({ length: n }, () => Math.floor(next() * 100));
 const [CONTEXT, TEXT, OTHER] = [ids(BEHIND), ids(NEW), ids(OWN + 1)];
 /** The context's pages lie backwards. */
-const contextSlots = Int32Array.from(slots(0, BEHIND), (slot) => (11 - Math.floor(slot / PAGE_SLOTS)) * PAGE_SLOTS + (slot % PAGE_SLOTS));
+const contextSlots = Int32Array.from(
+  slots(0, BEHIND),
+  (slot) => (11 - Math.floor(slot / PAGE_SLOTS)) * PAGE_SLOTS + (slot % PAGE_SLOTS),
+);
 const otherSlots = Int32Array.from([...contextSlots.slice(0, BEHIND / 2), ...slots(PAGE_SLOTS, OWN)]);
-const other: BatchSpan = { tokenIds: OTHER.slice(OWN), startIndex: otherSlots.length, contextSlots: otherSlots, newSlots: Int32Array.of(PAGE_SLOTS + OWN), numLogits: 1 };
+const other: BatchSpan = {
+  tokenIds: OTHER.slice(OWN),
+  startIndex: otherSlots.length,
+  contextSlots: otherSlots,
+  newSlots: Int32Array.of(PAGE_SLOTS + OWN),
+  numLogits: 1,
+};
 
-async function read(runner: OnnxRunner, tokenIds: readonly number[], context: Int32Array, newSlots: Int32Array, chunk: number, beside: readonly BatchSpan[] = []): Promise<{ logits: number[]; tiled: boolean[] }> {
+async function read(
+  runner: OnnxRunner,
+  tokenIds: readonly number[],
+  context: Int32Array,
+  newSlots: Int32Array,
+  chunk: number,
+  beside: readonly BatchSpan[] = [],
+): Promise<{ logits: number[]; tiled: boolean[] }> {
   const logits: number[] = [];
   const tiled: boolean[] = [];
   for (let at = 0; at < newSlots.length; at += chunk) {
-    const span: BatchSpan = { tokenIds: tokenIds.slice(at, at + chunk), startIndex: context.length + at, contextSlots: Int32Array.from([...context, ...newSlots.slice(0, at)]), newSlots: newSlots.slice(at, at + chunk), numLogits: Math.min(chunk, newSlots.length - at) };
+    const span: BatchSpan = {
+      tokenIds: tokenIds.slice(at, at + chunk),
+      startIndex: context.length + at,
+      contextSlots: Int32Array.from([...context, ...newSlots.slice(0, at)]),
+      newSlots: newSlots.slice(at, at + chunk),
+      numLogits: Math.min(chunk, newSlots.length - at),
+    };
     logits.push(...(await runner.run([span, ...beside])).subarray(0, span.numLogits * runner.vocabSize));
     tiled.push(runner.tiled);
   }
@@ -44,7 +81,13 @@ async function read(runner: OnnxRunner, tokenIds: readonly number[], context: In
 
 test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
   for (const precision of ['int8', 'int4'] as const) {
-    const runner = await loadRunner(path.join(folder.dir, `${kvHeads} KV heads`), `${folder.dir}/cache`, precision, 'int8', 12 * PAGE_SLOTS);
+    const runner = await loadRunner(
+      path.join(folder.dir, `${kvHeads} KV heads`),
+      `${folder.dir}/cache`,
+      precision,
+      'int8',
+      12 * PAGE_SLOTS,
+    );
     await read(runner, CONTEXT, slots(0, 0), contextSlots, 50);
     await read(runner, OTHER.slice(0, OWN), otherSlots.slice(0, BEHIND / 2), otherSlots.slice(BEHIND / 2), OWN);
     const newSlots = slots(10, NEW);
@@ -66,7 +109,10 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
     const beside = await read(runner, TEXT, contextSlots, newSlots, NEW, [other]);
     expect(beside).toEqual(all);
     expect(runner.window.read(newSlots)).toEqual(rows);
-    const both = await runner.run([other, { tokenIds: TEXT, startIndex: BEHIND, contextSlots, newSlots, numLogits: 0 }]);
+    const both = await runner.run([
+      other,
+      { tokenIds: TEXT, startIndex: BEHIND, contextSlots, newSlots, numLogits: 0 },
+    ]);
     expect(runner.tiled).toBe(true);
     expect(Array.from(both)).toEqual(alone);
     await runner.dispose();

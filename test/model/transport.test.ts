@@ -16,11 +16,23 @@ const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
 const built = resolve('.cache', `engine-under-test-${process.pid}`);
 const script = join(built, 'worker.js');
 /** Long enough that whatever a test does to it happens in the middle. */
-const LONG: GenerateRequest = { task: () => ({ kind: 'raw', prompt: 'export function add(' }), priority: 'chat', sampling: { maxTokens: 1500, ignoreEos: true } };
+const LONG: GenerateRequest = {
+  task: () => ({ kind: 'raw', prompt: 'export function add(' }),
+  priority: 'chat',
+  sampling: { maxTokens: 1500, ignoreEos: true },
+};
 const SHORT: GenerateRequest = { ...LONG, sampling: { maxTokens: 4, ignoreEos: true } };
 
 beforeAll(() => {
-  buildSync({ entryPoints: ['engine/worker.ts'], outfile: script, bundle: true, platform: 'node', format: 'cjs', external: ['onnxruntime-node'], logLevel: 'error' });
+  buildSync({
+    entryPoints: ['engine/worker.ts'],
+    outfile: script,
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    external: ['onnxruntime-node'],
+    logLevel: 'error',
+  });
 });
 afterAll(() => {
   rmSync(built, { recursive: true, force: true });
@@ -47,7 +59,13 @@ function clientOf(kind: 'thread' | 'process', worker = script) {
       processes.push(transport);
       return transport;
     },
-    loadOptions: () => ({ modelDir: resolve('model'), cacheDir: join(temporary, 'models'), precision: 'int8', maxBytes: 0, threads: 0 }),
+    loadOptions: () => ({
+      modelDir: resolve('model'),
+      cacheDir: join(temporary, 'models'),
+      precision: 'int8',
+      maxBytes: 0,
+      threads: 0,
+    }),
     onState: (state) => states.push(state),
     onActivity: () => {},
     log: () => {},
@@ -62,7 +80,13 @@ function streaming(client: EngineClient): { begun: Promise<void>; end: Promise<s
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
-  return { begun, end: client.generate({ ...LONG, onChunk: begin }).then((done) => done.finishReason, (error: Error) => error.message) };
+  return {
+    begun,
+    end: client.generate({ ...LONG, onChunk: begin }).then(
+      (done) => done.finishReason,
+      (error: Error) => error.message,
+    ),
+  };
 }
 
 describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
@@ -85,8 +109,11 @@ describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
     mkdirSync(alone);
     copyFileSync(script, join(alone, 'worker.js'));
     const { client, states, processes } = clientOf(kind, join(alone, 'worker.js'));
-    const reason = /^onnxruntime, which computes for Kvasir, could not be loaded on \w+-\w+: Cannot find package 'onnxruntime-node' imported from \S+\. Install the package of Kvasir that is made for this platform\.$/;
-    await expect(client.generate(SHORT)).rejects.toThrow(expect.objectContaining({ code: 'engineFailed', message: expect.stringMatching(reason) }));
+    const reason =
+      /^onnxruntime, which computes for Kvasir, could not be loaded on \w+-\w+: Cannot find package 'onnxruntime-node' imported from \S+\. Install the package of Kvasir that is made for this platform\.$/;
+    await expect(client.generate(SHORT)).rejects.toThrow(
+      expect.objectContaining({ code: 'engineFailed', message: expect.stringMatching(reason) }),
+    );
     expect(states.filter((state) => state.kind === 'failed')).toHaveLength(1);
     await expect(client.generate(SHORT)).rejects.toThrow(reason);
     expect(processes.length).toBe(kind === 'process' ? 2 : 0);
@@ -96,25 +123,30 @@ describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
   });
 });
 
-test.each(['thread', 'process'] as const)('in a %s: memory for what has just been made stays small, however much that is', async (kind) => {
-  const greedy = join(temporary, `greedy-${kind}.js`);
-  writeFileSync(
-    greedy,
-    `const say = (message) => (process.send ? process.send(message) : require('node:worker_threads').parentPort.postMessage(message));
+test.each(['thread', 'process'] as const)(
+  'in a %s: memory for what has just been made stays small, however much that is',
+  async (kind) => {
+    const greedy = join(temporary, `greedy-${kind}.js`);
+    writeFileSync(
+      greedy,
+      `const say = (message) => (process.send ? process.send(message) : require('node:worker_threads').parentPort.postMessage(message));
      const kept = [];
      for (let round = 0; round < 300; round++) {
        kept[round % 20] = Array.from({ length: 20_000 }, (_, i) => ({ i }));
      }
      const young = require('node:v8').getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
      say(young.space_size);`,
-  );
-  const Kind = kind === 'thread' ? ThreadTransport : ProcessTransport;
-  const transport = new Kind(greedy, t, () => {});
-  const size = await new Promise<number>((resolve) => transport.onMessage((message) => resolve(message as unknown as number)));
-  transport.dispose(true);
-  expect(size).toBeGreaterThan(0);
-  expect(size / 1e6).toBeLessThan(1.1 * MOST_YOUNG_MB);
-});
+    );
+    const Kind = kind === 'thread' ? ThreadTransport : ProcessTransport;
+    const transport = new Kind(greedy, t, () => {});
+    const size = await new Promise<number>((resolve) =>
+      transport.onMessage((message) => resolve(message as unknown as number)),
+    );
+    transport.dispose(true);
+    expect(size).toBeGreaterThan(0);
+    expect(size / 1e6).toBeLessThan(1.1 * MOST_YOUNG_MB);
+  },
+);
 
 test('killed in the middle of a step: what is pending ends with the reason, one new process, the next request works', async () => {
   const { client, processes, states } = clientOf('process');
@@ -134,7 +166,9 @@ test('killed in the middle of a step: what is pending ends with the reason, one 
   await again.begun;
   process.kill(processes[1]!.pid!, 'SIGKILL');
   expect(await again.end).toBe(sentence);
-  await expect(client.generate(SHORT)).rejects.toThrow('The engine stopped again after a restart: its process was ended by SIGKILL.');
+  await expect(client.generate(SHORT)).rejects.toThrow(
+    'The engine stopped again after a restart: its process was ended by SIGKILL.',
+  );
   expect(processes).toHaveLength(2);
   expect(states.filter((state) => state.kind === 'failed')).toHaveLength(1);
   await client.stop('restart');
@@ -144,15 +178,34 @@ test('killed in the middle of a step: what is pending ends with the reason, one 
 
 test('the process ends when the editor that started it is killed in the middle of a step', async () => {
   const editor = join(temporary, 'editor.cjs');
-  const load = { type: 'load', requestId: 'l', modelDir: resolve('model'), cacheDir: join(temporary, 'models'), precision: 'int8', maxBytes: 0, threads: 0 };
-  const generate = { type: 'generate', requestId: 'g', task: { kind: 'raw', prompt: 'export function add(' }, priority: 'chat', sampling: { maxTokens: 1500, ignoreEos: true } };
-  writeFileSync(editor, `
+  const load = {
+    type: 'load',
+    requestId: 'l',
+    modelDir: resolve('model'),
+    cacheDir: join(temporary, 'models'),
+    precision: 'int8',
+    maxBytes: 0,
+    threads: 0,
+  };
+  const generate = {
+    type: 'generate',
+    requestId: 'g',
+    task: { kind: 'raw', prompt: 'export function add(' },
+    priority: 'chat',
+    sampling: { maxTokens: 1500, ignoreEos: true },
+  };
+  writeFileSync(
+    editor,
+    `
     const child = require('node:child_process').fork(${JSON.stringify(script)}, [], { serialization: 'advanced' });
     for (const message of ${JSON.stringify([load, generate])}) child.send(message);
     child.on('message', ({ type }) => type === 'chunk' && console.log(child.pid));
-  `);
+  `,
+  );
   const parent = spawn(process.execPath, [editor], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const pid = await new Promise<number>((resolve) => parent.stdout.once('data', (data: Buffer) => resolve(Number.parseInt(data.toString(), 10))));
+  const pid = await new Promise<number>((resolve) =>
+    parent.stdout.once('data', (data: Buffer) => resolve(Number.parseInt(data.toString(), 10))),
+  );
   expect(isAlive(pid)).toBe(true);
   parent.kill('SIGKILL');
   await expect.poll(() => isAlive(pid), { timeout: 120_000 }).toBe(false);
@@ -165,8 +218,28 @@ test('a process that cannot be started is an error of the request', async () => 
 });
 
 test('the process gets what finds programs, libraries and files, and none of the editor’s secrets or flags', () => {
-  const env = { PATH: '/bin', Path: 'C:\\', HOME: '/h', LD_LIBRARY_PATH: '/l', LC_ALL: 'C', SystemRoot: 'C:\\W', GITHUB_TOKEN: 's', AWS_SECRET_ACCESS_KEY: 's', NODE_OPTIONS: '--inspect', VSCODE_IPC_HOOK: 'x', NODE_CHANNEL_FD: '3', ELECTRON_RUN_AS_NODE: '1' };
-  expect(Object.keys(engineEnvironment(env, {}, 'darwin'))).toEqual(['PATH', 'Path', 'HOME', 'LD_LIBRARY_PATH', 'LC_ALL', 'SystemRoot']);
+  const env = {
+    PATH: '/bin',
+    Path: 'C:\\',
+    HOME: '/h',
+    LD_LIBRARY_PATH: '/l',
+    LC_ALL: 'C',
+    SystemRoot: 'C:\\W',
+    GITHUB_TOKEN: 's',
+    AWS_SECRET_ACCESS_KEY: 's',
+    NODE_OPTIONS: '--inspect',
+    VSCODE_IPC_HOOK: 'x',
+    NODE_CHANNEL_FD: '3',
+    ELECTRON_RUN_AS_NODE: '1',
+  };
+  expect(Object.keys(engineEnvironment(env, {}, 'darwin'))).toEqual([
+    'PATH',
+    'Path',
+    'HOME',
+    'LD_LIBRARY_PATH',
+    'LC_ALL',
+    'SystemRoot',
+  ]);
   expect(engineEnvironment({}, { electron: '39' }, 'win32')).toEqual({ ELECTRON_RUN_AS_NODE: '1' });
   expect(engineEnvironment({}, {}, 'linux')).toEqual({ GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' });
 });

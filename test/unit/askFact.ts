@@ -6,7 +6,8 @@ import { Syntax } from '../../engine/text/syntax.ts';
 import { Grammars } from '../../engine/text/syntaxGrammars.ts';
 
 export const grammars = new Grammars();
-export const loadGrammars = () => Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name)));
+export const loadGrammars = () =>
+  Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name)));
 
 /** Undefined for what is for the model. */
 export function askFact(message: string, text: string, path: string): Promise<string | undefined> {
@@ -14,7 +15,11 @@ export function askFact(message: string, text: string, path: string): Promise<st
 }
 
 /** @param files texts by path */
-export async function askFiles(message: string, files: Readonly<Record<string, string>>, { snippets = [], earlier = [] }: { snippets?: readonly Snippet[]; earlier?: readonly ChatMessage[] } = {}): Promise<string | undefined> {
+export async function askFiles(
+  message: string,
+  files: Readonly<Record<string, string>>,
+  { snippets = [], earlier = [] }: { snippets?: readonly Snippet[]; earlier?: readonly ChatMessage[] } = {},
+): Promise<string | undefined> {
   const docs = Object.entries(files).map(([path, text]) => new SourceDocument(path, path, text));
   const syntax = new Syntax(grammars);
   const asked = askedOfFiles([...earlier, { role: 'user', content: message }], docs, snippets);

@@ -9,7 +9,10 @@ const [HEADS, ROWS] = [3, 50];
 
 /** Rows of its context receive this of each step. */
 function giving(value: number): ModelRunner {
-  const received = { most: new Float32Array(HEADS * ROWS).fill(value), sum: new Float32Array(HEADS * ROWS).fill(2 * value) };
+  const received = {
+    most: new Float32Array(HEADS * ROWS).fill(value),
+    sum: new Float32Array(HEADS * ROWS).fill(2 * value),
+  };
   return { vocabSize: 1, paidColumns: 0, received, run: async () => received.most };
 }
 
@@ -30,7 +33,13 @@ test('parts add up, one that was broken off leaves nothing behind, and none take
   let numSteps = 0;
   const feed = (runner: ModelRunner, numTokens: number, most = Number.POSITIVE_INFINITY): Promise<boolean> => {
     let left = most;
-    return meter.feed(runner, { tokenIds: Array.from({ length: numTokens }, (_, i) => i), startIndex: ROWS, numRows: ROWS }, slots, (n) => new Int32Array(n), () => left-- === 0);
+    return meter.feed(
+      runner,
+      { tokenIds: Array.from({ length: numTokens }, (_, i) => i), startIndex: ROWS, numRows: ROWS },
+      slots,
+      (n) => new Int32Array(n),
+      () => left-- === 0,
+    );
   };
   const counted: ModelRunner = {
     ...little,

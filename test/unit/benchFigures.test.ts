@@ -30,9 +30,19 @@ test.each([
 });
 
 test('a chart has a bar for each value, in proportion, and a whisker where there is a spread', () => {
-  const svg = barChart({ title: 'a < b', unit: 'ms', groups: ['x', `${'long '.repeat(20)}name`], series: [{ name: 'one', bars: [{ value: 5 }, { value: 10, least: 8, most: 10 }] }, { name: 'two', bars: [null, { value: 2.5 }] }] });
+  const svg = barChart({
+    title: 'a < b',
+    unit: 'ms',
+    groups: ['x', `${'long '.repeat(20)}name`],
+    series: [
+      { name: 'one', bars: [{ value: 5 }, { value: 10, least: 8, most: 10 }] },
+      { name: 'two', bars: [null, { value: 2.5 }] },
+    ],
+  });
   expect(svg).toContain('a &lt; b');
-  const heights = [...svg.matchAll(/<rect [^>]*width="(?!10")[^"]*" height="([\d.]+)"/g)].map(([, height]) => Number(height));
+  const heights = [...svg.matchAll(/<rect [^>]*width="(?!10")[^"]*" height="([\d.]+)"/g)].map(([, height]) =>
+    Number(height),
+  );
   expect(heights).toHaveLength(3);
   expect(heights[1]! / heights[0]!).toBeCloseTo(2, 1);
   expect(heights[2]! / heights[0]!).toBeCloseTo(0.5, 1);
@@ -54,7 +64,11 @@ test('a scan adds up every word between its bounds', () => {
   for (let i = 0; i < words.length; i++) words[i] = BigInt(i * i) - 5n;
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(scanModule(pages)), { e: { m: memory } });
   const scan = exports.scan as (from: number, to: number) => bigint;
-  for (const [from, to] of [[0, 2 * 65_536], [TURN_BYTES, 7 * TURN_BYTES], [65_536, 65_536 + TURN_BYTES]] as const) {
+  for (const [from, to] of [
+    [0, 2 * 65_536],
+    [TURN_BYTES, 7 * TURN_BYTES],
+    [65_536, 65_536 + TURN_BYTES],
+  ] as const) {
     expect(scan(from, to)).toBe(words.subarray(from / 8, to / 8).reduce((a, b) => a + b, 0n));
   }
 });
@@ -63,6 +77,7 @@ test('threads scan all of their memory, again and again', async () => {
   const scan = new WasmScan(10 * 65_536, 3);
   await scan.ready();
   expect(scan.bytes).toBe(12 * 65_536);
-  for (let i = 0; i < 20; i++) expect(scan.scan()).toBe(BigInt.asIntN(64, 0x0101010101010101n * BigInt(scan.bytes / 8)));
+  for (let i = 0; i < 20; i++)
+    expect(scan.scan()).toBe(BigInt.asIntN(64, 0x0101010101010101n * BigInt(scan.bytes / 8)));
   await scan.close();
 });

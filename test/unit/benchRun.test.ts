@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const OUT = join('.cache', `bench-refused-${process.pid}`);
-const bench = (...args: string[]) => spawnSync(process.execPath, ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', 'test/bench/run.mjs', ...args], { encoding: 'utf8', timeout: 60_000 });
+const bench = (...args: string[]) =>
+  spawnSync(process.execPath, ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', 'test/bench/run.mjs', ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
 
 test.each([
   [['nonsense', '--out', OUT], 'there is no suite nonsense; it is one of editor, engine, mixed,'],
@@ -17,8 +21,17 @@ test.each([
   [['editor', '--out', OUT, '--shape', 'tiny'], 'suite editor has no --shape; it has --out'],
   [['engine', '--out', OUT, '--rounds', 'some'], '--rounds some: it must be a whole number'],
   // Checked here for all suites, as some of them would find it out in the middle,
-  ...['engine', 'tiers', 'long', 'kv', 'peers'].map((suite) => [[suite, '--out', OUT, '--shape', 'huge'], '--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny\n'] as const),
-  [['mixed', '--out', OUT, '--shape', 'huge'], '--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny, starter\n'],
+  ...['engine', 'tiers', 'long', 'kv', 'peers'].map(
+    (suite) =>
+      [
+        [suite, '--out', OUT, '--shape', 'huge'],
+        '--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny\n',
+      ] as const,
+  ),
+  [
+    ['mixed', '--out', OUT, '--shape', 'huge'],
+    '--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny, starter\n',
+  ],
   // and by the suite.
   [['engine', '--out', OUT, '--only', 'nothing'], '--only nothing: it must be one of '],
   [['quality', '--out', OUT, '--model', '.cache/none'], '--model .cache/none: there is no config.json in it'],

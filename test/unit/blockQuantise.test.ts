@@ -27,33 +27,45 @@ const shape = fc.record({ numRows: fc.integer({ min: 1, max: 4 }), width: fc.int
 
 test('weights that 4 bits can say come back as they were, whatever the width', () => {
   fc.assert(
-    fc.property(shape, fc.infiniteStream(fc.integer({ min: -8, max: 7 })), fc.integer({ min: -20, max: 3 }), ({ numRows, width }, stream, exponent) => {
-      const scale = 2 ** exponent;
-      const rows = new Float32Array(numRows * width);
-      for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value) * scale;
-      // The code -8 in each block fixes the scale.
-      for (let r = 0; r < numRows; r++) for (let i = 0; i < width; i += BLOCK) rows[r * width + i] = -8 * scale;
-      expect(restored(quantised(rows, width), width)).toEqual(rows);
-    }),
+    fc.property(
+      shape,
+      fc.infiniteStream(fc.integer({ min: -8, max: 7 })),
+      fc.integer({ min: -20, max: 3 }),
+      ({ numRows, width }, stream, exponent) => {
+        const scale = 2 ** exponent;
+        const rows = new Float32Array(numRows * width);
+        for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value) * scale;
+        // The code -8 in each block fixes the scale.
+        for (let r = 0; r < numRows; r++) for (let i = 0; i < width; i += BLOCK) rows[r * width + i] = -8 * scale;
+        expect(restored(quantised(rows, width), width)).toEqual(rows);
+      },
+    ),
   );
 });
 
 test('what is left of any weights is no more than with the scale that lets the largest just fit', () => {
   fc.assert(
-    fc.property(shape, fc.infiniteStream(fc.float({ noNaN: true, noDefaultInfinity: true, min: -3, max: 3 })), ({ numRows, width }, stream) => {
-      const rows = new Float32Array(numRows * width);
-      for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value);
-      const got = quantised(rows, width);
-      let plain = 0;
-      for (let r = 0; r < numRows; r++) {
-        for (let start = 0; start < width; start += BLOCK) {
-          const block = rows.subarray(r * width + start, r * width + Math.min(width, start + BLOCK));
-          const scale = block.reduce((a, v) => Math.max(a, Math.abs(v)), 0) / 7;
-          plain += squaredError(block, block.map((v) => (scale ? Math.round(v / scale) * scale : 0)));
+    fc.property(
+      shape,
+      fc.infiniteStream(fc.float({ noNaN: true, noDefaultInfinity: true, min: -3, max: 3 })),
+      ({ numRows, width }, stream) => {
+        const rows = new Float32Array(numRows * width);
+        for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value);
+        const got = quantised(rows, width);
+        let plain = 0;
+        for (let r = 0; r < numRows; r++) {
+          for (let start = 0; start < width; start += BLOCK) {
+            const block = rows.subarray(r * width + start, r * width + Math.min(width, start + BLOCK));
+            const scale = block.reduce((a, v) => Math.max(a, Math.abs(v)), 0) / 7;
+            plain += squaredError(
+              block,
+              block.map((v) => (scale ? Math.round(v / scale) * scale : 0)),
+            );
+          }
         }
-      }
-      expect(squaredError(rows, restored(got, width))).toBeLessThanOrEqual(plain * 1.00001 + 1e-9);
-    }),
+        expect(squaredError(rows, restored(got, width))).toBeLessThanOrEqual(plain * 1.00001 + 1e-9);
+      },
+    ),
   );
 });
 
@@ -63,7 +75,10 @@ test('normal weights: a better signal than with the plain scale', () => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
     return (seed + 1) / 2 ** 32;
   };
-  const rows = Float32Array.from({ length: 64 * 4 * BLOCK }, () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()));
+  const rows = Float32Array.from(
+    { length: 64 * 4 * BLOCK },
+    () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()),
+  );
   const error = squaredError(rows, restored(quantised(rows, 4 * BLOCK), 4 * BLOCK)) / rows.length;
   // The plain scale's is 0.0117 here.
   expect(error).toBeLessThan(0.0105);
@@ -71,19 +86,25 @@ test('normal weights: a better signal than with the plain scale', () => {
 
 test('8 bits: half a step of the block at most, and filled up with zeros', () => {
   fc.assert(
-    fc.property(shape, fc.infiniteStream(fc.float({ noNaN: true, noDefaultInfinity: true, min: -3, max: 3 })), ({ numRows, width }, stream) => {
-      const rows = new Float32Array(numRows * width);
-      for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value);
-      const blocks = numBlocks(width);
-      const codes = new Uint8Array(numRows * blocks * BLOCK);
-      const scales = new Float32Array(numRows * blocks);
-      quantiseBlocks8(rows, numRows, width, codes, scales);
-      for (let i = 0; i < codes.length; i++) {
-        const [block, inRow] = [Math.floor(i / BLOCK), i % (blocks * BLOCK)];
-        const weight = inRow < width ? rows[Math.floor(block / blocks) * width + inRow]! : 0;
-        expect(Math.abs((codes[i]! - 128) * scales[block]! - weight)).toBeLessThanOrEqual(0.50001 * scales[block]! + 1e-9);
-      }
-    }),
+    fc.property(
+      shape,
+      fc.infiniteStream(fc.float({ noNaN: true, noDefaultInfinity: true, min: -3, max: 3 })),
+      ({ numRows, width }, stream) => {
+        const rows = new Float32Array(numRows * width);
+        for (let i = 0; i < rows.length; i++) rows[i] = Number(stream.next().value);
+        const blocks = numBlocks(width);
+        const codes = new Uint8Array(numRows * blocks * BLOCK);
+        const scales = new Float32Array(numRows * blocks);
+        quantiseBlocks8(rows, numRows, width, codes, scales);
+        for (let i = 0; i < codes.length; i++) {
+          const [block, inRow] = [Math.floor(i / BLOCK), i % (blocks * BLOCK)];
+          const weight = inRow < width ? rows[Math.floor(block / blocks) * width + inRow]! : 0;
+          expect(Math.abs((codes[i]! - 128) * scales[block]! - weight)).toBeLessThanOrEqual(
+            0.50001 * scales[block]! + 1e-9,
+          );
+        }
+      },
+    ),
     { numRuns: 30 },
   );
 });

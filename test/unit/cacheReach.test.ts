@@ -29,7 +29,11 @@ const shape = kvShape(CONFIG, 'int8');
 
 /** What coding takes of the kernels' memory beyond what is counted for sketches. */
 function codingBeyond(name: string): number {
-  const codec = codecNamed(name === 'kvzip' || name === 'h2o' ? KEPT_CODEC : name, shape, new RopeTable(CONFIG.rope, CONFIG.headSize));
+  const codec = codecNamed(
+    name === 'kvzip' || name === 'h2o' ? KEPT_CODEC : name,
+    shape,
+    new RopeTable(CONFIG.rope, CONFIG.headSize),
+  );
   return Math.max(0, codingBytes(compressionOf(name === 'h2o' ? KVZIP : name, [codec])) - sketchingBytes(shape));
 }
 
@@ -56,8 +60,18 @@ describe('a model that reads more than there is room for', () => {
   test('with the disk one is longer, by as much as the engine would take', () => {
     const spillFile = new SpillFile('unused', DISK_BYTES, () => {});
     const window = new KvWindow(shape, 0);
-    const cache = new KvCache({ window, maxBytes: budget - reach.workBytes, softSlots: 2 * LONG.contextTokens, clock: () => 0, spillFile });
-    cache.sparse.room.prefillTokens = mostPrefillTokens(budget, scratchBytesPerToken(kvShape(LONG, 'int8')), LONG.contextTokens);
+    const cache = new KvCache({
+      window,
+      maxBytes: budget - reach.workBytes,
+      softSlots: 2 * LONG.contextTokens,
+      clock: () => 0,
+      spillFile,
+    });
+    cache.sparse.room.prefillTokens = mostPrefillTokens(
+      budget,
+      scratchBytesPerToken(kvShape(LONG, 'int8')),
+      LONG.contextTokens,
+    );
     expect(reach.sketchedTokens).toBe(cache.sparse.room.capacity);
     expect(reach.sketchedTokens).toBeGreaterThan(3 * reach.longestContext);
     expect(cacheReach(LONG, budget, 50e6).sketchedTokens).toBeLessThan(reach.sketchedTokens);
@@ -65,7 +79,8 @@ describe('a model that reads more than there is room for', () => {
   });
 
   test('what is left for the store is less than a page of the window', () => {
-    for (const { storedTokens, bytesPerToken } of reach.codecs) expect(storedTokens * bytesPerToken).toBeLessThan(windowBytes(256));
+    for (const { storedTokens, bytesPerToken } of reach.codecs)
+      expect(storedTokens * bytesPerToken).toBeLessThan(windowBytes(256));
   });
 });
 
@@ -91,33 +106,46 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
   expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
   expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
-  for (const name of ['kvzip', 'h2o'] as const) expect(of(name).storedTokens).toBeGreaterThan(of('turboquant').storedTokens);
+  for (const name of ['kvzip', 'h2o'] as const)
+    expect(of(name).storedTokens).toBeGreaterThan(of('turboquant').storedTokens);
 });
 
-test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is named, to a block, and no more: %d bytes', (budget) => {
-  const { workBytes, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
-  expect(longestContext).toBeGreaterThan(500);
-  for (const { name } of FORMATS) {
-    const codec = codecNamed(name, shape, new RopeTable(CONFIG.rope, CONFIG.headSize));
-    const { blockTokens } = codec.format;
-    const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
-    const taken = (numBlocks: number): number => {
-      const window = new KvWindow(shape, 0);
-      const memory = new KvMemory({ window, maxBytes: budget - workBytes - codingBeyond(name), softSlots: 2 * CONFIG.contextTokens, clock: () => 0, eviction: new Lru(), compression: compressionOf(codec.name, [codec]), spillFile: null, staleMs: 0 });
-      // All of it, as far as what is kept free with this codec leaves room.
-      const slots = memory.allocate(Math.min(longestContext, memory.ceiling.maxSlots))!;
-      const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
-      const ids = Array.from({ length: numBlocks * blockTokens }, (_, i) => i);
-      const node = numBlocks > 0 ? memory.insertStored(memory.tree.root, ids, blocks) : null;
-      if (node && !codec.lossless) node.lossy = [{ from: 0, to: ids.length, codec: name }];
-      checkCache(memory, [], slots);
-      return node?.tokenIds.length ?? 0;
-    };
-    const numBlocks = Math.floor(codecs.find(({ codec }) => codec === name)!.storedTokens / blockTokens);
-    expect([name, taken(numBlocks)]).toEqual([name, numBlocks * blockTokens]);
-    if (numBlocks > 0) expect([name, taken(numBlocks + 1)]).toEqual([name, 0]);
-  }
-});
+test.each([2e6, 3e6, 4e6])(
+  'beside the longest context a cache takes what is named, to a block, and no more: %d bytes',
+  (budget) => {
+    const { workBytes, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
+    expect(longestContext).toBeGreaterThan(500);
+    for (const { name } of FORMATS) {
+      const codec = codecNamed(name, shape, new RopeTable(CONFIG.rope, CONFIG.headSize));
+      const { blockTokens } = codec.format;
+      const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
+      const taken = (numBlocks: number): number => {
+        const window = new KvWindow(shape, 0);
+        const memory = new KvMemory({
+          window,
+          maxBytes: budget - workBytes - codingBeyond(name),
+          softSlots: 2 * CONFIG.contextTokens,
+          clock: () => 0,
+          eviction: new Lru(),
+          compression: compressionOf(codec.name, [codec]),
+          spillFile: null,
+          staleMs: 0,
+        });
+        // All of it, as far as what is kept free with this codec leaves room.
+        const slots = memory.allocate(Math.min(longestContext, memory.ceiling.maxSlots))!;
+        const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
+        const ids = Array.from({ length: numBlocks * blockTokens }, (_, i) => i);
+        const node = numBlocks > 0 ? memory.insertStored(memory.tree.root, ids, blocks) : null;
+        if (node && !codec.lossless) node.lossy = [{ from: 0, to: ids.length, codec: name }];
+        checkCache(memory, [], slots);
+        return node?.tokenIds.length ?? 0;
+      };
+      const numBlocks = Math.floor(codecs.find(({ codec }) => codec === name)!.storedTokens / blockTokens);
+      expect([name, taken(numBlocks)]).toEqual([name, numBlocks * blockTokens]);
+      if (numBlocks > 0) expect([name, taken(numBlocks + 1)]).toEqual([name, 0]);
+    }
+  },
+);
 
 test('a budget of less than a page still holds a short context', () => {
   const { longestContext, windowTokens } = cacheReach(CONFIG, 300_000, DISK_BYTES);
@@ -126,21 +154,29 @@ test('a budget of less than a page still holds a short context', () => {
   expect(longestContext).toBe(windowTokens);
 });
 
-test.each([512, 768])('a window of whole pages by chance, fewer than four, has as much beside it as one a slot larger: %d slots', (numSlots) => {
-  const of = (slots: number): Ceiling => new Ceiling({ maxBytes: slots * 100, bytesPerSlot: 100, softSlots: 300, reserve: 0 });
-  for (const slots of [numSlots, numSlots + 1]) {
-    expect(of(slots).bytesBeside(300)).toBe((slots - 300) * 100);
-    expect(of(slots).slotsBeside(1000)).toBe(slots - 10);
-    expect(of(slots).softSlots).toBe(300);
-  }
-});
+test.each([512, 768])(
+  'a window of whole pages by chance, fewer than four, has as much beside it as one a slot larger: %d slots',
+  (numSlots) => {
+    const of = (slots: number): Ceiling =>
+      new Ceiling({ maxBytes: slots * 100, bytesPerSlot: 100, softSlots: 300, reserve: 0 });
+    for (const slots of [numSlots, numSlots + 1]) {
+      expect(of(slots).bytesBeside(300)).toBe((slots - 300) * 100);
+      expect(of(slots).slotsBeside(1000)).toBe(slots - 10);
+      expect(of(slots).softSlots).toBe(300);
+    }
+  },
+);
 
 test('a budget that is too small for anything holds nothing', () => {
   expect(cacheReach(CONFIG, 1000, DISK_BYTES)).toMatchObject({ windowTokens: 0, longestContext: 0, sketchedTokens: 0 });
 });
 
 test('the least budget is enough for a context, and hardly more than that; the disk makes it less', () => {
-  for (const [numTokens, diskBytes] of [[100, DISK_BYTES], [2048, DISK_BYTES], [2048, 0]] as const) {
+  for (const [numTokens, diskBytes] of [
+    [100, DISK_BYTES],
+    [2048, DISK_BYTES],
+    [2048, 0],
+  ] as const) {
     const reached = (budget: number): number => {
       const { windowTokens, sketchedTokens } = cacheReach(CONFIG, budget, diskBytes);
       return Math.max(windowTokens, sketchedTokens);
@@ -157,7 +193,8 @@ test('the disk is no reason to read in parts what memory has room for: with it t
   expect([numTokens, spills]).toEqual([2048, true]);
   expect(whole).toBeLessThan(leastBudget(CONFIG, 2048, 0) + 2 * sketchingBytes(shape));
   // Nor under any higher ceiling, where there is room for what the disk takes.
-  for (let budget = whole; budget < 3 * whole; budget *= 1.01) expect(cacheReach(CONFIG, budget, DISK_BYTES).windowTokens).toBeGreaterThanOrEqual(2048);
+  for (let budget = whole; budget < 3 * whole; budget *= 1.01)
+    expect(cacheReach(CONFIG, budget, DISK_BYTES).windowTokens).toBeGreaterThanOrEqual(2048);
   expect(cacheReach(CONFIG, inParts, DISK_BYTES).sketchedTokens).toBeGreaterThanOrEqual(2048);
   expect(needsOf(CONFIG, 2048, 0)).toMatchObject({ inParts: leastBudget(CONFIG, 2048, DISK_BYTES), spills: false });
 });

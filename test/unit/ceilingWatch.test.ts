@@ -9,7 +9,16 @@ import { fakeShape } from '../engine/fakeRunner.ts';
 const BYTES = kvBytesPerToken(fakeShape());
 
 function opened(slots: number): KvMemory {
-  return new KvMemory({ window: new KvWindow(fakeShape(), 0), maxBytes: slots * BYTES, softSlots: slots, clock: () => 0, eviction: new Lru(), compression: null, spillFile: null, staleMs: 0 });
+  return new KvMemory({
+    window: new KvWindow(fakeShape(), 0),
+    maxBytes: slots * BYTES,
+    softSlots: slots,
+    clock: () => 0,
+    eviction: new Lru(),
+    compression: null,
+    spillFile: null,
+    staleMs: 0,
+  });
 }
 
 test('a store that has a byte too many is loud at once', () => {

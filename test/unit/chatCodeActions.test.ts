@@ -1,7 +1,13 @@
 /** The light bulb: a problem is asked about with its message and place, a selection can be explained, and nothing is offered elsewhere. */
 import { expect, test, vi } from 'vitest';
 
-const registered = vi.hoisted(() => ({ provider: undefined as unknown as { provideCodeActions(...args: unknown[]): { title: string; command: { command: string; arguments: unknown[] }; diagnostics?: unknown[] }[] } }));
+const registered = vi.hoisted(() => ({
+  provider: undefined as unknown as {
+    provideCodeActions(
+      ...args: unknown[]
+    ): { title: string; command: { command: string; arguments: unknown[] }; diagnostics?: unknown[] }[];
+  },
+}));
 vi.mock('../../src/vscode.ts', () => {
   class Kind {
     readonly value: string;
@@ -13,7 +19,11 @@ vi.mock('../../src/vscode.ts', () => {
     }
   }
   return {
-    CodeActionKind: { QuickFix: new Kind('quickfix'), Refactor: new Kind('refactor'), RefactorRewrite: new Kind('refactor.rewrite') },
+    CodeActionKind: {
+      QuickFix: new Kind('quickfix'),
+      Refactor: new Kind('refactor'),
+      RefactorRewrite: new Kind('refactor.rewrite'),
+    },
     CodeAction: class {
       title: string;
       constructor(title: string) {
@@ -21,16 +31,25 @@ vi.mock('../../src/vscode.ts', () => {
       }
     },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-    languages: { registerCodeActionsProvider: (_: unknown, provider: never) => Object.assign(registered, { provider }) },
+    languages: {
+      registerCodeActionsProvider: (_: unknown, provider: never) => Object.assign(registered, { provider }),
+    },
   };
 });
 const { registerChatCodeActions } = await import('../../src/chat/codeActions.ts');
-const { CodeActionKind } = (await import('../../src/vscode.ts')) as unknown as { CodeActionKind: Record<string, unknown> };
+const { CodeActionKind } = (await import('../../src/vscode.ts')) as unknown as {
+  CodeActionKind: Record<string, unknown>;
+};
 registerChatCodeActions([]);
 
 const range = (isEmpty: boolean) => ({ isEmpty, start: { line: 6 } });
-const actions = (isEmpty: boolean, diagnostics: unknown[], only?: unknown) => registered.provider.provideCodeActions({ uri: 'file:///a.ts' }, range(isEmpty), { diagnostics, only });
-const problem = (severity: number, message: string, line: number) => ({ severity, message, range: { start: { line } } });
+const actions = (isEmpty: boolean, diagnostics: unknown[], only?: unknown) =>
+  registered.provider.provideCodeActions({ uri: 'file:///a.ts' }, range(isEmpty), { diagnostics, only });
+const problem = (severity: number, message: string, line: number) => ({
+  severity,
+  message,
+  range: { start: { line } },
+});
 
 test('the worst problem at the place, with its message in one line', () => {
   const found = actions(true, [problem(1, 'unused', 2), problem(0, "Type 'x'\n  is not assignable.", 6)]);
@@ -42,7 +61,9 @@ test('the worst problem at the place, with its message in one line', () => {
 });
 
 test('a selection can be explained; a bare cursor gets no light bulb of ours', () => {
-  expect(actions(false, []).map(({ title, command }) => [title, command.arguments.length])).toEqual([['Kvasir: Explain', 2]]);
+  expect(actions(false, []).map(({ title, command }) => [title, command.arguments.length])).toEqual([
+    ['Kvasir: Explain', 2],
+  ]);
   expect(actions(true, [])).toEqual([]);
 });
 

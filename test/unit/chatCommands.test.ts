@@ -7,29 +7,48 @@ interface Pick {
   delete(label: string): void;
   hide(): void;
 }
-const world = vi.hoisted(() => ({ commands: new Map<string, (...args: unknown[]) => unknown>(), editor: undefined as unknown, messages: [] as { text: string; choose(button: string | undefined): void }[], pick: undefined as Pick | undefined }));
+const world = vi.hoisted(() => ({
+  commands: new Map<string, (...args: unknown[]) => unknown>(),
+  editor: undefined as unknown,
+  messages: [] as { text: string; choose(button: string | undefined): void }[],
+  pick: undefined as Pick | undefined,
+}));
 vi.mock('../../src/vscode.ts', () => ({
   FileType: { Directory: 2 },
   Range: class {},
-  commands: { registerCommand: (name: string, run: (...args: unknown[]) => unknown) => void world.commands.set(name, run) },
+  commands: {
+    registerCommand: (name: string, run: (...args: unknown[]) => unknown) => void world.commands.set(name, run),
+  },
   env: { language: 'en' },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   ThemeIcon: class {},
   QuickPickItemKind: { Separator: -1 },
   window: {
-    get activeTextEditor() { return world.editor; },
-    showInformationMessage: (text: string) => new Promise((choose) => {
-      // As the editor does: of equal messages it keeps the last.
-      const before = world.messages.findIndex((message) => message.text === text);
-      if (before >= 0) world.messages.splice(before, 1)[0]!.choose(undefined);
-      world.messages.push({ text, choose });
-    }),
+    get activeTextEditor() {
+      return world.editor;
+    },
+    showInformationMessage: (text: string) =>
+      new Promise((choose) => {
+        // As the editor does: of equal messages it keeps the last.
+        const before = world.messages.findIndex((message) => message.text === text);
+        if (before >= 0) world.messages.splice(before, 1)[0]!.choose(undefined);
+        world.messages.push({ text, choose });
+      }),
     createQuickPick: () => {
       const on = {} as Record<'button' | 'hide', (event?: unknown) => void>;
       const pick = {
         items: [] as Pick['items'],
-        onDidTriggerItemButton: (listener: never) => { on.button = listener; }, onDidHide: (listener: never) => { on.hide = listener; }, onDidAccept: () => {}, show() {},
-        dispose() { pick.items = []; },
+        onDidTriggerItemButton: (listener: never) => {
+          on.button = listener;
+        },
+        onDidHide: (listener: never) => {
+          on.hide = listener;
+        },
+        onDidAccept: () => {},
+        show() {},
+        dispose() {
+          pick.items = [];
+        },
         delete: (label: string) => on.button({ item: pick.items.find((item) => item.label === label) }),
         hide: () => on.hide(),
       };
@@ -48,7 +67,16 @@ beforeEach(() => {
   added = [];
   const selection = { isEmpty: false, start: { line: 2, character: 0 }, end: { line: 4, character: 0 } };
   world.editor = { document: { uri: uri('/a.ts') }, selection };
-  registerChatCommands({ chat: { context: { add: (refs: ContextRef[]) => { added = refs.map(({ name }) => name); } } }, open: async () => {} } as never);
+  registerChatCommands({
+    chat: {
+      context: {
+        add: (refs: ContextRef[]) => {
+          added = refs.map(({ name }) => name);
+        },
+      },
+    },
+    open: async () => {},
+  } as never);
 });
 
 test.each([
@@ -61,7 +89,12 @@ test.each([
   expect(added).toEqual(names);
 });
 
-const saved = (id: string, text: string) => ({ id, createdAt: 0, updatedAt: 0, turns: [{ id: 't1', role: 'user', text, context: [] }] });
+const saved = (id: string, text: string) => ({
+  id,
+  createdAt: 0,
+  updatedAt: 0,
+  turns: [{ id: 't1', role: 'user', text, context: [] }],
+});
 
 /** Conversations as the commands see them; `current` is the one that is shown. */
 function listOf(...titles: string[]) {
@@ -80,7 +113,11 @@ function listOf(...titles: string[]) {
     world.messages.splice(index, 1)[0]!.choose(button);
     await new Promise(setImmediate);
   };
-  return { ids: () => chat.conversations.map(({ id }) => id), texts: () => world.messages.map(({ text }) => text), choose };
+  return {
+    ids: () => chat.conversations.map(({ id }) => id),
+    texts: () => world.messages.map(({ text }) => text),
+    choose,
+  };
 }
 
 test('Clear Chat can be undone; an empty conversation is no loss', async () => {
@@ -100,7 +137,14 @@ test('the list stays open on deleting; of several the wrong one comes back, into
   world.commands.get('kvasir.showConversations')!();
   const pick = world.pick!;
   for (const title of ['One', 'Two', 'Three']) pick.delete(title);
-  expect([ids(), texts()]).toEqual([[], ['The conversation "One" is deleted.', 'The conversation "Two" is deleted.', 'The conversation "Three" is deleted.']]);
+  expect([ids(), texts()]).toEqual([
+    [],
+    [
+      'The conversation "One" is deleted.',
+      'The conversation "Two" is deleted.',
+      'The conversation "Three" is deleted.',
+    ],
+  ]);
   expect(pick.items.filter(({ conversation }) => conversation)).toEqual([]);
   await choose(1, 'Undo');
   expect(ids()).toEqual(['c1']);

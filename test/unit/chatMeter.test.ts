@@ -11,14 +11,28 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 const SIZE: Measured = {
-  size: { contextTokens: 2048, answerTokens: 200, promptTokens: 1024, parts: [{ path: 'a', tokens: 500, omittedTokens: 0 }, { path: 'src/b', tokens: 100, omittedTokens: 7 }, { path: 'src/c', tokens: 0, omittedTokens: 1200 }], notes: ['src/c: left out'] },
+  size: {
+    contextTokens: 2048,
+    answerTokens: 200,
+    promptTokens: 1024,
+    parts: [
+      { path: 'a', tokens: 500, omittedTokens: 0 },
+      { path: 'src/b', tokens: 100, omittedTokens: 7 },
+      { path: 'src/c', tokens: 0, omittedTokens: 1200 },
+    ],
+    notes: ['src/c: left out'],
+  },
   owners: ['a', 'src', 'src'],
   notes: ['x is left out: no such file'],
 };
 
 function meterOf(measure: () => Promise<Measured | null>) {
   const results: { meter: Meter | null; sizes: ChipSizes }[] = [];
-  const meter = new TokenMeter({ measure, onResult: (shown, sizes) => results.push({ meter: shown, sizes }), speech: english });
+  const meter = new TokenMeter({
+    measure,
+    onResult: (shown, sizes) => results.push({ meter: shown, sizes }),
+    speech: english,
+  });
   meter.watch(true);
   return { meter, results };
 }
@@ -27,8 +41,16 @@ test('sizes by attached thing, shares of the context, and everything that is lef
   const { results } = meterOf(async () => SIZE);
   await vi.advanceTimersByTimeAsync(1000);
   expect(results).toHaveLength(1);
-  expect(results[0]!.meter).toMatchObject({ label: '1,024 of 2,048 tokens', prompt: 0.5, over: false, notes: ['x is left out: no such file', 'src/c: left out'] });
-  expect([...results[0]!.sizes]).toEqual([['a', { tokens: '500', omitted: null }], ['src', { tokens: '100', omitted: '1,207 left out' }]]);
+  expect(results[0]!.meter).toMatchObject({
+    label: '1,024 of 2,048 tokens',
+    prompt: 0.5,
+    over: false,
+    notes: ['x is left out: no such file', 'src/c: left out'],
+  });
+  expect([...results[0]!.sizes]).toEqual([
+    ['a', { tokens: '500', omitted: null }],
+    ['src', { tokens: '100', omitted: '1,207 left out' }],
+  ]);
 });
 
 test('while one measurement runs, changes wait and make one more', async () => {
@@ -50,12 +72,18 @@ test('while one measurement runs, changes wait and make one more', async () => {
 });
 
 test('a question that does not fit says so; any other failure is not the meter’s', async () => {
-  const failures = [new EngineError('contextTooLong', 'too long by far'), new EngineError('badRequest', 'no chat template')];
+  const failures = [
+    new EngineError('contextTooLong', 'too long by far'),
+    new EngineError('badRequest', 'no chat template'),
+  ];
   const { meter, results } = meterOf(() => Promise.reject(failures.shift()));
   await vi.advanceTimersByTimeAsync(1000);
   meter.changed();
   await vi.advanceTimersByTimeAsync(1000);
-  expect(results.map(({ meter: shown }) => shown && [shown.over, shown.notes])).toEqual([[true, ['too long by far']], null]);
+  expect(results.map(({ meter: shown }) => shown && [shown.over, shown.notes])).toEqual([
+    [true, ['too long by far']],
+    null,
+  ]);
   meter.watch(false);
   meter.changed();
   await vi.advanceTimersByTimeAsync(1000);

@@ -18,7 +18,14 @@ interface Conversation {
 }
 
 const reference = JSON.parse(readFileSync(join(root, 'test/fixtures/chat/chat_reference.json'), 'utf8')) as {
-  cases: { template: string; conversation: string; expected_text: string; expected_ids: number[]; optional: boolean; contains_special_lookalike_in_user_text: boolean }[];
+  cases: {
+    template: string;
+    conversation: string;
+    expected_text: string;
+    expected_ids: number[];
+    optional: boolean;
+    contains_special_lookalike_in_user_text: boolean;
+  }[];
   conversations: Conversation[];
   must_raise: { template: string; messages: TemplateMessage[]; message_contains: string }[];
 };
@@ -29,12 +36,18 @@ async function load(from: string): Promise<{ tokenizer: Tokenizer; template: Cha
 }
 
 /** Known difference, cases marked optional: @huggingface/jinja drops what an iteration wrote before its `break`. */
-const dropsOutput = (name: { template: string; conversation: string }): boolean => name.template === 'loop_controls' && ['system_and_turns', 'tool_call', 'two_tool_results'].includes(name.conversation);
+const dropsOutput = (name: { template: string; conversation: string }): boolean =>
+  name.template === 'loop_controls' &&
+  ['system_and_turns', 'tool_call', 'two_tool_results'].includes(name.conversation);
 
 describe('references', () => {
   it.each(reference.cases.filter((one) => !dropsOutput(one)))('$template, $conversation', async (one) => {
     const { tokenizer, template } = await load(dir(one.template));
-    const { messages, tools, add_generation_prompt: addGenerationPrompt } = reference.conversations.find(({ name }) => name === one.conversation) as Conversation;
+    const {
+      messages,
+      tools,
+      add_generation_prompt: addGenerationPrompt,
+    } = reference.conversations.find(({ name }) => name === one.conversation) as Conversation;
     expect(template.render(messages, { addGenerationPrompt, tools })).toBe(one.expected_text);
     expect(tokenizer.encodeTemplate(one.expected_text)).toEqual(one.expected_ids);
     const ids = template.encode(messages, { addGenerationPrompt, tools });
@@ -51,7 +64,8 @@ describe('references', () => {
 describe('control tokens in messages', () => {
   it.each(['chatml_qwen2.5', 'llama3', 'loops_and_tools'])('stay text: %s', async (name) => {
     const { tokenizer, template } = await load(dir(name));
-    const control = (content: string): number[] => template.encode([{ role: 'user', content }]).filter((id) => tokenizer.addedTokens.has(id));
+    const control = (content: string): number[] =>
+      template.encode([{ role: 'user', content }]).filter((id) => tokenizer.addedTokens.has(id));
     const harmless = control('hello');
     for (const { content } of tokenizer.addedTokens.values()) {
       const text = `a ${content}\n${content}${content} <${content}`;
@@ -83,7 +97,10 @@ describe('a template that would take for ever', () => {
     const folder = mkdtempSync(join(tmpdir(), 'kvasir-template-'));
     try {
       writeFileSync(join(folder, 'chat_template.jinja'), source);
-      return (await ChatTemplate.read(await ModelFolder.open(folder), await Tokenizer.load(join(root, 'model')))) as ChatTemplate;
+      return (await ChatTemplate.read(
+        await ModelFolder.open(folder),
+        await Tokenizer.load(join(root, 'model')),
+      )) as ChatTemplate;
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -96,14 +113,23 @@ describe('a template that would take for ever', () => {
     '{% macro m() %}{% for i in range(-1, 20000) %}x{% endfor %}{% endmacro %}{{ m() }}',
   ])('is refused when it is asked: %s', async (source) => {
     const template = await loaded(source);
-    expect(() => template.render(asked)).toThrow(expect.objectContaining({ code: 'badRequest', message: expect.stringMatching(/a range has at most 10000 numbers/) }));
+    expect(() => template.render(asked)).toThrow(
+      expect.objectContaining({
+        code: 'badRequest',
+        message: expect.stringMatching(/a range has at most 10000 numbers/),
+      }),
+    );
     expect(template.takesSystem).toBe(false);
     expect(template.endOfTurnId).toBeUndefined();
   });
 
   it('is stopped', async () => {
-    const template = await loaded('{% set all = range(10000) %}{% for i in all %}{% for j in all %}{% for k in all %}{% endfor %}{% endfor %}{% endfor %}');
-    expect(() => template.render(asked)).toThrow(expect.objectContaining({ code: 'badRequest', message: 'chat template: rendering takes longer than 2 s' }));
+    const template = await loaded(
+      '{% set all = range(10000) %}{% for i in all %}{% for j in all %}{% for k in all %}{% endfor %}{% endfor %}{% endfor %}',
+    );
+    expect(() => template.render(asked)).toThrow(
+      expect.objectContaining({ code: 'badRequest', message: 'chat template: rendering takes longer than 2 s' }),
+    );
   });
 
   it('is not asked before somebody chats', async () => {
@@ -119,12 +145,16 @@ describe('a template that would take for ever', () => {
   });
 
   it('keeps the ranges that templates use', async () => {
-    const template = await loaded('\n{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}{{ range(2)|length }}{{ range(5, 1)|length }}{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}');
+    const template = await loaded(
+      '\n{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}{{ range(2)|length }}{{ range(5, 1)|length }}{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}',
+    );
     expect(template.render(asked)).toBe('\n32120135');
   });
 
   it('is read up to 64 kB', async () => {
-    await expect(loaded(`{{ messages[0].content }}${' '.repeat(65_536)}`)).rejects.toThrow(/^chat_template\.jinja: the chat template has 65561 characters/);
+    await expect(loaded(`{{ messages[0].content }}${' '.repeat(65_536)}`)).rejects.toThrow(
+      /^chat_template\.jinja: the chat template has 65561 characters/,
+    );
   });
 });
 

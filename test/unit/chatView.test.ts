@@ -2,7 +2,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ToHost, ToPage } from '../../src/chat/chatMessages.ts';
 
-const editor = vi.hoisted(() => ({ changed: (_: unknown): void => {}, active: undefined as unknown, messages: [] as string[] }));
+const editor = vi.hoisted(() => ({
+  changed: (_: unknown): void => {},
+  active: undefined as unknown,
+  messages: [] as string[],
+}));
 vi.mock('../../src/vscode.ts', () => {
   const event = () => ({ dispose() {} });
   return {
@@ -33,12 +37,25 @@ vi.mock('../../src/vscode.ts', () => {
       contains = () => true;
     },
     // A language's extension that never answers.
-    commands: { executeCommand: (name: string) => (name.startsWith('vscode.') ? new Promise(() => {}) : Promise.resolve()) },
-    window: { showInformationMessage: async (message: string) => void editor.messages.push(message), get activeTextEditor() { return editor.active; }, visibleTextEditors: [], tabGroups: { onDidChangeTabs: event, activeTabGroup: {} }, onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    commands: {
+      executeCommand: (name: string) => (name.startsWith('vscode.') ? new Promise(() => {}) : Promise.resolve()),
+    },
+    window: {
+      showInformationMessage: async (message: string) => void editor.messages.push(message),
+      get activeTextEditor() {
+        return editor.active;
+      },
+      visibleTextEditors: [],
+      tabGroups: { onDidChangeTabs: event, activeTabGroup: {} },
+      onDidChangeActiveTextEditor: event,
+      onDidChangeTextEditorSelection: event,
+    },
     workspace: {
       asRelativePath: () => 'b.ts',
       openTextDocument: async () => (editor.active as { document: unknown }).document,
-      get textDocuments() { return editor.active ? [(editor.active as { document: unknown }).document] : []; },
+      get textDocuments() {
+        return editor.active ? [(editor.active as { document: unknown }).document] : [];
+      },
       onDidChangeTextDocument: (listener: (event: unknown) => void) => {
         editor.changed = listener;
         return { dispose() {} };
@@ -56,9 +73,22 @@ afterEach(() => {
   Object.assign(editor, { active: undefined, messages: [] });
 });
 
-const DONE = { finishReason: 'stop', text: 'Yes.', usage: { promptTokens: 10, cachedTokens: 5 }, timings: { ttftMs: 1, tpotMs: 1 }, diagnostics: [] };
+const DONE = {
+  finishReason: 'stop',
+  text: 'Yes.',
+  usage: { promptTokens: 10, cachedTokens: 5 },
+  timings: { ttftMs: 1, tpotMs: 1 },
+  diagnostics: [],
+};
 
-function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; maxTokens?: number; generate?: (request: { onChunk(text: string): void; sampling?: unknown; signal?: AbortSignal }) => Promise<unknown> } = {}) {
+function chatOf(
+  workspaceState: Map<string, unknown>,
+  options: {
+    state?: unknown;
+    maxTokens?: number;
+    generate?: (request: { onChunk(text: string): void; sampling?: unknown; signal?: AbortSignal }) => Promise<unknown>;
+  } = {},
+) {
   let numMeasured = 0;
   const event = () => ({ dispose() {} });
   const client = {
@@ -67,36 +97,99 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
     generate: options.generate ?? (async () => DONE),
     measure: async (task: () => unknown) => {
       numMeasured++;
-      return task() && { contextTokens: 2048, answerTokens: 200, promptTokens: 1320, parts: [{ path: 'b.ts', tokens: 1300, omittedTokens: 4000 }], notes: ['b.ts: lines 1-9 of 99 left out'] };
+      return (
+        task() && {
+          contextTokens: 2048,
+          answerTokens: 200,
+          promptTokens: 1320,
+          parts: [{ path: 'b.ts', tokens: 1300, omittedTokens: 4000 }],
+          notes: ['b.ts: lines 1-9 of 99 left out'],
+        }
+      );
     },
   };
   const stateListeners: ((state: unknown) => void)[] = [];
-  const host = { client, onState: (listener: (state: unknown) => void) => { stateListeners.push(listener); return event(); } };
+  const host = {
+    client,
+    onState: (listener: (state: unknown) => void) => {
+      stateListeners.push(listener);
+      return event();
+    },
+  };
   const setState = (state: { kind: string }) => {
     client.state = state;
     for (const listener of stateListeners) listener(state);
   };
   const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
-  const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: options.maxTokens ?? 0 }, model: '' }, onDidChange: event };
-  const context = { extensionUri: {}, extensionPath: '', workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)) } };
-  const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never);
+  const settings = {
+    current: { completion: { exclude: [] }, chat: { maxTokens: options.maxTokens ?? 0 }, model: '' },
+    onDidChange: event,
+  };
+  const context = {
+    extensionUri: {},
+    extensionPath: '',
+    workspaceState: {
+      get: (key: string) => workspaceState.get(key),
+      update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)),
+    },
+  };
+  const view = new ChatView(
+    context as never,
+    host as never,
+    mirror as never,
+    settings as never,
+    {} as never,
+    {} as never,
+  );
   const posted: ToPage[] = [];
   let send = (_: ToHost): void => {};
   let hide = (): void => {};
   const openPage = () => {
-    const shown = { visible: true, onDidChangeVisibility: (listener: () => void) => { hide = () => { shown.visible = false; listener(); }; return event(); }, onDidDispose: event, webview: { postMessage: (message: ToPage) => posted.push(structuredClone(message)), onDidReceiveMessage: (listener: typeof send) => { send = listener; return event(); } } };
+    const shown = {
+      visible: true,
+      onDidChangeVisibility: (listener: () => void) => {
+        hide = () => {
+          shown.visible = false;
+          listener();
+        };
+        return event();
+      },
+      onDidDispose: event,
+      webview: {
+        postMessage: (message: ToPage) => posted.push(structuredClone(message)),
+        onDidReceiveMessage: (listener: typeof send) => {
+          send = listener;
+          return event();
+        },
+      },
+    };
     view.resolveWebviewView(shown as never);
     send({ type: 'ready' });
   };
-  const last = <T extends ToPage['type']>(type: T) => posted.findLast((message) => message.type === type) as Extract<ToPage, { type: T }> | undefined;
-  return { view, posted, openPage, last, send: (message: ToHost) => send(message), hide: () => hide(), numMeasured: () => numMeasured, setState };
+  const last = <T extends ToPage['type']>(type: T) =>
+    posted.findLast((message) => message.type === type) as Extract<ToPage, { type: T }> | undefined;
+  return {
+    view,
+    posted,
+    openPage,
+    last,
+    send: (message: ToHost) => send(message),
+    hide: () => hide(),
+    numMeasured: () => numMeasured,
+    setState,
+  };
 }
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
 
 test('conversations outlive the page and the window; a partial answer is kept as interrupted and can be asked for again', async () => {
   const state = new Map<string, unknown>();
-  const first = chatOf(state, { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  const first = chatOf(state, {
+    generate: ({ onChunk }) => {
+      onChunk('Hel');
+      return new Promise(() => {});
+    },
+  });
   first.openPage();
   first.send({ type: 'ask', text: 'Hi' });
   await vi.advanceTimersByTimeAsync(3000);
@@ -104,7 +197,10 @@ test('conversations outlive the page and the window; a partial answer is kept as
   expect(first.last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel', state: 'streaming' }]);
   const reloaded = chatOf(state);
   reloaded.openPage();
-  expect(reloaded.last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel', state: 'done', notes: [expect.stringContaining('Interrupted')] }]);
+  expect(reloaded.last('conversation')?.turns).toMatchObject([
+    { text: 'Hi' },
+    { text: 'Hel', state: 'done', notes: [expect.stringContaining('Interrupted')] },
+  ]);
   reloaded.send({ type: 'regenerate', anyway: false });
   await flush();
   expect(reloaded.view.chat.current.turns).toMatchObject([{ text: 'Hi' }, { text: 'Yes.', notes: [] }]);
@@ -175,14 +271,22 @@ test('what was deleted is put back as it was: shown if it was shown, its answer 
   putBackOne();
   expect(last('conversation')?.turns, 'it was not shown').toEqual([]);
   putBackTwo();
-  expect(last('conversation')).toMatchObject({ id: two, turns: [{ text: 'Two' }, { text: 'Hel', state: 'done', notes: ['Stopped.'] }] });
+  expect(last('conversation')).toMatchObject({
+    id: two,
+    turns: [{ text: 'Two' }, { text: 'Hel', state: 'done', notes: ['Stopped.'] }],
+  });
   expect(chat.conversations.map(({ id }) => id)).toEqual([two, one]);
   await view.dispose();
   expect(chatOf(state).view.chat.conversations.map(({ id }) => id)).toEqual([two, one]);
 });
 
 test('put back before the deleted answer has heard that it was stopped, it ends in its place', async () => {
-  const { view, openPage, send, last } = chatOf(new Map(), { generate: async ({ signal }) => { await new Promise((resolve) => signal!.addEventListener('abort', () => setTimeout(resolve, 50))); return { ...DONE, text: '', finishReason: 'abort' }; } });
+  const { view, openPage, send, last } = chatOf(new Map(), {
+    generate: async ({ signal }) => {
+      await new Promise((resolve) => signal!.addEventListener('abort', () => setTimeout(resolve, 50)));
+      return { ...DONE, text: '', finishReason: 'abort' };
+    },
+  });
   openPage();
   send({ type: 'ask', text: 'One' });
   await flush();
@@ -206,7 +310,12 @@ test('an earlier question asked in other words drops what followed', async () =>
 });
 
 test('a summary’s question asked in other words while one above it is answered: both stay, and so does what was typed', async () => {
-  const { view, openPage, send } = chatOf(new Map(), { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  const { view, openPage, send } = chatOf(new Map(), {
+    generate: ({ onChunk }) => {
+      onChunk('Hel');
+      return new Promise(() => {});
+    },
+  });
   openPage();
   send({ type: 'ask', text: 'One' });
   await flush();
@@ -239,7 +348,14 @@ test('a question that comes while another one is answered goes back to the input
 });
 
 test('keys cost one measurement, after a pause; questions are suggested only to an empty chat', async () => {
-  const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: 1, lineAt: () => ({ range: { end: 0 } }), offsetAt: () => 9, getText: () => 'def flush(): pass' };
+  const document = {
+    uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' },
+    version: 1,
+    lineCount: 1,
+    lineAt: () => ({ range: { end: 0 } }),
+    offsetAt: () => 9,
+    getText: () => 'def flush(): pass',
+  };
   editor.active = { document, selection: { isEmpty: true, active: 0 } };
   const { openPage, numMeasured, last, send, view } = chatOf(new Map());
   openPage();
@@ -256,8 +372,19 @@ test('keys cost one measurement, after a pause; questions are suggested only to 
     await vi.advanceTimersByTimeAsync(1000);
     expect(numMeasured()).toBe(before + 1);
   }
-  expect(last('meter')?.meter).toMatchObject({ label: '1,320 of 2,048 tokens', notes: ['b.ts: lines 1-9 of 99 left out'] });
-  expect(last('context')).toMatchObject({ chips: [{ name: 'b.ts', tokens: '1,300', omitted: '4,000 left out' }], questions: ['Summarize this file', 'What does flush do?', 'What are the parameters of flush?', 'Which functions does this file define?'] });
+  expect(last('meter')?.meter).toMatchObject({
+    label: '1,320 of 2,048 tokens',
+    notes: ['b.ts: lines 1-9 of 99 left out'],
+  });
+  expect(last('context')).toMatchObject({
+    chips: [{ name: 'b.ts', tokens: '1,300', omitted: '4,000 left out' }],
+    questions: [
+      'Summarize this file',
+      'What does flush do?',
+      'What are the parameters of flush?',
+      'Which functions does this file define?',
+    ],
+  });
   send({ type: 'ask', text: 'Hi' });
   await flush();
   expect(last('context')?.questions).toEqual([]);
@@ -296,14 +423,32 @@ test.each([
 
 function openDocument(text: string, selection: object): object {
   const lines = text.split('\n');
-  const lineAt = (line: number) => ({ text: lines[line]!, range: { end: 0 }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false });
-  const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: lines.length, lineAt, offsetAt: () => 9, getText: () => text, validateRange: (range: unknown) => range };
+  const lineAt = (line: number) => ({
+    text: lines[line]!,
+    range: { end: 0 },
+    firstNonWhitespaceCharacterIndex: 0,
+    isEmptyOrWhitespace: false,
+  });
+  const document = {
+    uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' },
+    version: 1,
+    lineCount: lines.length,
+    lineAt,
+    offsetAt: () => 9,
+    getText: () => text,
+    validateRange: (range: unknown) => range,
+  };
   editor.active = { document, selection };
   return document;
 }
 
 test('what has streamed while the page was hidden is there when it comes back, and so is the wish for the focus', async () => {
-  const { view, openPage, hide, posted, last } = chatOf(new Map(), { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  const { view, openPage, hide, posted, last } = chatOf(new Map(), {
+    generate: ({ onChunk }) => {
+      onChunk('Hel');
+      return new Promise(() => {});
+    },
+  });
   openPage();
   hide();
   const before = posted.length;
@@ -318,7 +463,11 @@ test('what has streamed while the page was hidden is there when it comes back, a
 });
 
 test('a selection that is added by hand is attached once, beside others', () => {
-  const range = (line: number) => ({ isEmpty: false, start: { line, character: 0 }, end: { line: line + 1, character: 0 } });
+  const range = (line: number) => ({
+    isEmpty: false,
+    start: { line, character: 0 },
+    end: { line: line + 1, character: 0 },
+  });
   const document = openDocument('a();\nb();\nc();', range(0)) as never;
   const { context } = chatOf(new Map()).view.chat;
   context.add([selectionRef(document, range(0) as never), selectionRef(document, range(1) as never)]);
@@ -329,7 +478,9 @@ test('a selection that is added by hand is attached once, beside others', () => 
 });
 
 test('a file that is added by hand stays attached when another one comes to the front', () => {
-  const document = openDocument('a();', { isEmpty: true, active: { line: 0, character: 0 } }) as { uri: { path: string } };
+  const document = openDocument('a();', { isEmpty: true, active: { line: 0, character: 0 } }) as {
+    uri: { path: string };
+  };
   const { context } = chatOf(new Map()).view.chat;
   context.add([fileRef(document.uri as never)]);
   expect(context.refs).toHaveLength(1);
@@ -357,16 +508,28 @@ test('a question about a definition is there before the language’s extension s
 test('a command that lacked a file says so, and is tried again with the one that is open by then', async () => {
   const { view } = chatOf(new Map());
   await view.chat.ask('/summarize');
-  expect(view.chat.current.turns).toMatchObject([{ context: [] }, { state: 'done', text: '', notes: [expect.stringContaining('Nothing is attached')] }]);
+  expect(view.chat.current.turns).toMatchObject([
+    { context: [] },
+    { state: 'done', text: '', notes: [expect.stringContaining('Nothing is attached')] },
+  ]);
   openDocument('def flush(): pass', { isEmpty: true, active: { line: 0, character: 4 } });
   view.chat.context.add([fileRef((editor.active as { document: { uri: never } }).document.uri)]);
   await view.chat.regenerate(true);
   expect(view.chat.current.turns).toMatchObject([{ context: [{ name: 'b.ts' }] }, { state: 'done', text: 'Yes.' }]);
 });
 
-test.each([[0, undefined], [50, { maxTokens: 50 }]])('kvasir.chat.maxTokens %d asks for %j', async (maxTokens, sampling) => {
+test.each([
+  [0, undefined],
+  [50, { maxTokens: 50 }],
+])('kvasir.chat.maxTokens %d asks for %j', async (maxTokens, sampling) => {
   const asked: unknown[] = [];
-  const { view } = chatOf(new Map(), { maxTokens, generate: async (request) => { asked.push(request.sampling); return DONE; } });
+  const { view } = chatOf(new Map(), {
+    maxTokens,
+    generate: async (request) => {
+      asked.push(request.sampling);
+      return DONE;
+    },
+  });
   await view.chat.ask('Hi');
   expect(asked).toEqual([sampling]);
 });

@@ -47,20 +47,47 @@ function e2m1(value: number): number {
 
 test.each([
   // Value and code; ties go to the even code.
-  [0, 0x00], [1, 0x38], [-1, 0xb8], [448, 0x7e], [-448, 0xfe], [240, 0x77], [2 ** -6, 0x08], [2 ** -9, 0x01], [-(2 ** -9), 0x81],
-  [7 * 2 ** -9, 0x07], [2 ** -10, 0x00], [1.001 * 2 ** -10, 0x01], [3 * 2 ** -10, 0x02], [15 * 2 ** -10, 0x08], [17, 0x58], [19, 0x5a], [17.01, 0x59], [1.0625, 0x38], [1.1875, 0x3a],
-  [1e-30, 0x00], [-1e-30, 0x80],
+  [0, 0x00],
+  [1, 0x38],
+  [-1, 0xb8],
+  [448, 0x7e],
+  [-448, 0xfe],
+  [240, 0x77],
+  [2 ** -6, 0x08],
+  [2 ** -9, 0x01],
+  [-(2 ** -9), 0x81],
+  [7 * 2 ** -9, 0x07],
+  [2 ** -10, 0x00],
+  [1.001 * 2 ** -10, 0x01],
+  [3 * 2 ** -10, 0x02],
+  [15 * 2 ** -10, 0x08],
+  [17, 0x58],
+  [19, 0x5a],
+  [17.01, 0x59],
+  [1.0625, 0x38],
+  [1.1875, 0x3a],
+  [1e-30, 0x00],
+  [-1e-30, 0x80],
 ])('E4M3 of %d is %i', (value, code) => {
   expect(e4m3(value)).toBe(code);
 });
 
 test('E4M3: each code comes back, and any float32 goes to the nearest', () => {
-  const values = decode(FP8, Uint8Array.of(0, 0, 0x80, 0x3f, ...Array.from({ length: 256 }, (_, code) => ((code & 0x7f) === 0x7f ? 0 : code))), 256, 1);
+  const values = decode(
+    FP8,
+    Uint8Array.of(0, 0, 0x80, 0x3f, ...Array.from({ length: 256 }, (_, code) => ((code & 0x7f) === 0x7f ? 0 : code))),
+    256,
+    1,
+  );
   const finite = values.slice(0, 0x7f);
   expect(finite).toEqual([...finite].sort((a, b) => a - b));
-  for (const code of [0x7f, 0xff]) expect(() => decode(FP8, Uint8Array.of(0, 0, 0x80, 0x3f, 1, code), 2, 1)).toThrow('NaN');
+  for (const code of [0x7f, 0xff])
+    expect(() => decode(FP8, Uint8Array.of(0, 0, 0x80, 0x3f, 1, code), 2, 1)).toThrow('NaN');
   for (let code = 0; code < 256; code++) if ((code & 0x7f) !== 0x7f) expect(e4m3(values[code]!)).toBe(code);
-  const float = fc.oneof(fc.float({ min: -448, max: 448, noNaN: true }), fc.float({ min: Math.fround(-0.05), max: Math.fround(0.05), noNaN: true }));
+  const float = fc.oneof(
+    fc.float({ min: -448, max: 448, noNaN: true }),
+    fc.float({ min: Math.fround(-0.05), max: Math.fround(0.05), noNaN: true }),
+  );
   fc.assert(
     fc.property(float, (value) => {
       const x = Math.min(448, Math.abs(value));
@@ -76,22 +103,58 @@ test('E4M3: each code comes back, and any float32 goes to the nearest', () => {
 });
 
 test.each([
-  [0, 0], [0.5, 1], [1, 2], [1.5, 3], [2, 4], [3, 5], [4, 6], [6, 7], [-0.5, 9], [-6, 15],
+  [0, 0],
+  [0.5, 1],
+  [1, 2],
+  [1.5, 3],
+  [2, 4],
+  [3, 5],
+  [4, 6],
+  [6, 7],
+  [-0.5, 9],
+  [-6, 15],
   // Ties: 0 1, 0.5 1, 1 1.5, 1.5 2, 2 3, 3 4, 4 6.
-  [0.25, 0], [0.75, 2], [1.25, 2], [1.75, 4], [2.5, 4], [3.5, 6], [5, 6],
-  [0.2501, 1], [0.7499, 1], [1.2501, 3], [1.7499, 3], [2.5001, 5], [3.4999, 5], [5.0001, 7], [-2.5, 12],
+  [0.25, 0],
+  [0.75, 2],
+  [1.25, 2],
+  [1.75, 4],
+  [2.5, 4],
+  [3.5, 6],
+  [5, 6],
+  [0.2501, 1],
+  [0.7499, 1],
+  [1.2501, 3],
+  [1.7499, 3],
+  [2.5001, 5],
+  [3.4999, 5],
+  [5.0001, 7],
+  [-2.5, 12],
 ])('E2M1 of %d is %i', (value, code) => {
   expect(e2m1(value)).toBe(code);
 });
 
 test.each([
-  [0, 0], [1, 0x3c00], [-2, 0xc000], [65504, 0x7bff], [1e9, 0x7bff], [-1e9, 0xfbff], [2 ** -24, 1], [2 ** -25, 0], [3 * 2 ** -25, 2], [2 ** -14, 0x0400], [0.1, 0x2e66], [1 + 2 ** -11, 0x3c00], [1 + 3 * 2 ** -11, 0x3c02], [2047.5, 0x6800],
+  [0, 0],
+  [1, 0x3c00],
+  [-2, 0xc000],
+  [65504, 0x7bff],
+  [1e9, 0x7bff],
+  [-1e9, 0xfbff],
+  [2 ** -24, 1],
+  [2 ** -25, 0],
+  [3 * 2 ** -25, 2],
+  [2 ** -14, 0x0400],
+  [0.1, 0x2e66],
+  [1 + 2 ** -11, 0x3c00],
+  [1 + 3 * 2 ** -11, 0x3c02],
+  [2047.5, 0x6800],
 ])('half precision of %d is %i', (value, bits) => {
   expect(halfBits(Math.fround(value))).toBe(bits);
 });
 
 test('every finite half comes back', () => {
-  for (let bits = 0; bits < 0x10000; bits++) if ((bits & 0x7c00) !== 0x7c00) expect(halfBits(halfValue(bits))).toBe(bits);
+  for (let bits = 0; bits < 0x10000; bits++)
+    if ((bits & 0x7c00) !== 0x7c00) expect(halfBits(halfValue(bits))).toBe(bits);
 });
 
 test('FP8: the scale is the largest over 448', () => {
@@ -108,7 +171,11 @@ test('int4: a group has the bytes of Q4_0', () => {
   expect(Array.from(bytes)).toEqual([0x00, 0x3c, ...Array.from({ length: 16 }, (_, j) => q[j]! | (q[j + 16]! << 4))]);
   expect(decode(INT4, bytes, 32, 1)).toEqual(x.map((v) => Math.min(7, v)));
   // With the largest positive, d is negative, and that value is exact.
-  const positive = encode(INT4, x.map((v) => -v), 32);
+  const positive = encode(
+    INT4,
+    x.map((v) => -v),
+    32,
+  );
   expect(Array.from(positive.subarray(0, 2))).toEqual([0x00, 0xbc]);
   expect(decode(INT4, positive, 32, 1)[1]).toBe(8);
 });
@@ -125,15 +192,20 @@ test('NVFP4: a tensor worked out by hand', () => {
   // Largest 6 * 448 / 64 = 42: the tensor's scale is 1/64 (0x3c800000), its block's 448 (0x7e), together 7.
   const first = [0, 3.5, 7, 10.5, 14, 21, 28, 42, -3.5, -7, -10.5, -14, -21, -28, -42, 17.5];
   // Largest 6/64: the block's scale is 1 (0x38), together 1/64. In steps of that: 0.25 0.75 1.25 1.75 2.5 3.5 5 6 are ties but the last.
-  const second = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6, -0.25, -0.75, -1.25, -1.75, -2.5, -3.5, -5, -6].map((v) => v / 64);
+  const second = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6, -0.25, -0.75, -1.25, -1.75, -2.5, -3.5, -5, -6].map(
+    (v) => v / 64,
+  );
   const bytes = encode(NVFP4, [...first, ...second], 32);
   expect(Array.from(bytes)).toEqual([
-    0x00, 0x00, 0x80, 0x3c, 0x7e, 0x38,
-    0x10, 0x32, 0x54, 0x76, 0xa9, 0xcb, 0xed, 0x4f,
-    0x20, 0x42, 0x64, 0x76, 0xa8, 0xca, 0xec, 0xfe,
+    0x00, 0x00, 0x80, 0x3c, 0x7e, 0x38, 0x10, 0x32, 0x54, 0x76, 0xa9, 0xcb, 0xed, 0x4f, 0x20, 0x42, 0x64, 0x76, 0xa8,
+    0xca, 0xec, 0xfe,
   ]);
   expect(decode(NVFP4, bytes, 32, 1).slice(0, 16)).toEqual([...first.slice(0, 15), 14]);
-  expect(decode(NVFP4, bytes, 32, 1).slice(16).map((v) => v * 64 + 0)).toEqual([0, 1, 1, 2, 2, 4, 4, 6, 0, -1, -1, -2, -2, -4, -4, -6]);
+  expect(
+    decode(NVFP4, bytes, 32, 1)
+      .slice(16)
+      .map((v) => v * 64 + 0),
+  ).toEqual([0, 1, 1, 2, 2, 4, 4, 6, 0, -1, -1, -2, -2, -4, -4, -6]);
 });
 
 test('NVFP4: a block scale is rounded to E4M3, and codes are taken with the rounded one', () => {
@@ -189,10 +261,13 @@ test('three bits: any length comes back, in as many bytes as it takes', () => {
       // As many bounds below each bin as it is.
       memory.set([0, 1, 2, 3, 4, 5, 6], SPARE);
       kernels().packThree(X, SPARE, codes.length, OUT);
-      expect(memory.subarray(OUT + Math.ceil((3 * codes.length) / 8), OUT + 100).every((byte) => byte === 0)).toBe(true);
+      expect(memory.subarray(OUT + Math.ceil((3 * codes.length) / 8), OUT + 100).every((byte) => byte === 0)).toBe(
+        true,
+      );
       // Eight in three bytes, the first in the lowest bits.
       const bits = codes.map((code, i) => BigInt(code) << BigInt(3 * i)).reduce((sum, bit) => sum | bit, 0n);
-      for (let i = 0; 8 * i < 3 * codes.length; i++) expect(memory[OUT + i]).toBe(Number((bits >> BigInt(8 * i)) & 255n));
+      for (let i = 0; 8 * i < 3 * codes.length; i++)
+        expect(memory[OUT + i]).toBe(Number((bits >> BigInt(8 * i)) & 255n));
       memory.fill(99, X, X + 100);
       kernels().unpackThree(OUT, codes.length, X);
       expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
@@ -200,13 +275,18 @@ test('three bits: any length comes back, in as many bytes as it takes', () => {
   );
 });
 
-test.each([['packTwo', 'unpackTwo', 2], ['packFour', 'unpackFour', 4]] as const)('%s: any length comes back, in as many bytes as it takes', (pack, unpack, bits) => {
+test.each([
+  ['packTwo', 'unpackTwo', 2],
+  ['packFour', 'unpackFour', 4],
+] as const)('%s: any length comes back, in as many bytes as it takes', (pack, unpack, bits) => {
   fc.assert(
     fc.property(fc.array(fc.nat(2 ** bits - 1), { maxLength: 70 }), (codes) => {
       const memory = kernelMemory(END).fill(0);
       memory.set(codes, X);
       kernels()[pack](X, codes.length, OUT);
-      expect(memory.subarray(OUT + Math.ceil((bits * codes.length) / 8), OUT + 200).every((byte) => byte === 0)).toBe(true);
+      expect(memory.subarray(OUT + Math.ceil((bits * codes.length) / 8), OUT + 200).every((byte) => byte === 0)).toBe(
+        true,
+      );
       // The first in the lowest bits.
       codes.forEach((code, i) => {
         expect((memory[OUT + ((bits * i) >> 3)]! >> ((bits * i) & 7)) & (2 ** bits - 1)).toBe(code);
@@ -247,64 +327,88 @@ test('graded: means of channels, scales of tokens, codes from the middle', () =>
   });
 });
 
-test.each([[2, 0.36], [3, 0.2], [4, 0.1]] as const)('graded, %i bits: products with what is read back are right on average, in both layouts', (bits, mostError) => {
-  const [headSize, n] = [64, 40];
-  const random = seededRandom(bits);
-  const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  const tokens = Array.from({ length: n }, (_, t) => Array.from({ length: headSize }, () => 2 ** (t % 5) * normal()));
-  const means = Array.from({ length: headSize }, (_, d) => tokens.reduce((sum, token) => sum + token[d]!, 0) / n);
-  const byToken = decode(gradedValues(bits), encode(gradedValues(bits), tokens.flat(), headSize), headSize, n);
-  const channels = Array.from({ length: headSize }, (_, d) => tokens.map((token) => token[d]!));
-  const byChannel = decode(gradedKeys(bits), encode(gradedKeys(bits), channels.flat(), headSize), headSize, n);
-  for (const [t, token] of tokens.entries()) {
-    let [product, square, error] = [0, 0, 0];
-    for (const [d, value] of token.entries()) {
-      expect(byChannel[d * n + t]).toBeCloseTo(byToken[t * headSize + d]!, 3);
-      const rest = value - means[d]!;
-      product += rest * (byToken[t * headSize + d]! - means[d]!);
-      square += rest ** 2;
-      error += (value - byToken[t * headSize + d]!) ** 2;
+test.each([
+  [2, 0.36],
+  [3, 0.2],
+  [4, 0.1],
+] as const)(
+  'graded, %i bits: products with what is read back are right on average, in both layouts',
+  (bits, mostError) => {
+    const [headSize, n] = [64, 40];
+    const random = seededRandom(bits);
+    const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    const tokens = Array.from({ length: n }, (_, t) => Array.from({ length: headSize }, () => 2 ** (t % 5) * normal()));
+    const means = Array.from({ length: headSize }, (_, d) => tokens.reduce((sum, token) => sum + token[d]!, 0) / n);
+    const byToken = decode(gradedValues(bits), encode(gradedValues(bits), tokens.flat(), headSize), headSize, n);
+    const channels = Array.from({ length: headSize }, (_, d) => tokens.map((token) => token[d]!));
+    const byChannel = decode(gradedKeys(bits), encode(gradedKeys(bits), channels.flat(), headSize), headSize, n);
+    for (const [t, token] of tokens.entries()) {
+      let [product, square, error] = [0, 0, 0];
+      for (const [d, value] of token.entries()) {
+        expect(byChannel[d * n + t]).toBeCloseTo(byToken[t * headSize + d]!, 3);
+        const rest = value - means[d]!;
+        product += rest * (byToken[t * headSize + d]! - means[d]!);
+        square += rest ** 2;
+        error += (value - byToken[t * headSize + d]!) ** 2;
+      }
+      // To within a step of the scale and the means' rounding.
+      expect(Math.abs(product / square - 1)).toBeLessThan(0.025);
+      expect(Math.sqrt(error / square)).toBeLessThan(mostError * 1.35);
     }
-    // To within a step of the scale and the means' rounding.
-    expect(Math.abs(product / square - 1)).toBeLessThan(0.025);
-    expect(Math.sqrt(error / square)).toBeLessThan(mostError * 1.35);
-  }
-});
+  },
+);
 
 test('graded: a unit that is not finite, or too large to be turned, is refused', () => {
-  for (const [at, value] of [[0, Number.NaN], [4, Number.POSITIVE_INFINITY], [4, 1e36], [0, -1]] as const) {
+  for (const [at, value] of [
+    [0, Number.NaN],
+    [4, Number.POSITIVE_INFINITY],
+    [4, 1e36],
+    [0, -1],
+  ] as const) {
     const bytes = encode(gradedKeys(4), TWO_CHANNELS, 1);
     new DataView(bytes.buffer).setFloat32(at, value, true);
     expect(() => decode(gradedKeys(4), bytes, 1, 8)).toThrow('scale');
   }
 });
 
-test.each(['byToken', 'byChannel'] as const)('Hadamard, %s: the matrix of its definition, and its own inverse', (layout) => {
-  const headSize = 48;
-  const n = 3;
-  const index = (h: number, d: number, t: number): number => (layout === 'byToken' ? (h * n + t) * headSize + d : (h * headSize + d) * n + t);
-  const x = Float32Array.from({ length: 2 * n * headSize }, (_, i) => Math.sin(i * i));
-  const y = x.slice();
-  hadamard(y, 2, headSize, n, layout);
-  // 48 = 3 blocks of 16; entry (i, j) of a block is (-1)^popcount(i & j) / 4.
-  const popcount = (v: number): number => [...v.toString(2)].filter((bit) => bit === '1').length;
-  for (let h = 0; h < 2; h++) {
-    for (let t = 0; t < n; t++) {
-      for (let d = 0; d < headSize; d++) {
-        let sum = 0;
-        for (let j = 0; j < 16; j++) sum += (popcount((d % 16) & j) % 2 ? -1 : 1) * x[index(h, d - (d % 16) + j, t)]!;
-        expect(y[index(h, d, t)]).toBeCloseTo(sum / 4, 5);
+test.each(['byToken', 'byChannel'] as const)(
+  'Hadamard, %s: the matrix of its definition, and its own inverse',
+  (layout) => {
+    const headSize = 48;
+    const n = 3;
+    const index = (h: number, d: number, t: number): number =>
+      layout === 'byToken' ? (h * n + t) * headSize + d : (h * headSize + d) * n + t;
+    const x = Float32Array.from({ length: 2 * n * headSize }, (_, i) => Math.sin(i * i));
+    const y = x.slice();
+    hadamard(y, 2, headSize, n, layout);
+    // 48 = 3 blocks of 16; entry (i, j) of a block is (-1)^popcount(i & j) / 4.
+    const popcount = (v: number): number => [...v.toString(2)].filter((bit) => bit === '1').length;
+    for (let h = 0; h < 2; h++) {
+      for (let t = 0; t < n; t++) {
+        for (let d = 0; d < headSize; d++) {
+          let sum = 0;
+          for (let j = 0; j < 16; j++) sum += (popcount((d % 16) & j) % 2 ? -1 : 1) * x[index(h, d - (d % 16) + j, t)]!;
+          expect(y[index(h, d, t)]).toBeCloseTo(sum / 4, 5);
+        }
       }
     }
-  }
-  hadamard(y, 2, headSize, n, layout);
-  y.forEach((v, i) => {
-    expect(v).toBeCloseTo(x[i]!, 6);
-  });
-});
+    hadamard(y, 2, headSize, n, layout);
+    y.forEach((v, i) => {
+      expect(v).toBeCloseTo(x[i]!, 6);
+    });
+  },
+);
 
 /** In place, x [kvHeads, headSize, n] at positions startIndex and on. */
-function rotateKeys(x: Float32Array, kvHeads: number, headSize: number, n: number, rotation: Rotation, startIndex: number, direction: 1 | -1): void {
+function rotateKeys(
+  x: Float32Array,
+  kvHeads: number,
+  headSize: number,
+  n: number,
+  rotation: Rotation,
+  startIndex: number,
+  direction: 1 | -1,
+): void {
   const memory = kernelMemory(END);
   const turns = { cos: OUT, sin: SPARE, n };
   writeTurns(turns, rotation, startIndex);
@@ -324,7 +428,10 @@ test('keys are turned by their positions, and back', () => {
     for (let i = 0; i < 3; i++) {
       const angle = (100 + t) * 10_000 ** (-i / 3);
       expect(y[i * n + t]).toBeCloseTo(x[i * n + t]! * Math.cos(angle) - x[(i + 3) * n + t]! * Math.sin(angle), 4);
-      expect(y[(i + 3) * n + t]).toBeCloseTo(x[(i + 3) * n + t]! * Math.cos(angle) + x[i * n + t]! * Math.sin(angle), 4);
+      expect(y[(i + 3) * n + t]).toBeCloseTo(
+        x[(i + 3) * n + t]! * Math.cos(angle) + x[i * n + t]! * Math.sin(angle),
+        4,
+      );
     }
   }
   rotateKeys(y, 1, headSize, n, rotation, 100, -1);

@@ -17,12 +17,18 @@ type Random = () => number;
 const KINDS: Record<string, { code(random: Random): number; scale(random: Random): number }> = {
   // As the graph writes them, but for the largest of each row, which is any.
   bell: { code: (random) => bell(random), scale: (random) => 0.001 + random() / 10 },
-  uniform: { code: (random) => below(random, 256) - 128, scale: (random) => (1 + random()) * 2 ** (below(random, 41) - 20) },
+  uniform: {
+    code: (random) => below(random, 256) - 128,
+    scale: (random) => (1 + random()) * 2 ** (below(random, 41) - 20),
+  },
   // One scale that is a power of two, and few distinct codes: many values lie midway between two codes.
   ties: { code: (random) => 8 * (below(random, 31) - 15), scale: () => 2 ** -4 },
   smallTies: { code: (random) => below(random, 33) - 16, scale: (random) => 1 + below(random, 2) },
   // Rows of zeros, scales of zero, single values.
-  sparse: { code: (random) => (below(random, 40) === 0 ? bell(random) : 0), scale: (random) => (below(random, 3) === 0 ? 0 : random()) },
+  sparse: {
+    code: (random) => (below(random, 40) === 0 ? bell(random) : 0),
+    scale: (random) => (below(random, 3) === 0 ? 0 : random()),
+  },
   positive: { code: (random) => below(random, 128), scale: (random) => random() },
   largest: { code: (random) => (below(random, 2) === 0 ? 127 : -127), scale: () => 0.3 },
   // Products, units and steps become denormal, or 0.
@@ -56,15 +62,24 @@ const SIZES: readonly [CodecShape, number][] = [
 
 function rowsOfKind(kind: (typeof KINDS)[string], shape: CodecShape, numTokens: number, random: Random): KvRows {
   const rows = newKvRows({ ...shape, kv: 'int8' }, numTokens);
-  for (const codes of [rows.keys, rows.values]) codes.forEach((_, i) => { codes[i] = kind.code(random); });
-  for (const scales of [rows.keyScales, rows.valueScales]) scales.forEach((_, i) => { scales[i] = kind.scale(random); });
+  for (const codes of [rows.keys, rows.values])
+    codes.forEach((_, i) => {
+      codes[i] = kind.code(random);
+    });
+  for (const scales of [rows.keyScales, rows.valueScales])
+    scales.forEach((_, i) => {
+      scales[i] = kind.scale(random);
+    });
   return rows;
 }
 
 /** Turns by angles whose half tangents are fractions. */
 function exactRotation(headSize: number): Rotation {
   const half = headSize / 2;
-  const tangents = Array.from({ length: 700 * half }, (_, i) => ((Math.floor(i / half) * (2 * (i % half) + 1)) % 257) / 128 - 1);
+  const tangents = Array.from(
+    { length: 700 * half },
+    (_, i) => ((Math.floor(i / half) * (2 * (i % half) + 1)) % 257) / 128 - 1,
+  );
   const cos = Float32Array.from(tangents, (t) => (1 - t * t) / (1 + t * t));
   const sin = Float32Array.from(tangents, (t) => (2 * t) / (1 + t * t));
   return { half, cos, sin, ensure: () => undefined };
@@ -85,7 +100,8 @@ function digestOf(name: CodecName): string {
         hash.update(decoded(() => codec.decode(bytes).rows));
         // Now and then so many that most formats refuse them, else a few.
         const gap = below(random, 3) === 0 ? 60 : 4000;
-        for (let i = bytes.length - below(random, gap); i > HEADER_BYTES; i -= 1 + below(random, gap)) bytes[i - 1] = below(random, 256);
+        for (let i = bytes.length - below(random, gap); i > HEADER_BYTES; i -= 1 + below(random, gap))
+          bytes[i - 1] = below(random, 256);
         hash.update(decoded(() => codec.decode(bytes).rows));
       }
     }
@@ -124,8 +140,15 @@ test('Hadamard: the floats that are written down here', () => {
   const hash = createHash('sha256');
   for (const layout of ['byToken', 'byChannel'] as const) {
     for (const headSize of [1, 2, 4, 8, 16, 32, 48, 64, 80, 128, 256]) {
-      for (const [kvHeads, n] of [[1, 1], [2, 3], [2, 32]] as const) {
-        const x = Float32Array.from({ length: kvHeads * headSize * n }, () => (random() - 0.5) * 2 ** below(random, 20));
+      for (const [kvHeads, n] of [
+        [1, 1],
+        [2, 3],
+        [2, 32],
+      ] as const) {
+        const x = Float32Array.from(
+          { length: kvHeads * headSize * n },
+          () => (random() - 0.5) * 2 ** below(random, 20),
+        );
         hadamard(x, kvHeads, headSize, n, layout);
         hash.update(new Uint8Array(x.buffer));
       }

@@ -31,16 +31,33 @@ export function randomRows(shape: CodecShape, numTokens: number, seed: number, o
 }
 
 /** K and V of one token and head as floats, [headSize] each. */
-export function tokenFloats({ headSize }: CodecShape, rows: KvRows, head: number, t: number): { keys: number[]; values: number[] } {
+export function tokenFloats(
+  { headSize }: CodecShape,
+  rows: KvRows,
+  head: number,
+  t: number,
+): { keys: number[]; values: number[] } {
   const n = rows.numTokens;
   return {
-    keys: Array.from({ length: headSize }, (_, d) => rows.keys[(head * headSize + d) * n + t]! * rows.keyScales[head * n + t]!),
-    values: Array.from({ length: headSize }, (_, d) => rows.values[(head * n + t) * headSize + d]! * rows.valueScales[head * n + t]!),
+    keys: Array.from(
+      { length: headSize },
+      (_, d) => rows.keys[(head * headSize + d) * n + t]! * rows.keyScales[head * n + t]!,
+    ),
+    values: Array.from(
+      { length: headSize },
+      (_, d) => rows.values[(head * n + t) * headSize + d]! * rows.valueScales[head * n + t]!,
+    ),
   };
 }
 
 /** Root of the squared error over the squared values, of K and V of tokens [from, to). */
-export function relativeError(shape: CodecShape, rows: KvRows, other: KvRows, from = 0, to = rows.numTokens): { keys: number; values: number } {
+export function relativeError(
+  shape: CodecShape,
+  rows: KvRows,
+  other: KvRows,
+  from = 0,
+  to = rows.numTokens,
+): { keys: number; values: number } {
   const sums = { keys: [0, 0], values: [0, 0] };
   for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
     for (let t = from; t < to; t++) {

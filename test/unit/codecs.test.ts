@@ -12,18 +12,38 @@ const NAMES = FORMATS.map(({ name }) => name);
 const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 64 };
 const codec = (name: CodecName, shape = SHAPE) => codecNamed(name, shape, rope(shape.headSize));
 
-const shapes = fc.record({ numLayers: fc.integer({ min: 1, max: 2 }), kvHeads: fc.integer({ min: 1, max: 3 }), headSize: fc.constantFrom(2, 6, 16, 32, 48, 64, 80, 128) });
-const runs = fc.record({ shape: shapes, numTokens: fc.oneof(fc.integer({ min: 0, max: 70 }), fc.integer({ min: 120, max: 290 })), startIndex: fc.constantFrom(0, 1, 3, 4, 500), after: fc.option(fc.integer({ min: 0, max: 200 }), { nil: undefined }), seed: fc.integer() });
+const shapes = fc.record({
+  numLayers: fc.integer({ min: 1, max: 2 }),
+  kvHeads: fc.integer({ min: 1, max: 3 }),
+  headSize: fc.constantFrom(2, 6, 16, 32, 48, 64, 80, 128),
+});
+const runs = fc.record({
+  shape: shapes,
+  numTokens: fc.oneof(fc.integer({ min: 0, max: 70 }), fc.integer({ min: 120, max: 290 })),
+  startIndex: fc.constantFrom(0, 1, 3, 4, 500),
+  after: fc.option(fc.integer({ min: 0, max: 200 }), { nil: undefined }),
+  seed: fc.integer(),
+});
 
 /** Tokens that must come back as they were. */
-function exactIn(name: CodecName, n: number, { startIndex, contextEnd = Number.POSITIVE_INFINITY }: RunPlace): number[] {
+function exactIn(
+  name: CodecName,
+  n: number,
+  { startIndex, contextEnd = Number.POSITIVE_INFINITY }: RunPlace,
+): number[] {
   const { sides, sinkTokens, recentTokens } = FORMATS.find((format) => format.name === name)!;
-  return Array.from({ length: n }, (_, t) => t).filter((t) => sides === null || startIndex + t < sinkTokens || startIndex + t >= contextEnd - recentTokens);
+  return Array.from({ length: n }, (_, t) => t).filter(
+    (t) => sides === null || startIndex + t < sinkTokens || startIndex + t >= contextEnd - recentTokens,
+  );
 }
 
 /** The floats of these tokens. */
 function sliceOf(shape: CodecShape, rows: KvRows, tokens: readonly number[]): number[] {
-  return tokens.flatMap((t) => Array.from({ length: shape.numLayers * shape.kvHeads }, (_, head) => Object.values(tokenFloats(shape, rows, head, t)).flat()).flat());
+  return tokens.flatMap((t) =>
+    Array.from({ length: shape.numLayers * shape.kvHeads }, (_, head) =>
+      Object.values(tokenFloats(shape, rows, head, t)).flat(),
+    ).flat(),
+  );
 }
 
 function contents({ keys, keyScales, values, valueScales }: KvRows): unknown[] {
@@ -48,7 +68,8 @@ describe.each(NAMES)('%s', (name) => {
         if (one.lossless) expect(contents(decoded.rows)).toEqual(contents(rows));
         const exact = exactIn(name, numTokens, place);
         expect(sliceOf(shape, decoded.rows, exact)).toEqual(sliceOf(shape, rows, exact));
-        for (const codes of [decoded.rows.keys, decoded.rows.values]) expect(codes.every((code) => code >= -127)).toBe(true);
+        for (const codes of [decoded.rows.keys, decoded.rows.values])
+          expect(codes.every((code) => code >= -127)).toBe(true);
         if (numTokens > 0) {
           const { keys, values } = relativeError(shape, rows, decoded.rows);
           expect(Math.max(keys, values)).toBeLessThan(0.35);
@@ -81,50 +102,64 @@ describe.each(NAMES)('%s', (name) => {
   test('bytes that are no such run are refused', () => {
     const one = codec(name);
     const bytes = one.encode(randomRows(SHAPE, 40, 2), { startIndex: 2 });
-    for (const length of [0, 1, HEADER_BYTES - 1, HEADER_BYTES, bytes.length >> 1, bytes.length - 1]) expect(() => one.decode(bytes.subarray(0, length))).toThrow(MalformedRun);
+    for (const length of [0, 1, HEADER_BYTES - 1, HEADER_BYTES, bytes.length >> 1, bytes.length - 1])
+      expect(() => one.decode(bytes.subarray(0, length))).toThrow(MalformedRun);
     expect(() => one.decode(Uint8Array.of(...bytes, 0))).toThrow('there are');
     const foreign = bytes.slice();
     foreign[0]! ^= 1;
     expect(() => one.decode(foreign)).toThrow('another header');
-    for (const other of NAMES.filter((n) => n !== name)) expect(() => codec(other).decode(bytes)).toThrow(`the format is not ${other}`);
-    for (const shape of [{ ...SHAPE, numLayers: 1 }, { ...SHAPE, kvHeads: 4 }, { ...SHAPE, headSize: 32 }]) expect(() => codec(name, shape).decode(bytes)).toThrow('layers x heads x head size');
+    for (const other of NAMES.filter((n) => n !== name))
+      expect(() => codec(other).decode(bytes)).toThrow(`the format is not ${other}`);
+    for (const shape of [
+      { ...SHAPE, numLayers: 1 },
+      { ...SHAPE, kvHeads: 4 },
+      { ...SHAPE, headSize: 32 },
+    ])
+      expect(() => codec(name, shape).decode(bytes)).toThrow('layers x heads x head size');
   });
 
   test('damaged bytes give finite rows or are refused, nothing else', () => {
     const one = codec(name);
     const bytes = one.encode(randomRows(SHAPE, 40, 3), { startIndex: 2 });
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.oneof(fc.nat(63), fc.nat(bytes.length - 1)), fc.nat(255)), { minLength: 1, maxLength: 8 }), (flips) => {
-        const damaged = bytes.slice();
-        for (const [at, value] of flips) damaged[at] = value;
-        try {
-          const { rows } = one.decode(damaged);
-          for (const scales of [rows.keyScales, rows.valueScales]) expect(scales.every((scale) => scale >= 0 && Number.isFinite(scale * 127))).toBe(true);
-        } catch (error) {
-          expect(error).toBeInstanceOf(MalformedRun);
-        }
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.oneof(fc.nat(63), fc.nat(bytes.length - 1)), fc.nat(255)), { minLength: 1, maxLength: 8 }),
+        (flips) => {
+          const damaged = bytes.slice();
+          for (const [at, value] of flips) damaged[at] = value;
+          try {
+            const { rows } = one.decode(damaged);
+            for (const scales of [rows.keyScales, rows.valueScales])
+              expect(scales.every((scale) => scale >= 0 && Number.isFinite(scale * 127))).toBe(true);
+          } catch (error) {
+            expect(error).toBeInstanceOf(MalformedRun);
+          }
+        },
+      ),
       { numRuns: 300 },
     );
   });
 });
 
-test.each([64, 128, 256])('turboquant, heads of %i: units whose sums would be beyond a float are refused', (headSize) => {
-  const shape = { numLayers: 1, kvHeads: 1, headSize };
-  const one = codecNamed('turboquant', shape, rope(headSize));
-  const bytes = one.encode(randomRows(shape, 40, 3), { startIndex: 2 });
-  // Of the values: two units, means, scales, codes.
-  const values = bytes.length - gradedValues(4).bytes(1, headSize, 40);
-  bytes.fill(255, values + 8);
-  bytes.fill(127, values + 8, values + 8 + headSize);
-  bytes.fill(0, values + 8 + headSize, values + 8 + headSize + 40);
-  const decoded = (unit: number): (() => Float32Array) => {
-    for (const at of [0, 4]) new DataView(bytes.buffer).setFloat32(values + at, unit, true);
-    return () => one.decode(bytes).rows.valueScales;
-  };
-  expect(decoded(7e32)().every(Number.isFinite)).toBe(true);
-  expect(decoded(1.2e34)).toThrow(MalformedRun);
-});
+test.each([64, 128, 256])(
+  'turboquant, heads of %i: units whose sums would be beyond a float are refused',
+  (headSize) => {
+    const shape = { numLayers: 1, kvHeads: 1, headSize };
+    const one = codecNamed('turboquant', shape, rope(headSize));
+    const bytes = one.encode(randomRows(shape, 40, 3), { startIndex: 2 });
+    // Of the values: two units, means, scales, codes.
+    const values = bytes.length - gradedValues(4).bytes(1, headSize, 40);
+    bytes.fill(255, values + 8);
+    bytes.fill(127, values + 8, values + 8 + headSize);
+    bytes.fill(0, values + 8 + headSize, values + 8 + headSize + 40);
+    const decoded = (unit: number): (() => Float32Array) => {
+      for (const at of [0, 4]) new DataView(bytes.buffer).setFloat32(values + at, unit, true);
+      return () => one.decode(bytes).rows.valueScales;
+    };
+    expect(decoded(7e32)().every(Number.isFinite)).toBe(true);
+    expect(decoded(1.2e34)).toThrow(MalformedRun);
+  },
+);
 
 test.each<[CodecName, number, number]>([
   // Bits per value of K and V in blocks of 32 tokens of a head of 64, and the most that the error of a row of noise may be.
@@ -157,10 +192,23 @@ test('turboquant: a fifth of the layers has 4 bits, another 3, the neediest firs
     // Two sides of 10 heads: units, means, scales and 2.6 bits a value.
     expect(bytes.length).toBe(HEADER_BYTES + 20 * (8 + 64 + 128 + (128 * 64 * 2.6) / 8));
     const read = one.decode(bytes).rows;
-    const layer = (of: KvRows, l: number): KvRows => ({ numTokens: 128, keys: of.keys.subarray(l * 8192, (l + 1) * 8192), values: of.values.subarray(l * 8192, (l + 1) * 8192), keyScales: of.keyScales.subarray(l * 128, (l + 1) * 128), valueScales: of.valueScales.subarray(l * 128, (l + 1) * 128) });
-    return Array.from({ length: 10 }, (_, l) => relativeError({ ...shape, numLayers: 1 }, layer(rows, l), layer(read, l)).values);
+    const layer = (of: KvRows, l: number): KvRows => ({
+      numTokens: 128,
+      keys: of.keys.subarray(l * 8192, (l + 1) * 8192),
+      values: of.values.subarray(l * 8192, (l + 1) * 8192),
+      keyScales: of.keyScales.subarray(l * 128, (l + 1) * 128),
+      valueScales: of.valueScales.subarray(l * 128, (l + 1) * 128),
+    });
+    return Array.from(
+      { length: 10 },
+      (_, l) => relativeError({ ...shape, numLayers: 1 }, layer(rows, l), layer(read, l)).values,
+    );
   };
-  const finest = (values: number[]): number[] => values.map((_, l) => l).sort((a, b) => values[a]! - values[b]!).slice(0, 4);
+  const finest = (values: number[]): number[] =>
+    values
+      .map((_, l) => l)
+      .sort((a, b) => values[a]! - values[b]!)
+      .slice(0, 4);
   const order = [7, 2, 0, 5, 1, 3, 4, 6, 8, 9];
   expect(new Set(finest(errors(order)).slice(0, 2))).toEqual(new Set([7, 2]));
   expect(new Set(finest(errors(order)))).toEqual(new Set([7, 2, 0, 5]));
@@ -191,7 +239,8 @@ test('rows between which others are missing are read with the positions that the
     for (const [d, value] of key.entries()) rows.keys[d * 64 + t] = Math.round(value / rows.keyScales[t]!);
   }
   const one = codecNamed('turboquant', shape, table);
-  const error = (encoded: Uint8Array, places?: Int32Array): number => relativeError(shape, rows, one.decode(encoded, places).rows).keys;
+  const error = (encoded: Uint8Array, places?: Int32Array): number =>
+    relativeError(shape, rows, one.decode(encoded, places).rows).keys;
   const place = { startIndex: 10, positions };
   const right = error(one.encode(rows, place), positions);
   expect(one.encode(rows, place)).toHaveLength(one.encodedBytes(64, { startIndex: 10 }));

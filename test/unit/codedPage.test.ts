@@ -15,22 +15,25 @@ import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
 const ALL = ['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const;
 
-test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))('a window that is full of short runs loses none: they are coded straight out of it, $mild with room for $room more tokens', ({ mild, room }) => {
-  const { cache, run, compute, settle, clock } = laddered({ slots: 1024 + room, mild });
-  const seeds = [1, 2, 3, 4, 5];
-  for (const seed of seeds) compute(run(seed, 200));
-  expect(cache.windowSlots.total).toBe(1024);
-  clock.now += minutes(2);
-  expect(cache.shrink()).toBe(true);
-  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  cache.checkIntegrity();
-  const left = seeds.map((seed) => cache.describe(run(seed, 200)));
-  expect(left.map(({ tokens }) => tokens)).toEqual([200, 200, 200, 200, 200]);
-  expect(cache.windowSlots.total).toBe(256);
-  // Of each KIVI keeps the last 128 tokens exactly: the last run stays, or a part of it, in what the window has at least.
-  const isCoded = ({ codecs, tier }: (typeof left)[number]): boolean => codecs.includes(mild) && tier === 'store';
-  expect(left.filter(isCoded).length).toBeGreaterThanOrEqual(mild === 'int4-kivi' ? 4 : 5);
-});
+test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))(
+  'a window that is full of short runs loses none: they are coded straight out of it, $mild with room for $room more tokens',
+  ({ mild, room }) => {
+    const { cache, run, compute, settle, clock } = laddered({ slots: 1024 + room, mild });
+    const seeds = [1, 2, 3, 4, 5];
+    for (const seed of seeds) compute(run(seed, 200));
+    expect(cache.windowSlots.total).toBe(1024);
+    clock.now += minutes(2);
+    expect(cache.shrink()).toBe(true);
+    while (cache.shrink() || settle() > 0) cache.checkIntegrity();
+    cache.checkIntegrity();
+    const left = seeds.map((seed) => cache.describe(run(seed, 200)));
+    expect(left.map(({ tokens }) => tokens)).toEqual([200, 200, 200, 200, 200]);
+    expect(cache.windowSlots.total).toBe(256);
+    // Of each KIVI keeps the last 128 tokens exactly: the last run stays, or a part of it, in what the window has at least.
+    const isCoded = ({ codecs, tier }: (typeof left)[number]): boolean => codecs.includes(mild) && tier === 'store';
+    expect(left.filter(isCoded).length).toBeGreaterThanOrEqual(mild === 'int4-kivi' ? 4 : 5);
+  },
+);
 
 test('a page is coded at a time, and given back before the next one: somebody may ask meanwhile', () => {
   const { cache, run, compute, clock } = laddered({ slots: 1024 });
@@ -39,21 +42,37 @@ test('a page is coded at a time, and given back before the next one: somebody ma
   const pages = [];
   while (cache.shrink()) pages.push([cache.windowSlots.total, cache.windowSlots.held]);
   // Where there is room for a page as it is, it is coded in the store: there it is not done in one moment with what leaves.
-  expect(pages).toEqual([[768, 768], [512, 512], [512, 256], [256, 256], [256, 0]]);
+  expect(pages).toEqual([
+    [768, 768],
+    [512, 512],
+    [512, 256],
+    [256, 256],
+    [256, 0],
+  ]);
   expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['int4'] });
 });
 
-test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))('a page of the ends of several contexts leaves, too, $mild with room for $room more tokens', ({ mild, room }) => {
-  const { cache, run, compute, settle, clock } = laddered({ slots: 2048 + room, mild });
-  const file = run(1, 1800);
-  const tails = [2, 3, 4].map((seed) => [...file, ...run(seed, 60)]);
-  for (const ids of tails) compute(ids);
-  clock.now += minutes(2);
-  expect(cache.shrink()).toBe(true);
-  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect(tails.map((ids) => cache.describe(ids))).toEqual(tails.map(() => ({ tokens: 1860, tier: 'store', bytes: expect.any(Number), codecs: expect.arrayContaining([mild]) })));
-  expect(cache.windowSlots).toMatchObject({ total: 256, held: 0 });
-});
+test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
+  'a page of the ends of several contexts leaves, too, $mild with room for $room more tokens',
+  ({ mild, room }) => {
+    const { cache, run, compute, settle, clock } = laddered({ slots: 2048 + room, mild });
+    const file = run(1, 1800);
+    const tails = [2, 3, 4].map((seed) => [...file, ...run(seed, 60)]);
+    for (const ids of tails) compute(ids);
+    clock.now += minutes(2);
+    expect(cache.shrink()).toBe(true);
+    while (cache.shrink() || settle() > 0) cache.checkIntegrity();
+    expect(tails.map((ids) => cache.describe(ids))).toEqual(
+      tails.map(() => ({
+        tokens: 1860,
+        tier: 'store',
+        bytes: expect.any(Number),
+        codecs: expect.arrayContaining([mild]),
+      })),
+    );
+    expect(cache.windowSlots).toMatchObject({ total: 256, held: 0 });
+  },
+);
 
 test('what would take no less coded stays in the full window: nothing is won by moving it, and nothing goes for it', () => {
   // The last 128 tokens of a context are kept exactly.
@@ -62,23 +81,42 @@ test('what would take no less coded stays in the full window: nothing is won by 
   for (const seed of seeds) compute(run(seed, 128));
   clock.now += minutes(2);
   expect(cache.shrink()).toBe(false);
-  expect([settle(), seeds.map((seed) => cache.describe(run(seed, 128)))]).toEqual([0, seeds.map(() => expect.objectContaining({ tokens: 128, tier: 'window', codecs: [] }))]);
+  expect([settle(), seeds.map((seed) => cache.describe(run(seed, 128)))]).toEqual([
+    0,
+    seeds.map(() => expect.objectContaining({ tokens: 128, tier: 'window', codecs: [] })),
+  ]);
 });
 
 /** Runs of a window, each with its parent's index or none, and what leaves of them: which, how many rows. */
-function leaving(runs: { length: number; parent?: number; lossy?: Lossy; stored?: boolean }[], numRows: number, { mild = 'int4', room = Number.POSITIVE_INFINITY, without = [] }: { mild?: CodecName; room?: number; without?: number[] } = {}): number[][] {
+function leaving(
+  runs: { length: number; parent?: number; lossy?: Lossy; stored?: boolean }[],
+  numRows: number,
+  {
+    mild = 'int4',
+    room = Number.POSITIVE_INFINITY,
+    without = [],
+  }: { mild?: CodecName; room?: number; without?: number[] } = {},
+): number[][] {
   const store = new KvStore(SHAPE);
   const tree = new PrefixTree(store);
   const nodes: TreeNode[] = [];
   for (const [i, { length, parent, lossy = [], stored = false }] of runs.entries()) {
-    const node = tree.insert(parent === undefined ? tree.root : nodes[parent]!, Array.from({ length }, (_, at) => 10_000 * i + at), new Int32Array(length));
+    const node = tree.insert(
+      parent === undefined ? tree.root : nodes[parent]!,
+      Array.from({ length }, (_, at) => 10_000 * i + at),
+      new Int32Array(length),
+    );
     node.lossy = lossy;
     if (stored) node.stored = store.add(plainBlocks(SHAPE, randomRows(SHAPE, length, i)));
     nodes.push(node);
   }
   // Children go before their parents.
   const stale = nodes.filter((_, i) => !without.includes(i)).reverse();
-  return codedPage(stale, numRows, room, () => codec(mild), SHAPE).map(({ node, length, codec }) => [nodes.indexOf(node), length, ...(codec ? [] : [0])]);
+  return codedPage(stale, numRows, room, () => codec(mild), SHAPE).map(({ node, length, codec }) => [
+    nodes.indexOf(node),
+    length,
+    ...(codec ? [] : [0]),
+  ]);
 }
 
 const coded = (from: number, to: number): Lossy => [{ from, to, codec: 'int4' }];
@@ -89,25 +127,56 @@ test('of a run that has been coded in part, and has come back, what has not been
   expect(leaving([{ length: 300, lossy: coded(0, 128) }], 173)).toEqual([]);
   // Its front is as it was computed.
   expect(leaving([{ length: 300, lossy: coded(128, 300) }], 256)).toEqual([[0, 256]]);
-  expect(leaving([{ length: 500 }, { length: 100, parent: 0, lossy: coded(0, 100) }], 256)).toEqual([[1, 100], [0, 156]]);
-  expect(leaving([{ length: 500, lossy: coded(0, 500) }, { length: 100, parent: 0, lossy: coded(0, 100) }], 256)).toEqual([]);
+  expect(leaving([{ length: 500 }, { length: 100, parent: 0, lossy: coded(0, 100) }], 256)).toEqual([
+    [1, 100],
+    [0, 156],
+  ]);
+  expect(
+    leaving(
+      [
+        { length: 500, lossy: coded(0, 500) },
+        { length: 100, parent: 0, lossy: coded(0, 100) },
+      ],
+      256,
+    ),
+  ).toEqual([]);
 });
 
 test('what a codec keeps exactly leaves where only then what it goes on from can', () => {
   const mild = 'int4-kivi';
-  expect(leaving([{ length: 1800 }, { length: 60, parent: 0 }, { length: 60, parent: 0 }], 256, { mild })).toEqual([[2, 60], [1, 60], [0, 136]]);
+  expect(leaving([{ length: 1800 }, { length: 60, parent: 0 }, { length: 60, parent: 0 }], 256, { mild })).toEqual([
+    [2, 60],
+    [1, 60],
+    [0, 136],
+  ]);
   expect(leaving([{ length: 60 }, { length: 60, parent: 0 }], 100, { mild })).toEqual([]);
   // Another that goes on from it stays.
-  expect(leaving([{ length: 1800 }, { length: 60, parent: 0 }, { length: 60, parent: 0 }], 256, { mild, without: [1] })).toEqual([]);
+  expect(
+    leaving([{ length: 1800 }, { length: 60, parent: 0 }, { length: 60, parent: 0 }], 256, { mild, without: [1] }),
+  ).toEqual([]);
 });
 
 test('what goes on from a run that stays in the window keeps it there', () => {
   expect(leaving([{ length: 500 }, { length: 100, parent: 0 }], 256, { without: [1] })).toEqual([]);
-  expect(leaving([{ length: 500 }, { length: 100, parent: 0 }, { length: 300 }], 256, { without: [1] })).toEqual([[2, 256]]);
+  expect(leaving([{ length: 500 }, { length: 100, parent: 0 }, { length: 300 }], 256, { without: [1] })).toEqual([
+    [2, 256],
+  ]);
 });
 
 test('what the store has leaves as it is, all of it, with what goes on from it', () => {
-  expect(leaving([{ length: 300, stored: true }, { length: 60, parent: 0 }], 256, { mild: 'int4-kivi' })).toEqual([[1, 60], [0, 300, 0]]);
+  expect(
+    leaving(
+      [
+        { length: 300, stored: true },
+        { length: 60, parent: 0 },
+      ],
+      256,
+      { mild: 'int4-kivi' },
+    ),
+  ).toEqual([
+    [1, 60],
+    [0, 300, 0],
+  ]);
 });
 
 test('no more leaves than there is room for', () => {
@@ -131,26 +200,45 @@ test('rows that are coded, and have come back, stay in the full window: others l
   clock.now += minutes(2);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect([1, 2, 3].map((seed) => cache.describe(run(seed, 350)).tokens)).toEqual([300, 350, 350]);
-  expect([2, 3].map((seed) => cache.describe(run(seed, 350)))).toEqual([1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['int4'] })));
+  expect([2, 3].map((seed) => cache.describe(run(seed, 350)))).toEqual(
+    [1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['int4'] })),
+  );
 });
 
 test('property: rows that are coded on their way into the store become what they would have become there', () => {
   fc.assert(
-    fc.property(fc.constantFrom(...ALL), fc.integer({ min: 1, max: 300 }), fc.nat(300), fc.nat(300), fc.integer(), (name, n, startIndex, after, seed) => {
-      const window = new KvWindow(SHAPE, 512);
-      const slots = Int32Array.from({ length: n }, (_, i) => 511 - ((i * 7) % 512));
-      window.write(slots, randomRows(SHAPE, n, seed), 0, startIndex);
-      const place = { startIndex, contextEnd: startIndex + n + after };
-      const [there, onItsWay] = [new KvStore(SHAPE), new KvStore(SHAPE)];
-      let expected: { run: StoredRun; lossy: Lossy } = { run: there.put(window, slots), lossy: [] };
-      for (let next: typeof expected | null = expected; next; next = there.compress(next.run, codec(name), place, next.lossy)) expected = next;
-      const { blocks, lossy } = onItsWay.codedFrom(window, slots, codec(name), place, []);
-      expect(onItsWay.bytes).toBe(0);
-      const run = onItsWay.add(blocks);
-      const blocksOf = ({ blocks }: StoredRun): unknown[] => blocks.map(({ codec, encoded, numTokens }) => [codec?.name, encoded, numTokens]);
-      expect([lossy, blocksOf(run), contents(onItsWay.read(run, 0, n))]).toEqual([expected.lossy, blocksOf(expected.run), contents(there.read(expected.run, 0, n))]);
-      expect([onItsWay.bytes, codedBytes(SHAPE, n, codec(name), place, [])]).toEqual([there.bytes, there.bytes]);
-    }),
+    fc.property(
+      fc.constantFrom(...ALL),
+      fc.integer({ min: 1, max: 300 }),
+      fc.nat(300),
+      fc.nat(300),
+      fc.integer(),
+      (name, n, startIndex, after, seed) => {
+        const window = new KvWindow(SHAPE, 512);
+        const slots = Int32Array.from({ length: n }, (_, i) => 511 - ((i * 7) % 512));
+        window.write(slots, randomRows(SHAPE, n, seed), 0, startIndex);
+        const place = { startIndex, contextEnd: startIndex + n + after };
+        const [there, onItsWay] = [new KvStore(SHAPE), new KvStore(SHAPE)];
+        let expected: { run: StoredRun; lossy: Lossy } = { run: there.put(window, slots), lossy: [] };
+        for (
+          let next: typeof expected | null = expected;
+          next;
+          next = there.compress(next.run, codec(name), place, next.lossy)
+        )
+          expected = next;
+        const { blocks, lossy } = onItsWay.codedFrom(window, slots, codec(name), place, []);
+        expect(onItsWay.bytes).toBe(0);
+        const run = onItsWay.add(blocks);
+        const blocksOf = ({ blocks }: StoredRun): unknown[] =>
+          blocks.map(({ codec, encoded, numTokens }) => [codec?.name, encoded, numTokens]);
+        expect([lossy, blocksOf(run), contents(onItsWay.read(run, 0, n))]).toEqual([
+          expected.lossy,
+          blocksOf(expected.run),
+          contents(there.read(expected.run, 0, n)),
+        ]);
+        expect([onItsWay.bytes, codedBytes(SHAPE, n, codec(name), place, [])]).toEqual([there.bytes, there.bytes]);
+      },
+    ),
     { numRuns: 100 },
   );
 });

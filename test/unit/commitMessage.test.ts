@@ -8,7 +8,14 @@ import type { Task } from '../../engine/protocol.ts';
 import { diffFiles } from '../../src/commit/diffFiles.ts';
 import { t } from './translate.ts';
 
-const editor = vi.hoisted(() => ({ messages: [] as string[], choose: undefined as string | undefined, repositories: [] as unknown[], executed: [] as string[], cancel: () => {}, onSay: undefined as (() => string) | undefined }));
+const editor = vi.hoisted(() => ({
+  messages: [] as string[],
+  choose: undefined as string | undefined,
+  repositories: [] as unknown[],
+  executed: [] as string[],
+  cancel: () => {},
+  onSay: undefined as (() => string) | undefined,
+}));
 vi.mock('../../src/vscode.ts', () => {
   const say = async (message: string, ...buttons: string[]) => {
     editor.messages.push(message);
@@ -20,13 +27,28 @@ vi.mock('../../src/vscode.ts', () => {
     l10n: { t },
     ProgressLocation: { Window: 10, Notification: 15 },
     Uri: { joinPath: (root: string, name: string) => `${root}/${name}` },
-    languages: { match: ({ pattern }: { pattern: string }, { uri }: { uri: string }) => (uri.endsWith(pattern.replace('**/', '/')) ? 1 : 0) },
+    languages: {
+      match: ({ pattern }: { pattern: string }, { uri }: { uri: string }) =>
+        uri.endsWith(pattern.replace('**/', '/')) ? 1 : 0,
+    },
     commands: { executeCommand: async (name: string) => void editor.executed.push(name) },
-    extensions: { getExtension: () => ({ activate: async () => ({ enabled: true, getAPI: () => ({ repositories: editor.repositories }) }) }) },
+    extensions: {
+      getExtension: () => ({
+        activate: async () => ({ enabled: true, getAPI: () => ({ repositories: editor.repositories }) }),
+      }),
+    },
     window: {
       showInformationMessage: say,
       showErrorMessage: say,
-      withProgress: (_: unknown, run: (progress: unknown, token: unknown) => unknown) => run({}, { onCancellationRequested: (listener: () => void) => { editor.cancel = listener; } }),
+      withProgress: (_: unknown, run: (progress: unknown, token: unknown) => unknown) =>
+        run(
+          {},
+          {
+            onCancellationRequested: (listener: () => void) => {
+              editor.cancel = listener;
+            },
+          },
+        ),
     },
   };
 });
@@ -36,9 +58,18 @@ beforeEach(() => {
   Object.assign(editor, { messages: [], choose: undefined, executed: [], onSay: undefined });
 });
 
-const fileDiff = (name: string) => `diff --git a/${name} b/${name}\nindex 1..2 100644\n--- a/${name}\n+++ b/${name}\n@@ -1 +1 @@\n-one\n+two\n`;
+const fileDiff = (name: string) =>
+  `diff --git a/${name} b/${name}\nindex 1..2 100644\n--- a/${name}\n+++ b/${name}\n@@ -1 +1 @@\n-one\n+two\n`;
 
-function setUp({ staged = '', working = '', before = '', canEdit = true, pieces = ['Add ', 'two'], finishReason = 'stop', onPiece = (_: number): unknown => undefined } = {}) {
+function setUp({
+  staged = '',
+  working = '',
+  before = '',
+  canEdit = true,
+  pieces = ['Add ', 'two'],
+  finishReason = 'stop',
+  onPiece = (_: number): unknown => undefined,
+} = {}) {
   const repository = {
     rootUri: '/work',
     inputBox: { value: before },
@@ -51,7 +82,15 @@ function setUp({ staged = '', working = '', before = '', canEdit = true, pieces 
   const client = {
     state: { kind: 'ready' },
     ready: async () => ({ name: 'scripted', canEdit }),
-    generate: async ({ task, onChunk, signal }: { task: () => Task; onChunk: (text: string) => void; signal: AbortSignal }) => {
+    generate: async ({
+      task,
+      onChunk,
+      signal,
+    }: {
+      task: () => Task;
+      onChunk: (text: string) => void;
+      signal: AbortSignal;
+    }) => {
       tasks.push(task());
       for (const [i, piece] of pieces.entries()) {
         if (signal.aborted) break;
@@ -59,10 +98,18 @@ function setUp({ staged = '', working = '', before = '', canEdit = true, pieces 
         seen.push(repository.inputBox.value);
         await onPiece(i);
       }
-      return { text: pieces.join(''), finishReason: signal.aborted ? 'abort' : finishReason, usage: { completionTokens: 2 }, diagnostics: [] };
+      return {
+        text: pieces.join(''),
+        finishReason: signal.aborted ? 'abort' : finishReason,
+        usage: { completionTokens: 2 },
+        diagnostics: [],
+      };
     },
   };
-  const command = new CommitMessage({ client } as never, { current: { completion: { exclude: ['**/.env'] } } } as never);
+  const command = new CommitMessage(
+    { client } as never,
+    { current: { completion: { exclude: ['**/.env'] } } } as never,
+  );
   return { repository, tasks, seen, run: () => command.run() };
 }
 
@@ -83,7 +130,8 @@ test('with nothing staged it is about all changes, and says so', async () => {
 });
 
 test('secrets do not reach the model, also when they are renamed, and are named', async () => {
-  const renamed = 'diff --git a/.env b/settings.txt\nsimilarity index 90%\nrename from .env\nrename to settings.txt\n--- a/.env\n+++ b/settings.txt\n@@ -1 +1 @@\n-a\n+b\n';
+  const renamed =
+    'diff --git a/.env b/settings.txt\nsimilarity index 90%\nrename from .env\nrename to settings.txt\n--- a/.env\n+++ b/settings.txt\n@@ -1 +1 @@\n-a\n+b\n';
   const { tasks, run } = setUp({ staged: fileDiff('src/.env') + fileDiff('a.ts') + renamed });
   await run();
   expect(tasks[0]).toMatchObject({ diff: fileDiff('a.ts') });
@@ -98,7 +146,11 @@ test.each(['\r', '\u2028'])('a secret with the line break %j in it is one file',
 
 test.each([
   ['nothing has changed', {}, 'Kvasir: There is no change to write a message for. Stage new files first.'],
-  ['all is secret', { staged: fileDiff('.env') }, 'Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.'],
+  [
+    'all is secret',
+    { staged: fileDiff('.env') },
+    'Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.',
+  ],
   ['the model gave nothing', { staged: fileDiff('a.ts'), pieces: [] }, 'Kvasir: the model gave no message'],
 ])('one message when %s', async (_, options, message) => {
   const { repository, run } = setUp({ ...options, before: 'mine' });
@@ -112,7 +164,9 @@ test('a model that follows no instructions is not asked; the button leads to oth
   const { tasks, run } = setUp({ staged: fileDiff('a.ts'), canEdit: false });
   await run();
   expect(tasks).toEqual([]);
-  expect(editor.messages).toEqual(['Kvasir: scripted is too small to write commit messages. Choose a larger model for that.']);
+  expect(editor.messages).toEqual([
+    'Kvasir: scripted is too small to write commit messages. Choose a larger model for that.',
+  ]);
   expect(editor.executed).toEqual(['kvasir.chooseModel']);
 });
 
@@ -133,13 +187,25 @@ describe('what stood in the box', () => {
   });
 
   test('is the whole message also where the editor tells late what it holds', async () => {
-    const { repository, run } = setUp({ staged: fileDiff('a.ts'), pieces: ['Fix ', 'the ', 'rope'], onPiece: (i) => { if (i === 1) repository.inputBox.value = 'Fix'; } });
+    const { repository, run } = setUp({
+      staged: fileDiff('a.ts'),
+      pieces: ['Fix ', 'the ', 'rope'],
+      onPiece: (i) => {
+        if (i === 1) repository.inputBox.value = 'Fix';
+      },
+    });
     await run();
     expect(repository.inputBox.value).toBe('Fix the rope');
   });
 
   test('is what the user types while the message streams', async () => {
-    const { repository, run } = setUp({ staged: fileDiff('a.ts'), pieces: ['a', 'b', 'c'], onPiece: (i) => { if (i === 0) repository.inputBox.value = 'typed'; } });
+    const { repository, run } = setUp({
+      staged: fileDiff('a.ts'),
+      pieces: ['a', 'b', 'c'],
+      onPiece: (i) => {
+        if (i === 0) repository.inputBox.value = 'typed';
+      },
+    });
     await run();
     expect(repository.inputBox.value).toBe('typed');
     expect(editor.messages).toEqual([]);
@@ -147,7 +213,14 @@ describe('what stood in the box', () => {
 
   test('is not lost when the user types while the message streams', async () => {
     editor.choose = 'Restore Previous Message';
-    const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine', pieces: ['a', 'b'], onPiece: (i) => { if (i === 0) repository.inputBox.value += '!'; } });
+    const { repository, run } = setUp({
+      staged: fileDiff('a.ts'),
+      before: 'mine',
+      pieces: ['a', 'b'],
+      onPiece: (i) => {
+        if (i === 0) repository.inputBox.value += '!';
+      },
+    });
     await run();
     expect(editor.messages).toEqual(['Kvasir: what stood in the box was replaced.']);
     expect(repository.inputBox.value).toBe('mine');
@@ -164,7 +237,11 @@ describe('what stood in the box', () => {
   });
 
   test('is what was there before the first of two commands at a time', async () => {
-    const { repository, tasks, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine', onPiece: () => (tasks.length === 1 ? run() : undefined) });
+    const { repository, tasks, run } = setUp({
+      staged: fileDiff('a.ts'),
+      before: 'mine',
+      onPiece: () => (tasks.length === 1 ? run() : undefined),
+    });
     editor.choose = 'Restore Previous Message';
     await run();
     expect(tasks).toHaveLength(1);
@@ -172,26 +249,37 @@ describe('what stood in the box', () => {
   });
 });
 
-test.skipIf(spawnSync('git', ['--version']).status !== 0)('the files of what git itself writes: new, deleted, renamed, binary, unusual names', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-git-'));
-  const git = (...args: string[]) => execFileSync('git', ['-c', 'user.name=k', '-c', 'user.email=k@example.org', ...args], { cwd: folder, encoding: 'utf8' });
-  try {
-    git('init', '--quiet');
-    for (const name of ['deleted.ts', 'old name.ts', 'a b.ts', 'käse.ts']) writeFileSync(path.join(folder, name), `${'one\n'.repeat(20)}${name}\n`);
-    writeFileSync(path.join(folder, 'image.bin'), Buffer.from([0, 1, 2]));
-    git('add', '.');
-    git('commit', '--quiet', '-m', 'First');
-    git('mv', 'old name.ts', 'new name.ts');
-    git('rm', '--quiet', 'deleted.ts');
-    for (const name of ['a b.ts', 'käse.ts', 'added.ts']) writeFileSync(path.join(folder, name), '--- a/not/a/name\n+++ b/not/a/name\n');
-    writeFileSync(path.join(folder, 'image.bin'), Buffer.from([0, 3, 2]));
-    git('add', '.');
-    for (const options of [[], ['-c', 'diff.mnemonicPrefix=true'], ['-c', 'diff.noprefix=true']]) {
-      const files = diffFiles(git(...options, 'diff', '--cached', '-M'));
-      expect(files.map((file) => file.path).sort(), options.join()).toEqual(['a b.ts', 'added.ts', 'deleted.ts', 'image.bin', 'käse.ts', 'new name.ts'].sort());
-      expect(files.find((file) => file.path === 'new name.ts')?.names).toContain('old name.ts');
+test.skipIf(spawnSync('git', ['--version']).status !== 0)(
+  'the files of what git itself writes: new, deleted, renamed, binary, unusual names',
+  () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-git-'));
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=k', '-c', 'user.email=k@example.org', ...args], {
+        cwd: folder,
+        encoding: 'utf8',
+      });
+    try {
+      git('init', '--quiet');
+      for (const name of ['deleted.ts', 'old name.ts', 'a b.ts', 'käse.ts'])
+        writeFileSync(path.join(folder, name), `${'one\n'.repeat(20)}${name}\n`);
+      writeFileSync(path.join(folder, 'image.bin'), Buffer.from([0, 1, 2]));
+      git('add', '.');
+      git('commit', '--quiet', '-m', 'First');
+      git('mv', 'old name.ts', 'new name.ts');
+      git('rm', '--quiet', 'deleted.ts');
+      for (const name of ['a b.ts', 'käse.ts', 'added.ts'])
+        writeFileSync(path.join(folder, name), '--- a/not/a/name\n+++ b/not/a/name\n');
+      writeFileSync(path.join(folder, 'image.bin'), Buffer.from([0, 3, 2]));
+      git('add', '.');
+      for (const options of [[], ['-c', 'diff.mnemonicPrefix=true'], ['-c', 'diff.noprefix=true']]) {
+        const files = diffFiles(git(...options, 'diff', '--cached', '-M'));
+        expect(files.map((file) => file.path).sort(), options.join()).toEqual(
+          ['a b.ts', 'added.ts', 'deleted.ts', 'image.bin', 'käse.ts', 'new name.ts'].sort(),
+        );
+        expect(files.find((file) => file.path === 'new name.ts')?.names).toContain('old name.ts');
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+  },
+);

@@ -18,8 +18,14 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'CPU hot on every keystroke',
     seen: 'llama.vscode #161',
     held: [
-      ['test/unit/completionProvider.test.ts', 'twenty keys typed quickly are two requests: one on the new line at once, one in the silence after'],
-      ['test/unit/completionProvider.test.ts', 'typing through ghost text, deleting back and typing again ask for nothing'],
+      [
+        'test/unit/completionProvider.test.ts',
+        'twenty keys typed quickly are two requests: one on the new line at once, one in the silence after',
+      ],
+      [
+        'test/unit/completionProvider.test.ts',
+        'typing through ghost text, deleting back and typing again ask for nothing',
+      ],
       ['test/unit/layout.test.ts', 'changes only at its end when a character is typed'],
     ],
   },
@@ -28,7 +34,10 @@ const COMPLAINTS: Complaint[] = [
     seen: 'llama.vscode #66, continue #1338',
     held: [
       ['test/unit/disposal.test.ts', 'made: nothing runs; stopped: nothing is left'],
-      ['test/vscode/disabled.test.ts', 'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone'],
+      [
+        'test/vscode/disabled.test.ts',
+        'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone',
+      ],
       ['test/vscode/disabled.test.ts', 'switched off at work, its engine ends and nothing uses the processor'],
     ],
   },
@@ -36,7 +45,10 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'cancel that does not stop compute',
     seen: 'continue #2838',
     held: [
-      ['test/unit/completionProvider.test.ts', 'another text than what is streaming: the engine is told with the key itself'],
+      [
+        'test/unit/completionProvider.test.ts',
+        'another text than what is streaming: the engine is told with the key itself',
+      ],
       ['test/unit/engineClient.test.ts', 'an abort reaches the engine and resolves as its answer'],
       ['test/engine/scheduling.test.ts', 'abort at every step, before it and during it'],
     ],
@@ -45,8 +57,14 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'chat evicting the completion model',
     seen: 'continue #10378',
     held: [
-      ['test/unit/engineClient.test.ts', 'nothing is started before the first request; then one engine and one load for all'],
-      ['test/model/assistant.test.ts', 'completion, chat and summary of one file share its block, computed once, also after an edit near the end'],
+      [
+        'test/unit/engineClient.test.ts',
+        'nothing is started before the first request; then one engine and one load for all',
+      ],
+      [
+        'test/model/assistant.test.ts',
+        'completion, chat and summary of one file share its block, computed once, also after an edit near the end',
+      ],
     ],
   },
   {
@@ -92,21 +110,32 @@ const COMPLAINTS: Complaint[] = [
   {
     complaint: 'a native module that fails to load takes the whole extension down',
     seen: 'continue #1233',
-    held: [['test/model/transport.test.ts', 'without its native library the load fails in one sentence; with it there, the next request works']],
+    held: [
+      [
+        'test/model/transport.test.ts',
+        'without its native library the load fails in one sentence; with it there, the next request works',
+      ],
+    ],
   },
   {
     complaint: 'freezes and memory of the extension host',
     seen: 'continue #856, #4756',
     held: [
       ['test/vscode/recordedSession.test.ts', 'complaint: freezes and memory of the extension host'],
-      ['test/vscode/robustness.test.ts', 'the engine runs in a process of its own, and nothing of it in the extension host'],
+      [
+        'test/vscode/robustness.test.ts',
+        'the engine runs in a process of its own, and nothing of it in the extension host',
+      ],
     ],
   },
   {
     complaint: 'fights with Copilot and IntelliSense',
     seen: 'vscode #316899',
     held: [
-      ['test/unit/completionProvider.test.ts', 'the completion goes on from the selected suggestion, which the engine is told of'],
+      [
+        'test/unit/completionProvider.test.ts',
+        'the completion goes on from the selected suggestion, which the engine is told of',
+      ],
       ['test/unit/completionProvider.test.ts', 'a suggestion that is matched loosely is left to the list, by name'],
     ],
   },
@@ -124,9 +153,18 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'one engine copy per window',
     seen: 'vscode #120490',
     held: [
-      ['test/vscode/startup.test.ts', 'no worker and no native module within 10 s without a request, both after the first one'],
-      ['test/unit/engineHost.test.ts', 'unloaded after the time without a request, sooner in the background; the next request loads again'],
-      ['test/vscode/robustness.test.ts', 'unloaded when nobody asks, its process with it; the conversation stays and goes on'],
+      [
+        'test/vscode/startup.test.ts',
+        'no worker and no native module within 10 s without a request, both after the first one',
+      ],
+      [
+        'test/unit/engineHost.test.ts',
+        'unloaded after the time without a request, sooner in the background; the next request loads again',
+      ],
+      [
+        'test/vscode/robustness.test.ts',
+        'unloaded when nobody asks, its process with it; the conversation stays and goes on',
+      ],
     ],
   },
 ];
@@ -135,7 +173,9 @@ test.each(COMPLAINTS)('$complaint ($seen)', ({ held }) => {
   expect(held).not.toEqual([]);
   for (const [file, title] of held) {
     const text = readFileSync(file, 'utf8');
-    const at = ["'", '"', '`'].map((quote) => text.indexOf(`${quote}${title.replaceAll(quote, `\\${quote}`)}`)).find((index) => index >= 0);
+    const at = ["'", '"', '`']
+      .map((quote) => text.indexOf(`${quote}${title.replaceAll(quote, `\\${quote}`)}`))
+      .find((index) => index >= 0);
     expect(at, `${file} has no test "${title}"`).toBeDefined();
     // What the title is an argument of.
     const call = text.slice(text.lastIndexOf('\n', at), at);

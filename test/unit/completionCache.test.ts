@@ -26,11 +26,14 @@ describe('carryOver', () => {
   test('the text behind has changed', () => check('f(|)', 'x', 'f(|);', undefined));
   test('the text before has changed', () => check('f(|)', 'x', 'g(|)', undefined));
   test('another document', () => expect(carryOver(at('f(|)', 'other'), 'x', at('f(|)'))).toBeUndefined());
-  test('a bracket that the editor closed by itself is taken over by the text that has it', () => expect(carryOver(at('f|;'), '(a, [b])', at('f(a, [|]);'))).toEqual({ text: 'b])', replaces: 2 }));
-  test('a quote that the editor closed by itself', () => expect(carryOver(at('f(|);'), '"x"', at('f("|");'))).toEqual({ text: 'x"', replaces: 1 }));
+  test('a bracket that the editor closed by itself is taken over by the text that has it', () =>
+    expect(carryOver(at('f|;'), '(a, [b])', at('f(a, [|]);'))).toEqual({ text: 'b])', replaces: 2 }));
+  test('a quote that the editor closed by itself', () =>
+    expect(carryOver(at('f(|);'), '"x"', at('f("|");'))).toEqual({ text: 'x"', replaces: 1 }));
   test('typed to a bracket that has closed by itself: nothing is left', () => check('f|', '(a)', 'f(a|)', undefined));
   test('a closing bracket that the text does not have', () => check('f|', '(a', 'f(|)', undefined));
-  test('a closing bracket that comes after a line break: the editor could not show it', () => check('f|', '{\n}', 'f{|}', undefined));
+  test('a closing bracket that comes after a line break: the editor could not show it', () =>
+    check('f|', '{\n}', 'f{|}', undefined));
 
   test('accepting what is left always gives the text that accepting at once would have given', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', '(', ')', '\n'), maxLength: 6 });
@@ -39,7 +42,10 @@ describe('carryOver', () => {
         const kept = before.slice(0, Math.max(0, before.length - deleted));
         const place = { docId: 'd', text: kept + typed + after, offset: kept.length + typed.length };
         const left = carryOver({ docId: 'd', text: before + after, offset: before.length }, insert, place);
-        if (left !== undefined) expect(place.text.slice(0, place.offset) + left.text + place.text.slice(place.offset + left.replaces)).toBe(before + insert + after);
+        if (left !== undefined)
+          expect(place.text.slice(0, place.offset) + left.text + place.text.slice(place.offset + left.replaces)).toBe(
+            before + insert + after,
+          );
       }),
       { numRuns: 3000 },
     );
@@ -82,7 +88,8 @@ describe('CompletionCache', () => {
     const cache = new CompletionCache();
     for (let i = 0; i < 100; i++) cache.add({ docId: `d${i % 20}`, text: 'x'.repeat(i), offset: 0, insert: 'y' });
     expect(cache.size).toBeLessThanOrEqual(8 * 24);
-    for (let i = 0; i < 10; i++) cache.add({ docId: 'large', text: `${i}${'x'.repeat(5_000_000)}`, offset: 0, insert: 'y' });
+    for (let i = 0; i < 10; i++)
+      cache.add({ docId: 'large', text: `${i}${'x'.repeat(5_000_000)}`, offset: 0, insert: 'y' });
     expect(cache.size).toBe(1);
     expect(cache.lookup({ docId: 'large', text: `9${'x'.repeat(5_000_000)}`, offset: 0 })?.insertion.text).toBe('y');
   });

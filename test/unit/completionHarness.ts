@@ -28,18 +28,41 @@ export class Harness {
   asked: Question | undefined;
   /** Requests that answer the editor: what is computed ahead and other candidates are not counted. */
   get asks() {
-    return this.engine.requests.filter(({ message }) => message.priority === 'completion' && !message.sampling?.temperature);
+    return this.engine.requests.filter(
+      ({ message }) => message.priority === 'completion' && !message.sampling?.temperature,
+    );
   }
 
   /** `marked` is the document with the cursor as a bar. */
-  constructor(marked: string, completion: Partial<Config['completion']> = {}, policies: Partial<CompletionPolicies> = {}) {
+  constructor(
+    marked: string,
+    completion: Partial<Config['completion']> = {},
+    policies: Partial<CompletionPolicies> = {},
+  ) {
     const offset = marked.indexOf('|');
     this.document = new FakeDocument(marked.slice(0, offset) + marked.slice(offset + 1));
-    this.completion = { enable: true, debounceMs: 50, maxTokens: 0, languages: ['*'], exclude: ['**/*.key'], snippets: true, pauseOnBattery: false, ...completion };
+    this.completion = {
+      enable: true,
+      debounceMs: 50,
+      maxTokens: 0,
+      languages: ['*'],
+      exclude: ['**/*.key'],
+      snippets: true,
+      pauseOnBattery: false,
+      ...completion,
+    };
     this.settings = { current: { completion: this.completion } } as unknown as Settings;
     const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
     this.snippets = new SnippetSource(this.client, this.settings);
-    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings), policies: { ...ALL_POLICIES, ...policies } });
+    this.provider = new CompletionProvider({
+      client: this.client,
+      mirror: this.mirror,
+      settings: this.settings,
+      log,
+      snooze: this.snooze,
+      beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
+      policies: { ...ALL_POLICIES, ...policies },
+    });
     editor.documents = [this.document];
     editor.tabs = [this.document];
     editor.onCommand = (name) => {
@@ -62,11 +85,21 @@ export class Harness {
   }
 
   /** What the editor does after an edit: the last question is cancelled and a new one asked. */
-  ask({ explicit = false, selected }: { explicit?: boolean; selected?: { start: number; text: string } } = {}): Question {
+  ask({
+    explicit = false,
+    selected,
+  }: {
+    explicit?: boolean;
+    selected?: { start: number; text: string };
+  } = {}): Question {
     this.asked?.cancel();
-    const question = ask(this.provider, this.document, this.cursor, { explicit, ...(selected && { selected }), onEnd: () => {
-      if (this.asked === question) this.asked = undefined;
-    } });
+    const question = ask(this.provider, this.document, this.cursor, {
+      explicit,
+      ...(selected && { selected }),
+      onEnd: () => {
+        if (this.asked === question) this.asked = undefined;
+      },
+    });
     this.asked = question;
     return question;
   }

@@ -56,7 +56,10 @@ describe('the command', () => {
     editor.reset();
     updated.length = 0;
     Object.assign(vscodeApi.workspace, {
-      getConfiguration: () => ({ inspect: () => (inWorkspace ? { workspaceValue: ['*'] } : { globalValue: ['*'] }), update: async (...update: unknown[]) => void updated.push(update) }),
+      getConfiguration: () => ({
+        inspect: () => (inWorkspace ? { workspaceValue: ['*'] } : { globalValue: ['*'] }),
+        update: async (...update: unknown[]) => void updated.push(update),
+      }),
     });
     editor.select(new FakeDocument('x'), 0);
   });

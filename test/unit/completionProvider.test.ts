@@ -31,9 +31,11 @@ afterEach(async () => {
 });
 
 const wait = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-const texts = async (question: { items: Promise<{ insertText: string }[]> }) => (await question.items).map(({ insertText }) => insertText);
+const texts = async (question: { items: Promise<{ insertText: string }[]> }) =>
+  (await question.items).map(({ insertText }) => insertText);
 /** Answers each request at once. */
-const answers = (text: string | ((request: ScriptedRequest) => string)) => (request: ScriptedRequest) => queueMicrotask(() => request.done(typeof text === 'string' ? text : text(request)));
+const answers = (text: string | ((request: ScriptedRequest) => string)) => (request: ScriptedRequest) =>
+  queueMicrotask(() => request.done(typeof text === 'string' ? text : text(request)));
 
 /** Shows `text` at the cursor. */
 async function show(h: InstanceType<typeof Harness>, text: string) {
@@ -49,7 +51,11 @@ describe('lookup order', () => {
   test('typing through ghost text, deleting back and typing again ask for nothing', async () => {
     const h = harness('let a = |;\n');
     await show(h, 'b + c');
-    for (const [keys, left] of [['b', ' + c'], [' +', ' c']] as const) expect(await texts(h.type(keys))).toEqual([left]);
+    for (const [keys, left] of [
+      ['b', ' + c'],
+      [' +', ' c'],
+    ] as const)
+      expect(await texts(h.type(keys))).toEqual([left]);
     expect(await texts(h.backspace(2))).toEqual([' + c']);
     expect(await texts(h.backspace())).toEqual(['b + c']);
     expect(await texts(h.type('b'))).toEqual([' + c']);
@@ -119,7 +125,10 @@ describe('lookup order', () => {
     await wait(60);
     h.engine.running[0]!.fail('unknown document', 'unknownDocument');
     await wait(1);
-    expect(h.asks.map(({ text, task }) => [text, task.offset])).toEqual([['let a = ;\n', 8], ['let a = ;\n', 8]]);
+    expect(h.asks.map(({ text, task }) => [text, task.offset])).toEqual([
+      ['let a = ;\n', 8],
+      ['let a = ;\n', 8],
+    ]);
     h.engine.running[0]!.done('b');
     await wait(1);
     expect(await texts(question)).toEqual(['b']);
@@ -178,7 +187,10 @@ describe('complaint: CPU hot on every keystroke', () => {
     expect(h.asks.length).toBe(2);
   });
 
-  test.each([[0, undefined], [7, 7]])('kvasir.completion.maxTokens %d asks for %j', async (maxTokens, asked) => {
+  test.each([
+    [0, undefined],
+    [7, 7],
+  ])('kvasir.completion.maxTokens %d asks for %j', async (maxTokens, asked) => {
     const h = harness('x|\n', { maxTokens });
     await show(h, 'y');
     expect(h.asks[0]?.message.sampling?.maxTokens).toBe(asked);
@@ -391,7 +403,9 @@ describe('complaint: nothing happens and no logs', () => {
 
   test('an engine that is down says so with its message, but not where something else is the reason', async () => {
     const h = harness('f(|)\n');
-    Object.defineProperty(h.client, 'state', { value: { kind: 'failed', message: 'onnxruntime is missing', retry: false } });
+    Object.defineProperty(h.client, 'state', {
+      value: { kind: 'failed', message: 'onnxruntime is missing', retry: false },
+    });
     expect(await texts(h.ask())).toEqual([]);
     expect(h.provider.last).toMatchObject({ reason: 'the engine is down', detail: 'onnxruntime is missing' });
     h.snooze.start(5);
@@ -453,7 +467,10 @@ describe('an answer that comes after the editor’s patience', () => {
     }
   });
 
-  test.each([[true, 'the cursor is where it was: it is shown when it is ready'], [false, 'the cursor has moved: it is given up']])('a busy machine, where the editor stops waiting before we have noticed the time (%s: %s)', async (stays) => {
+  test.each([
+    [true, 'the cursor is where it was: it is shown when it is ready'],
+    [false, 'the cursor has moved: it is given up'],
+  ])('a busy machine, where the editor stops waiting before we have noticed the time (%s: %s)', async (stays) => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
@@ -530,13 +547,16 @@ describe('an answer that comes after the editor’s patience', () => {
 });
 
 describe('the next completion', () => {
-  const ahead = (h: InstanceType<typeof Harness>) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
+  const ahead = (h: InstanceType<typeof Harness>) =>
+    h.engine.requests.filter(({ message }) => message.priority === 'summary');
 
   test('is computed while the user reads, and follows an acceptance at once', async () => {
     const h = harness('let a = |\n');
     const shown = await show(h, 'b;');
     await wait(200);
-    expect(ahead(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 8, inserted: 'b;' }]);
+    expect(ahead(h).map(({ task }) => task)).toEqual([
+      { kind: 'complete', docId: h.document.uri.toString(), offset: 8, inserted: 'b;' },
+    ]);
     ahead(h)[0]!.done('\nlet c = 1;');
     await wait(1);
     expect(await texts(h.accept(shown))).toEqual(['\nlet c = 1;']);
@@ -650,26 +670,40 @@ describe('several candidates when asked by hand', () => {
     const question = h.ask({ explicit: true });
     await wait(50);
     expect(await texts(question)).toEqual(['first', 'second', 'third']);
-    const samplings = h.engine.requests.filter(({ message }) => message.priority === 'completion').map(({ message }) => message.sampling);
+    const samplings = h.engine.requests
+      .filter(({ message }) => message.priority === 'completion')
+      .map(({ message }) => message.sampling);
     // The same as `kvasir complete --n 3`.
     expect(samplings).toEqual([{}, candidateSampling(1), candidateSampling(2)]);
     expect(h.provider.last?.numCandidates).toBe(3);
   });
 
-  test.each(['', 'fir'])('what the model is not sure of is shown to who asks for it, where %j has been shown by itself', async (sure) => {
-    const h = harness('f(|)\n');
-    h.engine.onRequest = (request) => queueMicrotask(() => (request.task.unsure ? request.done(bySeed(request)) : request.done(sure, 'stop', true)));
-    const typed = h.ask();
-    await wait(200);
-    expect(await texts(typed)).toEqual(sure === '' ? [] : [sure]);
-    expect(h.provider.last?.reason).toBe(sure === '' ? 'the model is not sure enough of what comes here' : undefined);
-    const question = h.ask({ explicit: true });
-    await wait(1000);
-    expect(await texts(question)).toEqual(['first', 'second', 'third']);
-    expect(h.engine.requests.filter(({ message }) => message.priority === 'completion').map(({ task }) => task.unsure ?? false)).toEqual([false, true, 'line', 'line']);
-  });
+  test.each(['', 'fir'])(
+    'what the model is not sure of is shown to who asks for it, where %j has been shown by itself',
+    async (sure) => {
+      const h = harness('f(|)\n');
+      h.engine.onRequest = (request) =>
+        queueMicrotask(() => (request.task.unsure ? request.done(bySeed(request)) : request.done(sure, 'stop', true)));
+      const typed = h.ask();
+      await wait(200);
+      expect(await texts(typed)).toEqual(sure === '' ? [] : [sure]);
+      expect(h.provider.last?.reason).toBe(sure === '' ? 'the model is not sure enough of what comes here' : undefined);
+      const question = h.ask({ explicit: true });
+      await wait(1000);
+      expect(await texts(question)).toEqual(['first', 'second', 'third']);
+      expect(
+        h.engine.requests
+          .filter(({ message }) => message.priority === 'completion')
+          .map(({ task }) => task.unsure ?? false),
+      ).toEqual([false, true, 'line', 'line']);
+    },
+  );
 
-  test.each([['', true], ['fir', true], ['', false]] as const)('a request under way that ends with %j, having held something back: %j', async (sure, heldBack) => {
+  test.each([
+    ['', true],
+    ['fir', true],
+    ['', false],
+  ] as const)('a request under way that ends with %j, having held something back: %j', async (sure, heldBack) => {
     const h = harness('f(|)\n');
     const typed = h.ask();
     await wait(60);
@@ -722,7 +756,8 @@ describe('several candidates when asked by hand', () => {
     const question = h.ask({ explicit: true });
     await wait(1000);
     expect(await texts(question)).toEqual(['first']);
-    for (const request of h.engine.running.filter(({ message }) => message.sampling?.temperature)) request.done(bySeed(request));
+    for (const request of h.engine.running.filter(({ message }) => message.sampling?.temperature))
+      request.done(bySeed(request));
     await wait(1);
     expect(await texts(h.ask({ explicit: true }))).toEqual(['first', 'second', 'third']);
   });
@@ -748,7 +783,8 @@ describe('several candidates when asked by hand', () => {
 });
 
 describe('where the cursor comes to rest', () => {
-  const warm = (h: InstanceType<typeof Harness>) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
+  const warm = (h: InstanceType<typeof Harness>) =>
+    h.engine.requests.filter(({ message }) => message.priority === 'summary');
   const text = 'let a = |;\nlet b = 2;\nlet c = 3;\n';
 
   /** The model is loaded, and somebody has typed a moment ago. */
@@ -768,7 +804,9 @@ describe('where the cursor comes to rest', () => {
     expect(h.engine.requests).toEqual([]);
     await wait(200);
     // All of it: nothing is held back at which it could be given up.
-    expect(warm(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 22, unsure: true }]);
+    expect(warm(h).map(({ task }) => task)).toEqual([
+      { kind: 'complete', docId: h.document.uri.toString(), offset: 22, unsure: true },
+    ]);
     warm(h)[0]!.chunk('let');
     await wait(1);
     expect(warm(h)[0]!.aborted).toBe(true);
@@ -798,43 +836,67 @@ describe('where the cursor comes to rest', () => {
     ['while typing', (h) => h.type('y')],
     ['for a selection', (h) => editor.selectRanges(h.document, [10, 22])],
     ['for several cursors', (h) => editor.select(h.document, 10, 22)],
-    ['for one that passes by', async (h) => {
-      for (let at = 10; at < 20; at++) {
-        editor.select(h.document, at);
-        await wait(100);
-      }
-      h.type('y');
-    }],
-    ['while the battery is asked about, when the cursor goes on to a selection', async (h) => {
-      editor.select(h.document, 22);
-      h.engine.machineMs = 300;
-      await wait(250);
-      editor.selectRanges(h.document, [10, 22]);
-    }],
-    ['in a secret', (h) => {
-      h.completion.exclude.push('**/*');
-      editor.select(h.document, 22);
-    }],
-    ['while automatic completions are off', (h) => {
-      h.completion.enable = false;
-      editor.select(h.document, 22);
-    }],
-    ['snoozed', (h) => {
-      h.snooze.start(5);
-      editor.select(h.document, 22);
-    }],
-    ['after disposal', (h) => {
-      editor.select(h.document, 22);
-      h.provider.dispose();
-    }],
-    ['outside the workspace', (h) => {
-      editor.folders = [];
-      editor.select(h.document, 22);
-    }],
-    ['when nobody has typed for minutes', async (h) => {
-      await wait(3 * 60_000);
-      editor.select(h.document, 22);
-    }],
+    [
+      'for one that passes by',
+      async (h) => {
+        for (let at = 10; at < 20; at++) {
+          editor.select(h.document, at);
+          await wait(100);
+        }
+        h.type('y');
+      },
+    ],
+    [
+      'while the battery is asked about, when the cursor goes on to a selection',
+      async (h) => {
+        editor.select(h.document, 22);
+        h.engine.machineMs = 300;
+        await wait(250);
+        editor.selectRanges(h.document, [10, 22]);
+      },
+    ],
+    [
+      'in a secret',
+      (h) => {
+        h.completion.exclude.push('**/*');
+        editor.select(h.document, 22);
+      },
+    ],
+    [
+      'while automatic completions are off',
+      (h) => {
+        h.completion.enable = false;
+        editor.select(h.document, 22);
+      },
+    ],
+    [
+      'snoozed',
+      (h) => {
+        h.snooze.start(5);
+        editor.select(h.document, 22);
+      },
+    ],
+    [
+      'after disposal',
+      (h) => {
+        editor.select(h.document, 22);
+        h.provider.dispose();
+      },
+    ],
+    [
+      'outside the workspace',
+      (h) => {
+        editor.folders = [];
+        editor.select(h.document, 22);
+      },
+    ],
+    [
+      'when nobody has typed for minutes',
+      async (h) => {
+        await wait(3 * 60_000);
+        editor.select(h.document, 22);
+      },
+    ],
   ])('nothing is computed %s', async (_, move) => {
     const h = await atWork();
     h.engine.onRequest = answers('');
@@ -888,7 +950,10 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     const question = h.type('f');
     expect(first.aborted).toBe(true);
     await wait(60);
-    expect(asked(h)).toEqual([['let a = ;\n', 8], ['let a = f;\n', 9]]);
+    expect(asked(h)).toEqual([
+      ['let a = ;\n', 8],
+      ['let a = f;\n', 9],
+    ]);
     h.engine.running[0]!.done('oo');
     await wait(1);
     expect(await texts(question)).toEqual(['oo']);
@@ -914,7 +979,10 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     await show(h, 'b + c');
     const typed = h.type('b');
     await wait(60);
-    expect(asked(h)).toEqual([['let a = ;\n', 8], ['let a = b;\n', 9]]);
+    expect(asked(h)).toEqual([
+      ['let a = ;\n', 8],
+      ['let a = b;\n', 9],
+    ]);
     h.engine.running[0]!.done(' + d');
     await wait(1);
     expect(await texts(typed)).toEqual([' + d']);

@@ -45,17 +45,41 @@ describe('the suggestion selected in the list', () => {
   const selected = { start: 8, end: 10, text: 'log' };
   test('adds what is left of it', () => expect(addedBy(selected, text, 10)).toBe('g'));
   test('adds nothing once it is typed', () => expect(addedBy({ ...selected, text: 'lo' }, text, 10)).toBe(''));
-  test('one that replaces text behind the cursor is left to the list', () => expect(addedBy({ ...selected, end: 11 }, 'console.lox', 10)).toBeUndefined());
-  test('one matched loosely (not by its beginning) is left to the list', () => expect(addedBy({ ...selected, text: 'clog' }, text, 10)).toBeUndefined());
+  test('one that replaces text behind the cursor is left to the list', () =>
+    expect(addedBy({ ...selected, end: 11 }, 'console.lox', 10)).toBeUndefined());
+  test('one matched loosely (not by its beginning) is left to the list', () =>
+    expect(addedBy({ ...selected, text: 'clog' }, text, 10)).toBeUndefined());
 });
 
 test('a record says in one line why nothing is shown', () => {
-  const record: CompletionRecord = { place: 'a.ts:1:2', at: new Date(0), trigger: 'typing', waitedMs: 0, totalMs: 1.4, diagnostics: [], reason: 'the model has nothing to add here' };
-  expect(logLine(record)).toBe('completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms');
+  const record: CompletionRecord = {
+    place: 'a.ts:1:2',
+    at: new Date(0),
+    trigger: 'typing',
+    waitedMs: 0,
+    totalMs: 1.4,
+    diagnostics: [],
+    reason: 'the model has nothing to add here',
+  };
+  expect(logLine(record)).toBe(
+    'completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms',
+  );
   expect(explain(record, english)).toContain('Nothing was shown: the model has nothing to add here.');
   expect(explain(undefined, english)).toContain('None has been asked for');
   const usage = { promptTokens: 900, cachedTokens: 800, completionTokens: 3, blockTokens: 700 };
   expect(explain({ ...record, usage }, english)).not.toContain('Approximated');
-  expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, english)).toContain('Approximated: 321 of the reused tokens');
-  expect(explain({ ...record, totalMs: 1234, usage: { ...usage, promptTokens: 9000 }, timings: { queueMs: 0, ttftMs: 1061, tpotMs: 17.25 } }, portuguese)).toMatch(/Time: 1\.234 ms[\s\S]*first token after 1\.061 ms, 17,3 ms[\s\S]*9\.000 tokens/);
+  expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, english)).toContain(
+    'Approximated: 321 of the reused tokens',
+  );
+  expect(
+    explain(
+      {
+        ...record,
+        totalMs: 1234,
+        usage: { ...usage, promptTokens: 9000 },
+        timings: { queueMs: 0, ttftMs: 1061, tpotMs: 17.25 },
+      },
+      portuguese,
+    ),
+  ).toMatch(/Time: 1\.234 ms[\s\S]*first token after 1\.061 ms, 17,3 ms[\s\S]*9\.000 tokens/);
 });

@@ -50,11 +50,26 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.enable': ['test/vscode/disabled.test.ts', "'kvasir.enable': false"],
   'kvasir.model': ['test/vscode/robustness.test.ts', "'kvasir.model'"],
   'kvasir.modelFolders': ['test/vscode/platform.test.ts', "'kvasir.modelFolders'"],
-  'kvasir.cache.maxBytes': ['test/unit/engineHost.test.ts', 'a ceiling or share set while the model loads reaches the engine when it is ready, another later without a restart'],
-  'kvasir.cache.memoryShare': ['test/unit/engineHost.test.ts', 'a ceiling or share set while the model loads reaches the engine when it is ready, another later without a restart'],
-  'kvasir.cache.diskBytes': ['test/unit/engineHost.test.ts', 'nothing is kept on disk or compressed unless the settings say so'],
-  'kvasir.cache.codec': ['test/unit/engineHost.test.ts', 'nothing is kept on disk or compressed unless the settings say so'],
-  'kvasir.cache.reuseShifted': ['test/unit/engineHost.test.ts', 'shifted reuse is asked for only where the setting says so'],
+  'kvasir.cache.maxBytes': [
+    'test/unit/engineHost.test.ts',
+    'a ceiling or share set while the model loads reaches the engine when it is ready, another later without a restart',
+  ],
+  'kvasir.cache.memoryShare': [
+    'test/unit/engineHost.test.ts',
+    'a ceiling or share set while the model loads reaches the engine when it is ready, another later without a restart',
+  ],
+  'kvasir.cache.diskBytes': [
+    'test/unit/engineHost.test.ts',
+    'nothing is kept on disk or compressed unless the settings say so',
+  ],
+  'kvasir.cache.codec': [
+    'test/unit/engineHost.test.ts',
+    'nothing is kept on disk or compressed unless the settings say so',
+  ],
+  'kvasir.cache.reuseShifted': [
+    'test/unit/engineHost.test.ts',
+    'shifted reuse is asked for only where the setting says so',
+  ],
   'kvasir.engine.threads': ['test/unit/engineHost.test.ts', 'the number of threads reaches the engine'],
   'kvasir.engine.precision': ['test/unit/engineHost.test.ts', 'the precision of the weights reaches the engine'],
   'kvasir.engine.transport': ['test/vscode/robustness.test.ts', "'kvasir.engine.transport': 'process'"],
@@ -63,15 +78,25 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.completion.debounceMs': ['test/unit/completionProvider.test.ts', 'the silence is the setting’s'],
   'kvasir.completion.maxTokens': ['test/unit/completionProvider.test.ts', 'kvasir.completion.maxTokens %d asks for %j'],
   'kvasir.completion.languages': ['test/vscode/commands.test.ts', '"kvasir.completion.languages":["*"]'],
-  'kvasir.completion.exclude': ['test/vscode/completion.test.ts', 'an excluded file gets none, though the model has something to say there'],
-  'kvasir.completion.snippets': ['test/unit/snippets.test.ts', 'nothing is read and nothing followed for a model without, or while the setting is off'],
-  'kvasir.completion.pauseOnBattery': ['test/unit/completionProvider.test.ts', 'on battery: by name, asked at most once a minute, explicitly asked for all the same'],
+  'kvasir.completion.exclude': [
+    'test/vscode/completion.test.ts',
+    'an excluded file gets none, though the model has something to say there',
+  ],
+  'kvasir.completion.snippets': [
+    'test/unit/snippets.test.ts',
+    'nothing is read and nothing followed for a model without, or while the setting is off',
+  ],
+  'kvasir.completion.pauseOnBattery': [
+    'test/unit/completionProvider.test.ts',
+    'on battery: by name, asked at most once a minute, explicitly asked for all the same',
+  ],
   'kvasir.chat.maxTokens': ['test/unit/chatView.test.ts', 'kvasir.chat.maxTokens %d asks for %j'],
   'kvasir.summary.codeLens': ['test/vscode/summaries.test.ts', "'kvasir.summary.codeLens': true"],
   'kvasir.summary.hover': ['test/vscode/commands.test.ts', "'kvasir.summary.hover': false"],
 };
 
-const titleOf = (command: string): string => words[contributes.commands.find((each) => each.command === command)?.title.slice(1, -1) ?? ''] ?? '';
+const titleOf = (command: string): string =>
+  words[contributes.commands.find((each) => each.command === command)?.title.slice(1, -1) ?? ''] ?? '';
 
 test('the tables name what the manifest contributes', () => {
   expect(Object.keys(COMMANDS).sort()).toEqual(contributes.commands.map(({ command }) => command).sort());
@@ -83,7 +108,10 @@ describe('a test in the editor runs', () => {
     const text = readFileSync(file, 'utf8');
     // From the palette or from a menu, by its title; in commands.test.ts, by its name.
     const title = new RegExp(`['"\\x60=](Kvasir: )?${titleOf(command)}\\b`);
-    expect(title.test(text) || text.includes(`'${command}'`), `${file} says "${titleOf(command)}" or '${command}'`).toBe(true);
+    expect(
+      title.test(text) || text.includes(`'${command}'`),
+      `${file} says "${titleOf(command)}" or '${command}'`,
+    ).toBe(true);
   });
 });
 
@@ -95,5 +123,6 @@ describe('a test shows the effect of', () => {
 
 test('each setting is read in one place, under its name', () => {
   const config = readFileSync('src/config.ts', 'utf8');
-  for (const setting of Object.keys(contributes.configuration.properties)) expect(config, setting).toContain(`'${setting.slice('kvasir.'.length)}'`);
+  for (const setting of Object.keys(contributes.configuration.properties))
+    expect(config, setting).toContain(`'${setting.slice('kvasir.'.length)}'`);
 });

@@ -1,12 +1,23 @@
 /** A conversation: streaming, failures, stopping, refusing, asking again, what the model is told of earlier turns, and the footer. */
 import { describe, expect, test } from 'vitest';
-import { type Ask, Conversation, type ConversationChange, type SavedConversation } from '../../src/chat/conversation.ts';
+import {
+  type Ask,
+  Conversation,
+  type ConversationChange,
+  type SavedConversation,
+} from '../../src/chat/conversation.ts';
 import { footerOf } from '../../src/chat/footer.ts';
 import { type Done, EngineError } from '../../src/client/connection.ts';
 import type { GenerateRequest } from '../../src/client/engineClient.ts';
 
 const DONE: Done = {
-  type: 'done', requestId: '', finishReason: 'stop', text: 'Hello there', tokenIds: [], logprobs: [], diagnostics: [],
+  type: 'done',
+  requestId: '',
+  finishReason: 'stop',
+  text: 'Hello there',
+  tokenIds: [],
+  logprobs: [],
+  diagnostics: [],
   usage: { promptTokens: 8164, cachedTokens: 8112, completionTokens: 3, blockTokens: 8000 },
   timings: { queueMs: 0, ttftMs: 61.2, tpotMs: 1000 / 44 },
 };
@@ -15,8 +26,20 @@ const EMPTY: SavedConversation = { id: 'c', createdAt: 0, updatedAt: 0, turns: [
 function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, saved = EMPTY, modelNote = '') {
   const changes: string[] = [];
   const onChange = (change: ConversationChange) => changes.push(change.type);
-  const conversation = new Conversation(saved, { engine: { generate }, notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' }, modelNote: () => modelNote, onChange });
-  const ask = (question: string, more: Partial<Ask> = {}) => conversation.run({ question, context: [], prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }) }), priority: 'chat', ...more });
+  const conversation = new Conversation(saved, {
+    engine: { generate },
+    notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' },
+    modelNote: () => modelNote,
+    onChange,
+  });
+  const ask = (question: string, more: Partial<Ask> = {}) =>
+    conversation.run({
+      question,
+      context: [],
+      prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }) }),
+      priority: 'chat',
+      ...more,
+    });
   return { conversation, changes, ask };
 }
 
@@ -27,12 +50,18 @@ const speak = async ({ onChunk }: GenerateRequest): Promise<Done> => {
 };
 const untilStopped = ({ onChunk, signal }: GenerateRequest): Promise<Done> => {
   onChunk?.('Hel');
-  return new Promise((resolve) => signal?.addEventListener('abort', () => resolve({ ...DONE, finishReason: 'abort', text: 'Hel' })));
+  return new Promise((resolve) =>
+    signal?.addEventListener('abort', () => resolve({ ...DONE, finishReason: 'abort', text: 'Hel' })),
+  );
 };
 
 describe('conversation', () => {
   test('what is read off a file says whose lines it names, where that is one file', async () => {
-    const { conversation, ask } = conversationOf(async () => ({ ...DONE, source: 'files', usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } }));
+    const { conversation, ask } = conversationOf(async () => ({
+      ...DONE,
+      source: 'files',
+      usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 },
+    }));
     const file = { kind: 'file', uri: 'file:///w/a.ts', name: 'a.ts', path: 'a.ts' } as const;
     const selection = { ...file, kind: 'selection', name: 'f', path: 'a.ts:3-4' } as const;
     await ask('Where?', { context: [selection, file] });
@@ -49,12 +78,24 @@ describe('conversation', () => {
     const { conversation, changes, ask } = conversationOf(speak);
     await ask('Hi');
     expect(changes).toEqual(['turns', 'append', 'append', 'turn']);
-    expect(conversation.turns.at(-1)).toMatchObject({ role: 'assistant', state: 'done', text: 'Hello there', footer: '8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s' });
-    expect(conversation.history()).toEqual([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello there' }]);
+    expect(conversation.turns.at(-1)).toMatchObject({
+      role: 'assistant',
+      state: 'done',
+      text: 'Hello there',
+      footer: '8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s',
+    });
+    expect(conversation.history()).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello there' },
+    ]);
   });
 
   test('of an answer that only repeated itself one round is kept, shown and remembered', async () => {
-    const { conversation, ask } = conversationOf(async (request) => ({ ...(await speak(request)), text: 'Hello', diagnostics: ['it repeats itself'] }));
+    const { conversation, ask } = conversationOf(async (request) => ({
+      ...(await speak(request)),
+      text: 'Hello',
+      diagnostics: ['it repeats itself'],
+    }));
     await ask('Hi');
     expect(conversation.turns.at(-1)).toMatchObject({ text: 'Hello', notes: ['it repeats itself'] });
     expect(conversation.history().at(-1)).toEqual({ role: 'assistant', content: 'Hello' });
@@ -62,7 +103,13 @@ describe('conversation', () => {
 
   test('the model remembers a command in the words that it was asked in, the user sees their own', async () => {
     const { conversation, ask } = conversationOf(speak);
-    await ask('/explain', { prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }), prompt: 'What does `f` do?', notes: ['b.ts is left out'] }) });
+    await ask('/explain', {
+      prepare: async () => ({
+        task: () => ({ kind: 'raw', prompt: '' }),
+        prompt: 'What does `f` do?',
+        notes: ['b.ts is left out'],
+      }),
+    });
     expect(conversation.turns).toMatchObject([{ text: '/explain' }, { notes: ['b.ts is left out'] }]);
     expect(conversation.history()[0]).toEqual({ role: 'user', content: 'What does `f` do?' });
   });
@@ -88,7 +135,9 @@ describe('conversation', () => {
     expect(conversation.history()).toEqual([]);
     expect(conversation.turns.at(-1)).not.toHaveProperty('remedy');
     // What is to be done about it comes with it.
-    const refused = conversationOf(() => Promise.reject(new EngineError('modelInvalid', 'model.safetensors is cut off')));
+    const refused = conversationOf(() =>
+      Promise.reject(new EngineError('modelInvalid', 'model.safetensors is cut off')),
+    );
     await refused.ask('Hi');
     expect(refused.conversation.turns.at(-1)).toMatchObject({ remedy: { kind: 'model' } });
   });
@@ -100,7 +149,10 @@ describe('conversation', () => {
     expect(conversation.history()).toEqual([]);
   });
 
-  test.each([['while it is written', undefined, 'Hel'], ['before it is sent', () => new Promise<never>(() => {}), '']])('stop %s keeps what was written and says so', async (_, prepare, text) => {
+  test.each([
+    ['while it is written', undefined, 'Hel'],
+    ['before it is sent', () => new Promise<never>(() => {}), ''],
+  ])('stop %s keeps what was written and says so', async (_, prepare, text) => {
     const { conversation, ask } = conversationOf(untilStopped);
     const asked = ask('Hi', prepare ? { prepare } : {});
     await Promise.resolve();
@@ -113,7 +165,13 @@ describe('conversation', () => {
   });
 
   test('a question can be dropped with all that follows, and asked again at once', async () => {
-    const { conversation, ask } = conversationOf(untilStopped, { ...EMPTY, turns: [{ id: 't1', role: 'user', text: 'A', context: [] }, { id: 't2', role: 'assistant', text: 'B', state: 'done', notes: [] }] });
+    const { conversation, ask } = conversationOf(untilStopped, {
+      ...EMPTY,
+      turns: [
+        { id: 't1', role: 'user', text: 'A', context: [] },
+        { id: 't2', role: 'assistant', text: 'B', state: 'done', notes: [] },
+      ],
+    });
     const first = ask('C');
     expect(conversation.dropFrom('t2')).toBeUndefined();
     expect(conversation.dropFrom('t1')).toMatchObject({ text: 'A' });
@@ -126,7 +184,13 @@ describe('conversation', () => {
   });
 
   test('an answer cut off by a reload is kept, and says so; ids go on', async () => {
-    const { conversation, ask } = conversationOf(speak, { ...EMPTY, turns: [{ id: 't2', role: 'user', text: 'Hi', context: [] }, { id: 't1', role: 'assistant', text: 'Hel', state: 'streaming', notes: [] }] });
+    const { conversation, ask } = conversationOf(speak, {
+      ...EMPTY,
+      turns: [
+        { id: 't2', role: 'user', text: 'Hi', context: [] },
+        { id: 't1', role: 'assistant', text: 'Hel', state: 'streaming', notes: [] },
+      ],
+    });
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', text: 'Hel', notes: ['Interrupted.'] });
     await ask('More');
     expect(new Set(conversation.turns.map((turn) => turn.id)).size).toBe(4);
@@ -153,17 +217,35 @@ describe('what the model’s answers are worth', () => {
   };
 
   test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal, no greeting', async () => {
-    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, source: 'stock' }, DONE, FACT, DONE]), EMPTY, NOTE);
+    const { conversation, ask } = conversationOf(
+      reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, source: 'stock' }, DONE, FACT, DONE]),
+      EMPTY,
+      NOTE,
+    );
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
-    for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'What is it for?', 'A fact?', 'And?']) await ask(question);
-    expect(notesOf(conversation)).toEqual([undefined, undefined, undefined, undefined, undefined, NOTE, undefined, undefined]);
+    for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'What is it for?', 'A fact?', 'And?'])
+      await ask(question);
+    expect(notesOf(conversation)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      NOTE,
+      undefined,
+      undefined,
+    ]);
   });
 
   test('stands under one that failed half-way no more than under the others', async () => {
-    const { conversation, ask } = conversationOf(async ({ onChunk }) => {
-      onChunk?.('Hel');
-      throw new Error('the engine has stopped');
-    }, EMPTY, NOTE);
+    const { conversation, ask } = conversationOf(
+      async ({ onChunk }) => {
+        onChunk?.('Hel');
+        throw new Error('the engine has stopped');
+      },
+      EMPTY,
+      NOTE,
+    );
     await ask('Hi');
     expect(answers(conversation)).toMatchObject([{ text: 'Hel', state: 'error' }]);
     expect(notesOf(conversation)).toEqual([undefined]);
@@ -201,7 +283,13 @@ describe('what the model’s answers are worth', () => {
 });
 
 test('the footer leaves the rate out for a single token', () => {
-  expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms');
-  expect(footerOf({ usage: { ...DONE.usage, shiftedTokens: 3000 }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · 3,000 approximated');
-  expect(footerOf({ usage: { ...DONE.usage, inParts: true }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · read in parts');
+  expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe(
+    '8,112 of 8,164 tokens reused · first token 61 ms',
+  );
+  expect(footerOf({ usage: { ...DONE.usage, shiftedTokens: 3000 }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe(
+    '8,112 of 8,164 tokens reused · first token 61 ms · 3,000 approximated',
+  );
+  expect(footerOf({ usage: { ...DONE.usage, inParts: true }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe(
+    '8,112 of 8,164 tokens reused · first token 61 ms · read in parts',
+  );
 });

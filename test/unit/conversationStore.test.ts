@@ -21,8 +21,13 @@ function memento() {
 }
 
 const conversation = (id: string, ...texts: string[]): SavedConversation => ({
-  id, createdAt: 1, updatedAt: 2,
-  turns: texts.flatMap((text, i) => [{ id: `q${i}`, role: 'user', text: `Question ${i}`, context: [] } as const, { id: `a${i}`, role: 'assistant', text, state: 'streaming', notes: [] } as const]),
+  id,
+  createdAt: 1,
+  updatedAt: 2,
+  turns: texts.flatMap((text, i) => [
+    { id: `q${i}`, role: 'user', text: `Question ${i}`, context: [] } as const,
+    { id: `a${i}`, role: 'assistant', text, state: 'streaming', notes: [] } as const,
+  ]),
 });
 
 test('what is being written is kept at a modest rate, without waiting for its end', async () => {
@@ -105,7 +110,10 @@ test('a deleted one that is put back stands where it stood', async () => {
   expect(new ConversationStore(state).all.map(({ id }) => id)).toEqual(['c', 'b', 'a']);
 });
 
-test.each([[40, 'word'], [45, 'word '.repeat(3000)]])('the oldest of %d that is put back is written at once, and stays', async (numOthers, text) => {
+test.each([
+  [40, 'word'],
+  [45, 'word '.repeat(3000)],
+])('the oldest of %d that is put back is written at once, and stays', async (numOthers, text) => {
   const state = memento();
   const store = new ConversationStore(state);
   const oldest = { ...conversation('oldest', text), updatedAt: 0 };
@@ -139,6 +147,11 @@ test('many and long conversations: the newest are kept whole, a huge one loses i
 });
 
 test('nonsense in the state is no conversation', () => {
-  expect(new ConversationStore({ get: () => ({ conversations: [null, 3, { id: 'a' }], current: 7 }), update: async () => {} }).all).toEqual([]);
+  expect(
+    new ConversationStore({
+      get: () => ({ conversations: [null, 3, { id: 'a' }], current: 7 }),
+      update: async () => {},
+    }).all,
+  ).toEqual([]);
   expect(new ConversationStore({ get: () => 'x', update: async () => {} }).current).toBeUndefined();
 });

@@ -11,7 +11,13 @@ function cases(count: number): CopyCase[] {
   const random = randomOf(1, 'copyFit');
   return Array.from({ length: count }, () => {
     const [longest, agreement, likeliest] = [1 + Math.floor(12 * random()), random(), random()];
-    const isCopied = random() < 1 / (1 + Math.exp(-(TRUE.match * Math.log(longest) + TRUE.agreement * agreement - TRUE.confidence * likeliest - TRUE.doubt)));
+    const isCopied =
+      random() <
+      1 /
+        (1 +
+          Math.exp(
+            -(TRUE.match * Math.log(longest) + TRUE.agreement * agreement - TRUE.confidence * likeliest - TRUE.doubt),
+          ));
     return { longest, agreement, likeliest, model: isCopied ? 0 : 1, copied: isCopied ? 1 : 0 };
   });
 }
@@ -19,7 +25,8 @@ function cases(count: number): CopyCase[] {
 test('weights that made the copies are found again', () => {
   const some = cases(4000);
   const fitted = fitCopy(some, START);
-  for (const name of ['doubt', 'match', 'agreement', 'confidence'] as const) expect(fitted[name], name).toBeCloseTo(TRUE[name], 0);
+  for (const name of ['doubt', 'match', 'agreement', 'confidence'] as const)
+    expect(fitted[name], name).toBeCloseTo(TRUE[name], 0);
   expect(copyLoss(some, fitted)).toBeLessThanOrEqual(copyLoss(some, TRUE) + 1e-3);
   expect(copyLoss(some, fitted)).toBeLessThan(copyLoss(some, START) - 0.05);
 });

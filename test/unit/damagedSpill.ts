@@ -8,7 +8,10 @@ export const CAN_REACH = process.platform === 'linux' || process.platform === 'w
 /** Those of a folder. */
 export function openSpillFiles(folder: string): string[] {
   const start = path.join(folder, '.spill-');
-  if (process.platform === 'win32') return readdirSync(folder).map((name) => path.join(folder, name)).filter((file) => file.startsWith(start));
+  if (process.platform === 'win32')
+    return readdirSync(folder)
+      .map((name) => path.join(folder, name))
+      .filter((file) => file.startsWith(start));
   const isOurs = (fd: string): boolean => {
     try {
       return readlinkSync(fd).startsWith(start);
@@ -16,7 +19,9 @@ export function openSpillFiles(folder: string): string[] {
       return false;
     }
   };
-  return readdirSync('/proc/self/fd').map((fd) => `/proc/self/fd/${fd}`).filter(isOurs);
+  return readdirSync('/proc/self/fd')
+    .map((fd) => `/proc/self/fd/${fd}`)
+    .filter(isOurs);
 }
 
 /** Changes one bit in each of these bytes of the only one. */

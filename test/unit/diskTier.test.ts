@@ -1,10 +1,30 @@
 /** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { fileName, type FoundSegment, ownerOf, rootKey, segmentKey, type SegmentName } from '../../engine/cache/disk/segment.ts';
+import {
+  fileName,
+  type FoundSegment,
+  ownerOf,
+  rootKey,
+  segmentKey,
+  type SegmentName,
+} from '../../engine/cache/disk/segment.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
 const ROOT = rootKey('model');
@@ -18,7 +38,8 @@ let lines: string[];
 const log = (line: string): void => void lines.push(line);
 const openTier = (maxBytes = 1e6): Promise<DiskTier> => DiskTier.open(folder, maxBytes, log);
 
-const nameOf = (segment: SegmentName, filePath = PATH): string => fileName({ ...segment, owner: ownerOf(segment.key, filePath) });
+const nameOf = (segment: SegmentName, filePath = PATH): string =>
+  fileName({ ...segment, owner: ownerOf(segment.key, filePath) });
 
 beforeEach(async () => {
   folder = path.join(await mkdtemp(path.join(tmpdir(), 'kvasir-disk-')), 'kv');
@@ -71,7 +92,8 @@ test('files and folder are for their owner alone', async () => {
   const disk = await openTier();
   await disk.write(segments(5, 100).all[0]!, [CONTENT], PATH);
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
-  for (const name of await readdir(folder)) expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
+  for (const name of await readdir(folder))
+    expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
 });
 
 test('a segment that is damaged, cut short, gone or another one is not used, and is forgotten', async () => {
@@ -109,7 +131,9 @@ test('what a process left half written is never found, and goes when it is old; 
   const disk = await openTier();
   expect(disk.numSegments).toBe(0);
   expect((await readdir(folder)).sort()).toEqual(['.segment-0123456789ab', 'notes.txt']);
-  expect(lines).toEqual([`Files that a process had not written to their end, removed from ${folder}: 1; what they had is computed anew`]);
+  expect(lines).toEqual([
+    `Files that a process had not written to their end, removed from ${folder}: 1; what they had is computed anew`,
+  ]);
   await writeFile(path.join(folder, '.spill-0123456789ab'), 'x');
   await disk.clear();
   expect(await readdir(folder)).toEqual(['notes.txt']);
@@ -145,16 +169,24 @@ test('what goes under a cap that has become much smaller is sorted once, and is 
   for (let i = 0; i < 120; i++) {
     const before = random() < 0.3 ? undefined : all[below(random, all.length)]?.segment;
     const startIndex = before ? before.startIndex + 256 : 0;
-    const segment = { parent: before?.key ?? ROOT, key: segmentKey(before?.key ?? ROOT, [i]), numTokens: 256, startIndex };
+    const segment = {
+      parent: before?.key ?? ROOT,
+      key: segmentKey(before?.key ?? ROOT, [i]),
+      numTokens: 256,
+      startIndex,
+    };
     await writer.write(segment, [CONTENT], PATH);
-    all.push({ segment, lastUse: 1000 + (i * 37) % 120 });
+    all.push({ segment, lastUse: 1000 + ((i * 37) % 120) });
   }
   for (const { segment, lastUse } of all) await utimes(path.join(folder, nameOf(segment)), lastUse, lastUse);
   const left = [...all];
   while (left.length > 20) {
     const leaves = left.filter(({ segment }) => !left.some((each) => each.segment.parent === segment.key));
     const least = Math.min(...leaves.map(({ lastUse }) => lastUse));
-    left.splice(left.findIndex(({ lastUse }) => lastUse === least), 1);
+    left.splice(
+      left.findIndex(({ lastUse }) => lastUse === least),
+      1,
+    );
   }
   const values = vi.spyOn(Map.prototype, 'values');
   try {
@@ -213,7 +245,10 @@ test('what was written of a file goes together, whoever has written it and with 
   // Two versions of a file, and the same file as another model's tokenizer has it.
   for (const ids of [one, one.with(300, 1)]) await write(ROOT, ids, 'src/a.ts');
   await write(rootKey('another model'), segments(9000, 400).ids, 'src/a.ts');
-  const kept = [...(await write(ROOT, other, 'src/b.ts')), ...(await write(rootKey('another model'), other, 'lib/a.ts'))];
+  const kept = [
+    ...(await write(ROOT, other, 'src/b.ts')),
+    ...(await write(rootKey('another model'), other, 'lib/a.ts')),
+  ];
   // Behind what both begin with.
   const behind = await write(ROOT, other.with(599, 1), 'src/a.ts');
   expect(kept).toContain(nameOf(segments(5000, 600).all[0]!, 'src/b.ts'));
@@ -269,7 +304,8 @@ test('a segment that two processes wrote at once for files that begin alike stay
   const [segment, next] = [segments(5, 100).all[0]!, segments(1000, 100).all[0]!];
   const disk = await openTier();
   await disk.write(segment, [CONTENT], 'src/a.ts');
-  const twice = (): Promise<void> => copyFile(path.join(folder, nameOf(segment, 'src/a.ts')), path.join(folder, nameOf(segment, 'src/b.ts')));
+  const twice = (): Promise<void> =>
+    copyFile(path.join(folder, nameOf(segment, 'src/a.ts')), path.join(folder, nameOf(segment, 'src/b.ts')));
   await twice();
   await disk.write(next, [CONTENT], PATH);
   expect((await readdir(folder)).sort()).toEqual([nameOf(segment, 'src/a.ts'), nameOf(next)].sort());
@@ -321,8 +357,13 @@ test('a segment whose file cannot be written leaves nothing behind', async () =>
   expect([disk.numSegments, disk.bytes]).toEqual([0, 0]);
 });
 
-test.runIf(process.platform === 'linux')('a folder that cannot be made is an error, also where the file system answers ENOENT, with which mkdir of many folders never returns', async () => {
-  for (const dir of ['/proc/kvasir', '/proc/kvasir/kv']) await expect(DiskTier.open(dir, 1e6, log)).rejects.toThrow('ENOENT');
-  await writeFile(path.join(path.dirname(folder), 'file'), '');
-  for (const dir of ['file', 'file/kv']) await expect(DiskTier.open(path.join(path.dirname(folder), dir), 1e6, log)).rejects.toThrow(/EEXIST|ENOTDIR/);
-});
+test.runIf(process.platform === 'linux')(
+  'a folder that cannot be made is an error, also where the file system answers ENOENT, with which mkdir of many folders never returns',
+  async () => {
+    for (const dir of ['/proc/kvasir', '/proc/kvasir/kv'])
+      await expect(DiskTier.open(dir, 1e6, log)).rejects.toThrow('ENOENT');
+    await writeFile(path.join(path.dirname(folder), 'file'), '');
+    for (const dir of ['file', 'file/kv'])
+      await expect(DiskTier.open(path.join(path.dirname(folder), dir), 1e6, log)).rejects.toThrow(/EEXIST|ENOTDIR/);
+  },
+);

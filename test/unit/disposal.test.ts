@@ -16,7 +16,14 @@ const account = vi.hoisted(() => {
   /** Something that can be read, called, constructed and awaited, for whatever the features look at. */
   const anything = (name: string): object =>
     new Proxy(class {}, {
-      get: (_, key) => (key === Symbol.toPrimitive || key === 'toString' ? () => name : key === Symbol.iterator ? function* () {} : key === 'then' ? undefined : member(name, key)),
+      get: (_, key) =>
+        key === Symbol.toPrimitive || key === 'toString'
+          ? () => name
+          : key === Symbol.iterator
+            ? function* () {}
+            : key === 'then'
+              ? undefined
+              : member(name, key),
       apply: () => anything(`${name}()`),
       construct: () => anything(name),
     });
@@ -33,23 +40,49 @@ const account = vi.hoisted(() => {
     dispose(): void {}
   }
   class Disposable {
-    static from = (...all: { dispose(): void }[]) => new Disposable(() => {
-      for (const each of all) each.dispose();
-    });
+    static from = (...all: { dispose(): void }[]) =>
+      new Disposable(() => {
+        for (const each of all) each.dispose();
+      });
     dispose: () => void;
     constructor(dispose: () => void) {
       this.dispose = dispose;
     }
   }
-  const window = new Proxy({}, { get: (_, key) => (key === 'state' ? { focused: true } : key === 'visibleTextEditors' ? [] : key === 'activeTextEditor' ? undefined : member('window', key)) });
-  const workspace = new Proxy({}, {
-    get: (_, key) =>
-      key === 'getConfiguration' ? () => ({ get: (name: string) => (name === 'enable' ? true : undefined), inspect: () => undefined })
-        : key === 'textDocuments' || key === 'notebookDocuments' ? [] : key === 'workspaceFolders' ? undefined : key === 'isTrusted' ? true : member('workspace', key),
-  });
+  const window = new Proxy(
+    {},
+    {
+      get: (_, key) =>
+        key === 'state'
+          ? { focused: true }
+          : key === 'visibleTextEditors'
+            ? []
+            : key === 'activeTextEditor'
+              ? undefined
+              : member('window', key),
+    },
+  );
+  const workspace = new Proxy(
+    {},
+    {
+      get: (_, key) =>
+        key === 'getConfiguration'
+          ? () => ({ get: (name: string) => (name === 'enable' ? true : undefined), inspect: () => undefined })
+          : key === 'textDocuments' || key === 'notebookDocuments'
+            ? []
+            : key === 'workspaceFolders'
+              ? undefined
+              : key === 'isTrusted'
+                ? true
+                : member('workspace', key),
+    },
+  );
   const l10n = { t: (text: string) => text };
   const known: Record<string, unknown> = { EventEmitter, Disposable, window, workspace, l10n };
-  const vscode = new Proxy(known, { get: (_, key) => (key === 'then' ? undefined : (known[String(key)] ?? anything(String(key)))), has: () => true });
+  const vscode = new Proxy(known, {
+    get: (_, key) => (key === 'then' ? undefined : (known[String(key)] ?? anything(String(key)))),
+    has: () => true,
+  });
   return { open, vscode, made: () => numMade };
 });
 vi.mock('../../src/vscode.ts', () => account.vscode);
@@ -65,7 +98,16 @@ test('made: nothing runs; stopped: nothing is left', async () => {
   const settings = new Settings();
   const before = account.open.size;
   const memento = { get: (_: string, otherwise: unknown) => otherwise, update: async () => {}, keys: () => [] };
-  const context = { subscriptions: [], extensionPath: '/x', extensionUri: {}, globalStorageUri: { fsPath: '/s' }, storageUri: undefined, globalState: memento, workspaceState: memento, extension: { packageJSON: {} } };
+  const context = {
+    subscriptions: [],
+    extensionPath: '/x',
+    extensionUri: {},
+    globalStorageUri: { fsPath: '/s' },
+    storageUri: undefined,
+    globalState: memento,
+    workspaceState: memento,
+    extension: { packageJSON: {} },
+  };
   const assistant = new Assistant(context as never, settings, { info() {}, warn() {}, error() {}, show() {} } as never);
   expect(account.made()).toBeGreaterThan(before + 20);
   expect(vi.getTimerCount()).toBe(0);

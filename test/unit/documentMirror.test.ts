@@ -6,17 +6,34 @@ import type { HostMessage } from '../../engine/protocol.ts';
 import type { DocumentMirror as Mirror } from '../../src/client/documentMirror.ts';
 import type { EngineClient } from '../../src/client/engineClient.ts';
 
-const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), saved: new Set<(document: unknown) => void>(), closed: new Set<(document: unknown) => void>(), open: [] as unknown[] }));
+const listeners = vi.hoisted(() => ({
+  changed: new Set<(event: unknown) => void>(),
+  saved: new Set<(document: unknown) => void>(),
+  closed: new Set<(document: unknown) => void>(),
+  open: [] as unknown[],
+}));
 vi.mock('../../src/vscode.ts', () => {
   const event = (all: Set<(value: unknown) => void>) => (listener: (value: unknown) => void) => {
     all.add(listener);
     return { dispose: () => all.delete(listener) };
   };
-  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { textDocuments: listeners.open, onDidChangeTextDocument: event(listeners.changed), onDidSaveTextDocument: event(listeners.saved), onDidCloseTextDocument: event(listeners.closed) } };
+  return {
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+    workspace: {
+      textDocuments: listeners.open,
+      onDidChangeTextDocument: event(listeners.changed),
+      onDidSaveTextDocument: event(listeners.saved),
+      onDidCloseTextDocument: event(listeners.closed),
+    },
+  };
 });
 const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
-interface Change { rangeOffset: number; rangeLength: number; text: string }
+interface Change {
+  rangeOffset: number;
+  rangeLength: number;
+  text: string;
+}
 
 /** As much of a document and its editor as the mirror sees. */
 class FakeDocument {
@@ -37,7 +54,8 @@ class FakeDocument {
 
   /** Applies `changes` one after the other and tells of them in one event `skip` versions later. */
   change(changes: Change[], skip = 1): void {
-    for (const { rangeOffset, rangeLength, text } of changes) this.text = this.text.slice(0, rangeOffset) + text + this.text.slice(rangeOffset + rangeLength);
+    for (const { rangeOffset, rangeLength, text } of changes)
+      this.text = this.text.slice(0, rangeOffset) + text + this.text.slice(rangeOffset + rangeLength);
     this.version += skip;
     for (const listener of listeners.changed) listener({ document: this, contentChanges: changes });
   }
@@ -66,10 +84,18 @@ function mirrorOf(document: FakeDocument, isSecret: () => boolean = () => false)
   return { client, mirror, sync, sent, mirrored: () => documents.get(document.uri.toString()).text };
 }
 
-const place = fc.record({ at: fc.nat(100), length: fc.nat(4), text: fc.constantFrom('', 'x', 'ab', '\n', '\r\n', '😀') });
+const place = fc.record({
+  at: fc.nat(100),
+  length: fc.nat(4),
+  text: fc.constantFrom('', 'x', 'ab', '\n', '\r\n', '😀'),
+});
 const step = fc.oneof(
   fc.record({ kind: fc.constant('cursors' as const), places: fc.array(place, { minLength: 1, maxLength: 3 }) }),
-  fc.record({ kind: fc.constant('undo' as const), places: fc.array(place, { minLength: 1, maxLength: 3 }), skip: fc.integer({ min: 2, max: 3 }) }),
+  fc.record({
+    kind: fc.constant('undo' as const),
+    places: fc.array(place, { minLength: 1, maxLength: 3 }),
+    skip: fc.integer({ min: 2, max: 3 }),
+  }),
   fc.record({ kind: fc.constant('eol' as const) }),
   fc.record({ kind: fc.constant('nothing' as const) }),
   fc.record({ kind: fc.constant('sync' as const) }),
@@ -90,11 +116,16 @@ test('a random editor: several cursors, merged undo steps, line ends, versions t
         else if (step.kind === 'nothing') document.change([]);
         else if (step.kind === 'eol') {
           document.eol = 3 - document.eol;
-          document.text = document.eol === 2 ? document.text.replace(/\r?\n/g, '\r\n') : document.text.replace(/\r\n/g, '\n');
+          document.text =
+            document.eol === 2 ? document.text.replace(/\r?\n/g, '\r\n') : document.text.replace(/\r\n/g, '\n');
           document.change([]);
         } else if (step.kind === 'cursors') {
           const changes = step.places.map(within).sort((a, b) => b.rangeOffset - a.rangeOffset);
-          document.change(changes.filter((change, i) => changes.slice(0, i).every((later) => change.rangeOffset + change.rangeLength <= later.rangeOffset)));
+          document.change(
+            changes.filter((change, i) =>
+              changes.slice(0, i).every((later) => change.rangeOffset + change.rangeLength <= later.rangeOffset),
+            ),
+          );
         } else {
           // Each step's offsets are those of the text that the step before has left.
           const changes: Change[] = [];
@@ -102,7 +133,10 @@ test('a random editor: several cursors, merged undo steps, line ends, versions t
           for (const each of step.places) {
             const change = within(each);
             changes.push(change);
-            document.text = document.text.slice(0, change.rangeOffset) + change.text + document.text.slice(change.rangeOffset + change.rangeLength);
+            document.text =
+              document.text.slice(0, change.rangeOffset) +
+              change.text +
+              document.text.slice(change.rangeOffset + change.rangeLength);
           }
           document.text = whole;
           document.change(changes, step.skip);
@@ -183,7 +217,10 @@ test('a text that is not saved is told to be so, in whatever order the editor sa
   document.isDirty = true;
   document.change([], 0);
   document.change([], 0);
-  expect(sent.slice(1)).toEqual([expect.not.objectContaining({ unsaved: true }), { type: 'documentSaved', docId: 'file:///a/b.ts', saved: false }]);
+  expect(sent.slice(1)).toEqual([
+    expect.not.objectContaining({ unsaved: true }),
+    { type: 'documentSaved', docId: 'file:///a/b.ts', saved: false },
+  ]);
   document.change([{ rangeOffset: 0, rangeLength: 3, text: 'let' }]);
   expect(sent.at(-1)).toMatchObject({ type: 'documentChanged', unsaved: true });
   // Given up with its window: it is not dirty any more, and not on the disk either.

@@ -36,7 +36,15 @@ describe('edits', () => {
     ['an old version', 3, [], /version 3 of a do not follow version 3/],
     ['a version that skips one', 5, [], /version 5 of a do not follow version 3/],
     ['an edit outside the text', 4, [{ start: 0, end: 99, text: '' }], /outside its text/],
-    ['edits in the wrong order', 4, [{ start: 0, end: 1, text: '' }, { start: 1, end: 2, text: '' }], /not ordered last to first/],
+    [
+      'edits in the wrong order',
+      4,
+      [
+        { start: 0, end: 1, text: '' },
+        { start: 1, end: 2, text: '' },
+      ],
+      /not ordered last to first/,
+    ],
   ])('%s makes the document unusable until its whole text comes', (_, version, edits, message) => {
     const documents = new Documents();
     documents.open('a', 3, 'a.ts', 'abc');
@@ -60,7 +68,10 @@ describe('what edits take out', () => {
   it('is known for a while, the last one last, with LF line ends; what a few keys took is not', () => {
     const documents = new Documents();
     const document = documents.open('a', 1, 'a.ts', 'const first = 1;\r\nconst second = 2;\r\nrest');
-    documents.edit('a', 2, [{ start: 18, end: 37, text: '' }, { start: 0, end: 15, text: 'x' }]);
+    documents.edit('a', 2, [
+      { start: 18, end: 37, text: '' },
+      { start: 0, end: 15, text: 'x' },
+    ]);
     expect(document.removed).toEqual(['const first = 1', 'const second = 2;\n']);
     documents.edit('a', 3, [{ start: 0, end: 3, text: '' }]);
     expect(document.removed).toHaveLength(2);

@@ -7,7 +7,10 @@ const TEXT = 'const a = 1;\nconst b = 2;\nconst c = 3;\n';
 const RANGE = { start: 13, end: 25 };
 
 function change(text: string, at: number, length: number, inserted: string) {
-  return { after: text.slice(0, at) + inserted + text.slice(at + length), event: [{ rangeOffset: at, rangeLength: length, text: inserted }] };
+  return {
+    after: text.slice(0, at) + inserted + text.slice(at + length),
+    event: [{ rangeOffset: at, rangeLength: length, text: inserted }],
+  };
 }
 
 test.each([
@@ -40,22 +43,33 @@ test('text that was moved is found where it stands once, never where it stands t
 });
 
 test('whatever is edited outside of it, it is found and holds the same', () => {
-  const outside = fc.record({ before: fc.boolean(), at: fc.nat(), length: fc.nat(4), inserted: fc.string({ maxLength: 6 }) });
+  const outside = fc.record({
+    before: fc.boolean(),
+    at: fc.nat(),
+    length: fc.nat(4),
+    inserted: fc.string({ maxLength: 6 }),
+  });
   fc.assert(
-    fc.property(fc.string({ minLength: 1 }), fc.string({ minLength: 1, maxLength: 12 }), fc.string(), fc.array(outside, { maxLength: 20 }), (before, inside, behind, edits) => {
-      let text = before + inside + behind;
-      const anchor = new Anchor(text, { start: before.length, end: before.length + inside.length });
-      let range = anchor.range;
-      for (const edit of edits) {
-        const [low, high] = edit.before ? [0, range.start] : [range.end, text.length];
-        const at = low + (edit.at % (high - low + 1));
-        const { after, event } = change(text, at, Math.min(edit.length, high - at), edit.inserted);
-        text = after;
-        anchor.follow(event);
-        range = anchor.range;
-        expect(text.slice(range.start, range.end)).toBe(inside);
-        expect(anchor.locate(text)).toEqual(range);
-      }
-    }),
+    fc.property(
+      fc.string({ minLength: 1 }),
+      fc.string({ minLength: 1, maxLength: 12 }),
+      fc.string(),
+      fc.array(outside, { maxLength: 20 }),
+      (before, inside, behind, edits) => {
+        let text = before + inside + behind;
+        const anchor = new Anchor(text, { start: before.length, end: before.length + inside.length });
+        let range = anchor.range;
+        for (const edit of edits) {
+          const [low, high] = edit.before ? [0, range.start] : [range.end, text.length];
+          const at = low + (edit.at % (high - low + 1));
+          const { after, event } = change(text, at, Math.min(edit.length, high - at), edit.inserted);
+          text = after;
+          anchor.follow(event);
+          range = anchor.range;
+          expect(text.slice(range.start, range.end)).toBe(inside);
+          expect(anchor.locate(text)).toEqual(range);
+        }
+      },
+    ),
   );
 });

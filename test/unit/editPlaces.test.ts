@@ -15,11 +15,22 @@ vi.mock('../../src/vscode.ts', () => ({
       this.end = end;
     }
   },
-  window: { get activeTextEditor() { return editor.active; }, showWarningMessage: (message: string) => void editor.messages.push(message) },
+  window: {
+    get activeTextEditor() {
+      return editor.active;
+    },
+    showWarningMessage: (message: string) => void editor.messages.push(message),
+  },
 }));
 /** Edits made while the definitions are looked for, one at each time. */
 const edits: string[] = [];
-const document = { text: '', version: 1, getText: () => document.text, offsetAt: (offset: number) => offset, positionAt: (offset: number) => offset };
+const document = {
+  text: '',
+  version: 1,
+  getText: () => document.text,
+  offsetAt: (offset: number) => offset,
+  positionAt: (offset: number) => offset,
+};
 function lookUp(): { start: number; end: number } {
   const start = document.text.indexOf('function f');
   const edit = edits.shift();

@@ -40,7 +40,13 @@ vi.mock('../../src/vscode.ts', () => {
       dispose(): void {}
     },
     TabInputTextDiff,
-    Disposable: { from: (...all: { dispose(): void }[]) => ({ dispose: () => { for (const each of all) each.dispose(); } }) },
+    Disposable: {
+      from: (...all: { dispose(): void }[]) => ({
+        dispose: () => {
+          for (const each of all) each.dispose();
+        },
+      }),
+    },
     Range: class {
       readonly start: number;
       readonly end: number;
@@ -61,13 +67,21 @@ vi.mock('../../src/vscode.ts', () => {
         else if (name === 'vscode.diff') editor.tabs.push({ input: new TabInputTextDiff(args[0], args[1]) });
       },
     },
-    env: { clipboard: { writeText: async (text: string) => { editor.copied = text; } } },
+    env: {
+      clipboard: {
+        writeText: async (text: string) => {
+          editor.copied = text;
+        },
+      },
+    },
     window: {
       showInformationMessage: say,
       showWarningMessage: say,
       showTextDocument: async () => {},
       tabGroups: {
-        get all() { return [{ tabs: editor.tabs }]; },
+        get all() {
+          return [{ tabs: editor.tabs }];
+        },
         close: async (tabs: unknown[]) => {
           if (editor.closing) await editor.closing;
           editor.tabs = editor.tabs.filter((tab) => !tabs.includes(tab));
@@ -78,13 +92,19 @@ vi.mock('../../src/vscode.ts', () => {
     workspace: {
       registerTextDocumentContentProvider: () => ({ dispose() {} }),
       onDidChangeTextDocument: listenTo(editor.changed),
-      get textDocuments() { return editor.documents; },
+      get textDocuments() {
+        return editor.documents;
+      },
       openTextDocument: async (uri: unknown) => {
         const found = editor.documents.find((document) => document.uri.toString() === String(uri));
         if (!found) throw new Error('cannot open file: it was deleted');
         return found;
       },
-      applyEdit: async ({ edits }: { edits: { uri: unknown; range: { start: number; end: number }; text: string }[] }) => {
+      applyEdit: async ({
+        edits,
+      }: {
+        edits: { uri: unknown; range: { start: number; end: number }; text: string }[];
+      }) => {
         if (editor.refuse) return false;
         for (const { uri, range, text } of edits) {
           const document = editor.documents.find((one) => one.uri.toString() === String(uri));
@@ -96,26 +116,55 @@ vi.mock('../../src/vscode.ts', () => {
   };
 });
 const { EditPreview } = await import('../../src/edit/editPreview.ts');
-const { Range } = (await import('../../src/vscode.ts')) as unknown as { Range: new (start: number, end: number) => never };
+const { Range } = (await import('../../src/vscode.ts')) as unknown as {
+  Range: new (start: number, end: number) => never;
+};
 
 beforeEach(() => {
-  Object.assign(editor, { contexts: {}, tabs: [], messages: [], copied: '', choose: '', refuse: false, closing: undefined, documents: [] });
+  Object.assign(editor, {
+    contexts: {},
+    tabs: [],
+    messages: [],
+    copied: '',
+    choose: '',
+    refuse: false,
+    closing: undefined,
+    documents: [],
+  });
 });
 
 function documentOf(text: string, name = 'a.ts') {
-  const uriOf = (of: Record<string, string>) => ({ path: `/${name}`, with: (change: object) => uriOf({ ...of, ...change }), toString: () => `${of.scheme}:/${name}?${of.query ?? ''}` });
-  const document = { uri: uriOf({ scheme: 'file' }), eol: 1, text, getText: () => document.text, offsetAt: (offset: number) => offset, positionAt: (offset: number) => offset };
+  const uriOf = (of: Record<string, string>) => ({
+    path: `/${name}`,
+    with: (change: object) => uriOf({ ...of, ...change }),
+    toString: () => `${of.scheme}:/${name}?${of.query ?? ''}`,
+  });
+  const document = {
+    uri: uriOf({ scheme: 'file' }),
+    eol: 1,
+    text,
+    getText: () => document.text,
+    offsetAt: (offset: number) => offset,
+    positionAt: (offset: number) => offset,
+  };
   editor.documents.push(document);
   return document;
 }
 
 function type(document: ReturnType<typeof documentOf>, at: number, length: number, text: string): void {
   document.text = document.text.slice(0, at) + text + document.text.slice(at + length);
-  for (const changed of editor.changed) (changed as Changed)({ document, contentChanges: [{ rangeOffset: at, rangeLength: length, text }] });
+  for (const changed of editor.changed)
+    (changed as Changed)({ document, contentChanges: [{ rangeOffset: at, rangeLength: length, text }] });
 }
 
 const TEXT = 'one();\ntwo();\n';
-const show = (preview: InstanceType<typeof EditPreview>, document: unknown, text?: string) => preview.show({ document: document as never, range: new Range(7, 13), title: 'change it', ...(text === undefined ? {} : { text }) });
+const show = (preview: InstanceType<typeof EditPreview>, document: unknown, text?: string) =>
+  preview.show({
+    document: document as never,
+    range: new Range(7, 13),
+    title: 'change it',
+    ...(text === undefined ? {} : { text }),
+  });
 const settled = () => vi.waitFor(() => expect(editor.contexts['kvasir.editStreaming']).toBe(false));
 
 test('accepted: one replacement, the diff closed, nothing listened to any more', async () => {
@@ -169,7 +218,9 @@ test('the file is edited while the last diff is being closed: the edit goes alon
   const document = documentOf(TEXT);
   await show(preview, document, 'x();');
   let close = () => {};
-  editor.closing = new Promise((resolve) => { close = resolve; });
+  editor.closing = new Promise((resolve) => {
+    close = resolve;
+  });
   const shown = show(preview, document, '2();');
   type(document, 0, 0, '// first\n');
   close();

@@ -54,13 +54,19 @@ test('pauses count what was shown in time, what was late and what was never ther
     { at: 1790, source: 'engine', computed: true },
     { at: 2200, reason: 'the model is not sure enough of what comes here', computed: true },
   ];
-  const figures = editorFigures({ startedAt: 0, endedAt: 4000, strokes, wrong: ['a.ts after accepting'], recording: { shown, keys: [] } }, log);
+  const figures = editorFigures(
+    { startedAt: 0, endedAt: 4000, strokes, wrong: ['a.ts after accepting'], recording: { shown, keys: [] } },
+    log,
+  );
   expect(figures).toMatchObject({
     strokes: 6,
     accepted: 1,
     acceptedCharacters: 4,
     wrong: 1,
-    within: { 300: { count: 5, nothingToAdd: 1, shownInTime: 2, share: 0.5 }, 750: { count: 3, nothingToAdd: 0, shownInTime: 2, share: 2 / 3 } },
+    within: {
+      300: { count: 5, nothingToAdd: 1, shownInTime: 2, share: 0.5 },
+      750: { count: 3, nothingToAdd: 0, shownInTime: 2, share: 2 / 3 },
+    },
     latencyMs: { count: 3, p50: 100 },
     typedThrough: { keys: 1, withoutRequest: 1, share: 1 },
     computed: 3,

@@ -28,7 +28,12 @@ interface Asked {
   onEnd?: () => void;
 }
 
-export function ask(provider: CompletionProvider, document: FakeDocument, offset: number, { explicit = false, selected, onEnd = () => {} }: Asked = {}): Question {
+export function ask(
+  provider: CompletionProvider,
+  document: FakeDocument,
+  offset: number,
+  { explicit = false, selected, onEnd = () => {} }: Asked = {},
+): Question {
   const position = document.positionAt(offset);
   let cancelled = false;
   const listeners = new Set<() => void>();
@@ -41,7 +46,10 @@ export function ask(provider: CompletionProvider, document: FakeDocument, offset
       return { dispose: () => listeners.delete(listener) };
     },
   };
-  const selectedCompletionInfo = selected && { range: { start: document.positionAt(selected.start), end: position }, text: selected.text };
+  const selectedCompletionInfo = selected && {
+    range: { start: document.positionAt(selected.start), end: position },
+    text: selected.text,
+  };
   const context = { triggerKind: explicit ? 0 : 1, selectedCompletionInfo };
   return {
     version: document.version,
@@ -54,10 +62,16 @@ export function ask(provider: CompletionProvider, document: FakeDocument, offset
     get cancelled() {
       return cancelled;
     },
-    items: provider.provideInlineCompletionItems(document as never, position as never, context as never, token as never).then((items) => {
-      onEnd();
-      if (cancelled) return [];
-      return items.map(({ insertText, range }) => ({ insertText: String(insertText), start: document.offsetAt(range!.start), end: document.offsetAt(range!.end) }));
-    }),
+    items: provider
+      .provideInlineCompletionItems(document as never, position as never, context as never, token as never)
+      .then((items) => {
+        onEnd();
+        if (cancelled) return [];
+        return items.map(({ insertText, range }) => ({
+          insertText: String(insertText),
+          start: document.offsetAt(range!.start),
+          end: document.offsetAt(range!.end),
+        }));
+      }),
   };
 }

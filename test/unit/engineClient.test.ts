@@ -1,6 +1,12 @@
 /** The editor's client against a scripted engine: lazy start, one load, streams, aborts, and what a closing channel means. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type EngineMessage, type HostMessage, type LoadOptions, type ModelInfo, PROTOCOL_VERSION } from '../../engine/protocol.ts';
+import {
+  type EngineMessage,
+  type HostMessage,
+  type LoadOptions,
+  type ModelInfo,
+  PROTOCOL_VERSION,
+} from '../../engine/protocol.ts';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { t } from './translate.ts';
@@ -18,7 +24,10 @@ class ScriptedEngine implements Transport {
   #exit: (reason: string) => void = () => {};
   readonly #answers: (message: HostMessage, say: (message: EngineMessage) => void) => void;
 
-  constructor(answers: (message: HostMessage, say: (message: EngineMessage) => void) => void, version = PROTOCOL_VERSION) {
+  constructor(
+    answers: (message: HostMessage, say: (message: EngineMessage) => void) => void,
+    version = PROTOCOL_VERSION,
+  ) {
     this.#answers = answers;
     queueMicrotask(() => this.say({ type: 'ready', version }));
   }
@@ -51,18 +60,45 @@ class ScriptedEngine implements Transport {
 
 /** Loads, and ends each generate at once with the two chunks "a" and "b". */
 const WORKING = (message: HostMessage, say: (message: EngineMessage) => void): void => {
-  if (message.type === 'load') say({ type: 'reply', requestId: message.requestId, value: { kind: 'loaded', model: MODEL } });
+  if (message.type === 'load')
+    say({ type: 'reply', requestId: message.requestId, value: { kind: 'loaded', model: MODEL } });
   else if (message.type === 'shutdown') say({ type: 'reply', requestId: message.requestId, value: { kind: 'ok' } });
-  else if (message.type === 'countTokens') say({ type: 'reply', requestId: message.requestId, value: { kind: 'count', numTokens: 'docId' in message ? message.docId.length : 0 } });
+  else if (message.type === 'countTokens')
+    say({
+      type: 'reply',
+      requestId: message.requestId,
+      value: { kind: 'count', numTokens: 'docId' in message ? message.docId.length : 0 },
+    });
   else if (message.type === 'generate') {
     const { requestId } = message;
     for (const text of ['a', 'b']) say({ type: 'chunk', requestId, text, tokenIds: [1], logprobs: [0] });
-    say({ type: 'done', requestId, finishReason: 'stop', text: 'ab', tokenIds: [1, 1], logprobs: [0, 0], usage: USAGE, timings: TIMINGS, diagnostics: [] });
+    say({
+      type: 'done',
+      requestId,
+      finishReason: 'stop',
+      text: 'ab',
+      tokenIds: [1, 1],
+      logprobs: [0, 0],
+      usage: USAGE,
+      timings: TIMINGS,
+      diagnostics: [],
+    });
   }
 };
 /** Loads, and answers generates only when they are aborted. */
 const SLOW = (message: HostMessage, say: (message: EngineMessage) => void): void => {
-  if (message.type === 'abort') say({ type: 'done', requestId: message.requestId, finishReason: 'abort', text: '', tokenIds: [], logprobs: [], usage: USAGE, timings: TIMINGS, diagnostics: [] });
+  if (message.type === 'abort')
+    say({
+      type: 'done',
+      requestId: message.requestId,
+      finishReason: 'abort',
+      text: '',
+      tokenIds: [],
+      logprobs: [],
+      usage: USAGE,
+      timings: TIMINGS,
+      diagnostics: [],
+    });
   else if (message.type !== 'generate') WORKING(message, say);
 };
 
@@ -137,7 +173,8 @@ describe('start', () => {
 
   test('a model that cannot be loaded is the error of the request; the thread stays for the next try', async () => {
     const { client, engines, script } = clientOf((message, say) => {
-      if (message.type === 'load') say({ type: 'error', requestId: message.requestId, code: 'modelUnsupported', message: 'config.json: no' });
+      if (message.type === 'load')
+        say({ type: 'error', requestId: message.requestId, code: 'modelUnsupported', message: 'config.json: no' });
     });
     await expect(client.generate(ASK)).rejects.toMatchObject({ code: 'modelUnsupported', message: 'config.json: no' });
     script.answers = WORKING;
@@ -181,7 +218,11 @@ describe('requests', () => {
     await Promise.all([pending, late]);
     const [, first, raised, second] = engines[0]!.sent;
     expect(first).toMatchObject({ type: 'generate', priority: 'summary' });
-    expect(raised).toEqual({ type: 'prioritise', requestId: (first as { requestId: string }).requestId, priority: 'completion' });
+    expect(raised).toEqual({
+      type: 'prioritise',
+      requestId: (first as { requestId: string }).requestId,
+      priority: 'completion',
+    });
     expect(second).toMatchObject({ type: 'generate', priority: 'completion' });
     expect(engines[0]!.sent.filter(({ type }) => type === 'prioritise')).toHaveLength(1);
   });
@@ -206,7 +247,9 @@ describe('requests', () => {
     engines[0]!.say({ type: 'error', requestId: ids[0]!, code: 'contextTooLong', message: 'too long' });
     await expect(first).rejects.toMatchObject({ code: 'contextTooLong' });
     script.answers = WORKING;
-    WORKING(engines[0]!.sent.find((m) => m.type === 'generate' && m.requestId === ids[1])!, (message) => engines[0]!.say(message));
+    WORKING(engines[0]!.sent.find((m) => m.type === 'generate' && m.requestId === ids[1])!, (message) =>
+      engines[0]!.say(message),
+    );
     expect((await second).text).toBe('ab');
   });
 });
@@ -235,7 +278,11 @@ describe('the channel closes', () => {
     await settle();
     engines[1]!.exit('killed again');
     await settle();
-    expect(client.state).toEqual({ kind: 'failed', message: 'The engine stopped again after a restart: killed again.', retry: false });
+    expect(client.state).toEqual({
+      kind: 'failed',
+      message: 'The engine stopped again after a restart: killed again.',
+      retry: false,
+    });
     await expect(client.generate(ASK)).rejects.toThrow('killed again');
     expect(engines.length).toBe(2);
     expect(states.filter((state) => state === 'failed').length).toBe(1);
@@ -342,7 +389,11 @@ describe('documents that the engine has lost track of', () => {
     const { client, engines } = clientOf();
     await client.ready();
     const { epoch } = client;
-    engines[0]!.say({ type: 'error', code: 'badRequest', message: 'edits for version 3 of a do not follow version 1; send the whole text' });
+    engines[0]!.say({
+      type: 'error',
+      code: 'badRequest',
+      message: 'edits for version 3 of a do not follow version 1; send the whole text',
+    });
     expect(client.epoch).toBe(epoch + 1);
     expect(client.state.kind).toBe('ready');
     engines[0]!.say({ type: 'error', code: 'badRequest', message: 'request id "g1" is in use' });
@@ -355,7 +406,13 @@ describe('documents that the engine has lost track of', () => {
     const { epoch } = client;
     let numSent = 0;
     script.answers = (message, say) => {
-      if (message.type === 'generate' && numSent++ === 0) say({ type: 'error', requestId: message.requestId, code: 'unknownDocument', message: 'a is not open; send its text first' });
+      if (message.type === 'generate' && numSent++ === 0)
+        say({
+          type: 'error',
+          requestId: message.requestId,
+          code: 'unknownDocument',
+          message: 'a is not open; send its text first',
+        });
       else WORKING(message, say);
     };
     const epochs: number[] = [];

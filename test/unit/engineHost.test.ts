@@ -7,7 +7,16 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol.ts';
 import type { EngineHost as Host } from '../../src/client/engineHost.ts';
 
-const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], offered: [] as string[], ran: [] as unknown[][], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true, isTrusted: true }));
+const world = vi.hoisted(() => ({
+  engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[],
+  told: [] as string[],
+  offered: [] as string[],
+  ran: [] as unknown[][],
+  choose: (_: string | undefined) => {},
+  windowState: new Set<(state: { focused: boolean }) => void>(),
+  focused: true,
+  isTrusted: true,
+}));
 vi.mock('../../src/client/threadTransport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
@@ -19,7 +28,8 @@ vi.mock('../../src/client/threadTransport.ts', () => ({
 
     send(message: HostMessage): void {
       this.sent.push(message);
-      if (message.type === 'shutdown') queueMicrotask(() => this.say({ type: 'reply', requestId: message.requestId, value: { kind: 'ok' } }));
+      if (message.type === 'shutdown')
+        queueMicrotask(() => this.say({ type: 'reply', requestId: message.requestId, value: { kind: 'ok' } }));
     }
 
     onMessage(listener: (message: EngineMessage) => void): void {
@@ -39,10 +49,14 @@ vi.mock('../../src/vscode.ts', () => ({
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   commands: { executeCommand: async (...args: unknown[]) => void world.ran.push(args) },
   workspace: {
-    get isTrusted() { return world.isTrusted; },
+    get isTrusted() {
+      return world.isTrusted;
+    },
   },
   window: {
-    get state() { return { focused: world.focused }; },
+    get state() {
+      return { focused: world.focused };
+    },
     onDidChangeWindowState: (listener: (state: { focused: boolean }) => void) => {
       world.windowState.add(listener);
       return { dispose: () => world.windowState.delete(listener) };
@@ -66,17 +80,34 @@ function hostOf(storage = '/nowhere/storage') {
   world.told.length = 0;
   world.focused = true;
   world.windowState.clear();
-  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheMemoryShare: 0.6, cacheDiskBytes: 0, cacheCodec: 'int8', cacheReuseShifted: false, unloadAfterMinutes: 0 };
+  const config = {
+    model: '',
+    threads: 0,
+    precision: 'int8',
+    transport: 'thread',
+    cacheMaxBytes: 0,
+    cacheMemoryShare: 0.6,
+    cacheDiskBytes: 0,
+    cacheCodec: 'int8',
+    cacheReuseShifted: false,
+    unloadAfterMinutes: 0,
+  };
   let changed = (_: unknown): void => {};
   const settings = {
-    get current() { return { ...config }; },
+    get current() {
+      return { ...config };
+    },
     onDidChange: (listener: (change: unknown) => void) => {
       changed = listener;
       return { dispose() {} };
     },
   };
   const log = { info() {}, warn() {}, error() {} };
-  const host: Host = new EngineHost({ extensionPath: '/x', globalStorageUri: { fsPath: storage } } as never, settings as never, log as never);
+  const host: Host = new EngineHost(
+    { extensionPath: '/x', globalStorageUri: { fsPath: storage } } as never,
+    settings as never,
+    log as never,
+  );
   const set = (change: Partial<typeof config>) => {
     const before = { ...config };
     Object.assign(config, change);
@@ -104,7 +135,11 @@ test('a ceiling or share set while the model loads reaches the engine when it is
   set({ cacheMaxBytes: 0 });
   set({ cacheMemoryShare: 0.3 });
   const memory = { type: 'configure', memoryShare: 0.6 };
-  expect(last().sent.slice(1)).toEqual([{ ...memory, maxBytes: 5e6 }, { ...memory, maxBytes: 0 }, { ...memory, maxBytes: 0, memoryShare: 0.3 }]);
+  expect(last().sent.slice(1)).toEqual([
+    { ...memory, maxBytes: 5e6 },
+    { ...memory, maxBytes: 0 },
+    { ...memory, maxBytes: 0, memoryShare: 0.3 },
+  ]);
   expect(world.engines.length).toBe(1);
 });
 
@@ -332,7 +367,10 @@ test('a model that is down for good keeps its message', async () => {
 
 test('no file is read ahead while the window is in the background', async () => {
   const { host } = await loaded({});
-  const configured = () => last().sent.filter((message) => message.type === 'configure').map((message) => message.idleWork);
+  const configured = () =>
+    last()
+      .sent.filter((message) => message.type === 'configure')
+      .map((message) => message.idleWork);
   focus(false);
   focus(true);
   expect(configured()).toEqual([false, true]);

@@ -23,11 +23,14 @@ function questions(grammar: string, text: string): Question[] {
   const tree = new Parser().setLanguage(grammars.get(grammar)!).parse(text)!;
   return questionsOf(tree, text);
 }
-const answers = (all: readonly Question[], kind: string): string[] => all.filter((question) => question.kind === kind).map(({ answer }) => answer);
+const answers = (all: readonly Question[], kind: string): string[] =>
+  all.filter((question) => question.kind === kind).map(({ answer }) => answer);
 
 describe('questions', () => {
   it('of TypeScript', () => {
-    const all = questions('typescript', `
+    const all = questions(
+      'typescript',
+      `
 export class Store<T> extends Base.Map<T> implements Kept {
   readonly size = 1;
   constructor(private readonly a: number) {}
@@ -42,19 +45,39 @@ const one = item => item;
 const LIMIT = 3;
 function same() {}
 class Other { same() {} }
-`);
-    expect(answers(all, 'parameters')).toEqual(['`open` takes `dir`, `limit` and `...rest`.', '`get` takes `key`.', '`join` takes `parts` and `by`.', '`one` takes `item`.']);
-    expect(answers(all, 'returns')).toEqual(['`open` returns `Promise<Store>`.', '`get` returns `T | undefined`.', '`twice` returns `number`.', '`join` returns `string`.']);
-    expect(answers(all, 'type')).toEqual(['`dir` has the type `string`.', '`...rest` has the type `string[]`.', '`key` has the type `string`.', '`parts` has the type `string[]`.']);
+`,
+    );
+    expect(answers(all, 'parameters')).toEqual([
+      '`open` takes `dir`, `limit` and `...rest`.',
+      '`get` takes `key`.',
+      '`join` takes `parts` and `by`.',
+      '`one` takes `item`.',
+    ]);
+    expect(answers(all, 'returns')).toEqual([
+      '`open` returns `Promise<Store>`.',
+      '`get` returns `T | undefined`.',
+      '`twice` returns `number`.',
+      '`join` returns `string`.',
+    ]);
+    expect(answers(all, 'type')).toEqual([
+      '`dir` has the type `string`.',
+      '`...rest` has the type `string[]`.',
+      '`key` has the type `string`.',
+      '`parts` has the type `string[]`.',
+    ]);
     expect(answers(all, 'default')).toEqual(['`limit` defaults to `10`.', "`by` defaults to `', '`."]);
     expect(answers(all, 'base')).toEqual(['`Store` extends `Base.Map`.']);
     expect(answers(all, 'owner')).toEqual(['`open` is a method of `Store`.', '`get` is a method of `Store`.']);
-    expect(answers(all, 'where')).toContain('`join` is defined here: `const join = (parts: string[], by = \', \'): string => parts.join(by);`');
+    expect(answers(all, 'where')).toContain(
+      "`join` is defined here: `const join = (parts: string[], by = ', '): string => parts.join(by);`",
+    );
     expect(all.find(({ kind }) => kind === 'default')?.text).toBe('What is the default value of `limit` in `open`?');
   });
 
   it('of Python', () => {
-    const all = questions('python', `
+    const all = questions(
+      'python',
+      `
 class Block(nn.Module, metaclass=M):
     def __init__(self, x: int = 3):
         pass
@@ -66,14 +89,22 @@ def run(x):
     def inner(y):
         return y
     return inner
-`);
-    expect(answers(all, 'parameters')).toEqual(['`load` takes `a`, `name`, `*args`, `flag` and `**kw`.', '`run` takes `x`.']);
+`,
+    );
+    expect(answers(all, 'parameters')).toEqual([
+      '`load` takes `a`, `name`, `*args`, `flag` and `**kw`.',
+      '`run` takes `x`.',
+    ]);
     expect(answers(all, 'default')).toEqual(['`name` defaults to `"x"`.', '`flag` defaults to `None`.']);
     expect(answers(all, 'type')).toEqual(['`name` has the type `str`.']);
     expect(answers(all, 'returns')).toEqual(['`load` returns `dict`.']);
     expect(answers(all, 'base')).toEqual(['`Block` extends `nn.Module`.']);
     expect(answers(all, 'owner')).toEqual(['`load` is a method of `Block`.']);
-    expect(answers(all, 'where')).toEqual(['`Block` is defined here: `class Block(nn.Module, metaclass=M):`', '`load` is defined here: `async def load(a, /, name: str = "x", *args, flag=None, **kw) -> dict:`', '`run` is defined here: `def run(x):`']);
+    expect(answers(all, 'where')).toEqual([
+      '`Block` is defined here: `class Block(nn.Module, metaclass=M):`',
+      '`load` is defined here: `async def load(a, /, name: str = "x", *args, flag=None, **kw) -> dict:`',
+      '`run` is defined here: `def run(x):`',
+    ]);
   });
 
   it('are judged word for word, or by what a right answer contains', () => {
@@ -81,12 +112,17 @@ def run(x):
     expect(judged(question, '`f` returns `number`.')).toEqual({ exact: true, right: true });
     expect(judged(question, 'It is `number`, I think.')).toEqual({ exact: false, right: true });
     expect(judged(question, '`f` returns `numbers`.')).toEqual({ exact: false, right: false });
-    expect(judged({ answer: "`by` defaults to `','`.", core: "`','`" }, '`by` defaults to `","`.')).toEqual({ exact: true, right: true });
+    expect(judged({ answer: "`by` defaults to `','`.", core: "`','`" }, '`by` defaults to `","`.')).toEqual({
+      exact: true,
+      right: true,
+    });
   });
 });
 
 describe('holes', () => {
-  const text = Array.from({ length: 40 }, (_, i) => (i % 4 === 0 ? `  // comment ${i}` : i % 4 === 1 ? '}' : `  const value${i} = compute(${i}, other.thing);`)).join('\n');
+  const text = Array.from({ length: 40 }, (_, i) =>
+    i % 4 === 0 ? `  // comment ${i}` : i % 4 === 1 ? '}' : `  const value${i} = compute(${i}, other.thing);`,
+  ).join('\n');
 
   it('are lines of code behind the beginning, and put back give the text again', () => {
     const holes = holesIn(text, 4, 0.5, seededRandom(1));
@@ -128,8 +164,16 @@ describe('needles', () => {
 describe('texts and parts of files', () => {
   it('texts do not overlap, files take turns', () => {
     const ids = (n: number, first: number) => Array.from({ length: n }, (_, i) => first + i);
-    const exercises = textExercises([ids(500, 0), ids(250, 1000), ids(60, 5000)], { contextTokens: 160, scoredTokens: 39, numTexts: 3 });
-    expect(exercises.map(({ contextIds, next }) => [contextIds[0], contextIds.length, next[0], next.length])).toEqual([[0, 160, 160, 40], [1000, 160, 1160, 40], [200, 160, 360, 40]]);
+    const exercises = textExercises([ids(500, 0), ids(250, 1000), ids(60, 5000)], {
+      contextTokens: 160,
+      scoredTokens: 39,
+      numTexts: 3,
+    });
+    expect(exercises.map(({ contextIds, next }) => [contextIds[0], contextIds.length, next[0], next.length])).toEqual([
+      [0, 160, 160, 40],
+      [1000, 160, 1160, 40],
+      [200, 160, 360, 40],
+    ]);
   });
 
   it('parts fit a file block as a whole, and together are the file', () => {
@@ -143,12 +187,36 @@ describe('texts and parts of files', () => {
   });
 
   it('of the held-out files there are lines, questions of each kind, and needles; the same each time', async () => {
-    const options = { contextTokens: 512, scoredTokens: 63, numTexts: 4, holes: 1, questions: 2, distances: [256, 1900], needles: 2, seed: 1 };
+    const options = {
+      contextTokens: 512,
+      scoredTokens: 63,
+      numTexts: 4,
+      holes: 1,
+      questions: 2,
+      distances: [256, 1900],
+      needles: 2,
+      seed: 1,
+    };
     const make = () => exercisesOf(layout, grammars, heldoutFiles(), options);
     const exercises = await make();
     const prompts = exercises.flatMap(({ kind, prompts }) => prompts.map(({ group }) => `${kind} ${group}`));
-    for (const group of ['fim line', 'fim rest', 'question parameters', 'question returns', 'question type', 'question default', 'question base', 'question owner', 'question where', 'needle 256', 'needle 1900']) expect(prompts).toContain(group);
-    for (const { contextIds, prompts } of exercises) for (const { tail } of prompts) expect(contextIds.length + tail.ids.length + tail.maxTokens).toBeLessThanOrEqual(2048);
+    for (const group of [
+      'fim line',
+      'fim rest',
+      'question parameters',
+      'question returns',
+      'question type',
+      'question default',
+      'question base',
+      'question owner',
+      'question where',
+      'needle 256',
+      'needle 1900',
+    ])
+      expect(prompts).toContain(group);
+    for (const { contextIds, prompts } of exercises)
+      for (const { tail } of prompts)
+        expect(contextIds.length + tail.ids.length + tail.maxTokens).toBeLessThanOrEqual(2048);
     expect(JSON.stringify(await make())).toBe(JSON.stringify(exercises));
   });
 
@@ -158,15 +226,28 @@ describe('texts and parts of files', () => {
   });
 });
 
-it('what goes on from a hole\'s prompt as the text does is right, whatever of it comes off the prompt', async () => {
-  const exercises = await exercisesOf(layout, grammars, heldoutFiles(), { contextTokens: 512, scoredTokens: 8, numTexts: 1, holes: 4, questions: 0, distances: [], needles: 0, seed: 3 });
+it("what goes on from a hole's prompt as the text does is right, whatever of it comes off the prompt", async () => {
+  const exercises = await exercisesOf(layout, grammars, heldoutFiles(), {
+    contextTokens: 512,
+    scoredTokens: 8,
+    numTexts: 1,
+    holes: 4,
+    questions: 0,
+    distances: [],
+    needles: 0,
+    seed: 3,
+  });
   const holes = exercises.filter(({ kind }) => kind === 'fim').flatMap(({ prompts }) => prompts);
   const texts = heldoutFiles().map(({ text }) => text.replaceAll('\r\n', '\n'));
   const groups = new Set<string>();
   let numFound = 0;
   for (const { tail, group, judge } of holes) {
     const written = layout.text.tokenizer.decode(tail.ids).split('<|fim_middle|>')[1]!;
-    const places = texts.flatMap((text) => [text.indexOf(written)].filter((at) => at >= 0 && text.indexOf(written, at + 1) < 0).map((at) => text.slice(at + written.length).split('\n')[0]!));
+    const places = texts.flatMap((text) =>
+      [text.indexOf(written)]
+        .filter((at) => at >= 0 && text.indexOf(written, at + 1) < 0)
+        .map((at) => text.slice(at + written.length).split('\n')[0]!),
+    );
     if (written === '' || places.length !== 1) continue;
     expect(judge(places[0]!).exact, `${written}|${places[0]}`).toBe(true);
     expect(judge(`x${places[0]}`).exact).toBe(false);
@@ -179,11 +260,48 @@ it('what goes on from a hole\'s prompt as the text does is right, whatever of it
 
 it('the table says what is right and what is the same; what was not measured has no column', () => {
   const answers = [{ kind: 'question' as const, group: 'base', n: 4, exact: 1, right: 2, same: 3 }];
-  const treatment = { treatment: 'int4', bytesPerToken: 100, bytesPerTokenHere: 200, compression: 4, klMean: 0.01, klMax: 0.5, top1: 0.991, perplexity: -0.01, accuracy: 0.5, answers, changes: [], contexts: [] };
-  const result = { model: 'm', numTokens: 10, numContexts: 2, longestContext: 99, perplexity: 3, accuracy: 0.5, answers, treatments: [treatment] };
+  const treatment = {
+    treatment: 'int4',
+    bytesPerToken: 100,
+    bytesPerTokenHere: 200,
+    compression: 4,
+    klMean: 0.01,
+    klMax: 0.5,
+    top1: 0.991,
+    perplexity: -0.01,
+    accuracy: 0.5,
+    answers,
+    changes: [],
+    contexts: [],
+  };
+  const result = {
+    model: 'm',
+    numTokens: 10,
+    numContexts: 2,
+    longestContext: 99,
+    perplexity: 3,
+    accuracy: 0.5,
+    answers,
+    treatments: [treatment],
+  };
   const { head, rows } = qualityCells(result);
-  expect(head).toEqual(['', 'bytes/token', 'vs float16', 'vs float16 here', 'KL mean', 'KL max', 'top-1', 'perplexity', 'next token right', 'questions right (same)']);
-  expect(rows).toEqual([['int4', '100', '4.00x', '2.00x', '1.0e-2', '5.0e-1', '99.1%', '-1.00%', '50.0%', '50.0% (75%)']]);
+  expect(head).toEqual([
+    '',
+    'bytes/token',
+    'vs float16',
+    'vs float16 here',
+    'KL mean',
+    'KL max',
+    'top-1',
+    'perplexity',
+    'next token right',
+    'questions right (same)',
+  ]);
+  expect(rows).toEqual([
+    ['int4', '100', '4.00x', '2.00x', '1.0e-2', '5.0e-1', '99.1%', '-1.00%', '50.0%', '50.0% (75%)'],
+  ]);
   expect(qualityCells({ ...result, numTokens: 0 }).head).not.toContain('KL mean');
-  expect(baseline(result)).toBe('m: 2 contexts of up to 99 tokens; without compression 10 tokens predicted, perplexity 3.00, 50.0% of them right, 2 of 4 questions right.');
+  expect(baseline(result)).toBe(
+    'm: 2 contexts of up to 99 tokens; without compression 10 tokens predicted, perplexity 3.00, 50.0% of them right, 2 of 4 questions right.',
+  );
 });

@@ -89,8 +89,14 @@ export class FakeDocument {
 
   /** Applies changes that are ordered last to first, as one version, and tells the listeners. */
   change(...changes: FakeChange[]): void {
-    const contentChanges = changes.map(({ offset, deleted, text }) => ({ rangeOffset: offset, rangeLength: deleted, text, range: new Range(this.positionAt(offset), this.positionAt(offset + deleted)) }));
-    for (const { offset, deleted, text } of changes) this.text = this.text.slice(0, offset) + text + this.text.slice(offset + deleted);
+    const contentChanges = changes.map(({ offset, deleted, text }) => ({
+      rangeOffset: offset,
+      rangeLength: deleted,
+      text,
+      range: new Range(this.positionAt(offset), this.positionAt(offset + deleted)),
+    }));
+    for (const { offset, deleted, text } of changes)
+      this.text = this.text.slice(0, offset) + text + this.text.slice(offset + deleted);
     this.version++;
     editor.changed.fire({ document: this, contentChanges });
   }
@@ -103,7 +109,9 @@ export const editor = {
   closed: new Emitter<unknown>(),
   selected: new Emitter<unknown>(),
   activated: new Emitter<unknown>(),
-  active: undefined as { document: FakeDocument; selection: { active: Position }; selections: { active: Position }[] } | undefined,
+  active: undefined as
+    | { document: FakeDocument; selection: { active: Position }; selections: { active: Position }[] }
+    | undefined,
   documents: [] as FakeDocument[],
   tabs: [] as FakeDocument[],
   notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
@@ -116,11 +124,24 @@ export const editor = {
   messages: [] as string[],
   reset(): void {
     for (const emitter of [this.changed, this.saved, this.closed, this.selected, this.activated]) emitter.dispose();
-    Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, folders: ['/w'], picks: undefined, messages: [] });
+    Object.assign(this, {
+      active: undefined,
+      documents: [],
+      tabs: [],
+      notebooks: [],
+      commands: [],
+      onCommand: () => {},
+      folders: ['/w'],
+      picks: undefined,
+      messages: [],
+    });
   },
   /** Listeners of all events. */
   get numListeners(): number {
-    return [this.changed, this.saved, this.closed, this.selected, this.activated].reduce((sum, { listeners }) => sum + listeners.size, 0);
+    return [this.changed, this.saved, this.closed, this.selected, this.activated].reduce(
+      (sum, { listeners }) => sum + listeners.size,
+      0,
+    );
   },
   /** Puts the cursors there and tells the listeners. */
   select(document: FakeDocument, ...offsets: number[]): void {
@@ -163,8 +184,19 @@ export const vscodeApi = {
   TabInputNotebook,
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   languages: {
-    match: (selector: { pattern?: string; scheme?: string } | { pattern?: string; scheme?: string }[], { uri }: FakeDocument) =>
-      Number([selector].flat().some(({ pattern, scheme }) => (pattern === undefined || matchesGlob(uri.path, pattern)) && (scheme === undefined || scheme === uri.scheme))),
+    match: (
+      selector: { pattern?: string; scheme?: string } | { pattern?: string; scheme?: string }[],
+      { uri }: FakeDocument,
+    ) =>
+      Number(
+        [selector]
+          .flat()
+          .some(
+            ({ pattern, scheme }) =>
+              (pattern === undefined || matchesGlob(uri.path, pattern)) &&
+              (scheme === undefined || scheme === uri.scheme),
+          ),
+      ),
   },
   commands: {
     executeCommand: async (...command: unknown[]) => {
@@ -180,7 +212,16 @@ export const vscodeApi = {
       return editor.active ? [editor.active] : [];
     },
     get tabGroups() {
-      return { all: [{ tabs: [...editor.tabs.map(({ uri }) => ({ input: new TabInputText(uri) })), ...editor.notebooks.map(({ uri }) => ({ input: new TabInputNotebook(uri) }))] }] };
+      return {
+        all: [
+          {
+            tabs: [
+              ...editor.tabs.map(({ uri }) => ({ input: new TabInputText(uri) })),
+              ...editor.notebooks.map(({ uri }) => ({ input: new TabInputNotebook(uri) })),
+            ],
+          },
+        ],
+      };
     },
     onDidChangeTextEditorSelection: editor.selected.event,
     onDidChangeActiveTextEditor: editor.activated.event,
@@ -194,7 +235,10 @@ export const vscodeApi = {
       return editor.documents;
     },
     get notebookDocuments() {
-      return editor.notebooks.map(({ uri, cells }) => ({ uri, getCells: () => cells.map((document) => ({ document })) }));
+      return editor.notebooks.map(({ uri, cells }) => ({
+        uri,
+        getCells: () => cells.map((document) => ({ document })),
+      }));
     },
     onDidChangeTextDocument: editor.changed.event,
     onDidSaveTextDocument: editor.saved.event,

@@ -39,15 +39,26 @@ function setUp(options: { state?: EngineState['kind']; gpus?: MachineInfo['gpus'
       if (client.state.kind !== 'ready') return null;
       asked.stats++;
       if (tree) asked.trees++;
-      return { events: { steps: asked.stats }, tokens: { prompt: 0, promptCached: 0 }, ttftMs: { p95: 0 }, batchSequences: 1 } as EngineStats;
+      return {
+        events: { steps: asked.stats },
+        tokens: { prompt: 0, promptCached: 0 },
+        ttftMs: { p95: 0 },
+        batchSequences: 1,
+      } as EngineStats;
     },
     machine: async () => {
       asked.machine++;
       return { gpus: options.gpus ?? [] } as MachineInfo;
     },
   };
-  const memento = { get: (key: string) => kept.get(key), update: async (key: string, value: unknown) => void kept.set(key, value) };
-  const figures = new Figures({ client, onState: onState.event, onActivity: onActivity.event } as unknown as EngineHost, memento as never);
+  const memento = {
+    get: (key: string) => kept.get(key),
+    update: async (key: string, value: unknown) => void kept.set(key, value),
+  };
+  const figures = new Figures(
+    { client, onState: onState.event, onActivity: onActivity.event } as unknown as EngineHost,
+    memento as never,
+  );
   const become = (kind: EngineState['kind']) => {
     client.state = { kind } as EngineState;
     onState.fire(client.state);

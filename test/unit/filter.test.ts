@@ -47,17 +47,37 @@ interface Address {
 }
 
 function address(path: string, scheme = 'file'): Address {
-  return { scheme, path, fsPath: path, with: (change) => address(change.path, scheme), toString: () => `${scheme}://${path}` };
+  return {
+    scheme,
+    path,
+    fsPath: path,
+    with: (change) => address(change.path, scheme),
+    toString: () => `${scheme}://${path}`,
+  };
 }
 
 describe.skipIf(process.platform === 'win32')('on a disk', () => {
   const outside = realpathSync(mkdtempSync(join(tmpdir(), 'kvasir-links-')));
   const [one, two] = ['one', 'two'].map((name) => join(outside, name)) as [string, string];
-  const secret = (path: string, settings: object = {}, scheme = 'file'): boolean => isSecret({ uri: address(path, scheme), languageId: '' } as never, { exclude: ['**/.env', 'private/'], ...settings } as never);
+  const secret = (path: string, settings: object = {}, scheme = 'file'): boolean =>
+    isSecret(
+      { uri: address(path, scheme), languageId: '' } as never,
+      { exclude: ['**/.env', 'private/'], ...settings } as never,
+    );
 
   beforeAll(() => {
-    for (const folder of ['private', 'one/private', 'one/src', 'two/private', 'two/src']) mkdirSync(join(outside, folder), { recursive: true });
-    for (const file of ['.env', 'one/.env', 'one/src/a.ts', 'one/private/a.ts', 'two/private/a.ts', 'two/src/a.ts', 'private/a.ts']) writeFileSync(join(outside, file), '');
+    for (const folder of ['private', 'one/private', 'one/src', 'two/private', 'two/src'])
+      mkdirSync(join(outside, folder), { recursive: true });
+    for (const file of [
+      '.env',
+      'one/.env',
+      'one/src/a.ts',
+      'one/private/a.ts',
+      'two/private/a.ts',
+      'two/src/a.ts',
+      'private/a.ts',
+    ])
+      writeFileSync(join(outside, file), '');
     symlinkSync('.env', join(one, 'notes.txt'));
     symlinkSync('notes.txt', join(one, 'again.txt'));
     symlinkSync(join(outside, '.env'), join(one, 'outside.txt'));
@@ -74,8 +94,16 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     symlinkSync(join(outside, 'private', 'deep'), join(outside, 'three'));
     const folders = [one, two, join(outside, 'three')].map((path) => ({ uri: address(path) }));
     const inside = (path: string) => folders.find(({ uri }) => path.startsWith(`${uri.path}/`));
-    Object.assign(vscodeApi, { Uri: { file: (path: string) => address(path), joinPath: ({ path, scheme }: Address, ...more: string[]) => address([path, ...more].join('/'), scheme) } });
-    Object.assign(vscodeApi.workspace, { workspaceFolders: folders, getWorkspaceFolder: ({ path }: Address) => inside(path) });
+    Object.assign(vscodeApi, {
+      Uri: {
+        file: (path: string) => address(path),
+        joinPath: ({ path, scheme }: Address, ...more: string[]) => address([path, ...more].join('/'), scheme),
+      },
+    });
+    Object.assign(vscodeApi.workspace, {
+      workspaceFolders: folders,
+      getWorkspaceFolder: ({ path }: Address) => inside(path),
+    });
   });
   afterAll(() => rmSync(outside, { recursive: true, force: true }));
 
@@ -96,7 +124,12 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
   ])('a link is as secret as what it leads to: %s: %s', (path, expected) => {
     expect(secret(join(outside, path))).toBe(expected);
     expect(secret(join(outside, path), {}, 'vscode-remote')).toBe(expected);
-    expect(mayBeKept({ uri: address(join(outside, path)), languageId: '' } as never, { exclude: ['**/.env', 'private/'] } as never)).toBe(!expected);
+    expect(
+      mayBeKept(
+        { uri: address(join(outside, path)), languageId: '' } as never,
+        { exclude: ['**/.env', 'private/'] } as never,
+      ),
+    ).toBe(!expected);
   });
 
   test('what is no file of this machine is known by its name alone', () => {
@@ -104,14 +137,24 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
   });
 
   test('a cell is as secret as its notebook: as what a link of that name leads to, and by the globs of the workspace folder that it lies in', () => {
-    const cell = (path: string, settings = {}): boolean => secret(join(outside, path), settings, 'vscode-notebook-cell');
+    const cell = (path: string, settings = {}): boolean =>
+      secret(join(outside, path), settings, 'vscode-notebook-cell');
     expect([cell('one/notes.txt'), cell('one/docs/a.ts'), cell('one/a.ts')]).toEqual([true, true, false]);
-    editor.notebooks = ['one/private/a.ts', 'one/docs/a.ts', 'one/src/a.ts'].map((path) => ({ uri: address(join(outside, path)), cells: [] }));
+    editor.notebooks = ['one/private/a.ts', 'one/docs/a.ts', 'one/src/a.ts'].map((path) => ({
+      uri: address(join(outside, path)),
+      cells: [],
+    }));
     // As the editor tells whose folder a file is, by all of its address.
     const { getWorkspaceFolder } = vscodeApi.workspace;
-    Object.assign(vscodeApi.workspace, { getWorkspaceFolder: (uri: Address) => (uri.scheme === 'file' ? getWorkspaceFolder(uri) : undefined) });
+    Object.assign(vscodeApi.workspace, {
+      getWorkspaceFolder: (uri: Address) => (uri.scheme === 'file' ? getWorkspaceFolder(uri) : undefined),
+    });
     const excludeIn = new Map([[`file://${one}`, ['src/']]]);
-    expect([cell('one/private/a.ts', { excludeIn }), cell('one/docs/a.ts'), cell('one/src/a.ts', { excludeIn })]).toEqual([false, true, true]);
+    expect([
+      cell('one/private/a.ts', { excludeIn }),
+      cell('one/docs/a.ts'),
+      cell('one/src/a.ts', { excludeIn }),
+    ]).toEqual([false, true, true]);
     editor.notebooks = [{ uri: address(join(one, 'notes.txt'), 'vscode-vfs'), cells: [] }];
     expect(cell('one/notes.txt')).toBe(false);
     editor.notebooks = [];
@@ -159,7 +202,12 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
 
   test('each workspace folder has its own globs where it says so, those that a link leads to as well', () => {
     const excludeIn = new Map([[`file://${two}`, ['src/']]]);
-    expect(['one/private/a.ts', 'one/src/a.ts', 'two/private/a.ts', 'two/src/a.ts', 'one/other.ts'].map((path) => [path, secret(join(outside, path), { excludeIn })])).toEqual([
+    expect(
+      ['one/private/a.ts', 'one/src/a.ts', 'two/private/a.ts', 'two/src/a.ts', 'one/other.ts'].map((path) => [
+        path,
+        secret(join(outside, path), { excludeIn }),
+      ]),
+    ).toEqual([
       ['one/private/a.ts', true],
       ['one/src/a.ts', false],
       ['two/private/a.ts', false],
@@ -167,6 +215,8 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
       ['one/other.ts', false],
     ]);
     const none = new Map([[`file://${one}`, []]]);
-    expect(['notes.txt', 'outside.txt', 'other.ts'].map((path) => secret(join(one, path), { excludeIn: none }))).toEqual([false, true, true]);
+    expect(
+      ['notes.txt', 'outside.txt', 'other.ts'].map((path) => secret(join(one, path), { excludeIn: none })),
+    ).toEqual([false, true, true]);
   });
 });

@@ -12,7 +12,17 @@ const tokenizerDir = (kind: string): string => join(root, 'test/fixtures/tokeniz
 interface Reference {
   families: Record<FimFamily, { stop: string[]; bos: boolean }>;
   cases: { family: FimFamily; prefix: string; suffix: string; prompt: string; tokenizer?: string; ids?: number[] }[];
-  repository_level: { family: FimFamily; repo: string; files: { path: string; content: string }[]; current_path: string; prefix: string; suffix: string; prompt: string; tokenizer?: string; ids?: number[] }[];
+  repository_level: {
+    family: FimFamily;
+    repo: string;
+    files: { path: string; content: string }[];
+    current_path: string;
+    prefix: string;
+    suffix: string;
+    prompt: string;
+    tokenizer?: string;
+    ids?: number[];
+  }[];
 }
 
 const reference = JSON.parse(readFileSync(join(root, 'test/fixtures/fim/fim_reference.json'), 'utf8')) as Reference;
@@ -26,13 +36,20 @@ describe('prompts', () => {
     expect(fim?.build(tokenizer.encode(prefix), fim.encodeSuffix(suffix))).toEqual(ids);
   });
 
-  it.each(reference.repository_level)('$family with other files of the repository', async ({ repo, files, current_path, prefix, suffix, prompt, ids }) => {
-    const { fim, tokenizer } = await ModelText.load(tokenizerDir('qwen2'));
-    const head = fim?.repositoryHead(repo, files.map(({ path, content }) => ({ path, text: content })), current_path);
-    const built = fim?.build(tokenizer.encode(prefix), fim.encodeSuffix(suffix), head);
-    expect(tokenizer.decode(built ?? [])).toBe(prompt);
-    if (ids !== undefined) expect(built).toEqual(ids);
-  });
+  it.each(reference.repository_level)(
+    '$family with other files of the repository',
+    async ({ repo, files, current_path, prefix, suffix, prompt, ids }) => {
+      const { fim, tokenizer } = await ModelText.load(tokenizerDir('qwen2'));
+      const head = fim?.repositoryHead(
+        repo,
+        files.map(({ path, content }) => ({ path, text: content })),
+        current_path,
+      );
+      const built = fim?.build(tokenizer.encode(prefix), fim.encodeSuffix(suffix), head);
+      expect(tokenizer.decode(built ?? [])).toBe(prompt);
+      if (ids !== undefined) expect(built).toEqual(ids);
+    },
+  );
 
   it.each([
     ['qwen2', 'qwen2.5-coder'],
@@ -42,14 +59,19 @@ describe('prompts', () => {
   ] as const)('stops of %s', async (kind, family) => {
     const { fim, tokenizer } = await ModelText.load(tokenizerDir(kind));
     expect(fim?.stopTokenIds).toEqual(reference.families[family].stop.flatMap((token) => tokenizer.idOf(token) ?? []));
-    expect(fim?.build([], [])[0] === tokenizer.idOf('<s>') || fim?.build([], [])[0] === tokenizer.idOf('<｜begin▁of▁sentence｜>')).toBe(reference.families[family].bos);
+    expect(
+      fim?.build([], [])[0] === tokenizer.idOf('<s>') ||
+        fim?.build([], [])[0] === tokenizer.idOf('<｜begin▁of▁sentence｜>'),
+    ).toBe(reference.families[family].bos);
   });
 });
 
 it('puts the prefix last where a model was trained so', async () => {
   const { fim, tokenizer } = await ModelText.load(join(root, 'model'));
   expect(fim?.prefixLast).toBe(true);
-  expect(tokenizer.decode(fim?.build(tokenizer.encode('a = '), fim.encodeSuffix('\nb')) ?? [])).toBe('<|fim_prefix|><|fim_suffix|>\nb<|fim_middle|>a = ');
+  expect(tokenizer.decode(fim?.build(tokenizer.encode('a = '), fim.encodeSuffix('\nb')) ?? [])).toBe(
+    '<|fim_prefix|><|fim_suffix|>\nb<|fim_middle|>a = ',
+  );
 });
 
 it('codellama: the suffix goes on without a space of its own', async () => {

@@ -23,7 +23,8 @@ vi.mock('../../src/vscode.ts', () => {
     EventEmitter: class {},
     ProgressLocation: { Notification: 15 },
     window: {
-      withProgress: (_: unknown, run: (bar: unknown, token: unknown) => unknown) => run({ report: () => {} }, { onCancellationRequested: () => {} }),
+      withProgress: (_: unknown, run: (bar: unknown, token: unknown) => unknown) =>
+        run({ report: () => {} }, { onCancellationRequested: () => {} }),
       showErrorMessage: async (message: string) => void editor.messages.push(message),
     },
     workspace: {
@@ -35,7 +36,10 @@ vi.mock('../../src/vscode.ts', () => {
     },
   };
 });
-vi.mock('../../src/summary/folderFiles.ts', async (original) => ({ ...(await original<object>()), filesOf: async () => ({ files: [file], secrets: [], numMore: 0 }) }));
+vi.mock('../../src/summary/folderFiles.ts', async (original) => ({
+  ...(await original<object>()),
+  filesOf: async () => ({ files: [file], secrets: [], numMore: 0 }),
+}));
 const { Uri } = (await import('../../src/vscode.ts')) as unknown as { Uri: new (path: string) => never };
 const { FolderCommand } = await import('../../src/summary/folderCommand.ts');
 const file = new Uri('/w/a.ts');
@@ -57,7 +61,14 @@ test('an open file that is changed before its turn is left out, and the engine k
   };
   const settings = { current: { completion: {}, chat: { maxTokens: 0 } } };
   const cache = { get: () => undefined, save: async () => {} };
-  const command = new FolderCommand({ client } as never, { sync: () => 'a' } as never, settings as never, cache as never, {} as never, { info: () => {} } as never);
+  const command = new FolderCommand(
+    { client } as never,
+    { sync: () => 'a' } as never,
+    settings as never,
+    cache as never,
+    {} as never,
+    { info: () => {} } as never,
+  );
   await command.run(new Uri('/w'));
   expect(notified).toEqual([]);
   expect(editor.messages).toEqual(['Kvasir: a.ts was changed before it could be read. Try again.']);
@@ -76,7 +87,18 @@ test('of a file that is not open only memory is given up: what the disk has of i
   };
   const settings = { current: { completion: {}, chat: { maxTokens: 0 } } };
   const cache = { get: () => undefined, save: async () => {} };
-  const command = new FolderCommand({ client } as never, {} as never, settings as never, cache as never, {} as never, { info: () => {} } as never);
+  const command = new FolderCommand(
+    { client } as never,
+    {} as never,
+    settings as never,
+    cache as never,
+    {} as never,
+    { info: () => {} } as never,
+  );
   await command.run(new Uri('/w'));
-  expect(notified).toEqual([expect.objectContaining({ type: 'documentChanged' }), { type: 'evict', docId: 'file:///w/a.ts', memoryOnly: true }, { type: 'documentClosed', docId: 'file:///w/a.ts' }]);
+  expect(notified).toEqual([
+    expect.objectContaining({ type: 'documentChanged' }),
+    { type: 'evict', docId: 'file:///w/a.ts', memoryOnly: true },
+    { type: 'documentClosed', docId: 'file:///w/a.ts' },
+  ]);
 });

@@ -18,11 +18,25 @@ const { firstSentence } = await import('../../src/summary/symbolSummaries.ts');
 
 function memory() {
   const stored = new Map<string, unknown>();
-  return { stored, get: (key: string) => stored.get(key), update: async (key: string, value: unknown) => void (value === undefined ? stored.delete(key) : stored.set(key, structuredClone(value))) };
+  return {
+    stored,
+    get: (key: string) => stored.get(key),
+    update: async (key: string, value: unknown) =>
+      void (value === undefined ? stored.delete(key) : stored.set(key, structuredClone(value))),
+  };
 }
 
 /** `texts`: by path; null is a file that is not read. */
-function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[]; source?: 'files'; usage?: object } | undefined, onFile = (_: AbortController) => {} } = {}) {
+function folderOf(
+  texts: Record<string, string | null>,
+  {
+    cache = new SummaryCache(memory() as never, () => 'model'),
+    fail = (_: Task) => undefined as string | Error | undefined,
+    answer = (_: Task) =>
+      undefined as { text: string; diagnostics: string[]; source?: 'files'; usage?: object } | undefined,
+    onFile = (_: AbortController) => {},
+  } = {},
+) {
   const abort = new AbortController();
   const asked: Task[] = [];
   const clientIds = new Set<string>();
@@ -40,7 +54,17 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
   }));
   const client = {
     disposed: false,
-    generate: async ({ task, signal, priority, clientId }: { task: () => Task; signal?: AbortSignal; priority: string; clientId: string }) => {
+    generate: async ({
+      task,
+      signal,
+      priority,
+      clientId,
+    }: {
+      task: () => Task;
+      signal?: AbortSignal;
+      priority: string;
+      clientId: string;
+    }) => {
       expect(priority).toBe('summary');
       clientIds.add(clientId);
       const built = task();
@@ -49,12 +73,32 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
       onFile(abort);
       const failure = fail(built);
       if (failure) throw failure instanceof Error ? failure : new Error(failure);
-      const text = built.kind === 'summarizeFolder' ? 'All of it.' : built.kind === 'summarize' ? `About ${open.get(built.docId)}.` : '';
-      return { text, finishReason: signal?.aborted ? 'abort' : 'stop', usage: { promptTokens: 10 }, diagnostics: [], ...answer(built) };
+      const text =
+        built.kind === 'summarizeFolder'
+          ? 'All of it.'
+          : built.kind === 'summarize'
+            ? `About ${open.get(built.docId)}.`
+            : '';
+      return {
+        text,
+        finishReason: signal?.aborted ? 'abort' : 'stop',
+        usage: { promptTokens: 10 },
+        diagnostics: [],
+        ...answer(built),
+      };
     },
   };
   const progress: string[] = [];
-  const run = () => summarizeFolder({ client: client as never, cache, folder: 'src', files, maxTokens: 0, signal: abort.signal, onProgress: (numDone, numTotal) => progress.push(`${numDone}/${numTotal}`) });
+  const run = () =>
+    summarizeFolder({
+      client: client as never,
+      cache,
+      folder: 'src',
+      files,
+      maxTokens: 0,
+      signal: abort.signal,
+      onProgress: (numDone, numTotal) => progress.push(`${numDone}/${numTotal}`),
+    });
   return { run, asked, clientIds, progress, open, mostOpen: () => mostOpen, cache };
 }
 
@@ -68,9 +112,16 @@ describe('a folder', () => {
     const other = folderOf({ a: 'A' });
     await other.run();
     expect(other.clientIds).not.toEqual(clientIds);
-    expect(result?.files.map(({ summary }) => summary)).toEqual(Array.from({ length: 10 }, (_, i) => `About text ${i}.`));
+    expect(result?.files.map(({ summary }) => summary)).toEqual(
+      Array.from({ length: 10 }, (_, i) => `About text ${i}.`),
+    );
     expect(result).toMatchObject({ overview: 'All of it.', numComputed: 10, skipped: [] });
-    expect(asked.at(-1)).toEqual({ kind: 'summarizeFolder', path: 'src', docIds: [], summaries: result?.files.map(({ path: of, summary }) => ({ path: of, text: summary })) });
+    expect(asked.at(-1)).toEqual({
+      kind: 'summarizeFolder',
+      path: 'src',
+      docIds: [],
+      summaries: result?.files.map(({ path: of, summary }) => ({ path: of, text: summary })),
+    });
     expect(progress).toEqual(Array.from({ length: 11 }, (_, i) => `${i}/10`));
     expect(open.size).toBe(0);
     expect(mostOpen()).toBeLessThanOrEqual(4);
@@ -92,7 +143,11 @@ describe('a folder', () => {
   test('that is cancelled gives nothing, asks for nothing more and keeps what was made', async () => {
     const texts = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
     let ended = 0;
-    const { run, asked, open, cache } = folderOf(texts, { onFile: (abort) => { if (++ended === 10) abort.abort(); } });
+    const { run, asked, open, cache } = folderOf(texts, {
+      onFile: (abort) => {
+        if (++ended === 10) abort.abort();
+      },
+    });
     expect(await run()).toBeUndefined();
     expect(asked.length).toBeLessThan(16);
     expect(open.size).toBe(0);
@@ -100,31 +155,64 @@ describe('a folder', () => {
   });
 
   test('goes on without a file that fails, and names it; fails with the reason when all do', async () => {
-    const one = await folderOf({ a: 'A', b: 'B', c: null }, { fail: (task) => (task.kind === 'summarize' && task.docId === 'b' ? 'too long' : undefined) }).run();
+    const one = await folderOf(
+      { a: 'A', b: 'B', c: null },
+      { fail: (task) => (task.kind === 'summarize' && task.docId === 'b' ? 'too long' : undefined) },
+    ).run();
     expect(one?.files.map((file) => file.path)).toEqual(['a']);
-    expect(one?.skipped).toEqual(expect.arrayContaining([{ path: 'c', reason: 'binary' }, { path: 'b', reason: 'too long' }]));
-    await expect(folderOf({ a: 'A' }, { fail: () => 'the engine is down' }).run()).rejects.toThrow('the engine is down');
+    expect(one?.skipped).toEqual(
+      expect.arrayContaining([
+        { path: 'c', reason: 'binary' },
+        { path: 'b', reason: 'too long' },
+      ]),
+    );
+    await expect(folderOf({ a: 'A' }, { fail: () => 'the engine is down' }).run()).rejects.toThrow(
+      'the engine is down',
+    );
   });
 });
 
 test('summaries that are too long together are joined in halves; a model that cannot join them still has its list', async () => {
   const texts = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
-  const tooLong = (most: number) => (task: Task) => (task.kind === 'summarizeFolder' && (task.summaries?.length ?? 0) > most ? new EngineError('contextTooLong', 'too long') : undefined);
+  const tooLong = (most: number) => (task: Task) =>
+    task.kind === 'summarizeFolder' && (task.summaries?.length ?? 0) > most
+      ? new EngineError('contextTooLong', 'too long')
+      : undefined;
   const halves = folderOf(texts, { fail: tooLong(3) });
   expect(await halves.run()).toMatchObject({ overview: 'All of it.', notes: [] });
   const sizes = halves.asked.flatMap((task) => (task.kind === 'summarizeFolder' ? [task.summaries?.length] : []));
   expect(sizes).toEqual([9, 5, 3, 2, 2, 4, 2, 2, 2, 2]);
-  expect(await folderOf(texts, { fail: tooLong(0) }).run()).toMatchObject({ overview: '', notes: ['too long'], numComputed: 9 });
+  expect(await folderOf(texts, { fail: tooLong(0) }).run()).toMatchObject({
+    overview: '',
+    notes: ['too long'],
+    numComputed: 9,
+  });
 });
 
 const summaryOf = (text: string) => ({ text, notes: [] });
 
 test('what should be known of a summary stands behind it, the second time, too; without a text the file is left out', async () => {
   const stored = memory();
-  const answer = (task: Task) => (task.kind === 'summarizeFolder' ? { text: 'All, all, all.', diagnostics: ['stopped'] } : task.kind !== 'summarize' ? undefined : { a: { text: 'So, so, so.', diagnostics: ['it repeats *itself*'] }, c: { text: '', diagnostics: ['the model gave no answer'] } }[task.docId]);
+  const answer = (task: Task) =>
+    task.kind === 'summarizeFolder'
+      ? { text: 'All, all, all.', diagnostics: ['stopped'] }
+      : task.kind !== 'summarize'
+        ? undefined
+        : {
+            a: { text: 'So, so, so.', diagnostics: ['it repeats *itself*'] },
+            c: { text: '', diagnostics: ['the model gave no answer'] },
+          }[task.docId];
   for (const numComputed of [3, 1]) {
-    const result = (await folderOf({ a: 'A', b: 'B', c: 'C' }, { cache: new SummaryCache(stored as never, () => 'model'), answer }).run())!;
-    expect(result).toMatchObject({ overview: 'All, all, all.', notes: ['stopped'], numComputed, skipped: [{ path: 'c', reason: 'the model gave no answer' }] });
+    const result = (await folderOf(
+      { a: 'A', b: 'B', c: 'C' },
+      { cache: new SummaryCache(stored as never, () => 'model'), answer },
+    ).run())!;
+    expect(result).toMatchObject({
+      overview: 'All, all, all.',
+      notes: ['stopped'],
+      numComputed,
+      skipped: [{ path: 'c', reason: 'the model gave no answer' }],
+    });
     const report = reportOf('src', result, result.notes, (name) => name);
     expect(report).toContain('- [a](<a>): So, so, so\\. *(it repeats \\*itself\\*)*\n- [b](<b>): About B\\.\n');
     expect(new MarkdownIt().render(report)).toContain('<em>(it repeats *itself*)</em>');
@@ -133,10 +221,22 @@ test('what should be known of a summary stands behind it, the second time, too; 
 
 test('a file that was not read is left out with the reason, and asked about again', async () => {
   const stored = memory();
-  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], source: 'files' as const, usage: { promptTokens: 0 } } : undefined);
+  const answer = (task: Task) =>
+    task.kind === 'summarize' && task.docId === 'b'
+      ? {
+          text: 'b was not read.',
+          diagnostics: ['not written by the model'],
+          source: 'files' as const,
+          usage: { promptTokens: 0 },
+        }
+      : undefined;
   for (const asked of [['a', 'b'], ['b']]) {
     const folder = folderOf({ a: 'A', b: 'B' }, { cache: new SummaryCache(stored as never, () => 'model'), answer });
-    expect(await folder.run()).toMatchObject({ files: [{ path: 'a' }], numComputed: asked.length - 1, skipped: [{ path: 'b', reason: 'b was not read.' }] });
+    expect(await folder.run()).toMatchObject({
+      files: [{ path: 'a' }],
+      numComputed: asked.length - 1,
+      skipped: [{ path: 'b', reason: 'b was not read.' }],
+    });
     expect(folder.asked.flatMap((task) => (task.kind === 'summarize' ? [task.docId] : []))).toEqual(asked);
   }
 });
@@ -152,25 +252,49 @@ test('the cache stays small: what was not asked for longest goes first', async (
   for (let i = 0; i < 50; i++) cache.set(['file', 'long'], `text ${i}`, summaryOf('z'.repeat(20_000)));
   await cache.save();
   expect(JSON.stringify([...stored.stored]).length).toBeLessThan(500_000);
-  expect(new SummaryCache(stored as never, () => 'model').get(['file', 'long'], 'text 49')).toEqual(summaryOf('z'.repeat(20_000)));
+  expect(new SummaryCache(stored as never, () => 'model').get(['file', 'long'], 'text 49')).toEqual(
+    summaryOf('z'.repeat(20_000)),
+  );
   await cache.clear();
   expect(stored.stored.size).toBe(0);
 });
 
 test('whatever the kept summaries have become, the cache starts', () => {
-  const odd = new SummaryCache({ get: () => [['key', 1], 'no', ['a', 'b'], null], update: async () => {} } as never, () => 'model');
+  const odd = new SummaryCache(
+    { get: () => [['key', 1], 'no', ['a', 'b'], null], update: async () => {} } as never,
+    () => 'model',
+  );
   expect(odd.get(['file', 'a'], 'text')).toBeUndefined();
 });
 
 test('the report links the files and lets no markup in from models or files', () => {
-  const evil = '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
-  const markdown = reportOf('src', { overview: evil, files: [{ path: 'a [b].ts', summary: evil, notes: [evil] }], skipped: [{ path: 'c.bin', reason: 'binary' }], numComputed: 1, notes: [] }, ['<b>note</b>'], (name) => `file:///work/${encodeURI(name)}`);
+  const evil =
+    '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
+  const markdown = reportOf(
+    'src',
+    {
+      overview: evil,
+      files: [{ path: 'a [b].ts', summary: evil, notes: [evil] }],
+      skipped: [{ path: 'c.bin', reason: 'binary' }],
+      numComputed: 1,
+      notes: [],
+    },
+    ['<b>note</b>'],
+    (name) => `file:///work/${encodeURI(name)}`,
+  );
   const md = new MarkdownIt({ html: true, linkify: true });
   // The editor's preview lets more through than the library does by itself.
   md.validateLink = () => true;
   const html = md.render(markdown);
-  expect([...html.matchAll(/<(\w+)/g)].map(([, tag]) => tag).filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'em', 'code', 'blockquote'].includes(tag as string))).toEqual([]);
-  expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['file:///work/a%20%5Bb%5D.ts', 'file:///work/c.bin']);
+  expect(
+    [...html.matchAll(/<(\w+)/g)]
+      .map(([, tag]) => tag)
+      .filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'em', 'code', 'blockquote'].includes(tag as string)),
+  ).toEqual([]);
+  expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+    'file:///work/a%20%5Bb%5D.ts',
+    'file:///work/c.bin',
+  ]);
   expect(html).toContain('<code>a*b</code>');
   expect(html).toContain('**bold**');
 });
@@ -200,10 +324,39 @@ test.each([
 
 test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore as git reads it', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
-  const text = '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
+  const text =
+    '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
   // Those below may bring back a file, but none that lies in an ignored folder.
-  const texts = new Map([['', text], ['x', '!b.log\nown\n'], ['build', '!a\n']]);
-  const names = ['x/own', 'x/z/own', 'a.log', 'x/b.log', 'important.log', 'x/important.log', 'only-here', 'x/only-here', 'build/a', 'x/build/b', 'src/gen/a', 'src/x/y/gen/a', 'src/gentle', 'doc/a.txt', 'doc/x/a.txt', 'x/y/deep/z', 'a.ts', 'x/b.ts', 'c.ts', 'temp1', 'temporary.ts', '!bang', 'bang'];
+  const texts = new Map([
+    ['', text],
+    ['x', '!b.log\nown\n'],
+    ['build', '!a\n'],
+  ]);
+  const names = [
+    'x/own',
+    'x/z/own',
+    'a.log',
+    'x/b.log',
+    'important.log',
+    'x/important.log',
+    'only-here',
+    'x/only-here',
+    'build/a',
+    'x/build/b',
+    'src/gen/a',
+    'src/x/y/gen/a',
+    'src/gentle',
+    'doc/a.txt',
+    'doc/x/a.txt',
+    'x/y/deep/z',
+    'a.ts',
+    'x/b.ts',
+    'c.ts',
+    'temp1',
+    'temporary.ts',
+    '!bang',
+    'bang',
+  ];
   try {
     execFileSync('git', ['init', '--quiet'], { cwd: folder });
     for (const name of names) {
@@ -211,7 +364,11 @@ test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore as git rea
       writeFileSync(path.join(folder, name), '');
     }
     for (const [at, rules] of texts) writeFileSync(path.join(folder, at, '.gitignore'), rules);
-    const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], { cwd: folder, input: names.join('\n'), encoding: 'utf8' });
+    const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], {
+      cwd: folder,
+      input: names.join('\n'),
+      encoding: 'utf8',
+    });
     const files = new IgnoreFiles(texts);
     expect(names.filter((name) => files.ignores(name))).toEqual(stdout.trim().split('\n'));
   } finally {

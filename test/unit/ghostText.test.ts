@@ -14,7 +14,36 @@ vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vsc
 const { Harness } = await import('./completionHarness.ts');
 type Editing = InstanceType<typeof Harness>;
 
-const ACTIONS = ['type along', 'type along', 'type', 'type', 'type closed', 'backspace', 'undo', 'jump', 'two cursors', 'edit elsewhere', 'accept', 'accept part', 'by hand', 'list', 'escape', 'chunk', 'chunk', 'done', 'done', 'fail', 'wait', 'wait', 'wait long', 'answer', 'answer', 'answer', 'answer', 'first part'] as const;
+const ACTIONS = [
+  'type along',
+  'type along',
+  'type',
+  'type',
+  'type closed',
+  'backspace',
+  'undo',
+  'jump',
+  'two cursors',
+  'edit elsewhere',
+  'accept',
+  'accept part',
+  'by hand',
+  'list',
+  'escape',
+  'chunk',
+  'chunk',
+  'done',
+  'done',
+  'fail',
+  'wait',
+  'wait',
+  'wait long',
+  'answer',
+  'answer',
+  'answer',
+  'answer',
+  'first part',
+] as const;
 interface Step {
   action: (typeof ACTIONS)[number];
   /** Chooses among what the action could do. */
@@ -26,7 +55,16 @@ const KEYS = ['a', 'b', '(', ')', ' ', '\n'];
 const ANSWERS = ['a', 'ab', 'b(a)', '(a, b)', ')', ' a\n  b', '(\n)', 'aab', ''];
 
 /** What was offered, to show that the test has seen all of it. */
-const seen = { offered: 0, withoutRequest: 0, accepted: 0, parts: 0, covering: 0, inList: 0, candidates: 0, refreshed: 0 };
+const seen = {
+  offered: 0,
+  withoutRequest: 0,
+  accepted: 0,
+  parts: 0,
+  covering: 0,
+  inList: 0,
+  candidates: 0,
+  refreshed: 0,
+};
 
 class Session {
   readonly h: Editing;
@@ -62,11 +100,16 @@ class Session {
         this.#edited(() => h.type('(', ')'));
         break;
       case 'backspace':
-        if (h.cursor > 1) this.#edited(() => h.backspace(document.text[h.cursor - 1] === '\n' && document.eol === 2 ? 2 : 1));
+        if (h.cursor > 1)
+          this.#edited(() => h.backspace(document.text[h.cursor - 1] === '\n' && document.eol === 2 ? 2 : 1));
         break;
       case 'undo': {
         const before = this.#undo.pop();
-        if (before) this.#change(() => document.change({ offset: 0, deleted: document.text.length, text: before.text }), before.offset);
+        if (before)
+          this.#change(
+            () => document.change({ offset: 0, deleted: document.text.length, text: before.text }),
+            before.offset,
+          );
         break;
       }
       case 'jump':
@@ -99,14 +142,17 @@ class Session {
         }
         break;
       case 'accept part':
-        if (ghost && ghost.start === h.cursor && document.eol === 1) this.#edited(() => h.accept(ghost, 1 + (n % ghost.insertText.length)));
+        if (ghost && ghost.start === h.cursor && document.eol === 1)
+          this.#edited(() => h.accept(ghost, 1 + (n % ghost.insertText.length)));
         break;
       case 'by hand':
         this.#look(h.ask({ explicit: true }));
         break;
       case 'list': {
         const start = Math.max(document.text.lastIndexOf('\n', h.cursor - 1) + 1, h.cursor - (n % 3));
-        this.#look(h.ask({ selected: { start, text: document.text.slice(start, h.cursor) + ['', 'a', 'ab', 'b('][n % 4] } }));
+        this.#look(
+          h.ask({ selected: { start, text: document.text.slice(start, h.cursor) + ['', 'a', 'ab', 'b('][n % 4] } }),
+        );
         break;
       }
       case 'escape':
@@ -165,17 +211,19 @@ class Session {
     const { h } = this;
     this.#ghost = [];
     const numRequests = h.asks.length;
-    void question.items.then((items) => {
-      if (question.cancelled || items.length === 0) return;
-      expect(h.document.version).toBe(question.version);
-      expect(h.cursor).toBe(question.offset);
-      for (const item of items) this.#check(item);
-      expect(new Set(items.map(({ insertText }) => insertText)).size).toBe(items.length);
-      seen.offered++;
-      if (h.asks.length === numRequests) seen.withoutRequest++;
-      if (items.length > 1) seen.candidates++;
-      this.#ghost = items;
-    }).catch((error: unknown) => this.failures.push(error));
+    void question.items
+      .then((items) => {
+        if (question.cancelled || items.length === 0) return;
+        expect(h.document.version).toBe(question.version);
+        expect(h.cursor).toBe(question.offset);
+        for (const item of items) this.#check(item);
+        expect(new Set(items.map(({ insertText }) => insertText)).size).toBe(items.length);
+        seen.offered++;
+        if (h.asks.length === numRequests) seen.withoutRequest++;
+        if (items.length > 1) seen.candidates++;
+        this.#ghost = items;
+      })
+      .catch((error: unknown) => this.failures.push(error));
   }
 
   readonly failures: unknown[] = [];
@@ -193,7 +241,10 @@ class Session {
     expect(insertText.length).toBeGreaterThan(end - start);
     const after = text.slice(0, start) + insertText + text.slice(end);
     const written = this.h.engine.requests.filter((request) => this.#wrote(request, after));
-    expect(written.length, `no request wrote ${JSON.stringify(after)} (shown at ${JSON.stringify(this.h.marked)})`).toBeGreaterThan(0);
+    expect(
+      written.length,
+      `no request wrote ${JSON.stringify(after)} (shown at ${JSON.stringify(this.h.marked)})`,
+    ).toBeGreaterThan(0);
     if (covered) seen.covering++;
     if (start < cursor) seen.inList++;
     if (written.every((request) => request.written !== this.#answers.get(request))) seen.parts++;
@@ -225,21 +276,25 @@ afterEach(() => void vi.useRealTimers());
 test('what is offered is what the engine wrote for this very text, after any steps', async () => {
   let numSteps = 0;
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom('a = |;\nb\n', '|', 'f(|)\r\nb\r\n', 'if (a) {\n  |\n}\n'), fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }), async (marked, steps) => {
-      editor.reset();
-      const session = new Session(marked);
-      for (const one of steps) {
-        numSteps++;
-        await session.run(one);
-        if (session.failures.length) throw session.failures[0];
-      }
-      const closing = session.h.dispose();
-      await vi.advanceTimersByTimeAsync(1000);
-      await closing;
-      expect(session.h.engine.running.length, 'requests left').toBe(0);
-      expect(vi.getTimerCount(), 'timers left').toBe(0);
-      expect(editor.numListeners, 'listeners left').toBe(0);
-    }),
+    fc.asyncProperty(
+      fc.constantFrom('a = |;\nb\n', '|', 'f(|)\r\nb\r\n', 'if (a) {\n  |\n}\n'),
+      fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }),
+      async (marked, steps) => {
+        editor.reset();
+        const session = new Session(marked);
+        for (const one of steps) {
+          numSteps++;
+          await session.run(one);
+          if (session.failures.length) throw session.failures[0];
+        }
+        const closing = session.h.dispose();
+        await vi.advanceTimersByTimeAsync(1000);
+        await closing;
+        expect(session.h.engine.running.length, 'requests left').toBe(0);
+        expect(vi.getTimerCount(), 'timers left').toBe(0);
+        expect(editor.numListeners, 'listeners left').toBe(0);
+      },
+    ),
     { numRuns: 1500, seed: 20 },
   );
   expect(numSteps).toBeGreaterThan(20_000);

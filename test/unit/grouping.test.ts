@@ -39,7 +39,12 @@ test('a prompt over little of its own is not computed past the columns of an ans
 });
 
 test('turns: who has waited longest for its kind; of prompts, and of what nobody reads, only the first of its class', () => {
-  const one = (priority: 'completion' | 'chat' | 'summary' | 'idle', waited: number, decodes: boolean, aside = true) => ({ priority, lastServedAt: 10_000 - waited, decodes, aside });
+  const one = (
+    priority: 'completion' | 'chat' | 'summary' | 'idle',
+    waited: number,
+    decodes: boolean,
+    aside = true,
+  ) => ({ priority, lastServedAt: 10_000 - waited, decodes, aside });
   const next = (...running: ReturnType<typeof one>[]): number => running.indexOf(nextTurn(running, 10_000)!);
   expect(next()).toBe(-1);
   expect(next(one('chat', 100, true, false))).toBe(-1);

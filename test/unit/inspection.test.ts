@@ -11,8 +11,22 @@ const fixture = (name: string) => join(root, 'test/fixtures', name);
 
 describe('a folder', () => {
   it.each([
-    ['model', { name: 'kvasir-starter', architecture: 'qwen3', parameters: BUILT_IN.parameters, contextTokens: BUILT_IN.contextTokens, canComplete: true, canChat: true, canEdit: false }],
-    ['test/fixtures/models/qwen2-untied-bf16', { name: 'qwen2-untied-bf16', canComplete: true, canChat: true, canEdit: true, note: '' }],
+    [
+      'model',
+      {
+        name: 'kvasir-starter',
+        architecture: 'qwen3',
+        parameters: BUILT_IN.parameters,
+        contextTokens: BUILT_IN.contextTokens,
+        canComplete: true,
+        canChat: true,
+        canEdit: false,
+      },
+    ],
+    [
+      'test/fixtures/models/qwen2-untied-bf16',
+      { name: 'qwen2-untied-bf16', canComplete: true, canChat: true, canEdit: true, note: '' },
+    ],
     ['test/fixtures/models/llama-mha-f16', { canComplete: false, canChat: true }],
     ['test/fixtures/models/gguf-llama', { canComplete: false, canChat: true }],
   ])('%s', async (name, expected) => {
@@ -40,9 +54,16 @@ describe('the engine', () => {
   /** Its load never ends. */
   function engine(): { assistant: Assistant; next: (requestId: string) => Promise<EngineMessage> } {
     const seen: EngineMessage[] = [];
-    const assistant = new Assistant((message) => void seen.push(message), () => new Promise(() => {}));
+    const assistant = new Assistant(
+      (message) => void seen.push(message),
+      () => new Promise(() => {}),
+    );
     const next = async (requestId: string) => {
-      await expect.poll(() => seen.find((message) => 'requestId' in message && message.requestId === requestId), { timeout: 10_000 }).toBeDefined();
+      await expect
+        .poll(() => seen.find((message) => 'requestId' in message && message.requestId === requestId), {
+          timeout: 10_000,
+        })
+        .toBeDefined();
       return seen.find((message) => 'requestId' in message && message.requestId === requestId) as EngineMessage;
     };
     return { assistant, next };
@@ -51,7 +72,10 @@ describe('the engine', () => {
   it('answers without a model', async () => {
     const { assistant, next } = engine();
     assistant.handle({ type: 'inspect', requestId: 'a', modelDir: join(root, 'model') });
-    expect(await next('a')).toMatchObject({ type: 'reply', value: { kind: 'inspected', model: { name: 'kvasir-starter', modelDir: join(root, 'model') } } });
+    expect(await next('a')).toMatchObject({
+      type: 'reply',
+      value: { kind: 'inspected', model: { name: 'kvasir-starter', modelDir: join(root, 'model') } },
+    });
   });
 
   it('answers plain data only', async () => {
@@ -64,8 +88,20 @@ describe('the engine', () => {
 
   it('answers while a model loads, and says why a folder cannot run', async () => {
     const { assistant, next } = engine();
-    assistant.handle({ type: 'load', requestId: 'load', modelDir: 'x', cacheDir: 'x', precision: 'int8', maxBytes: 0, threads: 0 });
+    assistant.handle({
+      type: 'load',
+      requestId: 'load',
+      modelDir: 'x',
+      cacheDir: 'x',
+      precision: 'int8',
+      maxBytes: 0,
+      threads: 0,
+    });
     assistant.handle({ type: 'inspect', requestId: 'a', modelDir: fixture('bad/cfg_no_hidden_size') });
-    expect(await next('a')).toMatchObject({ type: 'error', code: 'modelInvalid', message: expect.stringContaining('config.json: hidden_size') });
+    expect(await next('a')).toMatchObject({
+      type: 'error',
+      code: 'modelInvalid',
+      message: expect.stringContaining('config.json: hidden_size'),
+    });
   });
 });

@@ -32,7 +32,11 @@ test('as many of them as the codec takes are coded with their own positions, and
   const run = store.add(keptBlocks(SHAPE, rows, POSITIONS, NUM_TOKENS));
   const { run: coded, lossy } = store.compress(run, kept, { startIndex: START }, [])!;
   expect(coded.blocks.map(({ numRows }) => numRows)).toEqual([4 * BLOCK_TOKENS, BLOCK_TOKENS]);
-  expect([coded.numTokens, coded.numRows, lossy]).toEqual([NUM_TOKENS, N, [{ from: 0, to: 4 * BLOCK_TOKENS, codec: KEPT_CODEC }]]);
+  expect([coded.numTokens, coded.numRows, lossy]).toEqual([
+    NUM_TOKENS,
+    N,
+    [{ from: 0, to: 4 * BLOCK_TOKENS, codec: KEPT_CODEC }],
+  ]);
   const [first] = coded.blocks;
   const positions = POSITIONS.slice(0, 4 * BLOCK_TOKENS);
   expect(first!.positions).toEqual(positions);

@@ -7,7 +7,13 @@ import { randomRows } from './codecRows.ts';
 
 const SHAPE = { numLayers: 3, kvHeads: 2, headSize: 4, kv: 'int8' as const };
 const HEADS = 6;
-const setting = fc.record({ n: fc.integer({ min: 1, max: 60 }), startIndex: fc.integer({ min: 0, max: 6 }), share: fc.double({ min: 0.01, max: 1, noNaN: true }), values: fc.infiniteStream(fc.integer({ min: 0, max: 20 })), layers: fc.subarray([0, 1, 2], { minLength: 1 }) });
+const setting = fc.record({
+  n: fc.integer({ min: 1, max: 60 }),
+  startIndex: fc.integer({ min: 0, max: 6 }),
+  share: fc.double({ min: 0.01, max: 1, noNaN: true }),
+  values: fc.infiniteStream(fc.integer({ min: 0, max: 20 })),
+  layers: fc.subarray([0, 1, 2], { minLength: 1 }),
+});
 
 test('as many stay as are to, in order: those of the first tokens of the context, then none that receives less of the heads of these layers than one that goes', () => {
   fc.assert(
@@ -17,11 +23,16 @@ test('as many stay as are to, in order: those of the first tokens of the context
       const kept = [...keptTokens(SHAPE, attention, count, new Set(layers), startIndex)];
       expect(kept).toEqual([...new Set(kept)].sort((a, b) => a - b));
       expect(kept).toHaveLength(count);
-      const received = (i: number): number => layers.reduce((sum, l) => sum + attention[2 * l * n + i]! + attention[(2 * l + 1) * n + i]!, 0);
+      const received = (i: number): number =>
+        layers.reduce((sum, l) => sum + attention[2 * l * n + i]! + attention[(2 * l + 1) * n + i]!, 0);
       const numSinks = Math.max(0, Math.min(SINK_TOKENS - startIndex, n));
-      expect(kept.slice(0, Math.min(numSinks, count))).toEqual(Array.from({ length: Math.min(numSinks, count) }, (_, i) => i));
+      expect(kept.slice(0, Math.min(numSinks, count))).toEqual(
+        Array.from({ length: Math.min(numSinks, count) }, (_, i) => i),
+      );
       const gone = Array.from({ length: n }, (_, i) => i).filter((i) => !kept.includes(i));
-      expect(Math.min(...kept.filter((i) => i >= numSinks).map(received))).toBeGreaterThanOrEqual(Math.max(0, ...gone.filter((i) => i >= numSinks).map(received)));
+      expect(Math.min(...kept.filter((i) => i >= numSinks).map(received))).toBeGreaterThanOrEqual(
+        Math.max(0, ...gone.filter((i) => i >= numSinks).map(received)),
+      );
     }),
   );
 });
@@ -38,7 +49,16 @@ test('the first four tokens of a context stay though nothing attends to them, th
 test.each<KvPrecision>(['int8', 'float32'])('%s: the rows are those of the tokens, in all heads', (kv) => {
   const shape = { ...SHAPE, kv };
   const n = 17;
-  const rows = kv === 'int8' ? randomRows({ ...SHAPE }, n, 1) : { numTokens: n, keys: Float32Array.from({ length: HEADS * 4 * n }, (_, i) => i), values: Float32Array.from({ length: HEADS * 4 * n }, (_, i) => -i), keyScales: new Float32Array(0), valueScales: new Float32Array(0) };
+  const rows =
+    kv === 'int8'
+      ? randomRows({ ...SHAPE }, n, 1)
+      : {
+          numTokens: n,
+          keys: Float32Array.from({ length: HEADS * 4 * n }, (_, i) => i),
+          values: Float32Array.from({ length: HEADS * 4 * n }, (_, i) => -i),
+          keyScales: new Float32Array(0),
+          valueScales: new Float32Array(0),
+        };
   const tokens = Int32Array.of(0, 1, 2, 5, 9, 10, 16);
   const left = rowsOf(tokens, shape, rows);
   const m = tokens.length;

@@ -19,21 +19,29 @@ async function fresh() {
 
 beforeEach(() => vi.resetModules());
 
-test.each([[2, 64], [8, 128], [3, 80]])('%i heads of %i values: what is coded, in the largest run that the store makes, and decoded', async (kvHeads, headSize) => {
-  const shape = { numLayers: 2, kvHeads, headSize };
-  const names = (await fresh()).FORMATS.map(({ name }) => name);
-  for (const name of names) {
-    vi.resetModules();
-    const { codecNamed, kernelBytes, codingBytes, BLOCK_TOKENS } = await fresh();
-    const codec = codecNamed(name, shape, rope(headSize));
-    const foretold = codingBytes({ rungs: [{ codec, idleMs: 0, fullness: 0 }], only: null });
-    expect([name, kernelBytes()]).toEqual([name, 0]);
-    for (const numTokens of [1, codec.format.blockTokens, 2 * codec.format.blockTokens + BLOCK_TOKENS]) codec.decode(codec.encode(randomRows(shape, numTokens, 1), { startIndex: 1000 }));
-    expect([name, kernelBytes()]).toEqual([name, foretold]);
-    expect(foretold).toBe(codec.lossless ? 0 : Math.ceil(foretold / PAGE) * PAGE);
-    expect(foretold > 0).toBe(!codec.lossless);
-  }
-});
+test.each([
+  [2, 64],
+  [8, 128],
+  [3, 80],
+])(
+  '%i heads of %i values: what is coded, in the largest run that the store makes, and decoded',
+  async (kvHeads, headSize) => {
+    const shape = { numLayers: 2, kvHeads, headSize };
+    const names = (await fresh()).FORMATS.map(({ name }) => name);
+    for (const name of names) {
+      vi.resetModules();
+      const { codecNamed, kernelBytes, codingBytes, BLOCK_TOKENS } = await fresh();
+      const codec = codecNamed(name, shape, rope(headSize));
+      const foretold = codingBytes({ rungs: [{ codec, idleMs: 0, fullness: 0 }], only: null });
+      expect([name, kernelBytes()]).toEqual([name, 0]);
+      for (const numTokens of [1, codec.format.blockTokens, 2 * codec.format.blockTokens + BLOCK_TOKENS])
+        codec.decode(codec.encode(randomRows(shape, numTokens, 1), { startIndex: 1000 }));
+      expect([name, kernelBytes()]).toEqual([name, foretold]);
+      expect(foretold).toBe(codec.lossless ? 0 : Math.ceil(foretold / PAGE) * PAGE);
+      expect(foretold > 0).toBe(!codec.lossless);
+    }
+  },
+);
 
 test.each([64, 256, 1024])('sketches of blocks of keys with %i values', async (headSize) => {
   const { sketchKeys, sketchingBytes, kernelBytes } = await fresh();

@@ -13,13 +13,20 @@ const gaussian = (random: Random): number => Math.sqrt(-2 * Math.log(1 - random(
 function block(seed: number, n = 64): KvRows {
   const random = seededRandom(seed);
   const rows = newKvRows(shape, n);
-  const offsets = Float32Array.from({ length: NUM_HEADS * shape.headSize }, (_, i) => (i % 17 === 0 ? 20 : 3) * gaussian(random));
+  const offsets = Float32Array.from(
+    { length: NUM_HEADS * shape.headSize },
+    (_, i) => (i % 17 === 0 ? 20 : 3) * gaussian(random),
+  );
   for (let h = 0; h < NUM_HEADS; h++) {
     for (let i = 0; i < n; i++) {
-      const key = Float32Array.from({ length: shape.headSize }, (_, d) => offsets[h * shape.headSize + d]! + (d % 17 === 0 ? 4 : 1) * gaussian(random));
+      const key = Float32Array.from(
+        { length: shape.headSize },
+        (_, d) => offsets[h * shape.headSize + d]! + (d % 17 === 0 ? 4 : 1) * gaussian(random),
+      );
       const scale = Math.max(...key.map(Math.abs)) / 127;
       rows.keyScales[h * n + i] = scale;
-      for (let d = 0; d < shape.headSize; d++) rows.keys[(h * shape.headSize + d) * n + i] = Math.round(key[d]! / scale);
+      for (let d = 0; d < shape.headSize; d++)
+        rows.keys[(h * shape.headSize + d) * n + i] = Math.round(key[d]! / scale);
     }
   }
   return rows;
@@ -29,12 +36,15 @@ function block(seed: number, n = 64): KvRows {
 function exactAttention(blocks: readonly KvRows[], tokens: readonly Float32Array[]): number[] {
   const { headSize } = shape;
   const shares = blocks.map(() => 0);
-  for (const [h, queries, at] of tokens.flatMap((token) => Array.from({ length: NUM_HEADS }, (_, h) => [h, token, h * headSize] as const))) {
+  for (const [h, queries, at] of tokens.flatMap((token) =>
+    Array.from({ length: NUM_HEADS }, (_, h) => [h, token, h * headSize] as const),
+  )) {
     const powers = blocks.map(({ keys, keyScales, numTokens: n }) => {
       let sum = 0;
       for (let i = 0; i < n; i++) {
         let score = 0;
-        for (let d = 0; d < headSize; d++) score += queries[at + d]! * keys[(h * headSize + d) * n + i]! * keyScales[h * n + i]!;
+        for (let d = 0; d < headSize; d++)
+          score += queries[at + d]! * keys[(h * headSize + d) * n + i]! * keyScales[h * n + i]!;
         sum += Math.exp(score);
       }
       return sum;
@@ -56,12 +66,17 @@ test('a seventh of the rows in bytes', () => {
 test('the largest share of attention that a block has comes out as from the keys themselves, roughly', () => {
   const blocks = Array.from({ length: 12 }, (_, i) => block(i + 1, i === 11 ? 17 : 64));
   const random = seededRandom(50);
-  const queries = [1, 2, 3].map(() => Float32Array.from({ length: NUM_HEADS * shape.headSize }, () => 0.15 * gaussian(random)));
+  const queries = [1, 2, 3].map(() =>
+    Float32Array.from({ length: NUM_HEADS * shape.headSize }, () => 0.15 * gaussian(random)),
+  );
   const exact = exactAttention(blocks, queries);
   const rough = [...sketchedAttention(shape, blocks.map(sketched), queries)];
   const order = (shares: number[]): number[] => shares.map((_, i) => i).sort((a, b) => shares[b]! - shares[a]!);
   // What the best third of the blocks by sketch has, beside what the best third has.
-  const best = (by: number[]): number => order(by).slice(0, 4).reduce((sum, b) => sum + exact[b]!, 0);
+  const best = (by: number[]): number =>
+    order(by)
+      .slice(0, 4)
+      .reduce((sum, b) => sum + exact[b]!, 0);
   expect(best(rough) / best(exact)).toBeGreaterThan(0.97);
   for (const [b, share] of rough.entries()) expect(Math.abs(share - exact[b]!)).toBeLessThan(0.25);
 });
@@ -89,7 +104,11 @@ test('a key that a query looks for is found among ten thousand others, wherever 
 
 test('keys that are all alike, or nothing, have a sketch, too', () => {
   const rows = newKvRows(shape, 5);
-  const shares = sketchedAttention(shape, [sketched(rows), sketched(rows)], [new Float32Array(NUM_HEADS * shape.headSize).fill(1)]);
+  const shares = sketchedAttention(
+    shape,
+    [sketched(rows), sketched(rows)],
+    [new Float32Array(NUM_HEADS * shape.headSize).fill(1)],
+  );
   for (const share of shares) expect(share).toBeCloseTo(0.5, 5);
 });
 
@@ -107,7 +126,11 @@ test('parts of a block have of its sketch what is theirs', () => {
   const [whole, other] = sketchedAttention(one, blocks, queries);
   for (const at of [1, 7, 16, 31]) {
     const { sketch } = blocks[0]!;
-    const [first, rest, same] = sketchedAttention(one, [{ sketch, numTokens: at }, { sketch, from: at, numTokens: 32 - at }, blocks[1]!], queries);
+    const [first, rest, same] = sketchedAttention(
+      one,
+      [{ sketch, numTokens: at }, { sketch, from: at, numTokens: 32 - at }, blocks[1]!],
+      queries,
+    );
     expect(first! + rest!).toBeCloseTo(whole!, 6);
     expect(same).toBeCloseTo(other!, 6);
     // Alone, each is all there is.

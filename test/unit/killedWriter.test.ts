@@ -22,7 +22,11 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Starts a writer and kills it so long after its first write has begun. @returns how many segments it had told to be written. */
 async function killedAfter(seed: number, ms: number): Promise<number> {
-  const child = spawn(process.execPath, ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', WRITER, folder, String(seed), String(LENGTH)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', WRITER, folder, String(seed), String(LENGTH)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   let told = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text));
   const closed = once(child, 'close');
@@ -33,7 +37,8 @@ async function killedAfter(seed: number, ms: number): Promise<number> {
   return told.trimEnd().split('\n').length - 1;
 }
 
-const temporaryFiles = async (): Promise<string[]> => (await readdir(folder)).filter((name) => name.startsWith('.segment-'));
+const temporaryFiles = async (): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => name.startsWith('.segment-'));
 
 async function expectWhole(disk: DiskTier, segments: readonly FoundSegment[]): Promise<void> {
   for (const segment of segments) {
@@ -59,13 +64,21 @@ test(`killed in the midst of writing, ${ROUNDS} times and more: nothing is lost 
     const lines: string[] = [];
     const disk = await DiskTier.open(folder, 1e9, (line) => lines.push(line));
     const segments = chain(seed, LENGTH);
-    const found = disk.find(CHAIN_ROOT, segments.flatMap(({ ids }) => ids));
+    const found = disk.find(
+      CHAIN_ROOT,
+      segments.flatMap(({ ids }) => ids),
+    );
     // It may have died between the renaming and the telling.
     expect([numTold, numTold + 1]).toContain(found.length);
     if (found.length < LENGTH) numCut++;
     await expectWhole(disk, found);
     for (const kept of earlier) {
-      expect(disk.find(CHAIN_ROOT, kept.flatMap(({ ids }) => ids))).toHaveLength(kept.length);
+      expect(
+        disk.find(
+          CHAIN_ROOT,
+          kept.flatMap(({ ids }) => ids),
+        ),
+      ).toHaveLength(kept.length);
       await expectWhole(disk, kept);
     }
     expect(lines).toEqual([]);

@@ -20,10 +20,18 @@ import { watched } from './watchedBytes.ts';
 
 const BYTES = kvBytesPerToken(fakeShape());
 
-function newCache(slots: number, softSlots = slots, options: Partial<KvCacheOptions> = {}): { cache: KvCache; window: KvWindow; clock: { now: number } } {
+function newCache(
+  slots: number,
+  softSlots = slots,
+  options: Partial<KvCacheOptions> = {},
+): { cache: KvCache; window: KvWindow; clock: { now: number } } {
   const window = new KvWindow(fakeShape(), 0);
   const clock = { now: 0 };
-  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, ...options }), window, clock };
+  return {
+    cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, ...options }),
+    window,
+    clock,
+  };
 }
 
 /** Computes what is missing of a sequence, as a step would; false when it does not fit. */
@@ -46,45 +54,54 @@ function cached(cache: KvCache, window: KvWindow, tokenIds: number[]): void {
 
 const run = (n: number, first: number): number[] => Array.from({ length: n }, (_, i) => first * 1000 + i);
 
-test.each([{ numOld: 760, left: 0 }, { numOld: 1000, left: 896 }])('what a quiet moment takes from the window drives nothing out: $numOld stored, $left stay in the window', ({ numOld, left }) => {
-  const { cache, window, clock } = newCache(2048);
-  const [old, young] = [run(numOld, 1), run(1024, 2)];
-  const most = (): void => expect(cache.windowBytes + cache.storeBytes).toBeLessThanOrEqual(2048 * BYTES);
-  // Between the steps of a demotion, too.
-  const { read, resize } = window;
-  window.read = (slots) => {
-    most();
-    return read.call(window, slots);
-  };
-  window.resize = (...sizes) => {
-    resize.apply(window, sizes);
-    most();
-  };
-  for (const ids of [old, young]) {
-    cached(cache, window, ids);
-    clock.now += 61_000;
-    while (cache.shrink()) cache.checkIntegrity();
-    cache.checkIntegrity();
-  }
-  expect(cache.windowSlots.held).toBe(left);
-  expect([cache.describe(young).tokens, cache.describe(old).tokens]).toEqual([1024, numOld]);
-});
+test.each([
+  { numOld: 760, left: 0 },
+  { numOld: 1000, left: 896 },
+])(
+  'what a quiet moment takes from the window drives nothing out: $numOld stored, $left stay in the window',
+  ({ numOld, left }) => {
+    const { cache, window, clock } = newCache(2048);
+    const [old, young] = [run(numOld, 1), run(1024, 2)];
+    const most = (): void => expect(cache.windowBytes + cache.storeBytes).toBeLessThanOrEqual(2048 * BYTES);
+    // Between the steps of a demotion, too.
+    const { read, resize } = window;
+    window.read = (slots) => {
+      most();
+      return read.call(window, slots);
+    };
+    window.resize = (...sizes) => {
+      resize.apply(window, sizes);
+      most();
+    };
+    for (const ids of [old, young]) {
+      cached(cache, window, ids);
+      clock.now += 61_000;
+      while (cache.shrink()) cache.checkIntegrity();
+      cache.checkIntegrity();
+    }
+    expect(cache.windowSlots.held).toBe(left);
+    expect([cache.describe(young).tokens, cache.describe(old).tokens]).toEqual([1024, numOld]);
+  },
+);
 
-test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
-  const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
-  const maxBytes = (2048 + room) * BYTES;
-  const { cache, window } = newCache(2048 + room, 2048, { spillFile, maxBytes });
-  cached(cache, window, run(1024, 1));
-  cached(cache, window, run(1024, 2));
-  expect(cache.windowSlots).toMatchObject({ total: 2048, free: 0 });
-  const seen = watched({ cache, window });
-  cache.setAside(8000);
-  cache.checkIntegrity();
-  expect(seen.most).toBeLessThanOrEqual(maxBytes);
-  expect(cache.windowSlots.total).toBeLessThanOrEqual(1024);
-  const left = cache.describe(run(1024, 1)).tokens + cache.describe(run(1024, 2)).tokens;
-  expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
-});
+test.each([0, 100])(
+  'what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room',
+  (room) => {
+    const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
+    const maxBytes = (2048 + room) * BYTES;
+    const { cache, window } = newCache(2048 + room, 2048, { spillFile, maxBytes });
+    cached(cache, window, run(1024, 1));
+    cached(cache, window, run(1024, 2));
+    expect(cache.windowSlots).toMatchObject({ total: 2048, free: 0 });
+    const seen = watched({ cache, window });
+    cache.setAside(8000);
+    cache.checkIntegrity();
+    expect(seen.most).toBeLessThanOrEqual(maxBytes);
+    expect(cache.windowSlots.total).toBeLessThanOrEqual(1024);
+    const left = cache.describe(run(1024, 1)).tokens + cache.describe(run(1024, 2)).tokens;
+    expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
+  },
+);
 
 test.each([1000, 3000])('a window of a page becomes smaller than one: %i tokens of a long context', (numTokens) => {
   const { cache, window } = newCache(256, 2048, { spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
@@ -106,7 +123,10 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
 });
 
 /** Texts that begin as one of a few files and go on in a way of their own. */
-const textOf = ({ file, length, branch }: { file: number; length: number; branch: number }): number[] => [...run(length, file), ...run(20 + (branch % 9), 100 + branch)];
+const textOf = ({ file, length, branch }: { file: number; length: number; branch: number }): number[] => [
+  ...run(length, file),
+  ...run(20 + (branch % 9), 100 + branch),
+];
 
 /** Counts the runs of trees that are looked at from now on. */
 function countLooks(counted: { looks: number }): void {
@@ -129,7 +149,10 @@ function shortRuns(n: number): { cache: KvCache; held: number; counted: { worths
       return super.worth(...of);
     }
   }
-  const { cache, window, clock } = newCache(16_384, 16_384, { eviction: new Counted(BYTES), spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
+  const { cache, window, clock } = newCache(16_384, 16_384, {
+    eviction: new Counted(BYTES),
+    spillFile: new SpillFile(tmpdir(), 1e9, () => {}),
+  });
   for (let i = 0; i < n; i++) {
     clock.now += 137;
     cached(cache, window, textOf({ file: i % 32, length: 40, branch: i }));
@@ -148,8 +171,16 @@ function besideWindow(cache: KvCache, slots: number): number {
 
 test.each([
   // What is in the way of a page is less than one, and has no room for all.
-  { what: 'a ceiling falls', leave: (cache: KvCache, held: number) => cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES), numEvents: 'evictions' as const },
-  { what: 'room is set aside for a long context', leave: (cache: KvCache) => cache.setAside(besideWindow(cache, 1024)), numEvents: 'demotions' as const },
+  {
+    what: 'a ceiling falls',
+    leave: (cache: KvCache, held: number) => cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES),
+    numEvents: 'evictions' as const,
+  },
+  {
+    what: 'room is set aside for a long context',
+    leave: (cache: KvCache) => cache.setAside(besideWindow(cache, 1024)),
+    numEvents: 'demotions' as const,
+  },
 ])('as $what who goes is reckoned once for all runs that leave', ({ leave, numEvents }) => {
   const n = 512;
   const { cache, held, counted } = shortRuns(n);
@@ -163,45 +194,82 @@ test.each([
 });
 
 test('property: what leaves as a ceiling falls is what would leave were the order reckoned anew each time that it is asked for; by utility, which what has left changes, as much of it to a page', () => {
-  const text = fc.record({ file: fc.integer({ min: 1, max: 4 }), length: fc.constantFrom(10, 40, 300), branch: fc.nat(40) });
-  const ceilings = fc.array(fc.record({ slots: fc.integer({ min: 100, max: 2500 }), aside: fc.constantFrom(0, 0, 2000) }), { minLength: 1, maxLength: 4 });
+  const text = fc.record({
+    file: fc.integer({ min: 1, max: 4 }),
+    length: fc.constantFrom(10, 40, 300),
+    branch: fc.nat(40),
+  });
+  const ceilings = fc.array(
+    fc.record({ slots: fc.integer({ min: 100, max: 2500 }), aside: fc.constantFrom(0, 0, 2000) }),
+    { minLength: 1, maxLength: 4 },
+  );
   fc.assert(
-    fc.property(fc.array(fc.record({ text, idleMs: fc.constantFrom(0, 10, 3000, 100_000), pin: fc.boolean(), stays: fc.boolean(), prunes: fc.boolean() }), { minLength: 1, maxLength: 30 }), ceilings, fc.boolean(), (all, ceilings, lru) => {
-      const outcome = (anew: boolean): { gone: string[]; bytes: number[] } => {
-        const make = StoreRoom.prototype.make;
-        const spied = vi.spyOn(StoreRoom.prototype, 'make').mockImplementation(function (this: StoreRoom, limit, before, known) {
-          return make.call(this, limit, before, anew ? undefined : known);
-        });
-        const { cache, window, clock } = newCache(3000, 3000, { ...(lru ? { eviction: new Lru() } : {}), spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
-        const [gone, bytes]: [string[], number[]] = [[], []];
-        const leases: Lease[] = [];
-        for (const { text, idleMs, pin, stays, prunes } of all) {
-          const ids = textOf(text);
-          if (pin) cache.pin(`${text.file}`, run(text.length, text.file));
-          const lease = cache.open();
-          compute(cache, window, lease, ids);
-          if (stays && leases.length < 2) leases.push(lease);
-          else cache.release(lease);
-          clock.now += idleMs;
-          const { numLayers, kvHeads } = window.shape;
-          if (prunes && leases.length === 0) cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), { keep: 0.7, layers: new Set([0]), name: 'h2o' });
-        }
-        for (const { slots, aside } of ceilings) {
-          if (cache.excess(slots * BYTES) > 0) continue;
-          cache.setMaxBytes(slots * BYTES);
-          if (aside > 0 && cache.availableBeside(aside) >= 0) cache.setAside(aside);
-          cache.checkIntegrity();
-          bytes.push(cache.windowBytes + cache.storeBytes);
-          gone.push(JSON.stringify([cache.events, cache.windowSlots, ...all.map(({ text }) => cache.describe(textOf(text)))]));
-        }
-        spied.mockRestore();
-        return { gone, bytes };
-      };
-      const [once, anew] = [outcome(false), outcome(true)];
-      // What a run is worth to its utility depends on what has left beside it: of two of about the same worth the other may go.
-      if (lru) expect(once.gone).toEqual(anew.gone);
-      for (const [i, left] of anew.bytes.entries()) expect(Math.abs(once.bytes[i]! - left)).toBeLessThanOrEqual(256 * BYTES);
-    }),
+    fc.property(
+      fc.array(
+        fc.record({
+          text,
+          idleMs: fc.constantFrom(0, 10, 3000, 100_000),
+          pin: fc.boolean(),
+          stays: fc.boolean(),
+          prunes: fc.boolean(),
+        }),
+        { minLength: 1, maxLength: 30 },
+      ),
+      ceilings,
+      fc.boolean(),
+      (all, ceilings, lru) => {
+        const outcome = (anew: boolean): { gone: string[]; bytes: number[] } => {
+          const make = StoreRoom.prototype.make;
+          const spied = vi.spyOn(StoreRoom.prototype, 'make').mockImplementation(function (
+            this: StoreRoom,
+            limit,
+            before,
+            known,
+          ) {
+            return make.call(this, limit, before, anew ? undefined : known);
+          });
+          const { cache, window, clock } = newCache(3000, 3000, {
+            ...(lru ? { eviction: new Lru() } : {}),
+            spillFile: new SpillFile(tmpdir(), 1e9, () => {}),
+          });
+          const [gone, bytes]: [string[], number[]] = [[], []];
+          const leases: Lease[] = [];
+          for (const { text, idleMs, pin, stays, prunes } of all) {
+            const ids = textOf(text);
+            if (pin) cache.pin(`${text.file}`, run(text.length, text.file));
+            const lease = cache.open();
+            compute(cache, window, lease, ids);
+            if (stays && leases.length < 2) leases.push(lease);
+            else cache.release(lease);
+            clock.now += idleMs;
+            const { numLayers, kvHeads } = window.shape;
+            if (prunes && leases.length === 0)
+              cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), {
+                keep: 0.7,
+                layers: new Set([0]),
+                name: 'h2o',
+              });
+          }
+          for (const { slots, aside } of ceilings) {
+            if (cache.excess(slots * BYTES) > 0) continue;
+            cache.setMaxBytes(slots * BYTES);
+            if (aside > 0 && cache.availableBeside(aside) >= 0) cache.setAside(aside);
+            cache.checkIntegrity();
+            bytes.push(cache.windowBytes + cache.storeBytes);
+            gone.push(
+              JSON.stringify([cache.events, cache.windowSlots, ...all.map(({ text }) => cache.describe(textOf(text)))]),
+            );
+          }
+          spied.mockRestore();
+          return { gone, bytes };
+        };
+        const [once, anew] = [outcome(false), outcome(true)];
+        // What a run is worth to its utility depends on what has left beside it: of two of about the same worth the other may go.
+        if (lru) expect(once.gone).toEqual(anew.gone);
+        for (const [i, left] of anew.bytes.entries())
+          expect(Math.abs(once.bytes[i]! - left)).toBeLessThanOrEqual(256 * BYTES);
+      },
+    ),
     { numRuns: 300 },
   );
 });
@@ -210,23 +278,30 @@ test.each([
   { room: 300, left: [true, 1600] },
   // Then a part of one or the other has to go, and it is the first to go.
   { room: 100, left: [false, 1600] },
-])('a pruned run that has room outside a smaller window, but not before others have left it, waits for them: $room slots of room', ({ room, left }) => {
-  const { cache, window, clock } = newCache(2048 + room, 2048, { eviction: new Lru() });
-  const pruned = run(640, 1);
-  cached(cache, window, pruned);
-  const { numLayers, kvHeads } = window.shape;
-  cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), { keep: 0.7, layers: new Set([0]), name: 'h2o' });
-  clock.now++;
-  cached(cache, window, run(1600, 2));
-  expect(cache.windowSlots).toEqual({ total: 2048, free: 0, held: 2048 });
-  cache.checkIntegrity();
-  const seen = watched({ cache, window });
-  cache.setMaxBytes((2048 + room - 16) * BYTES);
-  cache.setAside(4000);
-  cache.checkIntegrity();
-  expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
-  expect([cache.describe(pruned).tokens === 640, cache.describe(run(1600, 2)).tokens]).toEqual(left);
-});
+])(
+  'a pruned run that has room outside a smaller window, but not before others have left it, waits for them: $room slots of room',
+  ({ room, left }) => {
+    const { cache, window, clock } = newCache(2048 + room, 2048, { eviction: new Lru() });
+    const pruned = run(640, 1);
+    cached(cache, window, pruned);
+    const { numLayers, kvHeads } = window.shape;
+    cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), {
+      keep: 0.7,
+      layers: new Set([0]),
+      name: 'h2o',
+    });
+    clock.now++;
+    cached(cache, window, run(1600, 2));
+    expect(cache.windowSlots).toEqual({ total: 2048, free: 0, held: 2048 });
+    cache.checkIntegrity();
+    const seen = watched({ cache, window });
+    cache.setMaxBytes((2048 + room - 16) * BYTES);
+    cache.setAside(4000);
+    cache.checkIntegrity();
+    expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
+    expect([cache.describe(pruned).tokens === 640, cache.describe(run(1600, 2)).tokens]).toEqual(left);
+  },
+);
 
 test('a run of which the store has a copy leaves the window first, and the one that had no room before can leave it then', () => {
   const { cache, window, clock } = newCache(1024 + 64, 1024, { eviction: new Lru() });
@@ -242,7 +317,10 @@ test('a run of which the store has a copy leaves the window first, and the one t
   while (cache.shrink()) cache.checkIntegrity();
   cache.checkIntegrity();
   // It leaves first, nothing goes for it; then the other one can, a page at a time.
-  expect([cache.describe(run(60, 1)).tier, cache.describe(run(1024 - 256, 2))]).toEqual(['store', expect.objectContaining({ tokens: 1024 - 256, tier: 'store' })]);
+  expect([cache.describe(run(60, 1)).tier, cache.describe(run(1024 - 256, 2))]).toEqual([
+    'store',
+    expect.objectContaining({ tokens: 1024 - 256, tier: 'store' }),
+  ]);
 });
 
 test('where the window stays as large as it is, nothing goes for what leaves it: what fits does', () => {
@@ -257,34 +335,39 @@ test('where the window stays as large as it is, nothing goes for what leaves it:
   clock.now += 61_000;
   while (cache.shrink()) cache.checkIntegrity();
   cache.checkIntegrity();
-  expect([cache.windowSlots.total, cache.describe(run(200, 1)).tokens, cache.describe(run(250, 3)).tokens]).toEqual([1024, 200, 250]);
+  expect([cache.windowSlots.total, cache.describe(run(200, 1)).tokens, cache.describe(run(250, 3)).tokens]).toEqual([
+    1024, 200, 250,
+  ]);
   // The whole blocks that have room; in the store a row is smaller.
   expect(cache.windowSlots.held).toBe(768 + 250 - 128);
   cache.release(lease);
 });
 
 // Where a smaller window would be worth it, older runs might go for each of them.
-test.each([{ held: 600 }, { held: 10 }])('a quiet moment reckons once in which order runs go, however many have no room: $held slots held', ({ held }) => {
-  let numReckoned = 0;
-  class Counted extends Lru {
-    override worth(...of: Parameters<Lru['worth']>): number {
-      numReckoned++;
-      return super.worth(...of);
+test.each([{ held: 600 }, { held: 10 }])(
+  'a quiet moment reckons once in which order runs go, however many have no room: $held slots held',
+  ({ held }) => {
+    let numReckoned = 0;
+    class Counted extends Lru {
+      override worth(...of: Parameters<Lru['worth']>): number {
+        numReckoned++;
+        return super.worth(...of);
+      }
     }
-  }
-  const { cache, window, clock } = newCache(1024, 1024, { eviction: new Counted() });
-  const lease = cache.open();
-  compute(cache, window, lease, run(held, 1));
-  const numRuns = 1 + Math.floor((1024 - held) / 40);
-  for (let i = 2; i <= numRuns; i++) cached(cache, window, run(40, i));
-  expect(cache.windowSlots.total).toBe(1024);
-  clock.now += 61_000;
-  numReckoned = 0;
-  while (cache.shrink()) cache.checkIntegrity();
-  cache.checkIntegrity();
-  expect(numReckoned).toBe(numRuns);
-  cache.release(lease);
-});
+    const { cache, window, clock } = newCache(1024, 1024, { eviction: new Counted() });
+    const lease = cache.open();
+    compute(cache, window, lease, run(held, 1));
+    const numRuns = 1 + Math.floor((1024 - held) / 40);
+    for (let i = 2; i <= numRuns; i++) cached(cache, window, run(40, i));
+    expect(cache.windowSlots.total).toBe(1024);
+    clock.now += 61_000;
+    numReckoned = 0;
+    while (cache.shrink()) cache.checkIntegrity();
+    cache.checkIntegrity();
+    expect(numReckoned).toBe(numRuns);
+    cache.release(lease);
+  },
+);
 
 test('two sequences that compute the same keep one copy', () => {
   const { cache, window } = newCache(100);
@@ -416,7 +499,12 @@ test('growth is in steps and drops stored runs only where it must', () => {
 
 test('property: any order of leases, ceilings, pins and evictions keeps the invariants', () => {
   const action = fc.oneof(
-    fc.record({ kind: fc.constant('open' as const), file: fc.nat(3), length: fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 200, max: 700 })), tail: fc.nat(2) }),
+    fc.record({
+      kind: fc.constant('open' as const),
+      file: fc.nat(3),
+      length: fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 200, max: 700 })),
+      tail: fc.nat(2),
+    }),
     fc.record({ kind: fc.constant('close' as const), which: fc.nat(5) }),
     fc.record({ kind: fc.constant('ceiling' as const), slots: fc.integer({ min: 0, max: 300 }) }),
     fc.record({ kind: fc.constant('pin' as const), file: fc.nat(3), length: fc.nat(70) }),
@@ -424,32 +512,41 @@ test('property: any order of leases, ceilings, pins and evictions keeps the inva
     fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(1, 100_000) }),
   );
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 1, max: 2000 }), fc.array(action, { maxLength: 60 }), (slots, softSlots, actions) => {
-      const { cache, window, clock } = newCache(slots, softSlots);
-      const leases: Lease[] = [];
-      for (const step of actions) {
-        if (step.kind === 'open') {
-          const lease = cache.open();
-          if (compute(cache, window, lease, [...run(step.length, step.file), step.tail, step.tail])) leases.push(lease);
-          else cache.release(lease);
-        } else if (step.kind === 'close') {
-          const [lease] = leases.splice(step.which, 1);
-          if (lease) cache.release(lease);
-        } else if (step.kind === 'ceiling') {
-          if (cache.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
-        } else if (step.kind === 'pin') cache.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
-        else if (step.kind === 'evict') cache.evict(run(step.length, step.file));
-        else {
-          clock.now += step.ms;
-          while (cache.shrink()) cache.checkIntegrity();
+    fc.property(
+      fc.integer({ min: 1, max: 2000 }),
+      fc.integer({ min: 1, max: 2000 }),
+      fc.array(action, { maxLength: 60 }),
+      (slots, softSlots, actions) => {
+        const { cache, window, clock } = newCache(slots, softSlots);
+        const leases: Lease[] = [];
+        for (const step of actions) {
+          if (step.kind === 'open') {
+            const lease = cache.open();
+            if (compute(cache, window, lease, [...run(step.length, step.file), step.tail, step.tail]))
+              leases.push(lease);
+            else cache.release(lease);
+          } else if (step.kind === 'close') {
+            const [lease] = leases.splice(step.which, 1);
+            if (lease) cache.release(lease);
+          } else if (step.kind === 'ceiling') {
+            if (cache.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
+          } else if (step.kind === 'pin') cache.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
+          else if (step.kind === 'evict') cache.evict(run(step.length, step.file));
+          else {
+            clock.now += step.ms;
+            while (cache.shrink()) cache.checkIntegrity();
+          }
+          cache.checkIntegrity();
+          for (const lease of leases)
+            expect(cache.slotsOf(lease)).toEqual(
+              Int32Array.from([...pathTo(lease.node).flatMap((node) => [...node.slots!]), ...lease.tail]),
+            );
         }
+        for (const lease of leases) cache.release(lease);
+        expect(cache.available).toBe(cache.capacity);
         cache.checkIntegrity();
-        for (const lease of leases) expect(cache.slotsOf(lease)).toEqual(Int32Array.from([...pathTo(lease.node).flatMap((node) => [...node.slots!]), ...lease.tail]));
-      }
-      for (const lease of leases) cache.release(lease);
-      expect(cache.available).toBe(cache.capacity);
-      cache.checkIntegrity();
-    }),
+      },
+    ),
     { seed: 13, numRuns: 300 },
   );
 });
@@ -484,7 +581,12 @@ test('slots: behind those of their sequence, or else in the page with most room,
   slots.give([1, 3]);
   expect(slots.take(2, 257)).toEqual(Int32Array.of(258, 259));
   // At the end of the page there is no more behind them.
-  expect([...slots.take(300, 259)!]).toEqual([...Array.from({ length: 252 }, (_, i) => 260 + i), 1, 3, ...Array.from({ length: 46 }, (_, i) => 5 + i)]);
+  expect([...slots.take(300, 259)!]).toEqual([
+    ...Array.from({ length: 252 }, (_, i) => 260 + i),
+    1,
+    3,
+    ...Array.from({ length: 46 }, (_, i) => 5 + i),
+  ]);
   expect(slots.take(10_000)).toBeNull();
   expect(slots.takeLowest(2)).toEqual(Int32Array.of(51, 52));
   slots.resize(512);
@@ -500,7 +602,8 @@ test('slots: behind those of their sequence, or else in the page with most room,
 function counted(kv: KvPrecision, n: number): KvRows {
   const rows = newKvRows(fakeShape(kv), n);
   let value = 0;
-  for (const array of [rows.keys, rows.keyScales, rows.values, rows.valueScales]) for (let i = 0; i < array.length; i++) array[i] = (value++ % 251) - 125;
+  for (const array of [rows.keys, rows.keyScales, rows.values, rows.valueScales])
+    for (let i = 0; i < array.length; i++) array[i] = (value++ % 251) - 125;
   return rows;
 }
 
@@ -508,29 +611,43 @@ test('property: what is spare is handed out with nothing else gone: the window g
   const lengths = fc.array(fc.integer({ min: 10, max: 700 }), { minLength: 1, maxLength: 6 });
   const share = fc.double({ min: 0, max: 1, noNaN: true });
   fc.assert(
-    fc.property(fc.integer({ min: 300, max: 3000 }), fc.integer({ min: 64, max: 3000 }), lengths, share, share, (slots, softSlots, runLengths, taken, lent) => {
-      const { cache, window, clock } = newCache(slots, softSlots);
-      for (const [i, n] of runLengths.entries()) {
-        cached(cache, window, run(n, i));
-        clock.now += 61_000;
-        while (cache.shrink());
-      }
-      const bytes = Math.floor(lent * (slots * BYTES - cache.windowBytes - cache.storeBytes));
-      const spare = cache.spareBeside(bytes);
-      expect(cache.lend(bytes, () => {})).toBe(true);
-      const before = { ...cache.events, storeBytes: cache.storeBytes, lentBytes: bytes };
-      const some = cache.allocate(Math.floor(taken * spare));
-      expect(some).not.toBeNull();
-      expect({ ...cache.events, storeBytes: cache.storeBytes, lentBytes: cache.lentBytes }).toEqual(before);
-      cache.checkIntegrity(some!);
-    }),
+    fc.property(
+      fc.integer({ min: 300, max: 3000 }),
+      fc.integer({ min: 64, max: 3000 }),
+      lengths,
+      share,
+      share,
+      (slots, softSlots, runLengths, taken, lent) => {
+        const { cache, window, clock } = newCache(slots, softSlots);
+        for (const [i, n] of runLengths.entries()) {
+          cached(cache, window, run(n, i));
+          clock.now += 61_000;
+          while (cache.shrink());
+        }
+        const bytes = Math.floor(lent * (slots * BYTES - cache.windowBytes - cache.storeBytes));
+        const spare = cache.spareBeside(bytes);
+        expect(cache.lend(bytes, () => {})).toBe(true);
+        const before = { ...cache.events, storeBytes: cache.storeBytes, lentBytes: bytes };
+        const some = cache.allocate(Math.floor(taken * spare));
+        expect(some).not.toBeNull();
+        expect({ ...cache.events, storeBytes: cache.storeBytes, lentBytes: cache.lentBytes }).toEqual(before);
+        cache.checkIntegrity(some!);
+      },
+    ),
     { seed: 5, numRuns: 300 },
   );
 });
 
 test.each<{ what: string; take: (cache: KvCache, window: KvWindow, bytes: number) => void }>([
   { what: 'slots', take: (cache) => cache.free(cache.allocate(cache.spare + 1)!) },
-  { what: 'runs of the store', take: (cache, window) => expect([cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(window.shape, 500))], ''), cache.describe(run(500, 7)).tier]).toEqual([500, 'store']) },
+  {
+    what: 'runs of the store',
+    take: (cache, window) =>
+      expect([
+        cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(window.shape, 500))], ''),
+        cache.describe(run(500, 7)).tier,
+      ]).toEqual([500, 'store']),
+  },
   { what: 'another ceiling', take: (cache, _, bytes) => cache.setMaxBytes(bytes - 1) },
   { what: 'sparse leases', take: (cache) => cache.setAside(4000) },
 ])('what is lent is taken back before anything goes for it, and no sooner: for $what', ({ take }) => {
@@ -554,28 +671,31 @@ test.each<{ what: string; take: (cache: KvCache, window: KvWindow, bytes: number
   cache.checkIntegrity();
 });
 
-test.each([60_000, 30_000])('thousands of short runs give way to a long one in one go, under a ceiling of %d tokens: who goes is reckoned once, not for each of them', (maxTokens) => {
-  let numReckoned = 0;
-  class Counting extends Lru {
-    override worth(node: { lastUse: number }): number {
-      numReckoned++;
-      return super.worth(node);
+test.each([60_000, 30_000])(
+  'thousands of short runs give way to a long one in one go, under a ceiling of %d tokens: who goes is reckoned once, not for each of them',
+  (maxTokens) => {
+    let numReckoned = 0;
+    class Counting extends Lru {
+      override worth(node: { lastUse: number }): number {
+        numReckoned++;
+        return super.worth(node);
+      }
     }
-  }
-  const { cache, window, clock } = newCache(maxTokens, 8192, { eviction: new Counting() });
-  // What is typed past.
-  for (let i = 0; i < 2000; i++) {
-    cached(cache, window, run(24, i));
-    clock.now += 1000;
-  }
-  expect(cache.events.evictions > 0).toBe(maxTokens < 2000 * 24);
-  const { demotions } = cache.events;
-  numReckoned = 0;
-  const slots = cache.allocate(4000)!;
-  cache.checkIntegrity(slots);
-  expect(cache.events.demotions - demotions).toBeGreaterThan(150);
-  expect(numReckoned).toBeLessThan(3 * 2000);
-});
+    const { cache, window, clock } = newCache(maxTokens, 8192, { eviction: new Counting() });
+    // What is typed past.
+    for (let i = 0; i < 2000; i++) {
+      cached(cache, window, run(24, i));
+      clock.now += 1000;
+    }
+    expect(cache.events.evictions > 0).toBe(maxTokens < 2000 * 24);
+    const { demotions } = cache.events;
+    numReckoned = 0;
+    const slots = cache.allocate(4000)!;
+    cache.checkIntegrity(slots);
+    expect(cache.events.demotions - demotions).toBeGreaterThan(150);
+    expect(numReckoned).toBeLessThan(3 * 2000);
+  },
+);
 
 test('copies that go for short runs which leave a full window are looked for once, not for each of those', () => {
   const [n, length] = [256, 24];
@@ -603,62 +723,77 @@ test('copies that go for short runs which leave a full window are looked for onc
   cache.checkIntegrity(slots);
 });
 
-test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
-  const shape = fakeShape(kv);
-  const n = 2 * BLOCK_TOKENS + 9;
-  const rows = counted(kv, n);
-  const window = new KvWindow(shape, 2 * n);
-  const odd = Int32Array.from({ length: n }, (_, i) => 2 * i + 1);
-  const even = odd.map((slot) => slot - 1);
-  window.write(odd, rows, 0, 5);
-  window.exchange(odd, even);
-  expect(window.read(even)).toEqual(rows);
-  expect([...even].map((slot) => window.positions[slot])).toEqual(Array.from({ length: n }, (_, i) => 5 + i));
+test.each(['int8', 'float32'] as const)(
+  'window and store lose no %s cell: write, exchange, put, split, copy back',
+  (kv) => {
+    const shape = fakeShape(kv);
+    const n = 2 * BLOCK_TOKENS + 9;
+    const rows = counted(kv, n);
+    const window = new KvWindow(shape, 2 * n);
+    const odd = Int32Array.from({ length: n }, (_, i) => 2 * i + 1);
+    const even = odd.map((slot) => slot - 1);
+    window.write(odd, rows, 0, 5);
+    window.exchange(odd, even);
+    expect(window.read(even)).toEqual(rows);
+    expect([...even].map((slot) => window.positions[slot])).toEqual(Array.from({ length: n }, (_, i) => 5 + i));
 
-  const store = new KvStore(shape);
-  const whole = store.put(window, even);
-  expect(store.bytes).toBe(n * store.bytesPerToken);
-  const [upper, lower] = store.split(whole, BLOCK_TOKENS + 3);
-  expect([upper.numTokens, lower.numTokens, upper.bytes + lower.bytes]).toEqual([BLOCK_TOKENS + 3, n - BLOCK_TOKENS - 3, whole.bytes]);
-  store.copyTo(window, lower, odd.subarray(upper.numTokens), 5 + upper.numTokens);
-  store.copyTo(window, upper, odd.subarray(0, upper.numTokens), 5);
-  expect(window.read(odd)).toEqual(rows);
-  expect(window.positions[odd[n - 1]!]).toBe(5 + n - 1);
-  expect(sliceRows(shape, rows, 3, 8)).toEqual(window.read(odd.subarray(3, 8)));
-  store.drop(upper);
-  store.drop(lower);
-  expect(store.bytes).toBe(0);
-});
+    const store = new KvStore(shape);
+    const whole = store.put(window, even);
+    expect(store.bytes).toBe(n * store.bytesPerToken);
+    const [upper, lower] = store.split(whole, BLOCK_TOKENS + 3);
+    expect([upper.numTokens, lower.numTokens, upper.bytes + lower.bytes]).toEqual([
+      BLOCK_TOKENS + 3,
+      n - BLOCK_TOKENS - 3,
+      whole.bytes,
+    ]);
+    store.copyTo(window, lower, odd.subarray(upper.numTokens), 5 + upper.numTokens);
+    store.copyTo(window, upper, odd.subarray(0, upper.numTokens), 5);
+    expect(window.read(odd)).toEqual(rows);
+    expect(window.positions[odd[n - 1]!]).toBe(5 + n - 1);
+    expect(sliceRows(shape, rows, 3, 8)).toEqual(window.read(odd.subarray(3, 8)));
+    store.drop(upper);
+    store.drop(lower);
+    expect(store.bytes).toBe(0);
+  },
+);
 
 test('property: what goes for good as a ceiling falls goes in order, out of window and store together: no more than the bytes of a page hold of what was used before stays', () => {
   // In the store a token takes less than a slot.
   const mostOlder = Math.floor((256 * BYTES) / exactBytesPerToken(fakeShape()));
   const lengths = fc.constantFrom(5, 24, 24, 40, 60, 300, 900);
   fc.assert(
-    fc.property(fc.array(fc.record({ length: lengths, again: fc.nat(60) }), { minLength: 1, maxLength: 100 }), fc.constantFrom(256, 1024, 4000), fc.array(fc.integer({ min: 300, max: 4000 }), { minLength: 1, maxLength: 4 }), (texts, softSlots, ceilings) => {
-      const { cache, window, clock } = newCache(4000, softSlots, { eviction: new Lru() });
-      const used = new Map<number, number>();
-      const use = (i: number): void => {
-        if (!texts[i]) return;
-        used.set(i, ++clock.now);
-        cached(cache, window, run(texts[i].length, i));
-      };
-      const leftOf = (i: number): number => cache.describe(run(texts[i]!.length, i)).tokens;
-      for (const [i, { again }] of texts.entries()) {
-        use(i);
-        if (again < i) use(again);
-      }
-      for (const slots of ceilings.sort((a, b) => b - a)) {
-        const before = new Map([...used.keys()].map((i) => [i, leftOf(i)]));
-        cache.setMaxBytes(slots * BYTES);
-        cache.checkIntegrity();
-        const gone = [...used.keys()].filter((i) => leftOf(i) < before.get(i)!);
-        const youngestGone = Math.max(...gone.map((i) => used.get(i)!));
-        const older = [...used].filter(([, at]) => at < youngestGone).map(([i]) => leftOf(i));
-        expect(older.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(mostOlder);
-      }
-    }),
+    fc.property(
+      fc.array(fc.record({ length: lengths, again: fc.nat(60) }), { minLength: 1, maxLength: 100 }),
+      fc.constantFrom(256, 1024, 4000),
+      fc.array(fc.integer({ min: 300, max: 4000 }), { minLength: 1, maxLength: 4 }),
+      (texts, softSlots, ceilings) => {
+        const { cache, window, clock } = newCache(4000, softSlots, { eviction: new Lru() });
+        const used = new Map<number, number>();
+        const use = (i: number): void => {
+          if (!texts[i]) return;
+          used.set(i, ++clock.now);
+          cached(cache, window, run(texts[i].length, i));
+        };
+        const leftOf = (i: number): number => cache.describe(run(texts[i]!.length, i)).tokens;
+        for (const [i, { again }] of texts.entries()) {
+          use(i);
+          if (again < i) use(again);
+        }
+        for (const slots of ceilings.sort((a, b) => b - a)) {
+          const before = new Map([...used.keys()].map((i) => [i, leftOf(i)]));
+          cache.setMaxBytes(slots * BYTES);
+          cache.checkIntegrity();
+          const gone = [...used.keys()].filter((i) => leftOf(i) < before.get(i)!);
+          const youngestGone = Math.max(...gone.map((i) => used.get(i)!));
+          const older = [...used].filter(([, at]) => at < youngestGone).map(([i]) => leftOf(i));
+          expect(older.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(mostOlder);
+        }
+      },
+    ),
     // The store is full of what is older, and what leaves next is a little more than would fit in its stead.
-    { numRuns: 500, examples: [[[900, 900, 900, 300, 300, 900, 60].map((length) => ({ length, again: 0 })), 4000, [3325, 300]]] },
+    {
+      numRuns: 500,
+      examples: [[[900, 900, 900, 300, 300, 900, 60].map((length) => ({ length, again: 0 })), 4000, [3325, 300]]],
+    },
   );
 });

@@ -25,19 +25,26 @@ const KINDS: Record<string, (random: () => number, mean: number, deviation: numb
 test.each(Object.keys(KINDS))('%s: the bytes of the definition, value by value', (kind) => {
   const size = fc.oneof(fc.integer({ min: 1, max: 70 }), fc.constantFrom(16, 32, 64));
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 2 }), size, size, fc.constantFrom(0, 1, 1000), fc.integer(), (kvHeads, rows, width, offset, seed) => {
-      const random = seededRandom(seed);
-      const x = Float32Array.from({ length: kvHeads * rows * width });
-      for (let r = 0; r < kvHeads * rows; r++) {
-        const [mean, deviation] = [offset * (random() - 0.5), 2 ** (8 * random() - 4)];
-        for (let j = 0; j < width; j++) x[r * width + j] = KINDS[kind]!(random, mean, deviation);
-      }
-      const memory = kernelMemory(END);
-      new Float32Array(memory.buffer, X, x.length).set(x);
-      KVQUANT_VALUES.encode(X, kvHeads, width, rows, OUT, SPARE);
-      const length = KVQUANT_VALUES.bytes(kvHeads, width, rows);
-      expect(Array.from(memory.subarray(OUT, OUT + length))).toEqual(kvquantBytes(x, kvHeads, rows, width));
-    }),
+    fc.property(
+      fc.integer({ min: 1, max: 2 }),
+      size,
+      size,
+      fc.constantFrom(0, 1, 1000),
+      fc.integer(),
+      (kvHeads, rows, width, offset, seed) => {
+        const random = seededRandom(seed);
+        const x = Float32Array.from({ length: kvHeads * rows * width });
+        for (let r = 0; r < kvHeads * rows; r++) {
+          const [mean, deviation] = [offset * (random() - 0.5), 2 ** (8 * random() - 4)];
+          for (let j = 0; j < width; j++) x[r * width + j] = KINDS[kind]!(random, mean, deviation);
+        }
+        const memory = kernelMemory(END);
+        new Float32Array(memory.buffer, X, x.length).set(x);
+        KVQUANT_VALUES.encode(X, kvHeads, width, rows, OUT, SPARE);
+        const length = KVQUANT_VALUES.bytes(kvHeads, width, rows);
+        expect(Array.from(memory.subarray(OUT, OUT + length))).toEqual(kvquantBytes(x, kvHeads, rows, width));
+      },
+    ),
     { numRuns: 60 },
   );
 });

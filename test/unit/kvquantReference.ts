@@ -18,10 +18,17 @@ export function kvquantBytes(x: Float32Array, kvHeads: number, rows: number, wid
     const outliers = farthest(head, rows, width);
     const most = Math.max(0, ...outliers.map((i) => Math.abs(head[i]!)));
     const outlierUnit = Math.fround(most / 127);
-    const rest = indices(rows).map((r) => indices(width).filter((j) => !outliers.includes(r * width + j)).map((j) => head[r * width + j]!));
+    const rest = indices(rows).map((r) =>
+      indices(width)
+        .filter((j) => !outliers.includes(r * width + j))
+        .map((j) => head[r * width + j]!),
+    );
     const bounds = rest.map((row): [number, number] => (row.length ? [Math.min(...row), Math.max(...row)] : [0, 0]));
     const unit = Math.fround(Math.max(...bounds.map(([lo, hi]) => Math.max(hi, -lo))) / 127);
-    const codes = bounds.map(([lo, hi]): [number, number] => [rounded(lo * perUnitOf(unit)), rounded(hi * perUnitOf(unit))]);
+    const codes = bounds.map(([lo, hi]): [number, number] => [
+      rounded(lo * perUnitOf(unit)),
+      rounded(hi * perUnitOf(unit)),
+    ]);
     heads.push(...float32(unit), ...float32(outlierUnit));
     for (const i of outliers) heads.push(i & 255, i >> 8, rounded(head[i]! * perUnitOf(outlierUnit)) & 255);
     for (const [lo, hi] of codes) heads.push(lo & 255, hi & 255);
@@ -30,7 +37,12 @@ export function kvquantBytes(x: Float32Array, kvHeads: number, rows: number, wid
       const offset = Math.fround(0.5 - lo * unit * perBin);
       for (let j = 0; j < width; j++) {
         const isOutlier = outliers.includes(r * width + j);
-        const bin = isOutlier ? 0 : Math.min(255, Math.max(0, Math.floor(Math.fround(Math.fround(head[r * width + j]! * Math.fround(perBin)) + offset))));
+        const bin = isOutlier
+          ? 0
+          : Math.min(
+              255,
+              Math.max(0, Math.floor(Math.fround(Math.fround(head[r * width + j]! * Math.fround(perBin)) + offset))),
+            );
         bins.push(bin);
         if (!isOutlier) weights[bin]! += (hi - lo) ** 2;
       }
@@ -84,7 +96,8 @@ function levelsOf(weights: Float64Array): number[] {
 
 function packed(codes: readonly number[]): number[] {
   const bytes = new Array<number>(Math.ceil((3 * codes.length) / 8)).fill(0);
-  for (const [i, code] of codes.entries()) for (let bit = 0; bit < 3; bit++) if ((code >> bit) & 1) bytes[(3 * i + bit) >> 3]! |= 1 << ((3 * i + bit) & 7);
+  for (const [i, code] of codes.entries())
+    for (let bit = 0; bit < 3; bit++) if ((code >> bit) & 1) bytes[(3 * i + bit) >> 3]! |= 1 << ((3 * i + bit) & 7);
   return bytes;
 }
 

@@ -9,19 +9,50 @@ import { randomRows, rope } from './codecRows.ts';
 
 export const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 16, kv: 'int8' as const };
 export const codec = (name: CodecName) => codecNamed(name, SHAPE, rope(16));
-export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unknown[] => [keys, keyScales, values, valueScales];
+export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unknown[] => [
+  keys,
+  keyScales,
+  values,
+  valueScales,
+];
 export const minutes = (n: number): number => n * 60_000;
 
 /** `mild` from a second on, `hard` from half an hour on, however much room there is; `slots` of the window, or as much in the store. */
-export function laddered({ slots = 1536, mild = 'int4', hard = 'kvquant3', only = null }: { slots?: number; mild?: CodecName; hard?: CodecName; only?: Compression['only'] } = {}) {
+export function laddered({
+  slots = 1536,
+  mild = 'int4',
+  hard = 'kvquant3',
+  only = null,
+}: {
+  slots?: number;
+  mild?: CodecName;
+  hard?: CodecName;
+  only?: Compression['only'];
+} = {}) {
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
-  const compression = { rungs: [{ codec: codec(mild), idleMs: 1000, fullness: 0 }, { codec: codec(hard), idleMs: minutes(30), fullness: 0 }], only };
+  const compression = {
+    rungs: [
+      { codec: codec(mild), idleMs: 1000, fullness: 0 },
+      { codec: codec(hard), idleMs: minutes(30), fullness: 0 },
+    ],
+    only,
+  };
   const reserve = codingReserve(compression, SHAPE);
-  const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + reserve, softSlots: 2000, clock: () => clock.now, compression });
+  const cache = new KvCache({
+    window,
+    maxBytes: slots * kvBytesPerToken(SHAPE) + reserve,
+    softSlots: 2000,
+    clock: () => clock.now,
+    compression,
+  });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {
-    cache, window, run, clock, reserve,
+    cache,
+    window,
+    run,
+    clock,
+    reserve,
     /** Computes what is missing of these tokens. */
     compute(ids: readonly number[]): void {
       const lease = cache.open();
@@ -36,7 +67,8 @@ export function laddered({ slots = 1536, mild = 'int4', hard = 'kvquant3', only 
     /** All rows that there are of a prefix, as the window has them. */
     read(ids: readonly number[]): KvRows {
       const lease = cache.open();
-      if (cache.advance(lease, ids, ids.length) < ids.length) throw new Error(`Not all of ${ids.length} tokens are cached.`);
+      if (cache.advance(lease, ids, ids.length) < ids.length)
+        throw new Error(`Not all of ${ids.length} tokens are cached.`);
       const rows = window.read(cache.slotsOf(lease));
       cache.release(lease);
       cache.checkIntegrity();

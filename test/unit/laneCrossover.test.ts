@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { crossoverOf } from '../../engine/model/laneCrossover.ts';
 
-const times = (...prefill: number[]) => [16, 32, 64, 128].map((tokens, i) => ({ tokens, window: tokens, prefill: prefill[i]! }));
+const times = (...prefill: number[]) =>
+  [16, 32, 64, 128].map((tokens, i) => ({ tokens, window: tokens, prefill: prefill[i]! }));
 
 test('the shortest text that the prefill lane reads faster, by more than noise', () => {
   expect(crossoverOf(times(20, 31, 50, 90))).toBe(64);

@@ -22,29 +22,63 @@ test('ids differ between the lanes, and agree within each', () => {
   expect(all[0]).toBe(all[2]);
   expect(new Set([...ids, ...all]).size).toBe(4);
   expect(laneIds(ids, [[0, 2]])).toEqual([all[0], all[1], 5]);
-  expect(laneIds(ids, [[0, 1], [2, 9]])).toEqual([all[0], 6, all[2]]);
+  expect(
+    laneIds(ids, [
+      [0, 1],
+      [2, 9],
+    ]),
+  ).toEqual([all[0], 6, all[2]]);
 });
 
-test('a prompt\'s tokens: the block, and texts behind it that are not short', () => {
+test("a prompt's tokens: the block, and texts behind it that are not short", () => {
   expect(prefillRanges(100, [])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 31]])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 32]])).toEqual([[0, 132]]);
   expect(prefillRanges(0, [[0, 31]])).toEqual([]);
-  expect(prefillRanges(0, [[0, 1000], [1200, 1300], [1400, 1410], [1500, 1600]])).toEqual([[0, 1000], [1200, 1300], [1500, 1600]]);
-  expect(prefillRanges(50, [[3, 40]])).toEqual([[0, 50], [53, 90]]);
+  expect(
+    prefillRanges(0, [
+      [0, 1000],
+      [1200, 1300],
+      [1400, 1410],
+      [1500, 1600],
+    ]),
+  ).toEqual([
+    [0, 1000],
+    [1200, 1300],
+    [1500, 1600],
+  ]);
+  expect(prefillRanges(50, [[3, 40]])).toEqual([
+    [0, 50],
+    [53, 90],
+  ]);
 });
 
-test('the scratches are never larger than their share: tokens and rows are each other\'s inverse', () => {
+test("the scratches are never larger than their share: tokens and rows are each other's inverse", () => {
   expect([0, 1, 511, 512].map(prefillRows)).toEqual([0, 512, 512, 1024]);
   // A second one for short prompts where there are long ones.
   expect([0, 1, 511, 512, 1024].map(scratchRows)).toEqual([0, 512, 512, 1024, 1536]);
   expect([3583, 3584].map(scratchRows)).toEqual([3584, 5120]);
-  expect([0, 511, 512, 1024, 4096, 5119, 5120, 5632].map(prefillTokensIn)).toEqual([0, 0, 511, 1023, 3583, 3583, 4095, 4607]);
+  expect([0, 511, 512, 1024, 4096, 5119, 5120, 5632].map(prefillTokensIn)).toEqual([
+    0, 0, 511, 1023, 3583, 3583, 4095, 4607,
+  ]);
   for (let rows = 0; rows < 5000; rows += 37) expect(scratchRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
 });
 
-test('a sequence keeps its lanes while it grows, and takes the engine\'s bound', () => {
-  const sequence = new Sequence({ id: 'a', priority: 'chat', promptIds: [1, 2, 3, 4], prefill: [[0, 1], [2, 9]], eosIds: [], detokenizer: { push: () => '', flush: () => '' }, onToken: () => {}, onFinish: () => {}, onError: () => {} });
+test("a sequence keeps its lanes while it grows, and takes the engine's bound", () => {
+  const sequence = new Sequence({
+    id: 'a',
+    priority: 'chat',
+    promptIds: [1, 2, 3, 4],
+    prefill: [
+      [0, 1],
+      [2, 9],
+    ],
+    eosIds: [],
+    detokenizer: { push: () => '', flush: () => '' },
+    onToken: () => {},
+    onFinish: () => {},
+    onError: () => {},
+  });
   expect([0, 1, 2, 3, 4].map((i) => sequence.laneAt(i))).toEqual(['prefill', 'window', 'prefill', 'prefill', 'window']);
   expect([0, 1, 2, 3].map((i) => sequence.laneEnd(i))).toEqual([1, 2, 4, 4]);
   sequence.limitPrefill(6);
@@ -55,21 +89,30 @@ test('a sequence keeps its lanes while it grows, and takes the engine\'s bound',
   sequence.limitPrefill(3);
   expect([sequence.prefillEnd, sequence.laneEnd(3)]).toEqual([3, 4]);
   sequence.append({ tokenId: 7, logprob: null, topLogprobs: [] }, 0);
-  expect(sequence.cacheIds).toEqual(laneIds([1, 2, 3, 4, 7], [[0, 1], [2, 3]]));
+  expect(sequence.cacheIds).toEqual(
+    laneIds(
+      [1, 2, 3, 4, 7],
+      [
+        [0, 1],
+        [2, 3],
+      ],
+    ),
+  );
 });
 
 describe('key biases', () => {
   const config = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: false } as never;
   /** Layer 1's bias as given; keys of variance 4, from four inputs of weight 1. */
-  const weights = (bias: number[]) => ({
-    rows: async (name: string, _first: number, _count: number, out: Float32Array) => {
-      out.fill(name.endsWith('bias') ? 0 : 1);
-      if (name.includes('layers.1.') && name.endsWith('bias')) out.set(bias);
-      return out;
-    },
-  }) as never;
+  const weights = (bias: number[]) =>
+    ({
+      rows: async (name: string, _first: number, _count: number, out: Float32Array) => {
+        out.fill(name.endsWith('bias') ? 0 : 1);
+        if (name.includes('layers.1.') && name.endsWith('bias')) out.set(bias);
+        return out;
+      },
+    }) as never;
 
-  test('a bias is large beside the deviation of its own layer\'s keys', async () => {
+  test("a bias is large beside the deviation of its own layer's keys", async () => {
     expect(keyBiasLayers(config)).toEqual([0, 1]);
     // The pair's length counts: 4.3 in both is 6.1, and the bound is three times 2.
     expect(await largeKeyBiasLayers(config, weights([4.3, 4.3]))).toEqual([1]);
@@ -79,7 +122,10 @@ describe('key biases', () => {
 
   test('a model without one pays nothing: no angles are fed, none are kept', () => {
     const qwen2 = parseConfig(JSON.parse(readFileSync('test/fixtures/models/qwen2-untied-bf16/config.json', 'utf8')));
-    const graph = (biased: readonly number[]): Buffer => Buffer.from(buildStepGraph(qwen2, planWeights(qwen2, 'int8', false, 'rows', biased), { kv: 'int8', weightFile: 'w' }));
+    const graph = (biased: readonly number[]): Buffer =>
+      Buffer.from(
+        buildStepGraph(qwen2, planWeights(qwen2, 'int8', false, 'rows', biased), { kv: 'int8', weightFile: 'w' }),
+      );
     for (const biased of [[], [0]]) {
       expect(graph(biased).includes(FEEDS.windowTurns)).toBe(biased.length > 0);
       expect((kvShape(qwen2, 'int8', biased).runnerBytes ?? 0) > 0).toBe(biased.length > 0);
@@ -98,7 +144,11 @@ describe('key biases', () => {
       const direct = query.reduce((sum, q, i) => sum + q * turned[i]!, 0);
       let byMatrix = 0;
       for (let row = 0; row < 8; row++) {
-        for (let i = 0; i < 4; i++) byMatrix += query[row]! * (matrix[row * 8 + i]! * rope.cos[position * 4 + i]! + matrix[row * 8 + 4 + i]! * rope.sin[position * 4 + i]!);
+        for (let i = 0; i < 4; i++)
+          byMatrix +=
+            query[row]! *
+            (matrix[row * 8 + i]! * rope.cos[position * 4 + i]! +
+              matrix[row * 8 + 4 + i]! * rope.sin[position * 4 + i]!);
       }
       expect(byMatrix).toBeCloseTo(direct, 4);
     }
@@ -152,14 +202,22 @@ describe('the scratch', () => {
     window.write(slots, codes, 0, 0);
     const scratch = new PrefillScratch(window, rope, new Map());
     // Each holds what one that has always had this stride holds.
-    for (const [tokens, end] of [[100, 120], [300, 1000], [700, 1000], [200, 1000], [205, 230], [990, 1000]] as const) {
+    for (const [tokens, end] of [
+      [100, 120],
+      [300, 1000],
+      [700, 1000],
+      [200, 1000],
+      [205, 230],
+      [990, 1000],
+    ] as const) {
       scratch.prepare(slots.subarray(0, tokens), end);
       const fresh = new PrefillScratch(window, rope, new Map());
       fresh.prepare(slots.subarray(0, tokens), end);
       expect(scratch.stride).toBeGreaterThanOrEqual(tokens);
       expect(scratch.stride).toBeLessThanOrEqual(1.25 * tokens + 128);
       for (const rowsOf of [(one: PrefillScratch) => one.keys(1), (one: PrefillScratch) => one.values(0)]) {
-        const heads = (one: PrefillScratch): number[][] => [0, 1, 2].map((h) => [...rowsOf(one).subarray(h * one.stride * 2, (h * one.stride + tokens) * 2)]);
+        const heads = (one: PrefillScratch): number[][] =>
+          [0, 1, 2].map((h) => [...rowsOf(one).subarray(h * one.stride * 2, (h * one.stride + tokens) * 2)]);
         expect(heads(scratch)).toEqual(heads(fresh));
       }
     }

@@ -30,8 +30,17 @@ vi.mock('../../src/vscode.ts', () => {
       }
     },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-    env: { get language() { return editor.language; } },
-    lm: { registerLanguageModelChatProvider: (vendor: string) => { editor.registered.push(vendor); return { dispose: () => editor.registered.pop() }; } },
+    env: {
+      get language() {
+        return editor.language;
+      },
+    },
+    lm: {
+      registerLanguageModelChatProvider: (vendor: string) => {
+        editor.registered.push(vendor);
+        return { dispose: () => editor.registered.pop() };
+      },
+    },
   };
 });
 const vscode = await import('../../src/vscode.ts');
@@ -47,7 +56,18 @@ const INPUT_TOKENS = contextTokens - manifest.chat.maxTokens - 64;
 const text = (value: string) => ({ value });
 const user = (...values: string[]) => ({ role: 1, content: values.map(text), name: undefined });
 
-function setUp(options: { model?: string; maxTokens?: number; generate?: (request: { task: () => Task; onChunk: (text: string) => void; signal: AbortSignal }) => Promise<unknown>; ready?: () => Promise<unknown> } = {}) {
+function setUp(
+  options: {
+    model?: string;
+    maxTokens?: number;
+    generate?: (request: {
+      task: () => Task;
+      onChunk: (text: string) => void;
+      signal: AbortSignal;
+    }) => Promise<unknown>;
+    ready?: () => Promise<unknown>;
+  } = {},
+) {
   const requests: { task: () => Task; priority: string; sampling: unknown }[] = [];
   const client = {
     state: { kind: 'stopped' as const },
@@ -59,24 +79,54 @@ function setUp(options: { model?: string; maxTokens?: number; generate?: (reques
     },
   };
   const host = { client, onState: () => ({ dispose() {} }), quietly: (work: () => unknown) => work() };
-  const settings = { current: { model: options.model ?? '', chat: { maxTokens: options.maxTokens ?? 0 } }, onDidChange: () => ({ dispose() {} }) };
+  const settings = {
+    current: { model: options.model ?? '', chat: { maxTokens: options.maxTokens ?? 0 } },
+    onDidChange: () => ({ dispose() {} }),
+  };
   const provider = new LanguageModelProvider(process.cwd(), host as never, settings as never, { info() {} } as never);
   const parts: string[] = [];
   let cancel = (): void => {};
-  const token = { isCancellationRequested: false, onCancellationRequested: (listener: () => void) => { cancel = listener; return { dispose() {} }; } };
-  const ask = (messages: unknown[], modelOptions?: Record<string, unknown>) => provider.provideLanguageModelChatResponse({} as never, messages as never, { modelOptions } as never, { report: (part) => parts.push((part as { value: string }).value) }, token as never);
+  const token = {
+    isCancellationRequested: false,
+    onCancellationRequested: (listener: () => void) => {
+      cancel = listener;
+      return { dispose() {} };
+    },
+  };
+  const ask = (messages: unknown[], modelOptions?: Record<string, unknown>) =>
+    provider.provideLanguageModelChatResponse(
+      {} as never,
+      messages as never,
+      { modelOptions } as never,
+      { report: (part) => parts.push((part as { value: string }).value) },
+      token as never,
+    );
   return { provider, ask, requests, parts, cancel: () => cancel() };
 }
 
 describe('what is listed', () => {
   it('is the built-in model, from its folder', () => {
     const { provider } = setUp();
-    expect(provider.provideLanguageModelChatInformation()).toMatchObject([{ id: 'kvasir-starter', family: 'qwen3', version: manifest.version, maxInputTokens: INPUT_TOKENS, maxOutputTokens: manifest.chat.maxTokens, capabilities: { toolCalling: false, imageInput: false } }]);
+    expect(provider.provideLanguageModelChatInformation()).toMatchObject([
+      {
+        id: 'kvasir-starter',
+        family: 'qwen3',
+        version: manifest.version,
+        maxInputTokens: INPUT_TOKENS,
+        maxOutputTokens: manifest.chat.maxTokens,
+        capabilities: { toolCalling: false, imageInput: false },
+      },
+    ]);
   });
 
   it('follows the setting of the longest answer, within the share that the engine keeps for it', () => {
-    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: 100, maxInputTokens: contextTokens - 100 - 64 });
-    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: Math.floor(contextTokens / 6) });
+    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+      maxOutputTokens: 100,
+      maxInputTokens: contextTokens - 100 - 64,
+    });
+    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+      maxOutputTokens: Math.floor(contextTokens / 6),
+    });
   });
 
   it('is nothing where the setting names no model, and the registration ends with the provider', () => {
@@ -100,7 +150,15 @@ describe('the card of a folder', () => {
   });
 
   it('without a manifest', () => {
-    expect(modelCard(dir, 0, null)).toMatchObject({ family: 'qwen3', version: '', note: '', parameters: null, canChat: true, maxOutputTokens: 85, maxInputTokens: 512 - 85 - 64 });
+    expect(modelCard(dir, 0, null)).toMatchObject({
+      family: 'qwen3',
+      version: '',
+      note: '',
+      parameters: null,
+      canChat: true,
+      maxOutputTokens: 85,
+      maxInputTokens: 512 - 85 - 64,
+    });
   });
   it('without a chat template: it cannot chat', () => {
     rmSync(join(dir, 'chat_template.jinja'));
@@ -129,9 +187,24 @@ describe('the card of a folder', () => {
     writeFileSync(join(dir, 'config.json'), '{');
     expect(modelCard(dir, 0, null)).toBeNull();
   });
-  it('of a loaded model is the engine\'s word', () => {
-    const loaded = { name: 'L', architecture: 'llama', parameters: 5, contextTokens: 1000, canChat: false, note: { en: 'Small.', pt: 'Pequeno.' } } as ModelInfo;
-    expect(modelCard(dir, 0, loaded)).toMatchObject({ name: 'L', family: 'llama', parameters: 5, canChat: false, note: 'Small.', maxOutputTokens: 166, maxInputTokens: 1000 - 166 - 64 });
+  it("of a loaded model is the engine's word", () => {
+    const loaded = {
+      name: 'L',
+      architecture: 'llama',
+      parameters: 5,
+      contextTokens: 1000,
+      canChat: false,
+      note: { en: 'Small.', pt: 'Pequeno.' },
+    } as ModelInfo;
+    expect(modelCard(dir, 0, loaded)).toMatchObject({
+      name: 'L',
+      family: 'llama',
+      parameters: 5,
+      canChat: false,
+      note: 'Small.',
+      maxOutputTokens: 166,
+      maxInputTokens: 1000 - 166 - 64,
+    });
     editor.language = 'pt-br';
     expect(modelCard(dir, 0, loaded)?.note).toBe('Pequeno.');
   });
@@ -139,16 +212,40 @@ describe('the card of a folder', () => {
 
 describe('a request', () => {
   it('is a chat of the priority "chat" whose text streams', async () => {
-    const { ask, requests, parts } = setUp({ generate: async ({ onChunk }) => { for (const piece of ['a', 'b']) onChunk(piece); return { diagnostics: [] }; } });
-    await ask([user('one '), user('two'), { role: 2, content: [text('three')] }, user('four')], { maxTokens: 7, temperature: 0.5 });
+    const { ask, requests, parts } = setUp({
+      generate: async ({ onChunk }) => {
+        for (const piece of ['a', 'b']) onChunk(piece);
+        return { diagnostics: [] };
+      },
+    });
+    await ask([user('one '), user('two'), { role: 2, content: [text('three')] }, user('four')], {
+      maxTokens: 7,
+      temperature: 0.5,
+    });
     expect(parts).toEqual(['a', 'b']);
     expect(requests[0]).toMatchObject({ priority: 'chat', sampling: { maxTokens: 7, temperature: 0.5 } });
-    expect(requests[0]?.task()).toEqual({ kind: 'chat', docIds: [], messages: [{ role: 'user', content: 'one \n\ntwo' }, { role: 'assistant', content: 'three' }, { role: 'user', content: 'four' }] });
+    expect(requests[0]?.task()).toEqual({
+      kind: 'chat',
+      docIds: [],
+      messages: [
+        { role: 'user', content: 'one \n\ntwo' },
+        { role: 'assistant', content: 'three' },
+        { role: 'user', content: 'four' },
+      ],
+    });
   });
 
   it('that is cancelled aborts the computing', async () => {
     let aborted = false;
-    const { ask, cancel, requests } = setUp({ generate: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => { aborted = true; resolve({ diagnostics: [] }); })) });
+    const { ask, cancel, requests } = setUp({
+      generate: ({ signal }) =>
+        new Promise((resolve) =>
+          signal.addEventListener('abort', () => {
+            aborted = true;
+            resolve({ diagnostics: [] });
+          }),
+        ),
+    });
     const answered = ask([user('x')]);
     await expect.poll(() => requests.length).toBe(1);
     cancel();
@@ -157,8 +254,18 @@ describe('a request', () => {
   });
 
   it.each([
-    ['too long', [user('x'.repeat(INPUT_TOKENS + 1))], '', `The request takes ${counted(INPUT_TOKENS + 1)} tokens; kvasir-starter reads ${counted(INPUT_TOKENS)}.`],
-    ['with a picture', [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }], '', 'this request holds a part of the kind image/png'],
+    [
+      'too long',
+      [user('x'.repeat(INPUT_TOKENS + 1))],
+      '',
+      `The request takes ${counted(INPUT_TOKENS + 1)} tokens; kvasir-starter reads ${counted(INPUT_TOKENS)}.`,
+    ],
+    [
+      'with a picture',
+      [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }],
+      '',
+      'this request holds a part of the kind image/png',
+    ],
     ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
     ['of nothing', [user(' ')], '', 'must be the user’s'],
   ])('%s is refused in words', async (_, messages, code, message) => {
@@ -170,8 +277,13 @@ describe('a request', () => {
   });
 
   it('without an engine says why, as a model that is not there', async () => {
-    const { ask, provider } = setUp({ ready: () => Promise.reject(new EngineError('modelInvalid', 'config.json: hidden_size is missing.')) });
-    await expect(ask([user('x')])).rejects.toMatchObject({ code: 'NotFound', message: 'config.json: hidden_size is missing.' });
+    const { ask, provider } = setUp({
+      ready: () => Promise.reject(new EngineError('modelInvalid', 'config.json: hidden_size is missing.')),
+    });
+    await expect(ask([user('x')])).rejects.toMatchObject({
+      code: 'NotFound',
+      message: 'config.json: hidden_size is missing.',
+    });
     await expect(provider.provideTokenCount({} as never, 'four')).resolves.toBe(4);
     await expect(provider.provideTokenCount({} as never, user('a', 'b') as never)).resolves.toBe(2);
   });
@@ -180,16 +292,38 @@ describe('a request', () => {
 describe('messages', () => {
   it('of every kind of part', () => {
     const seen: string[] = [];
-    const parts = [text('a'), { callId: '1', content: [text('tool says b')] }, { mimeType: 'cache_control', data: new Uint8Array(1) }, { mimeType: 'text/plain', data: new TextEncoder().encode('c') }, { callId: '1', name: 'f', input: {} }];
+    const parts = [
+      text('a'),
+      { callId: '1', content: [text('tool says b')] },
+      { mimeType: 'cache_control', data: new Uint8Array(1) },
+      { mimeType: 'text/plain', data: new TextEncoder().encode('c') },
+      { callId: '1', name: 'f', input: {} },
+    ];
     expect(textOf(parts, (kind) => seen.push(kind))).toBe('atool says bc');
     expect(seen).toEqual(['tool call']);
   });
   it('keep the system turn, and leave out what is empty', () => {
-    expect(toChatMessages([{ role: 3, content: 'S' }, { role: 1, content: '' }, { role: 1, content: 'U' }])).toEqual([{ role: 'system', content: 'S' }, { role: 'user', content: 'U' }]);
+    expect(
+      toChatMessages([
+        { role: 3, content: 'S' },
+        { role: 1, content: '' },
+        { role: 1, content: 'U' },
+      ]),
+    ).toEqual([
+      { role: 'system', content: 'S' },
+      { role: 'user', content: 'U' },
+    ]);
   });
   it('have options in both spellings, and nonsense counts for nothing', () => {
-    expect(toSampling({ max_tokens: 9.7, top_p: 0.5, seed: 3, stop: 'x' }, 100)).toEqual({ maxTokens: 9, topP: 0.5, seed: 3, stop: ['x'] });
-    expect(toSampling({ maxTokens: 1e9, temperature: Number.NaN, top_p: 7, stop: [1, ''] }, 100)).toEqual({ maxTokens: 100 });
+    expect(toSampling({ max_tokens: 9.7, top_p: 0.5, seed: 3, stop: 'x' }, 100)).toEqual({
+      maxTokens: 9,
+      topP: 0.5,
+      seed: 3,
+      stop: ['x'],
+    });
+    expect(toSampling({ maxTokens: 1e9, temperature: Number.NaN, top_p: 7, stop: [1, ''] }, 100)).toEqual({
+      maxTokens: 100,
+    });
     expect(toSampling(undefined, 5)).toEqual({ maxTokens: 5 });
   });
 });

@@ -22,15 +22,32 @@ beforeAll(async () => {
 });
 
 const source = readFileSync(join(root, 'engine/text/layout.ts'), 'utf8');
-const document = (text: string, path = 'project/engine/layout.ts'): SourceDocument => new SourceDocument('a', path, text);
-const complete = (text: string, offset: number, on = layout) => completionPrompt(on, document(text), offset, { answerTokens: 48 });
+const document = (text: string, path = 'project/engine/layout.ts'): SourceDocument =>
+  new SourceDocument('a', path, text);
+const complete = (text: string, offset: number, on = layout) =>
+  completionPrompt(on, document(text), offset, { answerTokens: 48 });
 
 /** Lines of code, some blank, some long; files from small to far beyond the context. */
 const line = fc.oneof(
-  { weight: 8, arbitrary: fc.constantFrom('', '    return value;', '}', 'function add(a, b) {', '\t\tif (x) {', "const s = 'é🙂';", '# comment', '      });', 'x = 1') },
+  {
+    weight: 8,
+    arbitrary: fc.constantFrom(
+      '',
+      '    return value;',
+      '}',
+      'function add(a, b) {',
+      '\t\tif (x) {',
+      "const s = 'é🙂';",
+      '# comment',
+      '      });',
+      'x = 1',
+    ),
+  },
   { weight: 1, arbitrary: fc.constantFrom('word '.repeat(200), 'x'.repeat(900), ' '.repeat(60)) },
 );
-const file = fc.tuple(fc.array(line, { maxLength: 70 }), fc.integer({ min: 1, max: 12 }), fc.boolean()).map(([lines, times, crlf]) => Array.from({ length: times }, () => lines.join(crlf ? '\r\n' : '\n')).join('\n'));
+const file = fc
+  .tuple(fc.array(line, { maxLength: 70 }), fc.integer({ min: 1, max: 12 }), fc.boolean())
+  .map(([lines, times, crlf]) => Array.from({ length: times }, () => lines.join(crlf ? '\r\n' : '\n')).join('\n'));
 const runs = { numRuns: 60, seed: 3 };
 
 describe('what is known around a place', () => {
@@ -116,7 +133,9 @@ describe('a completion prompt', () => {
       const before = complete(text, text.length);
       for (const typed of ['x', '\t']) {
         const after = complete(text + typed, text.length + 1);
-        expect(after.promptIds.slice(0, after.numBlockTokens)).toEqual(before.promptIds.slice(0, before.numBlockTokens));
+        expect(after.promptIds.slice(0, after.numBlockTokens)).toEqual(
+          before.promptIds.slice(0, before.numBlockTokens),
+        );
       }
     }
   });
@@ -126,7 +145,9 @@ describe('a completion prompt', () => {
     const { promptIds, numBlockTokens, opening } = complete(text, text.indexOf('b;'));
     // The space belongs to what follows (see healing).
     expect(opening).toBe(' ');
-    expect(starter.tokenizer.decode(promptIds)).toBe('<|file_sep|>engine/layout.ts\n<|fim_prefix|><|fim_suffix|>b;\n}\n<|fim_middle|>export function add(a: number, b: number): number {\n  return a +');
+    expect(starter.tokenizer.decode(promptIds)).toBe(
+      '<|file_sep|>engine/layout.ts\n<|fim_prefix|><|fim_suffix|>b;\n}\n<|fim_middle|>export function add(a: number, b: number): number {\n  return a +',
+    );
     expect(numBlockTokens).toBe(0);
   });
 
@@ -142,21 +163,29 @@ describe('a completion prompt', () => {
 
   it('after a completion that is not there yet is that of the text with it', () => {
     fc.assert(
-      fc.property(file, fc.nat(), fc.array(fc.constantFrom('x', 'f();', '\n', '\r\n', '  ', '🙂'), { minLength: 1, maxLength: 6 }), fc.boolean(), (text, at, parts, twice) => {
-        const doc = document(text);
-        const inserted = parts.join('');
-        // Not between the two characters of a line end.
-        const offset = (at % (text.length + 1)) - (text[(at % (text.length + 1)) - 1] === '\r' ? 1 : 0);
-        const used = new Layout(starter, { contextTokens: 1024, numParameters: 7.5e6 });
-        if (twice) completionPrompt(used, doc.withInserted(0, 'something else\n'), 3, { answerTokens: 48 });
-        const ahead = doc.withInserted(offset, inserted);
-        const written = text.includes('\n') ? inserted.replace(/\r?\n/g, doc.lineEnd) : inserted;
-        const real = document(text.slice(0, offset) + written + text.slice(offset));
-        expect(ahead.text).toBe(real.text);
-        const end = real.toLf(offset + written.length);
-        expect(completionPrompt(used, ahead, ahead.toLf(offset + written.length), { answerTokens: 48 })).toEqual(completionPrompt(used, real, end, { answerTokens: 48 }));
-        expect(doc.text).toBe(text);
-      }),
+      fc.property(
+        file,
+        fc.nat(),
+        fc.array(fc.constantFrom('x', 'f();', '\n', '\r\n', '  ', '🙂'), { minLength: 1, maxLength: 6 }),
+        fc.boolean(),
+        (text, at, parts, twice) => {
+          const doc = document(text);
+          const inserted = parts.join('');
+          // Not between the two characters of a line end.
+          const offset = (at % (text.length + 1)) - (text[(at % (text.length + 1)) - 1] === '\r' ? 1 : 0);
+          const used = new Layout(starter, { contextTokens: 1024, numParameters: 7.5e6 });
+          if (twice) completionPrompt(used, doc.withInserted(0, 'something else\n'), 3, { answerTokens: 48 });
+          const ahead = doc.withInserted(offset, inserted);
+          const written = text.includes('\n') ? inserted.replace(/\r?\n/g, doc.lineEnd) : inserted;
+          const real = document(text.slice(0, offset) + written + text.slice(offset));
+          expect(ahead.text).toBe(real.text);
+          const end = real.toLf(offset + written.length);
+          expect(completionPrompt(used, ahead, ahead.toLf(offset + written.length), { answerTokens: 48 })).toEqual(
+            completionPrompt(used, real, end, { answerTokens: 48 }),
+          );
+          expect(doc.text).toBe(text);
+        },
+      ),
       runs,
     );
   });
@@ -165,12 +194,20 @@ describe('a completion prompt', () => {
     const text = 'let a = 1;\nlet b = ;\nlet c;\n';
     const at = text.indexOf(';\nlet c');
     const ask = (snippets: { path: string; text: string }[], numParameters = 5e8, model = chatml) =>
-      completionPrompt(new Layout(model, { contextTokens: 4096, numParameters }), document(text), at, { answerTokens: 48, snippets });
+      completionPrompt(new Layout(model, { contextTokens: 4096, numParameters }), document(text), at, {
+        answerTokens: 48,
+        snippets,
+      });
     const fim = '<|fim_prefix|>let a = 1;\nlet b = <|fim_suffix|>;\nlet c;\n<|fim_middle|>';
 
     it('has them before the file, in the layout of the family', () => {
-      const { promptIds, notes } = ask([{ path: '/home/me/p/src/one.ts', text: 'one();\r\ntwo();' }, { path: 'src/three.py', text: 'three()\n' }]);
-      expect(chatml.tokenizer.decode(promptIds)).toBe(`<|repo_name|>\n<|file_sep|>src/one.ts\none();\ntwo();\n<|file_sep|>src/three.py\nthree()\n\n<|file_sep|>engine/layout.ts\n${fim}`);
+      const { promptIds, notes } = ask([
+        { path: '/home/me/p/src/one.ts', text: 'one();\r\ntwo();' },
+        { path: 'src/three.py', text: 'three()\n' },
+      ]);
+      expect(chatml.tokenizer.decode(promptIds)).toBe(
+        `<|repo_name|>\n<|file_sep|>src/one.ts\none();\ntwo();\n<|file_sep|>src/three.py\nthree()\n\n<|file_sep|>engine/layout.ts\n${fim}`,
+      );
       expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|file_sep|>'))).toHaveLength(3);
       expect(notes).toEqual([]);
     });
@@ -183,17 +220,30 @@ describe('a completion prompt', () => {
     });
 
     it('keeps to what context and model allow, cuts after a line, and says so', () => {
-      const long = { path: 'src/long.ts', text: Array.from({ length: 200 }, (_, i) => `const value${i} = compute(${i});\n`).join('') };
+      const long = {
+        path: 'src/long.ts',
+        text: Array.from({ length: 200 }, (_, i) => `const value${i} = compute(${i});\n`).join(''),
+      };
       const short = { path: 'src/short.ts', text: 'short();\n' };
       const base = ask([]).promptIds.length;
-      for (const [numParameters, room] of [[5e8, 400], [1e6, 512], [1e10, 20]] as const) {
+      for (const [numParameters, room] of [
+        [5e8, 400],
+        [1e6, 512],
+        [1e10, 20],
+      ] as const) {
         const { promptIds, notes } = ask([short, long, long], numParameters);
         // Beside the snippets: the name of the repository and the path of the file.
-        expect(promptIds.length - base - chatml.tokenizer.encode('\nengine/layout.ts\n').length - 2).toBeLessThanOrEqual(room);
+        expect(
+          promptIds.length - base - chatml.tokenizer.encode('\nengine/layout.ts\n').length - 2,
+        ).toBeLessThanOrEqual(room);
         expect(notes).toHaveLength(2);
         const shown = chatml.tokenizer.decode(promptIds);
         const numLines = shown.split('\n').filter((line) => line.startsWith('const value')).length;
-        expect(notes[0]).toBe(numLines > 0 ? `snippet of src/long.ts: all but its first ${numLines} lines left out` : 'snippet of src/long.ts left out');
+        expect(notes[0]).toBe(
+          numLines > 0
+            ? `snippet of src/long.ts: all but its first ${numLines} lines left out`
+            : 'snippet of src/long.ts left out',
+        );
         expect(notes[1]).toBe('snippet of src/long.ts left out');
         expect(shown).toContain('short();');
         if (numParameters < 1e10) expect(promptIds.length - base).toBeGreaterThan(room - 40);
@@ -202,14 +252,21 @@ describe('a completion prompt', () => {
 
     it('keeps their tokens in front while one types', () => {
       const snippets = [{ path: 'src/one.ts', text: 'one();\n' }];
-      const typed = completionPrompt(new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 }), document(text.replace('= ;', '= x;')), at + 1, { answerTokens: 48, snippets });
+      const typed = completionPrompt(
+        new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 }),
+        document(text.replace('= ;', '= x;')),
+        at + 1,
+        { answerTokens: 48, snippets },
+      );
       const before = ask(snippets).promptIds;
       const same = before.findIndex((id, i) => typed.promptIds[i] !== id);
       expect(chatml.tokenizer.decode(before.slice(0, same))).toContain('one();');
     });
 
     it('leaves them out for a model that was not trained on them', () => {
-      expect(ask([{ path: 'src/one.ts', text: 'one();' }], 7.5e6, starter).promptIds).toEqual(ask([], 7.5e6, starter).promptIds);
+      expect(ask([{ path: 'src/one.ts', text: 'one();' }], 7.5e6, starter).promptIds).toEqual(
+        ask([], 7.5e6, starter).promptIds,
+      );
     });
   });
 
@@ -228,7 +285,9 @@ describe('a file block', () => {
     expect(block.omitted).toBe('');
     const chat = chatPrompt(layout, { doc, messages: [{ role: 'user', content: 'What is this?' }], answerTokens: 100 });
     expect(chat.promptIds.slice(0, chat.numBlockTokens)).toEqual(block.tokenIds);
-    expect(starter.tokenizer.decode(chat.promptIds)).toBe(`<|file_sep|>engine/layout.ts\n${doc.lf}<|im_start|>user\nWhat is this?<|im_end|>\n<|im_start|>assistant\n`);
+    expect(starter.tokenizer.decode(chat.promptIds)).toBe(
+      `<|file_sep|>engine/layout.ts\n${doc.lf}<|im_start|>user\nWhat is this?<|im_end|>\n<|im_start|>assistant\n`,
+    );
   });
 
   it('says which lines of a large file are left out, and shows the cursor', () => {
@@ -252,7 +311,9 @@ describe('a file block', () => {
   it('of a large file starts at the same line for a whole grid of cursor lines and whatever is typed', () => {
     const text = Array.from({ length: 900 }, (_, i) => `const value${i} = compute(${i});`).join('\n');
     const doc = document(text);
-    const starts = new Set(Array.from({ length: 900 }, (_, i) => layout.fileBlock(doc, { cursorOffset: doc.lineStart(i) }).startLine));
+    const starts = new Set(
+      Array.from({ length: 900 }, (_, i) => layout.fileBlock(doc, { cursorOffset: doc.lineStart(i) }).startLine),
+    );
     expect(starts.size).toBeLessThan(30);
     const at = doc.lineStart(600);
     const wanted = layout.fileBlock(doc, { cursorOffset: at }).startLine;
@@ -305,22 +366,41 @@ describe('a chat prompt', () => {
 
   it('puts further files behind the first question', () => {
     const other = { path: 'src/b.py', text: 'x = 1\ny = 2\n' };
-    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), attached: [other], messages: [ask('Compare.')], answerTokens: 50 });
-    expect(starter.tokenizer.decode(promptIds)).toBe('<|file_sep|>engine/layout.ts\nlet a;\n<|im_start|>user\nCompare.\nsrc/b.py\n```py\nx = 1\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n');
+    const { promptIds, notes } = chatPrompt(layout, {
+      doc: document('let a;\n'),
+      attached: [other],
+      messages: [ask('Compare.')],
+      answerTokens: 50,
+    });
+    expect(starter.tokenizer.decode(promptIds)).toBe(
+      '<|file_sep|>engine/layout.ts\nlet a;\n<|im_start|>user\nCompare.\nsrc/b.py\n```py\nx = 1\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n',
+    );
     expect(notes).toEqual([]);
   });
 
   it('cuts further files at a line and says so', () => {
     const other = { path: 'src/b.py', text: 'x = 1\n'.repeat(2000) };
-    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), attached: [other], messages: [ask('Compare.')], answerTokens: 50 });
+    const { promptIds, notes } = chatPrompt(layout, {
+      doc: document('let a;\n'),
+      attached: [other],
+      messages: [ask('Compare.')],
+      answerTokens: 50,
+    });
     expect(promptIds.length).toBeLessThanOrEqual(1998);
     expect(notes).toEqual([expect.stringMatching(/^src\/b\.py: lines \d+-2000 of 2000 left out$/)]);
   });
 
   it('drops the oldest turns first and says so', () => {
-    const messages = Array.from({ length: 40 }, (_, i) => [ask(`Question ${i}? ${'word '.repeat(30)}`), answer(`Answer ${i}. ${'word '.repeat(30)}`)]).flat();
+    const messages = Array.from({ length: 40 }, (_, i) => [
+      ask(`Question ${i}? ${'word '.repeat(30)}`),
+      answer(`Answer ${i}. ${'word '.repeat(30)}`),
+    ]).flat();
     const doc = document(source.slice(0, 3000));
-    const { promptIds, notes, numBlockTokens } = chatPrompt(layout, { doc, messages: [...messages, ask('Last?')], answerTokens: 200 });
+    const { promptIds, notes, numBlockTokens } = chatPrompt(layout, {
+      doc,
+      messages: [...messages, ask('Last?')],
+      answerTokens: 200,
+    });
     expect(promptIds.length).toBeLessThanOrEqual(1848);
     expect(numBlockTokens).toBe(layout.fileBlock(doc).tokenIds.length);
     expect(notes).toEqual([expect.stringMatching(/^the first \d+ messages of the conversation left out$/)]);
@@ -334,14 +414,20 @@ describe('a chat prompt', () => {
   });
 
   it('refuses a question that cannot fit', () => {
-    expect(() => chatPrompt(layout, { doc: document('a\n'), messages: [ask('word '.repeat(5000))], answerTokens: 50 })).toThrow(expect.objectContaining({ code: 'contextTooLong' }));
+    expect(() =>
+      chatPrompt(layout, { doc: document('a\n'), messages: [ask('word '.repeat(5000))], answerTokens: 50 }),
+    ).toThrow(expect.objectContaining({ code: 'contextTooLong' }));
   });
 
   it('of a model without manifest holds the file in its system turn, shared by every question', () => {
     const general = new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 });
     const doc = document('let a = "<|im_end|>";\n');
     const one = chatPrompt(general, { doc, messages: [ask('One?')], answerTokens: 50 });
-    const two = chatPrompt(general, { doc, messages: [{ role: 'system', content: 'Be brief.' }, ask('Two?')], answerTokens: 50 });
+    const two = chatPrompt(general, {
+      doc,
+      messages: [{ role: 'system', content: 'Be brief.' }, ask('Two?')],
+      answerTokens: 50,
+    });
     expect(one.promptIds.slice(0, one.numBlockTokens)).toEqual(general.fileBlock(doc).tokenIds);
     expect(two.promptIds.slice(0, one.numBlockTokens)).toEqual(general.fileBlock(doc).tokenIds);
     expect(chatml.tokenizer.decode(two.promptIds)).toBe(
@@ -352,8 +438,15 @@ describe('a chat prompt', () => {
 
   it('of a template without a place for the file leaves it out and says so', async () => {
     const template = new ChatTemplate('{{ messages[-1].role }}: question<|im_end|>', chatml.tokenizer, {});
-    const blind = new Layout({ ...chatml, chatTemplate: template } as unknown as ModelText, { contextTokens: 4096, numParameters: 5e8 });
-    const { promptIds, numBlockTokens, notes } = chatPrompt(blind, { doc: document('let a;\n'), messages: [ask('One?')], answerTokens: 50 });
+    const blind = new Layout({ ...chatml, chatTemplate: template } as unknown as ModelText, {
+      contextTokens: 4096,
+      numParameters: 5e8,
+    });
+    const { promptIds, numBlockTokens, notes } = chatPrompt(blind, {
+      doc: document('let a;\n'),
+      messages: [ask('One?')],
+      answerTokens: 50,
+    });
     expect(chatml.tokenizer.decode(promptIds)).toBe('user: question<|im_end|>');
     expect(numBlockTokens).toBe(0);
     expect(notes).toEqual([expect.stringMatching(/no place for it/)]);
@@ -398,11 +491,19 @@ describe('what is around a cursor, to be said again', () => {
     const doc = document(`first\n${'x'.repeat(5000)}\nlast\n`);
     expect(encoded(doc, 0).behind).toBe('');
     expect(encoded(document('first\nsecond\nlast\n'), 0).behind).toBe('second\nlast\n');
-    for (const [length, copied] of [[4095, true], [4096, false]] as const) for (const text of [`a;\n${'x'.repeat(length)}\nlast`, `a;\n${'x'.repeat(length)}`]) expect(layout.beginning(document(text)).length > 0).toBe(copied);
+    for (const [length, copied] of [
+      [4095, true],
+      [4096, false],
+    ] as const)
+      for (const text of [`a;\n${'x'.repeat(length)}\nlast`, `a;\n${'x'.repeat(length)}`])
+        expect(layout.beginning(document(text)).length > 0).toBe(copied);
   });
 
   it('costs a key next to nothing of a hundred files that stay as they were, however wide they are', () => {
-    const wide = rows.join('').replaceAll(';\n', '; ').replace(/.{2000}/g, '$&\n');
+    const wide = rows
+      .join('')
+      .replaceAll(';\n', '; ')
+      .replace(/.{2000}/g, '$&\n');
     const docs = Array.from({ length: 100 }, (_, i) => document(`${i}\n${wide}`));
     for (const doc of docs) layout.beginning(doc);
     const started = performance.now();

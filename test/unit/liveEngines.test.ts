@@ -25,14 +25,23 @@ afterEach(() => rm(path.dirname(folder), { recursive: true, force: true, maxRetr
 /** Leaves with the test, if not before. `told`: what it was told of each change. */
 async function joined(): Promise<{ engines: LiveEngines; told: number[] }> {
   const told: number[] = [];
-  const engines: LiveEngines = await LiveEngines.join(folder, () => told.push(engines.num), (line) => lines.push(line), BEAT_MS);
+  const engines: LiveEngines = await LiveEngines.join(
+    folder,
+    () => told.push(engines.num),
+    (line) => lines.push(line),
+    BEAT_MS,
+  );
   onTestFinished(() => engines.leave());
   return { engines, told };
 }
 
 /** `node liveEngine.ts`, and the numbers that it has printed. */
 async function startedProcess(): Promise<{ child: ChildProcess; told: number[] }> {
-  const child = spawn(process.execPath, ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, 'liveEngine.ts'), folder], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, 'liveEngine.ts'), folder],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
   onTestFinished(() => void child.kill('SIGKILL'));
   const told: number[] = [];
   child.stdout!.setEncoding('utf8').on('data', (text: string) => told.push(...text.trim().split('\n').map(Number)));
@@ -61,7 +70,12 @@ test('each knows of the others within a beat, is told when one comes or goes, an
 
 test('one that leaves while it looks does not count itself again', async () => {
   for (let i = 0; i < 50; i++) {
-    const engines = await LiveEngines.join(folder, () => {}, (line) => lines.push(line), 1);
+    const engines = await LiveEngines.join(
+      folder,
+      () => {},
+      (line) => lines.push(line),
+      1,
+    );
     await new Promise((resolve) => setTimeout(resolve, 1 + (i % 4)));
     await engines.leave();
   }
@@ -112,7 +126,12 @@ test('a process id that another program has by now counts for a minute at most, 
 async function besideOneThatWaits(): Promise<{ engines: LiveEngines; told: number[]; beat: () => void }> {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  const waiting = await LiveEngines.join(folder, () => {}, (line) => lines.push(line), 1e9);
+  const waiting = await LiveEngines.join(
+    folder,
+    () => {},
+    (line) => lines.push(line),
+    1e9,
+  );
   onTestFinished(() => waiting.leave());
   return { ...(await joined()), beat: () => void vi.advanceTimersByTime(BEAT_MS) };
 }
@@ -120,7 +139,8 @@ async function besideOneThatWaits(): Promise<{ engines: LiveEngines; told: numbe
 test('on a machine that has slept those that have not written yet are there', async () => {
   const { engines, beat } = await besideOneThatWaits();
   const asleep = Date.now() / 1000 - 3600;
-  for (const [i, name] of (await readdir(folder)).entries()) await utimes(path.join(folder, name), asleep + i, asleep + i);
+  for (const [i, name] of (await readdir(folder)).entries())
+    await utimes(path.join(folder, name), asleep + i, asleep + i);
   beat();
   await engines.leave();
   expect(await readdir(folder)).toHaveLength(1);

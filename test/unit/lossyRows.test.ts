@@ -10,14 +10,21 @@ import { contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
 test('property: extents that are cut, and joined again where they were cut, say the same of each row', () => {
   const codecs = fc.array(fc.constantFrom('', 'a', 'b'), { maxLength: 40 });
-  const lossyOf = (rows: readonly string[]): Lossy => joinLossy([], rows.flatMap((codec, i) => (codec ? [{ from: i, to: i + 1, codec }] : [])));
-  const saidOf = (lossy: Lossy, n: number): string[] => Array.from({ length: n }, (_, i) => codecsOf(lossyWithin(lossy, i, i + 1)).join());
+  const lossyOf = (rows: readonly string[]): Lossy =>
+    joinLossy(
+      [],
+      rows.flatMap((codec, i) => (codec ? [{ from: i, to: i + 1, codec }] : [])),
+    );
+  const saidOf = (lossy: Lossy, n: number): string[] =>
+    Array.from({ length: n }, (_, i) => codecsOf(lossyWithin(lossy, i, i + 1)).join());
   fc.assert(
     fc.property(codecs, fc.nat(40), fc.nat(40), (rows, one, other) => {
       const lossy = lossyOf(rows);
       expect(saidOf(lossy, rows.length)).toEqual(rows);
       const [from, to] = [Math.min(one, other), Math.max(one, other)];
-      expect(saidOf(lossyWithin(lossy, from, to), to - from)).toEqual(Array.from({ length: to - from }, (_, i) => rows[from + i] ?? ''));
+      expect(saidOf(lossyWithin(lossy, from, to), to - from)).toEqual(
+        Array.from({ length: to - from }, (_, i) => rows[from + i] ?? ''),
+      );
       expect(isExact(lossy, from, to)).toBe(rows.slice(from, to).every((codec) => codec === ''));
       const moved = lossyWithin(lossy, from).map((each) => ({ ...each, from: from + each.from, to: from + each.to }));
       expect(joinLossy(lossyWithin(lossy, 0, from), moved)).toEqual(lossy);
@@ -27,7 +34,9 @@ test('property: extents that are cut, and joined again where they were cut, say 
 
 test('rows that are coded a second time are a fault, not an entry', () => {
   const once = joinLossy([{ from: 0, to: 32, codec: 'int4' }], [{ from: 40, to: 60, codec: 'int4' }]);
-  expect(() => joinLossy(once, [{ from: 31, to: 40, codec: 'kvquant3' }])).toThrow('Rows 31 to 32 have been through int4, and now through kvquant3.');
+  expect(() => joinLossy(once, [{ from: 31, to: 40, codec: 'kvquant3' }])).toThrow(
+    'Rows 31 to 32 have been through int4, and now through kvquant3.',
+  );
   expect(joinLossy(once, [{ from: 32, to: 40, codec: 'int4' }])).toEqual([{ from: 0, to: 60, codec: 'int4' }]);
 });
 
@@ -35,28 +44,41 @@ test.each([
   { name: 'kvzip' as const, from: 0, kept: [0, 1, 2, 3] },
   { name: 'h2o' as const, from: 2, kept: [0, 1, 2, 3] },
   { name: 'h2o' as const, from: 10, kept: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] },
-])('$name from token $from on: the first four tokens of a context have rows, whatever they receive, and no piece of it has more rows than its share', ({ name, from, kept }) => {
-  const { cache, window, run, compute } = laddered();
-  const ids = run(1, 700);
-  compute(ids);
-  // The later a token stands the more it receives, in each of two pieces.
-  cache.runs.prune(ids, from, Float32Array.from({ length: 4 * 700 }, (_, i) => (i % 700) % ((700 - from) / 2)), { keep: 0.6, layers: new Set([0]), name });
-  const lease = cache.open();
-  expect(cache.advance(lease, ids, 700)).toBe(700);
-  const positions = Array.from(cache.slotsOf(lease), (slot) => window.positions[slot]!);
-  cache.release(lease);
-  const piece = (700 - from) / 2;
-  expect(positions.filter((at) => at < from + piece / 4)).toEqual(kept);
-  expect(positions).toHaveLength(from + 2 * Math.ceil(0.6 * piece));
-  // The second piece begins where the context does not.
-  expect(positions).not.toContain(from + piece);
-});
+])(
+  '$name from token $from on: the first four tokens of a context have rows, whatever they receive, and no piece of it has more rows than its share',
+  ({ name, from, kept }) => {
+    const { cache, window, run, compute } = laddered();
+    const ids = run(1, 700);
+    compute(ids);
+    // The later a token stands the more it receives, in each of two pieces.
+    cache.runs.prune(
+      ids,
+      from,
+      Float32Array.from({ length: 4 * 700 }, (_, i) => (i % 700) % ((700 - from) / 2)),
+      { keep: 0.6, layers: new Set([0]), name },
+    );
+    const lease = cache.open();
+    expect(cache.advance(lease, ids, 700)).toBe(700);
+    const positions = Array.from(cache.slotsOf(lease), (slot) => window.positions[slot]!);
+    cache.release(lease);
+    const piece = (700 - from) / 2;
+    expect(positions.filter((at) => at < from + piece / 4)).toEqual(kept);
+    expect(positions).toHaveLength(from + 2 * Math.ceil(0.6 * piece));
+    // The second piece begins where the context does not.
+    expect(positions).not.toContain(from + piece);
+  },
+);
 
 test('rows that were let go of and coded are not coded again when they have been in the window', () => {
   const { cache, run, compute, read, rest, toWindow, settle } = laddered({ only: 'kept' });
   const ids = run(1, 200);
   compute(run(1, 200));
-  cache.runs.prune(ids, 0, Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
+  cache.runs.prune(
+    ids,
+    0,
+    Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009),
+    { keep: 0.6, layers: new Set([0]), name: 'kvzip' },
+  );
   expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'window', codecs: ['kvzip'] });
   const kept = contents(read(ids));
   rest();
@@ -80,7 +102,12 @@ test('what a codec keeps exactly is not coded: it takes no more than before, and
   const exact = contents(read(run(1, 100)));
   rest();
   expect(settle()).toBe(0);
-  expect(cache.describe(run(1, 100))).toEqual({ tokens: 100, tier: 'store', bytes: 100 * exactBytesPerToken(SHAPE), codecs: [] });
+  expect(cache.describe(run(1, 100))).toEqual({
+    tokens: 100,
+    tier: 'store',
+    bytes: 100 * exactBytesPerToken(SHAPE),
+    codecs: [],
+  });
   expect(contents(cache.runs.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
 });
 
@@ -120,7 +147,8 @@ test('a changed text takes over rows as they were computed, none that are coded'
   const ids = block(run(1, 256));
   compute(ids);
   /** Behind five tokens that were put in at `at`. */
-  const plan = (at: number): Shift[] => cache.shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 261);
+  const plan = (at: number): Shift[] =>
+    cache.shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 261);
   const taken = (at: number): number[][] => plan(at).map(({ start, end }) => [start, end]);
   const exact = [[[5 + 10 + 64, 261]], [[5 + 60 + 64, 261]]];
   expect([taken(10), taken(60)]).toEqual(exact);

@@ -41,7 +41,9 @@ function compute(tokenIds: readonly number[], rows: KvRows, options: { sparse?: 
 const known = (tokenIds: readonly number[]): number => cache.describe(tokenIds).tokens;
 
 /** As it was found: one line, a cache in order, and all that has nothing to do with it. */
-function expectOnlyLost(line = /^Rows of tokens \d+ to \d+ of a long context cannot be read back: .*damaged\. They are forgotten, with what goes on from them, and computed anew when they are asked for\.$/): void {
+function expectOnlyLost(
+  line = /^Rows of tokens \d+ to \d+ of a long context cannot be read back: .*damaged\. They are forgotten, with what goes on from them, and computed anew when they are asked for\.$/,
+): void {
   cache.checkIntegrity();
   expect(lines).toEqual([expect.stringMatching(line)]);
   expect(known(OTHER)).toBe(OTHER.length);
@@ -89,7 +91,9 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     cache.release(lease);
     expect(cache.runs.readExact(LONG, 0, N)).toEqual(ROWS);
     expect(spillFile.bytes).toBe(0);
-    expectOnlyLost(/^A copy of the rows of tokens 0 to 640 of a long context cannot be read back: .*damaged\. Nothing is lost: they are in memory, too\.$/);
+    expectOnlyLost(
+      /^A copy of the rows of tokens 0 to 640 of a long context cannot be read back: .*damaged\. Nothing is lost: they are in memory, too\.$/,
+    );
   });
 
   test('a run that a lease has stays as it is, and what else is to be evicted is', () => {
@@ -117,9 +121,18 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test.each([{ name: 'read', length: 500 }, { name: 'cut where it ends', length: WITHIN }, { name: 'cut where it begins', length: N, from: WITHIN, left: WITHIN }, { name: 'cut into pieces', length: 2 * WITHIN }])('a run of which rows are to go keeps none: $name', ({ length, from = 0, left = 0 }) => {
+  test.each([
+    { name: 'read', length: 500 },
+    { name: 'cut where it ends', length: WITHIN },
+    { name: 'cut where it begins', length: N, from: WITHIN, left: WITHIN },
+    { name: 'cut into pieces', length: 2 * WITHIN },
+  ])('a run of which rows are to go keeps none: $name', ({ length, from = 0, left = 0 }) => {
     damageOne();
-    cache.runs.prune(LONG.slice(0, length), from, new Float32Array(4 * length), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
+    cache.runs.prune(LONG.slice(0, length), from, new Float32Array(4 * length), {
+      keep: 0.6,
+      layers: new Set([0]),
+      name: 'kvzip',
+    });
     expect(known(LONG)).toBe(left);
     expectOnlyLost();
   });
@@ -159,7 +172,12 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test.each([{ quiet: true, length: N }, { quiet: true, length: WITHIN }, { quiet: false, length: N }, { quiet: false, length: WITHIN }])('who goes on from it computes it anew: $length tokens, quiet: $quiet', ({ quiet, length }) => {
+  test.each([
+    { quiet: true, length: N },
+    { quiet: true, length: WITHIN },
+    { quiet: false, length: N },
+    { quiet: false, length: WITHIN },
+  ])('who goes on from it computes it anew: $length tokens, quiet: $quiet', ({ quiet, length }) => {
     damageOne();
     const lease = cache.open('', { quiet });
     expect(cache.advance(lease, LONG, length)).toBe(0);
@@ -172,40 +190,52 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test.each([false, true])('who has computed the beginning of it goes on with his own, and that stays; another lease has it: %s', (isHeld) => {
-    const other = cache.open('chat', { sparse: N });
-    if (isHeld) cache.advance(other, LONG, N);
-    damageOne();
-    compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
-    cache.checkIntegrity();
-    expect([known(LONG), lines]).toEqual([N, []]);
-    expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
-    cache.release(other);
-    expect(known(LONG)).toBe(WITHIN);
-    expect(cache.runs.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
-    expectOnlyLost();
-  });
+  test.each([false, true])(
+    'who has computed the beginning of it goes on with his own, and that stays; another lease has it: %s',
+    (isHeld) => {
+      const other = cache.open('chat', { sparse: N });
+      if (isHeld) cache.advance(other, LONG, N);
+      damageOne();
+      compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
+      cache.checkIntegrity();
+      expect([known(LONG), lines]).toEqual([N, []]);
+      expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
+      cache.release(other);
+      expect(known(LONG)).toBe(WITHIN);
+      expect(cache.runs.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
+      expectOnlyLost();
+    },
+  );
 
-  test.each([{ block: DAMAGED, left: [0, 0] }, { block: N / BLOCK + 1, left: [N, N + 64] }])('a lease that attends to parts of the context has failed; what does not go on from it stays: block $block', ({ block, left }) => {
-    const [one, two] = [6000, 7000].map((first) => [...LONG, ...Array.from({ length: 64 }, (_, i) => first + i)]) as [number[], number[]];
-    for (const [i, ids] of [one, two].entries()) {
+  test.each([
+    { block: DAMAGED, left: [0, 0] },
+    { block: N / BLOCK + 1, left: [N, N + 64] },
+  ])(
+    'a lease that attends to parts of the context has failed; what does not go on from it stays: block $block',
+    ({ block, left }) => {
+      const [one, two] = [6000, 7000].map((first) => [...LONG, ...Array.from({ length: 64 }, (_, i) => first + i)]) as [
+        number[],
+        number[],
+      ];
+      for (const [i, ids] of [one, two].entries()) {
+        const lease = cache.open('chat', { sparse: N + 64 });
+        expect(cache.advance(lease, ids, N)).toBe(N);
+        const slots = cache.allocate(64)!;
+        window.write(slots, randomRows(SHAPE, 64, 7 + i), 0, N);
+        cache.append(lease, slots);
+        cache.commit(lease, ids);
+        cache.release(lease);
+      }
+      damage(folder, block * (spillFile.bytes / (N / BLOCK + 4)));
       const lease = cache.open('chat', { sparse: N + 64 });
-      expect(cache.advance(lease, ids, N)).toBe(N);
-      const slots = cache.allocate(64)!;
-      window.write(slots, randomRows(SHAPE, 64, 7 + i), 0, N);
-      cache.append(lease, slots);
-      cache.commit(lease, ids);
+      expect(cache.advance(lease, one, N + 64)).toBe(N + 64);
+      expect(lease.failure).toBeInstanceOf(LostRows);
+      cache.checkIntegrity();
       cache.release(lease);
-    }
-    damage(folder, block * (spillFile.bytes / (N / BLOCK + 4)));
-    const lease = cache.open('chat', { sparse: N + 64 });
-    expect(cache.advance(lease, one, N + 64)).toBe(N + 64);
-    expect(lease.failure).toBeInstanceOf(LostRows);
-    cache.checkIntegrity();
-    cache.release(lease);
-    expect([known(one), known(two)]).toEqual(left);
-    expectOnlyLost();
-  });
+      expect([known(one), known(two)]).toEqual(left);
+      expectOnlyLost();
+    },
+  );
 
   test('a fault of ours is none of the disk: it is not taken for lost rows', () => {
     spillFile.read = () => {
@@ -213,7 +243,12 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     };
     const lease = cache.open();
     const sparse = cache.open('chat', { sparse: N });
-    for (const reads of [() => cache.runs.readExact(LONG, 0, N), () => cache.advance(lease, LONG, N), () => cache.advance(sparse, LONG, N)]) expect(reads).toThrow('a bug');
+    for (const reads of [
+      () => cache.runs.readExact(LONG, 0, N),
+      () => cache.advance(lease, LONG, N),
+      () => cache.advance(sparse, LONG, N),
+    ])
+      expect(reads).toThrow('a bug');
     expect(known(LONG)).toBe(N);
     expect(lines).toEqual([]);
   });

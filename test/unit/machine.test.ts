@@ -7,7 +7,8 @@ import { Machine } from '../../engine/machine.ts';
 import { gpusOf, onBatteryOf, readSpeed, withAmdMemory } from '../../engine/machineProbe.ts';
 
 const PROBE = new URL('../../engine/machineProbe.ts', import.meta.url);
-const script = (code: string): URL => new URL(`data:text/javascript,${encodeURIComponent(`import { parentPort } from 'node:worker_threads';\n${code}`)}`);
+const script = (code: string): URL =>
+  new URL(`data:text/javascript,${encodeURIComponent(`import { parentPort } from 'node:worker_threads';\n${code}`)}`);
 const UNKNOWN = { gpus: null, onBattery: null, readBytesPerSecond: null };
 
 test('this machine, as its system tells', async () => {
@@ -21,13 +22,20 @@ test('this machine, as its system tells', async () => {
 
 test('reading speed is measured when asked for, once', async () => {
   const machine = new Machine(PROBE);
-  const [plain, measured] = await Promise.all([machine.describe({ graphics: true, speed: false }), machine.describe({ graphics: true, speed: true })]);
+  const [plain, measured] = await Promise.all([
+    machine.describe({ graphics: true, speed: false }),
+    machine.describe({ graphics: true, speed: true }),
+  ]);
   expect(plain.readBytesPerSecond).toBeNull();
   // Between an old laptop's and a server's; more would be the caches.
   expect(measured.readBytesPerSecond).toBeGreaterThan(1e9);
   expect(measured.readBytesPerSecond).toBeLessThan(1e12);
-  expect((await machine.describe({ graphics: true, speed: true })).readBytesPerSecond).toBe(measured.readBytesPerSecond);
-  expect((await machine.describe({ graphics: true, speed: false })).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+  expect((await machine.describe({ graphics: true, speed: true })).readBytesPerSecond).toBe(
+    measured.readBytesPerSecond,
+  );
+  expect((await machine.describe({ graphics: true, speed: false })).readBytesPerSecond).toBe(
+    measured.readBytesPerSecond,
+  );
 });
 
 test('without graphics nothing is asked of them', async () => {
@@ -50,8 +58,11 @@ test.for([
 });
 
 test('what it has told before it hangs is kept', async () => {
-  const code = "parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);";
-  expect(await new Machine(script(code), 500).describe({ graphics: true, speed: false })).toMatchObject({ ...UNKNOWN, onBattery: true });
+  const code = 'parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);';
+  expect(await new Machine(script(code), 500).describe({ graphics: true, speed: false })).toMatchObject({
+    ...UNKNOWN,
+    onBattery: true,
+  });
 });
 
 test('the battery alone is asked for at most every five minutes, and never again where there is none', async () => {
@@ -59,7 +70,9 @@ test('the battery alone is asked for at most every five minutes, and never again
   // What it says depends on how often it is asked: a file counts.
   const counter = join(mkdtempSync(join(tmpdir(), 'kvasir-battery-')), 'asked');
   const counting = (onBattery: string) =>
-    script(`import { appendFileSync } from 'node:fs'; import { workerData } from 'node:worker_threads'; appendFileSync(${JSON.stringify(counter)}, String(workerData.batteryAlone)); parentPort.postMessage({ onBattery: ${onBattery} }); parentPort.close();`);
+    script(
+      `import { appendFileSync } from 'node:fs'; import { workerData } from 'node:worker_threads'; appendFileSync(${JSON.stringify(counter)}, String(workerData.batteryAlone)); parentPort.postMessage({ onBattery: ${onBattery} }); parentPort.close();`,
+    );
   const laptop = new Machine(counting('true'));
   expect([await laptop.onBattery(), await laptop.onBattery()]).toEqual([true, true]);
   expect(readFileSync(counter, 'utf8')).toBe('true');
@@ -80,10 +93,23 @@ test('a missing probe is no error either', async () => {
 
 test('graphics adapters: real ones with what is known of their memory, virtual ones not', () => {
   const MB = 1024 * 1024;
-  expect(gpusOf([{ vendor: 'NVIDIA', model: 'NVIDIA RTX 4060', vram: 8188, memoryTotal: 8188, memoryUsed: 1024 }])).toEqual([{ name: 'NVIDIA RTX 4060', totalBytes: 8188 * MB, usedBytes: 1024 * MB, estimated: false }]);
-  expect(gpusOf([{ vendor: 'Intel Corporation', model: 'UHD Graphics 620', vram: 256, vramDynamic: true } as never])).toEqual([{ name: 'Intel Corporation UHD Graphics 620', totalBytes: 256 * MB, usedBytes: null, estimated: true }]);
-  expect(gpusOf([{ vendor: 'Apple', model: 'Apple M3', vram: null }])).toEqual([{ name: 'Apple M3', totalBytes: null, usedBytes: null, estimated: true }]);
-  expect(gpusOf([{ vendor: 'VMware', model: 'SVGA II Adapter', vram: 16 }, { vendor: 'Red Hat, Inc.', model: 'Virtio 1.0 GPU' }, { vendor: 'Microsoft', model: 'Microsoft Basic Display Adapter' }, { vendor: '', model: '' }])).toEqual([]);
+  expect(
+    gpusOf([{ vendor: 'NVIDIA', model: 'NVIDIA RTX 4060', vram: 8188, memoryTotal: 8188, memoryUsed: 1024 }]),
+  ).toEqual([{ name: 'NVIDIA RTX 4060', totalBytes: 8188 * MB, usedBytes: 1024 * MB, estimated: false }]);
+  expect(
+    gpusOf([{ vendor: 'Intel Corporation', model: 'UHD Graphics 620', vram: 256, vramDynamic: true } as never]),
+  ).toEqual([{ name: 'Intel Corporation UHD Graphics 620', totalBytes: 256 * MB, usedBytes: null, estimated: true }]);
+  expect(gpusOf([{ vendor: 'Apple', model: 'Apple M3', vram: null }])).toEqual([
+    { name: 'Apple M3', totalBytes: null, usedBytes: null, estimated: true },
+  ]);
+  expect(
+    gpusOf([
+      { vendor: 'VMware', model: 'SVGA II Adapter', vram: 16 },
+      { vendor: 'Red Hat, Inc.', model: 'Virtio 1.0 GPU' },
+      { vendor: 'Microsoft', model: 'Microsoft Basic Display Adapter' },
+      { vendor: '', model: '' },
+    ]),
+  ).toEqual([]);
 });
 
 test('battery: on, off, none', () => {
@@ -92,7 +118,7 @@ test('battery: on, off, none', () => {
   expect(onBatteryOf({ hasBattery: false, acConnected: true })).toBeNull();
 });
 
-test('AMD\'s memory as Linux tells it, where it is clear which adapter is meant', () => {
+test("AMD's memory as Linux tells it, where it is clear which adapter is meant", () => {
   const folder = mkdtempSync(join(tmpdir(), 'kvasir-drm-'));
   try {
     mkdirSync(join(folder, 'card0/device'), { recursive: true });
@@ -102,7 +128,10 @@ test('AMD\'s memory as Linux tells it, where it is clear which adapter is meant'
     const gpu = (name: string) => ({ name, totalBytes: null, usedBytes: null, estimated: true });
     const intel = gpu('Intel UHD Graphics');
     const amd = gpu('Advanced Micro Devices, Inc. [AMD/ATI] Navi 23');
-    expect(withAmdMemory([intel, amd], folder)).toEqual([intel, { ...amd, totalBytes: 8573157376, usedBytes: 1048576, estimated: false }]);
+    expect(withAmdMemory([intel, amd], folder)).toEqual([
+      intel,
+      { ...amd, totalBytes: 8573157376, usedBytes: 1048576, estimated: false },
+    ]);
     expect(withAmdMemory([amd, amd], folder)).toEqual([amd, amd]);
     expect(withAmdMemory([amd], join(folder, 'none'))).toEqual([amd]);
   } finally {

@@ -10,8 +10,11 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 test('many at once, those above with them; one that is there stays', async () => {
   const deep = path.join(root, 'a', 'b', 'c');
-  await Promise.all([deep, path.join(deep, 'd'), path.join(root, 'a', 'x'), deep].map((dir) => makeFolders(dir, 0o700)));
-  for (const dir of [deep, path.join(deep, 'd'), path.join(root, 'a', 'x')]) expect(statSync(dir).isDirectory()).toBe(true);
+  await Promise.all(
+    [deep, path.join(deep, 'd'), path.join(root, 'a', 'x'), deep].map((dir) => makeFolders(dir, 0o700)),
+  );
+  for (const dir of [deep, path.join(deep, 'd'), path.join(root, 'a', 'x')])
+    expect(statSync(dir).isDirectory()).toBe(true);
   if (process.platform !== 'win32') expect(statSync(deep).mode & 0o777).toBe(0o700);
   await makeFolders(deep);
   await makeFolders(root);
@@ -32,6 +35,10 @@ test('a file in the way is the error that the system has for it', async () => {
   await expect(makeFolders(path.join(file, 'below'))).rejects.toThrow(/ENOTDIR|ENOENT|EEXIST/);
 });
 
-test.runIf(process.platform === 'linux')('where the system answers ENOENT to whatever is to be made, that is the error', async () => {
-  for (const dir of ['/proc/kvasir', '/proc/kvasir/deep/er']) await expect(makeFolders(dir)).rejects.toThrow('ENOENT');
-});
+test.runIf(process.platform === 'linux')(
+  'where the system answers ENOENT to whatever is to be made, that is the error',
+  async () => {
+    for (const dir of ['/proc/kvasir', '/proc/kvasir/deep/er'])
+      await expect(makeFolders(dir)).rejects.toThrow('ENOENT');
+  },
+);

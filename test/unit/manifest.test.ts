@@ -10,7 +10,8 @@ let dir: string;
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'kvasir-manifest-'));
-  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'generation_config.json', 'config.json']) cpSync(join(root, 'model', name), join(dir, name));
+  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'generation_config.json', 'config.json'])
+    cpSync(join(root, 'model', name), join(dir, name));
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
@@ -23,7 +24,10 @@ describe('a wrong manifest is refused by name', () => {
     ['{"note":{"de":"klein"}}', /^kvasir\.json: note\.de is not a known field; known are en, pt/],
     ['{"completion":3}', /^kvasir\.json: completion is not an object/],
     ['{"completion":{"maxTokens":0}}', /^kvasir\.json: completion\.maxTokens is not a whole number/],
-    ['{"completion":{"order":"middle"}}', /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/],
+    [
+      '{"completion":{"order":"middle"}}',
+      /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/,
+    ],
     ['{"completion":{"copy":{"share":1.5}}}', /^kvasir\.json: completion\.copy\.share is above 1/],
     ['{"completion":{"confidence":{"words":2}}}', /^kvasir\.json: completion\.confidence\.words is above 1/],
     ['{"completion":{"confidence":{"lines":2}}}', /^kvasir\.json: completion\.confidence\.lines is above 1/],
@@ -38,7 +42,9 @@ describe('a wrong manifest is refused by name', () => {
     ['{"constructor":1}', /^kvasir\.json: constructor is not a known field/],
   ])('%s', async (json, message) => {
     writeFileSync(join(dir, 'kvasir.json'), json);
-    await expect(ModelText.load(dir)).rejects.toThrow(expect.objectContaining({ code: 'modelInvalid', message: expect.stringMatching(message) }));
+    await expect(ModelText.load(dir)).rejects.toThrow(
+      expect.objectContaining({ code: 'modelInvalid', message: expect.stringMatching(message) }),
+    );
   });
 
   it('when it claims what the tokenizer cannot', async () => {
@@ -73,15 +79,29 @@ it.each([
   expect([ofAnswers.note, ofAnswers.chat.note]).toEqual([{ en: '', pt: '' }, read]);
 });
 
-it.each([['{"line":0.1,"words":0.5}', { line: 0.1, words: 0.5, lines: 0.1 }], ['{"line":0.1,"words":0.5,"lines":0}', { line: 0.1, words: 0.5, lines: 0 }], ['{"words":0.5}', { line: 0, words: 0.5, lines: 0 }]])('limits of confidence: %s', async (given, read) => {
+it.each([
+  ['{"line":0.1,"words":0.5}', { line: 0.1, words: 0.5, lines: 0.1 }],
+  ['{"line":0.1,"words":0.5,"lines":0}', { line: 0.1, words: 0.5, lines: 0 }],
+  ['{"words":0.5}', { line: 0, words: 0.5, lines: 0 }],
+])('limits of confidence: %s', async (given, read) => {
   writeFileSync(join(dir, 'kvasir.json'), `{"completion":{"confidence":${given}}}`);
   expect((await ModelText.load(dir)).manifest.completion.confidence).toEqual(read);
 });
 
 it('the built-in model says what it is', async () => {
   const { manifest } = await ModelText.load(join(root, 'model'));
-  expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 }, chat: { facts: true } });
+  expect(manifest).toMatchObject({
+    name: 'kvasir-starter',
+    fileBlock: 'fileSeparator',
+    completion: { order: 'suffixFirst', maxTokens: 48 },
+    chat: { facts: true },
+  });
   expect(manifest.note).toEqual({ en: expect.stringMatching(/small/), pt: expect.stringMatching(/pequeno/) });
   const asked = readFileSync(join(root, 'model/train/questions.py'), 'utf8');
-  for (const question of [manifest.summary.fileQuestion, manifest.summary.symbolQuestion.replace('`{name}`', '{n}'), manifest.summary.selectionQuestion]) expect(asked).toContain(`"${question}"`);
+  for (const question of [
+    manifest.summary.fileQuestion,
+    manifest.summary.symbolQuestion.replace('`{name}`', '{n}'),
+    manifest.summary.selectionQuestion,
+  ])
+    expect(asked).toContain(`"${question}"`);
 });

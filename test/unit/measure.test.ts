@@ -13,7 +13,10 @@ let general: Layout;
 beforeAll(async () => {
   const root = join(import.meta.dirname, '../..');
   layout = new Layout(await ModelText.load(join(root, 'model')), { contextTokens: 2048, numParameters: 7.5e6 });
-  general = new Layout(await ModelText.load(join(root, 'test/fixtures/chat/chatml_qwen2.5')), { contextTokens: 4096, numParameters: 5e8 });
+  general = new Layout(await ModelText.load(join(root, 'test/fixtures/chat/chatml_qwen2.5')), {
+    contextTokens: 4096,
+    numParameters: 5e8,
+  });
 });
 
 const code = (n: number) => Array.from({ length: n }, (_, i) => `export const value${i} = compute(${i});\r\n`).join('');
@@ -27,8 +30,18 @@ const CASES: Record<string, ChatOptions> = {
   'no file': { docs: [], messages: [ask('Hi')] },
   'one small file': { docs: [small], messages: [ask('What is this?')] },
   'a large file': { docs: [large], cursor: 9000, messages: [ask('What is this?')] },
-  'three files and a selection': { docs: [small, middling, large], snippets: [{ path: 'src/a.ts', text: 'value1\r\nvalue2', startLine: 4 }], messages: [ask('What is this?')] },
-  'a long conversation': { docs: [middling], messages: [...Array.from({ length: 30 }, (_, i) => [ask(`Q${i} ${'word '.repeat(40)}`), answer('word '.repeat(40))]).flat(), ask('Last?')] },
+  'three files and a selection': {
+    docs: [small, middling, large],
+    snippets: [{ path: 'src/a.ts', text: 'value1\r\nvalue2', startLine: 4 }],
+    messages: [ask('What is this?')],
+  },
+  'a long conversation': {
+    docs: [middling],
+    messages: [
+      ...Array.from({ length: 30 }, (_, i) => [ask(`Q${i} ${'word '.repeat(40)}`), answer('word '.repeat(40))]).flat(),
+      ask('Last?'),
+    ],
+  },
 };
 
 describe.each(Object.entries(CASES))('%s', (_, options) => {
@@ -39,9 +52,12 @@ describe.each(Object.entries(CASES))('%s', (_, options) => {
     expect(size.promptTokens).toBe(request.promptIds.length);
     expect(size.notes).toEqual(request.notes);
     expect(size.promptTokens + size.answerTokens).toBeLessThanOrEqual(size.contextTokens);
-    expect(size.parts.map(({ path }) => path)).toEqual([...options.docs, ...(options.snippets ?? [])].map(({ path }) => path));
+    expect(size.parts.map(({ path }) => path)).toEqual(
+      [...options.docs, ...(options.snippets ?? [])].map(({ path }) => path),
+    );
     expect(size.parts.reduce((sum, part) => sum + part.tokens, 0)).toBeLessThan(size.promptTokens);
-    for (const { path, omittedTokens } of size.parts) expect([path, size.notes.some((note) => note.startsWith(`${path}: `))]).toEqual([path, omittedTokens > 0]);
+    for (const { path, omittedTokens } of size.parts)
+      expect([path, size.notes.some((note) => note.startsWith(`${path}: `))]).toEqual([path, omittedTokens > 0]);
   });
 });
 
@@ -75,8 +91,15 @@ it('small files leave their share of the room to large ones', () => {
 });
 
 it('a selection stands behind the last question with its lines, a file behind the first', () => {
-  const snippets = [{ path: '/x/src/b.ts', text: 'b();\r\n' }, { path: '/x/src/a.ts', text: 'a();', startLine: 6 }];
-  const { promptIds } = prepareChat(layout, { docs: [], snippets, messages: [ask('One?'), answer('Yes.'), ask('Two?')] });
+  const snippets = [
+    { path: '/x/src/b.ts', text: 'b();\r\n' },
+    { path: '/x/src/a.ts', text: 'a();', startLine: 6 },
+  ];
+  const { promptIds } = prepareChat(layout, {
+    docs: [],
+    snippets,
+    messages: [ask('One?'), answer('Yes.'), ask('Two?')],
+  });
   const end = '<|im_end|>\n';
   expect(layout.text.tokenizer.decode(promptIds)).toBe(
     `<|im_start|>user\nOne?\nsrc/b.ts\n\`\`\`ts\nb();\n\`\`\`${end}<|im_start|>assistant\nYes.${end}<|im_start|>user\nTwo?\nsrc/a.ts, line 7\n\`\`\`ts\na();\n\`\`\`${end}<|im_start|>assistant\n`,
@@ -84,5 +107,7 @@ it('a selection stands behind the last question with its lines, a file behind th
 });
 
 it('refuses what an answer would refuse', () => {
-  expect(() => measureChat(layout, { docs: [], messages: [ask('word '.repeat(5000))] })).toThrow(expect.objectContaining({ code: 'contextTooLong' }));
+  expect(() => measureChat(layout, { docs: [], messages: [ask('word '.repeat(5000))] })).toThrow(
+    expect.objectContaining({ code: 'contextTooLong' }),
+  );
 });

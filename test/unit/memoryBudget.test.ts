@@ -5,7 +5,11 @@ import { mostPrefillTokens } from '../../engine/memory.ts';
 import { LEAST_BYTES, MemoryBudget, MOST_BYTES, wantedBytes } from '../../engine/memoryBudget.ts';
 
 const GB = 1e9;
-const reading = (availableBytes: number, usedBytes = 0, totalBytes = 16 * GB) => ({ availableBytes, totalBytes, usedBytes });
+const reading = (availableBytes: number, usedBytes = 0, totalBytes = 16 * GB) => ({
+  availableBytes,
+  totalBytes,
+  usedBytes,
+});
 
 /** A cache that takes all that it may, on a machine that others leave so much of. */
 class Machine {
@@ -27,7 +31,8 @@ class Machine {
   /** Looks each three seconds. Returns how often the ceiling changed. */
   wait(seconds: number): number {
     let changes = 0;
-    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000) if (this.budget.follow(this.reading, this.now)) changes++;
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000)
+      if (this.budget.follow(this.reading, this.now)) changes++;
     return changes;
   }
 }
@@ -57,7 +62,8 @@ class Windows {
   }
 
   wait(seconds: number): void {
-    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000) for (const budget of this.budgets) budget.follow(this.#reading(budget.ceiling, this.budgets.length), this.now);
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000)
+      for (const budget of this.budgets) budget.follow(this.#reading(budget.ceiling, this.budgets.length), this.now);
   }
 
   #reading(usedBytes: number, numEngines: number) {
@@ -66,13 +72,26 @@ class Windows {
 }
 
 test('chosen by the engine: the share of what is available to it and to others, at most 2 GB, never nothing', () => {
-  const wanted = (available: number, used: number, share = 0.6) => wantedBytes({ maxBytes: 0, share }, reading(available, used));
-  expect([wanted(1 * GB, 0), wanted(64 * GB, 0), wanted(0.5 * GB, 0.5 * GB), wanted(1 * GB, 0, 0.9), wanted(0, 0)]).toEqual([0.6 * GB, MOST_BYTES, 0.6 * GB, 0.9 * GB, LEAST_BYTES]);
+  const wanted = (available: number, used: number, share = 0.6) =>
+    wantedBytes({ maxBytes: 0, share }, reading(available, used));
+  expect([
+    wanted(1 * GB, 0),
+    wanted(64 * GB, 0),
+    wanted(0.5 * GB, 0.5 * GB),
+    wanted(1 * GB, 0, 0.9),
+    wanted(0, 0),
+  ]).toEqual([0.6 * GB, MOST_BYTES, 0.6 * GB, 0.9 * GB, LEAST_BYTES]);
 });
 
 test('the user’s: kept while a twentieth of the machine is left besides, lowered so far that it is', () => {
-  const wanted = (available: number, used: number, maxBytes = 4 * GB) => wantedBytes({ maxBytes, share: 0.6 }, reading(available, used));
-  expect([wanted(0.9 * GB, 4 * GB), wanted(0.1 * GB, 4 * GB), wanted(0, 0), wanted(0, 0, 1e6)]).toEqual([4 * GB, 3.3 * GB, LEAST_BYTES, 1e6]);
+  const wanted = (available: number, used: number, maxBytes = 4 * GB) =>
+    wantedBytes({ maxBytes, share: 0.6 }, reading(available, used));
+  expect([wanted(0.9 * GB, 4 * GB), wanted(0.1 * GB, 4 * GB), wanted(0, 0), wanted(0, 0, 1e6)]).toEqual([
+    4 * GB,
+    3.3 * GB,
+    LEAST_BYTES,
+    1e6,
+  ]);
 });
 
 test('down within seconds when others take memory, up by a half a minute later at the earliest', () => {
@@ -136,9 +155,14 @@ test('other settings hold at once', () => {
 });
 
 test('several engines have equal parts of the most and of what nobody takes; together they want what one alone would', () => {
-  const wanted = (numEngines: number, available: number, used: number, maxBytes = 0) => wantedBytes({ maxBytes, share: 0.6 }, { ...reading(available, used), numEngines });
+  const wanted = (numEngines: number, available: number, used: number, maxBytes = 0) =>
+    wantedBytes({ maxBytes, share: 0.6 }, { ...reading(available, used), numEngines });
   expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0))).toEqual([MOST_BYTES, MOST_BYTES / 2, Math.floor(MOST_BYTES / 3)]);
-  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0, 4 * GB + 1))).toEqual([4 * GB + 1, 2 * GB, Math.floor(4 * GB / 3)]);
+  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0, 4 * GB + 1))).toEqual([
+    4 * GB + 1,
+    2 * GB,
+    Math.floor((4 * GB) / 3),
+  ]);
   // One has been there alone, on a machine of 2 GB.
   expect([wanted(2, 0.8 * GB, 1.2 * GB), wanted(2, 0.8 * GB, 0)]).toEqual([0.96 * GB, 0.24 * GB]);
   // The reserve is one for all: 0.8 GB of 16.
@@ -147,23 +171,26 @@ test('several engines have equal parts of the most and of what nobody takes; tog
   expect(wanted(4, 0, 0, 256e6)).toBe(64e6);
 });
 
-test.each([0, 1 * GB + 1])('under a ceiling of %i the others go down with the next look when a window opens, however soon after another, and up as always when one closes', (maxBytes) => {
-  const most = maxBytes || MOST_BYTES;
-  const windows = new Windows(64 * GB, { maxBytes, share: 0.6 });
-  for (let n = 1; n <= 12; n++) {
-    windows.open();
-    windows.wait(3);
-    expect(new Set(windows.ceilings)).toEqual(new Set([Math.floor(most / n)]));
-  }
-  windows.budgets.length = 1;
-  const [{ ceiling }] = windows.budgets as [MemoryBudget];
-  windows.wait(57);
-  expect(windows.budgets[0]!.ceiling).toBe(ceiling);
-  windows.wait(6);
-  expect(windows.budgets[0]!.ceiling).toBe(Math.floor(1.5 * ceiling));
-  windows.wait(3600);
-  expect(windows.budgets[0]!.ceiling).toBe(most);
-});
+test.each([0, 1 * GB + 1])(
+  'under a ceiling of %i the others go down with the next look when a window opens, however soon after another, and up as always when one closes',
+  (maxBytes) => {
+    const most = maxBytes || MOST_BYTES;
+    const windows = new Windows(64 * GB, { maxBytes, share: 0.6 });
+    for (let n = 1; n <= 12; n++) {
+      windows.open();
+      windows.wait(3);
+      expect(new Set(windows.ceilings)).toEqual(new Set([Math.floor(most / n)]));
+    }
+    windows.budgets.length = 1;
+    const [{ ceiling }] = windows.budgets as [MemoryBudget];
+    windows.wait(57);
+    expect(windows.budgets[0]!.ceiling).toBe(ceiling);
+    windows.wait(6);
+    expect(windows.budgets[0]!.ceiling).toBe(Math.floor(1.5 * ceiling));
+    windows.wait(3600);
+    expect(windows.budgets[0]!.ceiling).toBe(most);
+  },
+);
 
 test('where memory is short several windows come to rest at what one alone would take', () => {
   const windows = new Windows(2 * GB, { maxBytes: 0, share: 0.6 });
@@ -184,27 +211,35 @@ test('what the ceiling may come to, and with it the lane limit, is the same with
     const limit = mostPrefillTokens(alone.ceiling, 24_576, 65_536, alone.most);
     for (const numEngines of [1, 2]) {
       const shared = new MemoryBudget({ maxBytes, share: 0.6 }, { ...reading(64 * GB, 0, 64 * GB), numEngines }, 0);
-      expect([shared.most, mostPrefillTokens(shared.ceiling, 24_576, 65_536, shared.most)]).toEqual([alone.most, limit]);
+      expect([shared.most, mostPrefillTokens(shared.ceiling, 24_576, 65_536, shared.most)]).toEqual([
+        alone.most,
+        limit,
+      ]);
     }
   }
 });
 
 test('property: whatever the others do, never above the user’s ceiling or the engine’s most, and never below the least', () => {
   fc.assert(
-    fc.property(fc.constantFrom(0, 1e6, 0.5 * GB, 6 * GB), fc.double({ min: 0.1, max: 0.9, noNaN: true }), fc.array(fc.record({ others: fc.double({ min: 0, max: 8 * GB, noNaN: true }), seconds: fc.nat(200) })), (maxBytes, share, steps) => {
-      const machine = new Machine(8 * GB, { maxBytes, share });
-      const most = maxBytes || MOST_BYTES;
-      for (const { others, seconds } of steps) {
-        machine.others = others;
-        machine.wait(seconds);
-        const { ceiling } = machine.budget;
-        expect(ceiling >= Math.min(LEAST_BYTES, most) && ceiling <= most).toBe(true);
-      }
-      // It comes to rest: not above what it wants by more than a tenth, and after a while not below it by more than a quarter.
-      machine.wait(3600);
-      const wanted = wantedBytes({ maxBytes, share }, machine.reading);
-      expect(machine.budget.ceiling).toBeLessThanOrEqual(wanted / 0.9 + 1);
-      expect(machine.budget.ceiling).toBeGreaterThanOrEqual(wanted / 1.25 - 1);
-    }),
+    fc.property(
+      fc.constantFrom(0, 1e6, 0.5 * GB, 6 * GB),
+      fc.double({ min: 0.1, max: 0.9, noNaN: true }),
+      fc.array(fc.record({ others: fc.double({ min: 0, max: 8 * GB, noNaN: true }), seconds: fc.nat(200) })),
+      (maxBytes, share, steps) => {
+        const machine = new Machine(8 * GB, { maxBytes, share });
+        const most = maxBytes || MOST_BYTES;
+        for (const { others, seconds } of steps) {
+          machine.others = others;
+          machine.wait(seconds);
+          const { ceiling } = machine.budget;
+          expect(ceiling >= Math.min(LEAST_BYTES, most) && ceiling <= most).toBe(true);
+        }
+        // It comes to rest: not above what it wants by more than a tenth, and after a while not below it by more than a quarter.
+        machine.wait(3600);
+        const wanted = wantedBytes({ maxBytes, share }, machine.reading);
+        expect(machine.budget.ceiling).toBeLessThanOrEqual(wanted / 0.9 + 1);
+        expect(machine.budget.ceiling).toBeGreaterThanOrEqual(wanted / 1.25 - 1);
+      },
+    ),
   );
 });

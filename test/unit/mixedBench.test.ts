@@ -20,7 +20,8 @@ test('the session becomes prompts that fit their context, share their file block
   const { requests, blocks } = await mixedWorkload(session, { ...options, untilMs: 110_000 });
   const start = await mixedWorkload(session, { ...options, untilMs: 20_000 });
   expect(start.requests).toEqual(requests.slice(0, start.requests.length));
-  const count = (of: readonly MixedRequest[], priority: string) => of.filter((request) => request.priority === priority).length;
+  const count = (of: readonly MixedRequest[], priority: string) =>
+    of.filter((request) => request.priority === priority).length;
   expect(count(requests, 'completion')).toBeGreaterThan(300);
   expect([count(requests, 'chat'), count(requests, 'summary')]).toEqual([1, 1]);
   for (const { promptIds, numTokens } of requests) {
@@ -29,13 +30,17 @@ test('the session becomes prompts that fit their context, share their file block
     expect(Math.max(...promptIds)).toBeLessThan(5000);
   }
   // Each chat and each summary goes on from a block that idle time has read.
-  for (const { promptIds, priority } of requests) if (priority !== 'completion') expect(blocks.some((block) => block.every((id, i) => promptIds[i] === id))).toBe(true);
+  for (const { promptIds, priority } of requests)
+    if (priority !== 'completion')
+      expect(blocks.some((block) => block.every((id, i) => promptIds[i] === id))).toBe(true);
   // What nobody would have seen ends with the key that came too soon.
   const [shown, rest] = [seen(requests), requests.filter(({ abortMs }) => abortMs !== undefined)];
   expect(count(shown, 'completion')).toBeGreaterThan(30);
   for (const { atMs, abortMs } of rest) expect(abortMs! - atMs).toBeLessThan(LOOK_MS);
   const other = await mixedWorkload(session, { ...options, seed: 2, untilMs: 20_000 });
-  expect(other.requests.map(({ numTokens }) => numTokens)).not.toEqual(start.requests.map(({ numTokens }) => numTokens));
+  expect(other.requests.map(({ numTokens }) => numTokens)).not.toEqual(
+    start.requests.map(({ numTokens }) => numTokens),
+  );
 });
 
 test('a model that ends a prompt with what is typed gets more of the prompt before back', async () => {
@@ -54,7 +59,15 @@ test('a model that ends a prompt with what is typed gets more of the prompt befo
 });
 
 function job(id: string, promptIds: readonly number[], numTokens: number, log: string[]): Job {
-  return { id, priority: 'chat', promptIds, prefill: [], numTokens, onToken: () => log.push(id), onEnd: () => log.push(`${id} ends`) };
+  return {
+    id,
+    priority: 'chat',
+    promptIds,
+    prefill: [],
+    numTokens,
+    onToken: () => log.push(id),
+    onEnd: () => log.push(`${id} ends`),
+  };
 }
 
 function padded(size: number, timeoutMs = 100) {
@@ -127,15 +140,31 @@ test('a padded batch forgets who is aborted while it waits, and ends when all of
   expect(engine.hasWork()).toBe(false);
 });
 
-const request = (id: string, atMs: number, more: Partial<MixedRequest> = {}): MixedRequest => ({ id, priority: 'completion', atMs, promptIds: tokens(30, Number(id.slice(1))), prefill: [], numTokens: 5, ...more });
+const request = (id: string, atMs: number, more: Partial<MixedRequest> = {}): MixedRequest => ({
+  id,
+  priority: 'completion',
+  atMs,
+  promptIds: tokens(30, Number(id.slice(1))),
+  prefill: [],
+  numTokens: 5,
+  ...more,
+});
 
 test('a replay sends, gives up as recorded, and keeps one of each kind running in the background until the session has ended', async () => {
   const { engine, runner } = harness({ slots: 8192 });
   const requests = [request('c1', 1000), request('c2', 1010, { abortMs: 1011, numTokens: 4000 }), request('c3', 1020)];
   const summary = request('s9', 0, { priority: 'summary', numTokens: 40 });
-  const { records, makespanMs } = await replay(new EngineServer(engine), requests, { speed: 10, background: [[summary]] });
-  expect(records.map(({ id, due, tokens, unseen }) => [id, due, tokens.length === 5, unseen])).toEqual([['c1', 0, true, false], ['c2', 1, false, true], ['c3', 2, true, false]]);
-  for (const { due, tokens, ended } of records) for (const at of [...tokens, ended]) expect(at).toBeGreaterThanOrEqual(due);
+  const { records, makespanMs } = await replay(new EngineServer(engine), requests, {
+    speed: 10,
+    background: [[summary]],
+  });
+  expect(records.map(({ id, due, tokens, unseen }) => [id, due, tokens.length === 5, unseen])).toEqual([
+    ['c1', 0, true, false],
+    ['c2', 1, false, true],
+    ['c3', 2, true, false],
+  ]);
+  for (const { due, tokens, ended } of records)
+    for (const at of [...tokens, ended]) expect(at).toBeGreaterThanOrEqual(due);
   expect(makespanMs).toBe(Math.max(...records.map(({ ended }) => ended)));
   expect(engine.hasWork()).toBe(false);
   expect(runner.numComputed).toBeGreaterThan(3 * 30);
@@ -166,17 +195,42 @@ const run = (scene: Run['scene'], way: string, round: number, ms: number): Run =
   background: way === 'with chat and summaries' ? { chat: { promptTokens: 60, tokens: 30, ended: 2 } } : {},
   busyMs: 5 * ms,
   records: [
-    { id: 'c1', priority: 'completion', due: 100, tokens: [100 + ms, 100 + 2 * ms, 100 + 4 * ms], ended: 100 + 4 * ms, unseen: false },
+    {
+      id: 'c1',
+      priority: 'completion',
+      due: 100,
+      tokens: [100 + ms, 100 + 2 * ms, 100 + 4 * ms],
+      ended: 100 + 4 * ms,
+      unseen: false,
+    },
     { id: 'c2', priority: 'completion', due: 0, tokens: [1], ended: 2, unseen: true },
     { id: 'h1', priority: 'chat', due: 0, tokens: [3 * ms], ended: 3 * ms, unseen: false },
   ],
 });
-const RUNS = [run('rush', 'continuous', 0, 10), run('rush', 'one by one', 0, 30), run('rush', 'continuous', 1, 20), run('rush', 'without ageing', 0, 40), run('live', 'alone', 0, 10), run('live', 'with chat and summaries', 0, 15)];
+const RUNS = [
+  run('rush', 'continuous', 0, 10),
+  run('rush', 'one by one', 0, 30),
+  run('rush', 'continuous', 1, 20),
+  run('rush', 'without ageing', 0, 40),
+  run('live', 'alone', 0, 10),
+  run('live', 'with chat and summaries', 0, 15),
+];
 
 test('figures: rounds together, throughput over both, times by class without what nobody saw', () => {
   const figures = figuresOf({ runs: RUNS });
-  expect(figures.map(({ scene, way, rounds }) => [scene, way, rounds])).toEqual([['rush', 'continuous', 2], ['rush', 'one by one', 1], ['rush', 'without ageing', 1], ['live', 'alone', 1], ['live', 'with chat and summaries', 1]]);
-  expect(figures[0]).toMatchObject({ perSecond: (10 * 1000) / 300, perBusySecond: (10 * 1000) / 150, makespanMs: 150, unseen: 2 });
+  expect(figures.map(({ scene, way, rounds }) => [scene, way, rounds])).toEqual([
+    ['rush', 'continuous', 2],
+    ['rush', 'one by one', 1],
+    ['rush', 'without ageing', 1],
+    ['live', 'alone', 1],
+    ['live', 'with chat and summaries', 1],
+  ]);
+  expect(figures[0]).toMatchObject({
+    perSecond: (10 * 1000) / 300,
+    perBusySecond: (10 * 1000) / 150,
+    makespanMs: 150,
+    unseen: 2,
+  });
   expect(figures[0]!.classes.completion).toEqual({
     ttft: { count: 2, p50: 10, p95: 20, p99: 20, most: 20 },
     total: { count: 2, p50: 40, p95: 80, p99: 80, most: 80 },
@@ -192,11 +246,37 @@ test('figures: rounds together, throughput over both, times by class without wha
 });
 
 test('the report and the charts show what was measured, and nothing else', () => {
-  const bench = { model: 'tiny' as const, threads: 2, parameters: 1e6, contextTokens: 512, seed: 1, rush: 50, speed: 2, batchSize: 8, batchTimeoutMs: 100, counts: { completion: 1, chat: 1, summary: 0 }, promptTokens: 99, runs: RUNS };
+  const bench = {
+    model: 'tiny' as const,
+    threads: 2,
+    parameters: 1e6,
+    contextTokens: 512,
+    seed: 1,
+    rush: 50,
+    speed: 2,
+    batchSize: 8,
+    batchTimeoutMs: 100,
+    counts: { completion: 1, chat: 1, summary: 0 },
+    promptTokens: 99,
+    runs: RUNS,
+  };
   const report = mixedReport(bench);
   expect(report).not.toMatch(/NaN|undefined|null/);
-  for (const part of ['| continuous | 2 | 0.150 | 33.3 | 66.7 | 2.00x |', '| without ageing |', 'Live', 'chat 400 tokens/s of prompts, 200 tokens/s of answers, 2 ended', '2.00x | ≥ 2.5x', '1.50x | ≤ 2x']) expect(report).toContain(part);
-  expect(Object.keys(mixedCharts(bench)).sort()).toEqual(['mixed-first-token.svg', 'mixed-live.svg', 'mixed-policies.svg', 'mixed-throughput.svg']);
+  for (const part of [
+    '| continuous | 2 | 0.150 | 33.3 | 66.7 | 2.00x |',
+    '| without ageing |',
+    'Live',
+    'chat 400 tokens/s of prompts, 200 tokens/s of answers, 2 ended',
+    '2.00x | ≥ 2.5x',
+    '1.50x | ≤ 2x',
+  ])
+    expect(report).toContain(part);
+  expect(Object.keys(mixedCharts(bench)).sort()).toEqual([
+    'mixed-first-token.svg',
+    'mixed-live.svg',
+    'mixed-policies.svg',
+    'mixed-throughput.svg',
+  ]);
   for (const svg of Object.values(mixedCharts(bench))) expect(svg).not.toMatch(/NaN|undefined|null/);
   const live = { ...bench, runs: RUNS.slice(4) };
   expect(mixedReport(live)).not.toContain('Rush');
@@ -204,8 +284,15 @@ test('the report and the charts show what was measured, and nothing else', () =>
 });
 
 test('the command line: what is wrong is said in a sentence', () => {
-  expect(mixedOptions({ shape: 'tiny', only: 'live,rush', rounds: '3', speed: '2.5' })).toEqual({ model: 'tiny', only: ['live', 'rush'], rounds: 3, speed: 2.5 });
-  expect(() => mixedOptions({ only: 'rush,nothing' })).toThrow('--only nothing: it must be one of rush, policies, live');
+  expect(mixedOptions({ shape: 'tiny', only: 'live,rush', rounds: '3', speed: '2.5' })).toEqual({
+    model: 'tiny',
+    only: ['live', 'rush'],
+    rounds: 3,
+    speed: 2.5,
+  });
+  expect(() => mixedOptions({ only: 'rush,nothing' })).toThrow(
+    '--only nothing: it must be one of rush, policies, live',
+  );
   expect(() => mixedOptions({ shape: 'huge' })).toThrow('--shape huge: it must be one of');
   expect(() => mixedOptions({ rounds: '1.5' })).toThrow('--rounds 1.5: it must be a whole number above 0');
   expect(() => mixedOptions({ speed: 'fast' })).toThrow('--speed fast: it must be a number above 0');

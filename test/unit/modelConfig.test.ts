@@ -22,7 +22,9 @@ interface Case {
     rope_parameters: { rope_type: string; rope_theta: number };
   };
 }
-const { cases } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../fixtures/config_cases/config_cases.json'), 'utf8')) as { cases: Case[] };
+const { cases } = JSON.parse(
+  readFileSync(path.join(import.meta.dirname, '../fixtures/config_cases/config_cases.json'), 'utf8'),
+) as { cases: Case[] };
 
 /** Cases that cannot run here, and the field that the refusal names. (32 default KV heads do not divide 6 query heads.) */
 const REFUSED: Record<string, string> = {
@@ -75,8 +77,17 @@ describe.each(cases.map((c, i) => ({ i, ...c })))('case $i: $what', ({ what, con
 
 const base = cases[0]!.config;
 const weights8 = INT8_CONFIG.config_groups.group_0.weights;
-const withWeights = (change: Record<string, unknown>) => ({ ...INT8_CONFIG, config_groups: { g: { weights: { ...weights8, ...change } } } });
-const llama3 = { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64 };
+const withWeights = (change: Record<string, unknown>) => ({
+  ...INT8_CONFIG,
+  config_groups: { g: { weights: { ...weights8, ...change } } },
+});
+const llama3 = {
+  rope_type: 'llama3',
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 64,
+};
 
 test.each<[string, Record<string, unknown>]>([
   ['model_type', { model_type: 'gemma3_text' }],
@@ -109,18 +120,38 @@ test.each<[string, Record<string, unknown>]>([
   ['quantization_config', { quantization_config: { quant_method: 'gptq' } }],
   ['quantization_config.quant_method is missing', { quantization_config: {} }],
   ['quantization_config.quant_method is "gptq"', { quantization_config: { ...INT8_CONFIG, quant_method: 'gptq' } }],
-  ['quantization_config.format is "pack-quantized"', { quantization_config: { ...INT8_CONFIG, format: 'pack-quantized' } }],
+  [
+    'quantization_config.format is "pack-quantized"',
+    { quantization_config: { ...INT8_CONFIG, format: 'pack-quantized' } },
+  ],
   ['quantization_config.config_groups is missing', { quantization_config: { ...INT8_CONFIG, config_groups: {} } }],
-  ['quantization_config.config_groups["g"].weights is null', { quantization_config: { ...INT8_CONFIG, config_groups: { g: { weights: null } } } }],
-  ['quantization_config.config_groups["h"].format is "float-quantized"', { quantization_config: { ...INT8_CONFIG, config_groups: { ...INT8_CONFIG.config_groups, h: { format: 'float-quantized', weights: weights8 } } } }],
+  [
+    'quantization_config.config_groups["g"].weights is null',
+    { quantization_config: { ...INT8_CONFIG, config_groups: { g: { weights: null } } } },
+  ],
+  [
+    'quantization_config.config_groups["h"].format is "float-quantized"',
+    {
+      quantization_config: {
+        ...INT8_CONFIG,
+        config_groups: { ...INT8_CONFIG.config_groups, h: { format: 'float-quantized', weights: weights8 } },
+      },
+    },
+  ],
   ['weights.num_bits is 4', { quantization_config: withWeights({ num_bits: 4 }) }],
   ['weights.type is "float"', { quantization_config: withWeights({ type: 'float' }) }],
   ['weights.symmetric is false', { quantization_config: withWeights({ symmetric: false }) }],
   ['weights.dynamic is true', { quantization_config: withWeights({ dynamic: true }) }],
   ['weights.strategy is "group"', { quantization_config: withWeights({ strategy: 'group', group_size: 128 }) }],
   ['weights.strategy is missing', { quantization_config: withWeights({ strategy: undefined }) }],
-  ['quantization_config.sparsity_config.format is "sparse-24-bitmask"', { quantization_config: { ...INT8_CONFIG, sparsity_config: { format: 'sparse-24-bitmask' } } }],
-  ['quantization_config.transform_config is an object', { quantization_config: { ...INT8_CONFIG, transform_config: { config_groups: {} } } }],
+  [
+    'quantization_config.sparsity_config.format is "sparse-24-bitmask"',
+    { quantization_config: { ...INT8_CONFIG, sparsity_config: { format: 'sparse-24-bitmask' } } },
+  ],
+  [
+    'quantization_config.transform_config is an object',
+    { quantization_config: { ...INT8_CONFIG, transform_config: { config_groups: {} } } },
+  ],
   ['eos_token_id', { eos_token_id: 'x' }],
 ])('%s is named when it is %j', (field, change) => {
   const { message } = refusal(() => parseConfig({ ...base, ...change }));
@@ -132,43 +163,82 @@ test.each<[string, Record<string, unknown>]>([
 test('8-bit weights with a scale a row are known, whatever the activations have', () => {
   const activations = { num_bits: 8, type: 'int', symmetric: false, strategy: 'token', dynamic: true };
   const { weights: _, ...group } = INT8_CONFIG.config_groups.group_0;
-  for (const quantization_config of [INT8_CONFIG, withWeights({ type: undefined, num_bits: undefined }), { ...INT8_CONFIG, sparsity_config: {}, transform_config: {}, config_groups: { a: { ...group, weights: weights8, input_activations: activations } } }]) {
+  for (const quantization_config of [
+    INT8_CONFIG,
+    withWeights({ type: undefined, num_bits: undefined }),
+    {
+      ...INT8_CONFIG,
+      sparsity_config: {},
+      transform_config: {},
+      config_groups: { a: { ...group, weights: weights8, input_activations: activations } },
+    },
+  ]) {
     expect(parseConfig({ ...base, quantization_config }).int8Weights).toBe(true);
   }
-  expect([parseConfig(base), parseConfig({ ...base, quantization_config: null })].map(({ int8Weights }) => int8Weights)).toEqual([false, false]);
+  expect(
+    [parseConfig(base), parseConfig({ ...base, quantization_config: null })].map(({ int8Weights }) => int8Weights),
+  ).toEqual([false, false]);
 });
 
 test('any quantisation is refused in a sentence, or is the one form that is read', () => {
-  const values = fc.oneof(fc.constantFrom('compressed-tensors', 'int-quantized', 'channel', 'int', 8, true, false, null), fc.jsonValue());
-  const usually = <T>(value: T) => fc.oneof({ weight: 5, arbitrary: fc.constant<unknown>(value) }, { weight: 1, arbitrary: values });
-  const weights = fc.dictionary(fc.constantFrom(...Object.keys(weights8)), values, { maxKeys: 2 }).map((change) => ({ ...weights8, ...change }) as Record<string, unknown>);
-  const group = fc.oneof({ weight: 9, arbitrary: fc.record({ weights, format: usually(null) }) }, { weight: 1, arbitrary: values });
-  const groups = fc.dictionary(fc.string({ minLength: 1 }), group, { minKeys: 1, maxKeys: 3 }) as fc.Arbitrary<Record<string, { weights?: Record<string, unknown>; format?: unknown } | null>>;
-  const configs = fc.record({ config_groups: groups, format: usually('int-quantized'), quant_method: usually('compressed-tensors') });
+  const values = fc.oneof(
+    fc.constantFrom('compressed-tensors', 'int-quantized', 'channel', 'int', 8, true, false, null),
+    fc.jsonValue(),
+  );
+  const usually = <T>(value: T) =>
+    fc.oneof({ weight: 5, arbitrary: fc.constant<unknown>(value) }, { weight: 1, arbitrary: values });
+  const weights = fc
+    .dictionary(fc.constantFrom(...Object.keys(weights8)), values, { maxKeys: 2 })
+    .map((change) => ({ ...weights8, ...change }) as Record<string, unknown>);
+  const group = fc.oneof(
+    { weight: 9, arbitrary: fc.record({ weights, format: usually(null) }) },
+    { weight: 1, arbitrary: values },
+  );
+  const groups = fc.dictionary(fc.string({ minLength: 1 }), group, { minKeys: 1, maxKeys: 3 }) as fc.Arbitrary<
+    Record<string, { weights?: Record<string, unknown>; format?: unknown } | null>
+  >;
+  const configs = fc.record({
+    config_groups: groups,
+    format: usually('int-quantized'),
+    quant_method: usually('compressed-tensors'),
+  });
   let taken = 0;
-  fc.assert(fc.property(configs, (quantization_config) => {
-    try {
-      parseConfig({ ...base, quantization_config });
-    } catch (error) {
-      expect(error).toBeInstanceOf(RequestError);
-      expect((error as RequestError).code).toBe('modelUnsupported');
-      expect((error as RequestError).message).toMatch(/^config\.json: quantization_config\..*\.$/);
-      return;
-    }
-    taken++;
-    expect(quantization_config).toMatchObject({ format: 'int-quantized', quant_method: 'compressed-tensors' });
-    for (const group of Object.values(quantization_config.config_groups)) {
-      expect(group!.format ?? 'int-quantized').toBe('int-quantized');
-      const { num_bits, type, symmetric, dynamic, strategy } = group!.weights!;
-      expect([num_bits ?? 8, type ?? 'int', symmetric ?? true, dynamic ?? false, strategy]).toEqual([8, 'int', true, false, 'channel']);
-    }
-  }), { numRuns: 1000 });
+  fc.assert(
+    fc.property(configs, (quantization_config) => {
+      try {
+        parseConfig({ ...base, quantization_config });
+      } catch (error) {
+        expect(error).toBeInstanceOf(RequestError);
+        expect((error as RequestError).code).toBe('modelUnsupported');
+        expect((error as RequestError).message).toMatch(/^config\.json: quantization_config\..*\.$/);
+        return;
+      }
+      taken++;
+      expect(quantization_config).toMatchObject({ format: 'int-quantized', quant_method: 'compressed-tensors' });
+      for (const group of Object.values(quantization_config.config_groups)) {
+        expect(group!.format ?? 'int-quantized').toBe('int-quantized');
+        const { num_bits, type, symmetric, dynamic, strategy } = group!.weights!;
+        expect([num_bits ?? 8, type ?? 'int', symmetric ?? true, dynamic ?? false, strategy]).toEqual([
+          8,
+          'int',
+          true,
+          false,
+          'channel',
+        ]);
+      }
+    }),
+    { numRuns: 1000 },
+  );
   expect(taken).toBeGreaterThan(20);
 });
 
 test('a sliding window that no token reaches is no reason to refuse', () => {
-  expect(parseConfig({ ...base, use_sliding_window: true, sliding_window: 512, max_window_layers: 0 }).contextTokens).toBe(512);
-  expect(parseConfig({ ...base, use_sliding_window: true, sliding_window: 32, max_window_layers: 2 }).numLayers).toBe(2);
+  expect(
+    parseConfig({ ...base, use_sliding_window: true, sliding_window: 512, max_window_layers: 0 }).contextTokens,
+  ).toBe(512);
+  expect(parseConfig({ ...base, use_sliding_window: true, sliding_window: 32, max_window_layers: 2 }).numLayers).toBe(
+    2,
+  );
 });
 
 test('the context is limited to what the integer sums can hold', () => {

@@ -88,7 +88,9 @@ describe('folders of the user', () => {
 });
 
 it('names a repository only where one is', () => {
-  expect(repositoryName('/x/models--Qwen--Qwen2.5-Coder-1.5B--Instruct/snapshots/abc')).toBe('Qwen/Qwen2.5-Coder-1.5B--Instruct');
+  expect(repositoryName('/x/models--Qwen--Qwen2.5-Coder-1.5B--Instruct/snapshots/abc')).toBe(
+    'Qwen/Qwen2.5-Coder-1.5B--Instruct',
+  );
   expect(repositoryName('/x/models--gpt2/snapshots/abc')).toBe('gpt2');
   expect(repositoryName('/x/models--a--b/other/abc')).toBeUndefined();
   expect(repositoryName('/models/qwen')).toBeUndefined();

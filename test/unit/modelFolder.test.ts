@@ -9,7 +9,14 @@ import { ModelText } from '../../engine/text/modelText.ts';
 
 const source = join(import.meta.dirname, '../fixtures/chat/llama3');
 const PIPE_MAKER = 'mkfifo';
-const NAMES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'kvasir.json', 'config.json', 'generation_config.json'];
+const NAMES = [
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'chat_template.jinja',
+  'kvasir.json',
+  'config.json',
+  'generation_config.json',
+];
 let dir: string;
 let outside: string;
 
@@ -74,27 +81,41 @@ describe.skipIf(process.platform === 'win32')('a snapshot of the Hugging Face ca
 
   it.each([
     ['a file elsewhere', () => join(dir, 'tokenizer.json')],
-    ['a blob of another repository', () => {
-      mkdirSync(join(outside, 'models--A--B', 'blobs'), { recursive: true });
-      cpSync(join(dir, 'tokenizer.json'), join(outside, 'models--A--B', 'blobs', 'x'));
-      return '../../../models--A--B/blobs/x';
-    }],
-    ['a blob that is a link to elsewhere', () => {
-      symlinkSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'evil'));
-      return '../../blobs/evil';
-    }],
-    ['a file below the blobs', () => {
-      mkdirSync(join(repository, 'blobs', 'deep'));
-      cpSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'deep', 'x'));
-      return '../../blobs/deep/x';
-    }],
-    ['another part of the repository', () => {
-      cpSync(join(dir, 'tokenizer.json'), join(repository, 'x'));
-      return '../../x';
-    }],
+    [
+      'a blob of another repository',
+      () => {
+        mkdirSync(join(outside, 'models--A--B', 'blobs'), { recursive: true });
+        cpSync(join(dir, 'tokenizer.json'), join(outside, 'models--A--B', 'blobs', 'x'));
+        return '../../../models--A--B/blobs/x';
+      },
+    ],
+    [
+      'a blob that is a link to elsewhere',
+      () => {
+        symlinkSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'evil'));
+        return '../../blobs/evil';
+      },
+    ],
+    [
+      'a file below the blobs',
+      () => {
+        mkdirSync(join(repository, 'blobs', 'deep'));
+        cpSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'deep', 'x'));
+        return '../../blobs/deep/x';
+      },
+    ],
+    [
+      'another part of the repository',
+      () => {
+        cpSync(join(dir, 'tokenizer.json'), join(repository, 'x'));
+        return '../../x';
+      },
+    ],
   ])('with a link to %s is refused', async (_, target) => {
     link('tokenizer.json', target());
-    await expect(ModelText.load(snapshot)).rejects.toThrow('tokenizer.json is a symbolic link that leaves the model folder');
+    await expect(ModelText.load(snapshot)).rejects.toThrow(
+      'tokenizer.json is a symbolic link that leaves the model folder',
+    );
   });
 
   it('whose blobs are a link to another folder is refused', async () => {
@@ -123,5 +144,7 @@ it.each([
 ])('the mistake in %j is told in one line, without the text', async (text, message) => {
   writeFileSync(join(dir, 'a.json'), text);
   const error = await (await ModelFolder.open(dir)).readJson('a.json').catch((refusal: Error) => refusal);
-  expect((error as Error).message).toMatch(message instanceof RegExp ? message : new RegExp(`^${message.replaceAll('.', '\\.')}$`));
+  expect((error as Error).message).toMatch(
+    message instanceof RegExp ? message : new RegExp(`^${message.replaceAll('.', '\\.')}$`),
+  );
 });

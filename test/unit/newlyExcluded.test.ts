@@ -6,7 +6,11 @@ import { onNewlyExcluded } from '../../src/client/newlyExcluded.ts';
 function workspace() {
   const state = new Map<string, unknown>();
   let numCleared = 0;
-  const memento = { keys: () => [...state.keys()], get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise), update: async (key: string, value: unknown) => void state.set(key, value) };
+  const memento = {
+    keys: () => [...state.keys()],
+    get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise),
+    update: async (key: string, value: unknown) => void state.set(key, value),
+  };
   return {
     cleared: () => numCleared,
     state,
@@ -16,9 +20,16 @@ function workspace() {
         listener = heard as typeof listener;
         return { dispose: () => {} };
       };
-      onNewlyExcluded(memento as never, { current: { completion: { exclude, excludeIn } }, onDidChange } as never, () => numCleared++);
+      onNewlyExcluded(
+        memento as never,
+        { current: { completion: { exclude, excludeIn } }, onDidChange } as never,
+        () => numCleared++,
+      );
       return (now: string[], nowIn?: Map<string, string[]>) => {
-        listener({ before: { completion: { exclude, excludeIn } }, now: { completion: { exclude: now, excludeIn: nowIn } } });
+        listener({
+          before: { completion: { exclude, excludeIn } },
+          now: { completion: { exclude: now, excludeIn: nowIn } },
+        });
         [exclude, excludeIn] = [now, nowIn];
       };
     },
@@ -54,7 +65,13 @@ test('a glob of one folder clears, also where another has had it, while the wind
   const { open, cleared } = workspace();
   const change = open(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']]]));
   expect(cleared()).toBe(0);
-  change(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']], ['file:///b', ['private/']]]));
+  change(
+    ['**/.env'],
+    new Map([
+      ['file:///a', ['**/.env', 'private/']],
+      ['file:///b', ['private/']],
+    ]),
+  );
   expect(cleared()).toBe(1);
   change(['**/.env'], new Map([['file:///b', ['private/']]]));
   expect(cleared()).toBe(1);
@@ -64,7 +81,7 @@ test('a glob of one folder clears, also where another has had it, while the wind
   expect(cleared()).toBe(2);
 });
 
-test('a folder that loses its own list has the window\'s again: what that keeps secret clears, while the window is open and when it is open again', () => {
+test("a folder that loses its own list has the window's again: what that keeps secret clears, while the window is open and when it is open again", () => {
   const own = (globs: string[]) => new Map([['file:///a', globs]]);
   const { open, cleared } = workspace();
   const change = open(['**/.env', 'private/'], own([]));
@@ -85,7 +102,7 @@ test('a folder that loses its own list has the window\'s again: what that keeps 
   expect(cleared()).toBe(3);
 });
 
-test('what an earlier version kept, one list of all globs, still tells the window\'s new ones', () => {
+test("what an earlier version kept, one list of all globs, still tells the window's new ones", () => {
   const { open, cleared, state } = workspace();
   state.set('kvasir.excluded', ['**/.env', 'file:///a private/']);
   open(['**/.env']);

@@ -10,7 +10,11 @@ const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], s
 const settings = { current: { completion } } as unknown as Settings;
 const code = 'export const a = 1;\nexport const b = 2;\n';
 
-function choose(current: FakeDocument, others: FakeDocument[], { copiesFiles = true, project = [] as string[] } = {}): string[] {
+function choose(
+  current: FakeDocument,
+  others: FakeDocument[],
+  { copiesFiles = true, project = [] as string[] } = {},
+): string[] {
   editor.documents = [current, ...others];
   editor.tabs = [current, ...others];
   const sent: string[] = [];
@@ -18,14 +22,22 @@ function choose(current: FakeDocument, others: FakeDocument[], { copiesFiles = t
     sent.push(document.uri.path);
     return document.uri.path;
   };
-  const near = (_: unknown, open: ReadonlySet<string>): string[] => project.filter((path) => !open.has(`file://${path}`));
-  const chosen = otherFiles(current as never, { state: { kind: 'ready', model: { copiesFiles } } } as never, { sync } as never, { near } as never, settings);
+  const near = (_: unknown, open: ReadonlySet<string>): string[] =>
+    project.filter((path) => !open.has(`file://${path}`));
+  const chosen = otherFiles(
+    current as never,
+    { state: { kind: 'ready', model: { copiesFiles } } } as never,
+    { sync } as never,
+    { near } as never,
+    settings,
+  );
   // Nothing else is sent.
   expect(sent).toEqual(chosen.filter((path) => !project.includes(path) || others.some(({ uri }) => uri.path === path)));
   return chosen;
 }
 
-const file = (path: string, languageId = 'typescript', text = code): FakeDocument => Object.assign(new FakeDocument(text, path), { languageId });
+const file = (path: string, languageId = 'typescript', text = code): FakeDocument =>
+  Object.assign(new FakeDocument(text, path), { languageId });
 
 beforeEach(() => {
   editor.reset();
@@ -33,12 +45,32 @@ beforeEach(() => {
 });
 
 test('those nearest in the folders first, the rest in the order of their tabs, five at most', () => {
-  const paths = ['/w/x/far.ts', '/w/src/a/deep/one.ts', '/w/src/other.ts', '/w/src/a/near.ts', '/w/src/b/side.ts', '/w/src/a/next.ts', '/w/y.ts'];
-  expect(choose(file('/w/src/a/this.ts'), paths.map((path) => file(path)))).toEqual(['/w/src/a/deep/one.ts', '/w/src/a/near.ts', '/w/src/a/next.ts', '/w/src/other.ts', '/w/src/b/side.ts']);
+  const paths = [
+    '/w/x/far.ts',
+    '/w/src/a/deep/one.ts',
+    '/w/src/other.ts',
+    '/w/src/a/near.ts',
+    '/w/src/b/side.ts',
+    '/w/src/a/next.ts',
+    '/w/y.ts',
+  ];
+  expect(
+    choose(
+      file('/w/src/a/this.ts'),
+      paths.map((path) => file(path)),
+    ),
+  ).toEqual(['/w/src/a/deep/one.ts', '/w/src/a/near.ts', '/w/src/a/next.ts', '/w/src/other.ts', '/w/src/b/side.ts']);
 });
 
 test('of languages that import one another, and with something in them', () => {
-  const others = [file('/w/a.py', 'python'), file('/w/b.tsx', 'typescriptreact'), file('/w/c.js', 'javascript'), file('/w/d.json', 'json'), file('/w/empty.ts', 'typescript', ''), file('/w/data.ts', 'typescript', `${code}${'x'.repeat(200_000)}`)];
+  const others = [
+    file('/w/a.py', 'python'),
+    file('/w/b.tsx', 'typescriptreact'),
+    file('/w/c.js', 'javascript'),
+    file('/w/d.json', 'json'),
+    file('/w/empty.ts', 'typescript', ''),
+    file('/w/data.ts', 'typescript', `${code}${'x'.repeat(200_000)}`),
+  ];
   expect(choose(file('/w/this.ts'), others)).toEqual(['/w/b.tsx', '/w/c.js']);
   expect(choose(file('/w/this.py', 'python'), others)).toEqual(['/w/a.py']);
 });
@@ -52,5 +84,7 @@ test('never what the user has excluded, and nothing where other files are not wa
 });
 
 test('behind the open ones those of the project that nobody has open', () => {
-  expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(['/w/far/a.ts', '/w/src/near.ts']);
+  expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(
+    ['/w/far/a.ts', '/w/src/near.ts'],
+  );
 });

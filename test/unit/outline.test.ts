@@ -18,12 +18,18 @@ function put(tree: PrefixTree, tokenIds: number[], tag = ''): void {
   if (rest.length > 0) tree.insert(last, rest, new Int32Array(rest.length)).tag = tag;
 }
 
-const block = (path: string, tokenIds: number[], numHeaderTokens = 2): Block => ({ docId: `file:///${path}`, path, tokenIds, numHeaderTokens });
+const block = (path: string, tokenIds: number[], numHeaderTokens = 2): Block => ({
+  docId: `file:///${path}`,
+  path,
+  tokenIds,
+  numHeaderTokens,
+});
 const flat = (nodes: TreeNode[]): TreeNode[] => nodes.flatMap((node) => [node, ...flat(node.children)]);
 /** A tree in one line: "a.ts 4 [chat 2]". */
-const shown = (nodes: TreeNode[]): string => nodes.map((n) => `${n.label || n.kind} ${n.tokens}${n.children.length ? ` [${shown(n.children)}]` : ''}`).join(', ');
+const shown = (nodes: TreeNode[]): string =>
+  nodes.map((n) => `${n.label || n.kind} ${n.tokens}${n.children.length ? ` [${shown(n.children)}]` : ''}`).join(', ');
 
-test('a file is the run of its block; what goes on from it is a request\'s', () => {
+test("a file is the run of its block; what goes on from it is a request's", () => {
   const tree = newTree();
   put(tree, [1, 2, 3, 4], 'idle');
   put(tree, [1, 2, 3, 4, 5, 6], 'chat');
@@ -49,13 +55,22 @@ test('what two files begin with is the header; a file of which only that is cach
 
 test('any tree is told whole, in at most 200 nodes', () => {
   fc.assert(
-    fc.property(fc.array(fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 12 }), { maxLength: 400 }), (sequences) => {
-      const tree = newTree();
-      for (const sequence of sequences) put(tree, sequence);
-      const nodes = flat(outline(tree, sequences.slice(0, 5).map((ids, i) => block(`${i}.ts`, ids, 1)), 0));
-      expect(nodes.length).toBeLessThanOrEqual(200);
-      expect(nodes.reduce((sum, node) => sum + node.tokens, 0)).toBe(tree.numTokens);
-    }),
+    fc.property(
+      fc.array(fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 12 }), { maxLength: 400 }),
+      (sequences) => {
+        const tree = newTree();
+        for (const sequence of sequences) put(tree, sequence);
+        const nodes = flat(
+          outline(
+            tree,
+            sequences.slice(0, 5).map((ids, i) => block(`${i}.ts`, ids, 1)),
+            0,
+          ),
+        );
+        expect(nodes.length).toBeLessThanOrEqual(200);
+        expect(nodes.reduce((sum, node) => sum + node.tokens, 0)).toBe(tree.numTokens);
+      },
+    ),
     { numRuns: 60 },
   );
 });
@@ -79,7 +94,15 @@ test('the engine says who computed a run, what runs, and what is pinned', async 
   const running = ask(engine, [...file, 1, 2, 3], { priority: 'chat', maxTokens: 50 });
   for (let i = 0; i < 4; i++) await engine.step();
   const [node] = engine.outline([{ docId: 'file:///a.ts', path: 'a.ts', tokenIds: file, numHeaderTokens: 4 }]);
-  expect(node).toMatchObject({ kind: 'file', label: 'a.ts', tokens: 40, tier: 'window', inUse: true, pinned: true, idleMs: 0 });
+  expect(node).toMatchObject({
+    kind: 'file',
+    label: 'a.ts',
+    tokens: 40,
+    tier: 'window',
+    inUse: true,
+    pinned: true,
+    idleMs: 0,
+  });
   expect(node!.children).toMatchObject([{ kind: 'request', label: 'chat', inUse: true, pinned: false }]);
   engine.abort(running.sequence.id);
   await drain(engine);

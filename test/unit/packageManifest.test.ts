@@ -13,19 +13,33 @@ const text = readFileSync('package.json', 'utf8');
 const manifest = JSON.parse(text) as {
   extensionKind: string[];
   activationEvents: string[];
-  capabilities: { untrustedWorkspaces: { supported: string; restrictedConfigurations: string[] }; virtualWorkspaces: { supported: boolean } };
+  capabilities: {
+    untrustedWorkspaces: { supported: string; restrictedConfigurations: string[] };
+    virtualWorkspaces: { supported: boolean };
+  };
   contributes: {
     commands: { command: string; category: string; enablement: string }[];
     configuration: { properties: Record<string, Setting> };
     keybindings?: unknown;
-    walkthroughs: { id: string; steps: { id: string; description: string; media: { svg: string; altText: string }; completionEvents: string[] }[] }[];
+    walkthroughs: {
+      id: string;
+      steps: { id: string; description: string; media: { svg: string; altText: string }; completionEvents: string[] }[];
+    }[];
     languageModelChatProviders: { vendor: string }[];
     chatParticipants: { id: string }[];
   };
 };
 const { contributes, capabilities } = manifest;
-const texts = Object.fromEntries(['package.nls.json', 'package.nls.pt-br.json'].map((file) => [file, JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>]));
-const source = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')).map((name) => readFileSync(`src/${name}`, 'utf8')).join('\n');
+const texts = Object.fromEntries(
+  ['package.nls.json', 'package.nls.pt-br.json'].map((file) => [
+    file,
+    JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>,
+  ]),
+);
+const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => readFileSync(`src/${name}`, 'utf8'))
+  .join('\n');
 
 describe('texts', () => {
   const wanted = [...new Set([...text.matchAll(/"%([\w.]+)%"/g)].map(([, key]) => key!))].sort();
@@ -34,22 +48,27 @@ describe('texts', () => {
   });
   it('lead to the same commands in both languages', () => {
     const commands = (value: string) => [...value.matchAll(/\(command:([^)?]+)/g)].map(([, command]) => command);
-    for (const key of wanted) expect(commands(texts['package.nls.pt-br.json']![key]!), key).toEqual(commands(texts['package.nls.json']![key]!));
+    for (const key of wanted)
+      expect(commands(texts['package.nls.pt-br.json']![key]!), key).toEqual(commands(texts['package.nls.json']![key]!));
   });
 });
 
 describe('settings', () => {
   const settings = Object.entries(contributes.configuration.properties);
   it('are described', () => {
-    for (const [name, { description, markdownDescription }] of settings) expect(description ?? markdownDescription, name).toBeTruthy();
+    for (const [name, { description, markdownDescription }] of settings)
+      expect(description ?? markdownDescription, name).toBeTruthy();
   });
   it('of the machine, and what keeps secrets out, are no business of an untrusted workspace', () => {
     const machine = settings.filter(([, { scope }]) => scope === 'machine').map(([name]) => name);
     expect(capabilities.untrustedWorkspaces.supported).toBe('limited');
-    expect([...capabilities.untrustedWorkspaces.restrictedConfigurations].sort()).toEqual([...machine, 'kvasir.completion.exclude'].sort());
+    expect([...capabilities.untrustedWorkspaces.restrictedConfigurations].sort()).toEqual(
+      [...machine, 'kvasir.completion.exclude'].sort(),
+    );
   });
   it('with a path, or of the engine, belong to the machine', () => {
-    for (const [name, { scope }] of settings) if (/^kvasir\.(model|engine|cache)/.test(name)) expect([name, scope]).toEqual([name, 'machine']);
+    for (const [name, { scope }] of settings)
+      if (/^kvasir\.(model|engine|cache)/.test(name)) expect([name, scope]).toEqual([name, 'machine']);
   });
 });
 
@@ -73,24 +92,29 @@ describe('the walkthrough', () => {
     expect(contributes.walkthroughs).toHaveLength(1);
     expect(steps).toHaveLength(5);
   });
-  it.each(steps.map((step) => [step.id, step] as const))('%s: its picture is packaged and takes its colours from the theme', (_, step) => {
-    expect(existsSync(step.media.svg)).toBe(true);
-    const picture = readFileSync(step.media.svg, 'utf8');
-    expect(picture).toContain('var(--vscode-');
-    for (const [, fill] of picture.matchAll(/(?:fill|stroke)="([^"]+)"/g)) expect(fill).toMatch(/^(none|var\()/);
-    expect(picture).not.toMatch(/<script|href|on\w+=/);
-  });
+  it.each(steps.map((step) => [step.id, step] as const))(
+    '%s: its picture is packaged and takes its colours from the theme',
+    (_, step) => {
+      expect(existsSync(step.media.svg)).toBe(true);
+      const picture = readFileSync(step.media.svg, 'utf8');
+      expect(picture).toContain('var(--vscode-');
+      for (const [, fill] of picture.matchAll(/(?:fill|stroke)="([^"]+)"/g)) expect(fill).toMatch(/^(none|var\()/);
+      expect(picture).not.toMatch(/<script|href|on\w+=/);
+    },
+  );
   it('leads to commands that exist, and its steps are done by them', () => {
     const known = new Set(contributes.commands.map(({ command }) => command));
     for (const { description, completionEvents } of steps) {
       const words = texts['package.nls.json']![description.slice(1, -1)]!;
       const commands = [...words.matchAll(/\(command:([^)?]+)/g)].map(([, command]) => command!);
-      for (const command of commands) expect(command.startsWith('workbench.') || known.has(command), command).toBe(true);
+      for (const command of commands)
+        expect(command.startsWith('workbench.') || known.has(command), command).toBe(true);
       for (const event of completionEvents) expect(event).toMatch(/^on(Command|View):kvasir\./);
     }
   });
 });
 
 it('every command is in the category Kvasir and off with the product', () => {
-  for (const { command, category, enablement } of contributes.commands) expect([command, category, enablement.startsWith('config.kvasir.enable')]).toEqual([command, 'Kvasir', true]);
+  for (const { command, category, enablement } of contributes.commands)
+    expect([command, category, enablement.startsWith('config.kvasir.enable')]).toEqual([command, 'Kvasir', true]);
 });

@@ -2,7 +2,11 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatTask, Task } from '../../engine/protocol.ts';
 
-const editor = vi.hoisted(() => ({ active: undefined as unknown, created: [] as string[], documents: [] as { uri: { toString(): string } }[] }));
+const editor = vi.hoisted(() => ({
+  active: undefined as unknown,
+  created: [] as string[],
+  documents: [] as { uri: { toString(): string } }[],
+}));
 vi.mock('../../src/vscode.ts', () => {
   class Uri {
     readonly path: string;
@@ -36,16 +40,37 @@ vi.mock('../../src/vscode.ts', () => {
     }
   }
   return {
-    Uri, Range, Location, MarkdownString, SymbolKind: {},
+    Uri,
+    Range,
+    Location,
+    MarkdownString,
+    SymbolKind: {},
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-    chat: { createChatParticipant: (id: string) => { editor.created.push(id); return { dispose: () => editor.created.pop() }; } },
+    chat: {
+      createChatParticipant: (id: string) => {
+        editor.created.push(id);
+        return { dispose: () => editor.created.pop() };
+      },
+    },
     commands: { executeCommand: async () => [] },
-    languages: { match: (selector: { pattern?: string }, { uri }: { uri: Uri }) => (selector.pattern ? Number(uri.path.endsWith(selector.pattern)) : 1) },
-    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [] },
+    languages: {
+      match: (selector: { pattern?: string }, { uri }: { uri: Uri }) =>
+        selector.pattern ? Number(uri.path.endsWith(selector.pattern)) : 1,
+    },
+    window: {
+      get activeTextEditor() {
+        return editor.active;
+      },
+      visibleTextEditors: [],
+    },
     workspace: {
       asRelativePath: (uri: Uri) => uri.path.slice(1),
-      get textDocuments() { return editor.documents; },
-      openTextDocument: async (uri: Uri) => editor.documents.find((document) => String(document.uri) === uri.path) ?? Promise.reject(new Error('no such file')),
+      get textDocuments() {
+        return editor.documents;
+      },
+      openTextDocument: async (uri: Uri) =>
+        editor.documents.find((document) => String(document.uri) === uri.path) ??
+        Promise.reject(new Error('no such file')),
     },
   };
 });
@@ -55,7 +80,16 @@ const { Participant } = await import('../../src/lm/participant.ts');
 const file = (path: string) => new (vscode.Uri as unknown as new (path: string) => never)(path);
 const lines = (first: number, last: number) => new vscode.Range(first, 0, last, 0);
 function documentOf(path: string, text: string) {
-  const document = { uri: file(path), text, languageId: 'typescript', getText: () => text, validateRange: (range: unknown) => range, offsetAt: () => 5, lineCount: 1, lineAt: () => ({ text: '', range: { end: {} } }) };
+  const document = {
+    uri: file(path),
+    text,
+    languageId: 'typescript',
+    getText: () => text,
+    validateRange: (range: unknown) => range,
+    offsetAt: () => 5,
+    lineCount: 1,
+    lineAt: () => ({ text: '', range: { end: {} } }),
+  };
   editor.documents.push(document);
   return document;
 }
@@ -73,7 +107,15 @@ function setUp(options: { canEdit?: boolean; diagnostics?: string[]; fails?: str
   let aborted = false;
   const client = {
     ready: async () => ({ name: 'tiny', canEdit: options.canEdit ?? false }),
-    generate: async ({ task, onChunk, signal }: { task: () => Task; onChunk: (text: string) => void; signal: AbortSignal }) => {
+    generate: async ({
+      task,
+      onChunk,
+      signal,
+    }: {
+      task: () => Task;
+      onChunk: (text: string) => void;
+      signal: AbortSignal;
+    }) => {
       tasks.push(task());
       if (options.fails) throw new Error(options.fails);
       onChunk('An ');
@@ -85,14 +127,33 @@ function setUp(options: { canEdit?: boolean; diagnostics?: string[]; fails?: str
   };
   const host = { client, quietly: (work: () => unknown) => work() };
   const settings = { current: { chat: { maxTokens: 0 }, completion: { exclude: ['.env'] } } };
-  const participant = new Participant(file('/'), host as never, { sync: ({ uri }: { uri: unknown }) => String(uri) } as never, settings as never);
+  const participant = new Participant(
+    file('/'),
+    host as never,
+    { sync: ({ uri }: { uri: unknown }) => String(uri) } as never,
+    settings as never,
+  );
   const said: string[] = [];
   const buttons: string[] = [];
-  const stream = { reference() {}, markdown: (text: string) => said.push(text), button: ({ command }: { command: string }) => buttons.push(command) };
+  const stream = {
+    reference() {},
+    markdown: (text: string) => said.push(text),
+    button: ({ command }: { command: string }) => buttons.push(command),
+  };
   let cancel = (): void => {};
-  const token = { onCancellationRequested: (listener: () => void) => { cancel = listener; return { dispose() {} }; } };
+  const token = {
+    onCancellationRequested: (listener: () => void) => {
+      cancel = listener;
+      return { dispose() {} };
+    },
+  };
   const ask = (prompt: string, more: { command?: string; references?: unknown[]; history?: unknown[] } = {}) =>
-    participant.answer({ prompt, references: more.references ?? [], command: more.command } as never, { history: more.history ?? [] } as never, stream as never, token as never);
+    participant.answer(
+      { prompt, references: more.references ?? [], command: more.command } as never,
+      { history: more.history ?? [] } as never,
+      stream as never,
+      token as never,
+    );
   return { participant, ask, tasks, said, buttons, cancel: () => cancel(), wasAborted: () => aborted };
 }
 
@@ -110,7 +171,9 @@ describe('a question', () => {
     const { ask, tasks, said } = setUp();
     expect(await ask('Why?')).toEqual({});
     expect(said).toEqual(['An ', 'answer.']);
-    expect(tasks).toEqual([{ kind: 'chat', messages: [{ role: 'user', content: 'Why?' }], docIds: ['/a.ts'], cursor: 5 }]);
+    expect(tasks).toEqual([
+      { kind: 'chat', messages: [{ role: 'user', content: 'Why?' }], docIds: ['/a.ts'], cursor: 5 },
+    ]);
   });
 
   it('has the attached files, selections and texts, in the order of the prompt', async () => {
@@ -118,14 +181,31 @@ describe('a question', () => {
     documentOf('/b.ts', 'B');
     const { ask, tasks } = setUp();
     const location = new vscode.Location(file('/b.ts'), lines(3, 4));
-    await ask('Why?', { references: [{ id: '3', value: 'loose text' }, { id: '2', value: location }, { id: '1', value: file('/a.ts') }] });
-    expect(tasks[0]).toMatchObject({ docIds: ['/a.ts'], messages: [{ content: 'Why?\n\nloose text' }], snippets: [{ text: 'B', startLine: 3 }] });
+    await ask('Why?', {
+      references: [
+        { id: '3', value: 'loose text' },
+        { id: '2', value: location },
+        { id: '1', value: file('/a.ts') },
+      ],
+    });
+    expect(tasks[0]).toMatchObject({
+      docIds: ['/a.ts'],
+      messages: [{ content: 'Why?\n\nloose text' }],
+      snippets: [{ text: 'B', startLine: 3 }],
+    });
   });
 
   it('says what could not be taken along, and what the engine left out', async () => {
     const { ask, said } = setUp({ diagnostics: ['a.ts: lines 1-9 left out'] });
-    await ask('Why?', { references: [{ id: 'x', value: file('/gone.ts') }, { id: 'image', value: { data: 1 } }] });
-    expect(said.at(-1)).toBe('\n\n*image is left out: Kvasir reads text only*  \n*gone.ts is left out: no such file*  \n*a.ts: lines 1-9 left out*');
+    await ask('Why?', {
+      references: [
+        { id: 'x', value: file('/gone.ts') },
+        { id: 'image', value: { data: 1 } },
+      ],
+    });
+    expect(said.at(-1)).toBe(
+      '\n\n*image is left out: Kvasir reads text only*  \n*gone.ts is left out: no such file*  \n*a.ts: lines 1-9 left out*',
+    );
   });
 
   it('does not take secrets by itself', async () => {
@@ -138,8 +218,26 @@ describe('a question', () => {
   it('carries the turns before it, in pairs', async () => {
     const { ask, tasks } = setUp();
     const answer = (text: string) => ({ response: text ? [{ value: new vscode.MarkdownString(text) }] : [] });
-    await ask('third', { history: [{ prompt: 'first' }, answer('one'), { prompt: 'failed' }, answer(''), { prompt: '', command: 'fix' }, answer('of a command'), { prompt: 'second' }, answer('two'), { prompt: 'lost' }] });
-    expect((tasks[0] as ChatTask).messages.map(({ content }) => content)).toEqual(['first', 'one', 'second', 'two', 'third']);
+    await ask('third', {
+      history: [
+        { prompt: 'first' },
+        answer('one'),
+        { prompt: 'failed' },
+        answer(''),
+        { prompt: '', command: 'fix' },
+        answer('of a command'),
+        { prompt: 'second' },
+        answer('two'),
+        { prompt: 'lost' },
+      ],
+    });
+    expect((tasks[0] as ChatTask).messages.map(({ content }) => content)).toEqual([
+      'first',
+      'one',
+      'second',
+      'two',
+      'third',
+    ]);
   });
 
   it('that is cancelled stops the computing', async () => {
@@ -152,7 +250,9 @@ describe('a question', () => {
   });
 
   it('that fails says why', async () => {
-    expect(await setUp({ fails: 'the question takes 9 tokens' }).ask('Why?')).toEqual({ errorDetails: { message: 'the question takes 9 tokens' } });
+    expect(await setUp({ fails: 'the question takes 9 tokens' }).ask('Why?')).toEqual({
+      errorDetails: { message: 'the question takes 9 tokens' },
+    });
   });
 });
 
@@ -174,7 +274,12 @@ describe('a command', () => {
   it('/explain takes nothing of a secret in front of the user', async () => {
     const text = 'def token():';
     const document = documentOf('/.env', text);
-    show(Object.assign(document, { lineAt: () => ({ text, range: { end: {} }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false }) }), { isEmpty: true, active: { line: 0, character: 5 } });
+    show(
+      Object.assign(document, {
+        lineAt: () => ({ text, range: { end: {} }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false }),
+      }),
+      { isEmpty: true, active: { line: 0, character: 5 } },
+    );
     const { ask, tasks, said } = setUp({ canEdit: true });
     await ask('', { command: 'explain' });
     expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);

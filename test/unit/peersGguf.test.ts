@@ -41,15 +41,36 @@ function readGguf(file: string) {
   expect(u32()).toBe(3);
   const [numTensors, numEntries] = [u64(), u64()];
   const metadata = Object.fromEntries(Array.from({ length: numEntries }, () => [text(), value(u32())]));
-  const infos = Array.from({ length: numTensors }, () => ({ name: text(), dims: Array.from({ length: u32() }, u64), type: u32(), offset: u64() }));
+  const infos = Array.from({ length: numTensors }, () => ({
+    name: text(),
+    dims: Array.from({ length: u32() }, u64),
+    type: u32(),
+    offset: u64(),
+  }));
   const start = Math.ceil(at / 32) * 32;
-  const tensors = new Map(infos.map(({ name, dims, type, offset }) => [name, { dims, type, ...decode(bytes, start + offset, dims.reduce((a, b) => a * b, 1), type) }]));
+  const tensors = new Map(
+    infos.map(({ name, dims, type, offset }) => [
+      name,
+      {
+        dims,
+        type,
+        ...decode(
+          bytes,
+          start + offset,
+          dims.reduce((a, b) => a * b, 1),
+          type,
+        ),
+      },
+    ]),
+  );
   return { metadata, tensors };
 }
 
 const half = (bits: number) => {
   const exponent = (bits >> 10) & 31;
-  return (bits & 0x8000 ? -1 : 1) * (exponent ? (1 + (bits & 1023) / 1024) * 2 ** (exponent - 15) : (bits & 1023) * 2 ** -24);
+  return (
+    (bits & 0x8000 ? -1 : 1) * (exponent ? (1 + (bits & 1023) / 1024) * 2 ** (exponent - 15) : (bits & 1023) * 2 ** -24)
+  );
 };
 
 /** Values and the greatest error that their format allows each. */
@@ -65,7 +86,8 @@ function decode(bytes: Buffer, start: number, count: number, type: number): { va
     }
     const scale = half(bytes.readUInt16LE(at));
     for (let j = 0; j < 32; j++) {
-      values[i + j] = scale * (type === 8 ? bytes.readInt8(at + 2 + j) : ((bytes[at + 2 + (j % 16)]! >> (j < 16 ? 0 : 4)) & 15) - 8);
+      values[i + j] =
+        scale * (type === 8 ? bytes.readInt8(at + 2 + j) : ((bytes[at + 2 + (j % 16)]! >> (j < 16 ? 0 : 4)) & 15) - 8);
       // Half a step and the scale's own rounding; in four bits the end opposite to the extreme is one step short.
       allowed[i + j] = Math.abs(scale) * (type === 8 ? 0.6 : 1.01);
     }
@@ -75,22 +97,41 @@ function decode(bytes: Buffer, start: number, count: number, type: number): { va
   return { values, allowed };
 }
 
-test.each<[BlockFormat, number]>([['q8_0', 8], ['q4_0', 2]])('%s holds every tensor of the folder, each value within its step', async (format, ggmlType) => {
+test.each<[BlockFormat, number]>([
+  ['q8_0', 8],
+  ['q4_0', 2],
+])('%s holds every tensor of the folder, each value within its step', async (format, ggmlType) => {
   const modelDir = await shapeFolder('tiny', temporary.dir);
   const file = path.join(temporary.dir, `${format}.gguf`);
   await writeGguf(modelDir, file, format);
   const { metadata, tensors } = readGguf(file);
-  expect(metadata).toMatchObject({ 'general.architecture': 'qwen2', 'qwen2.block_count': 2, 'qwen2.attention.head_count_kv': 2, 'qwen2.rope.freq_base': 1e6 });
+  expect(metadata).toMatchObject({
+    'general.architecture': 'qwen2',
+    'qwen2.block_count': 2,
+    'qwen2.attention.head_count_kv': 2,
+    'qwen2.rope.freq_base': 1e6,
+  });
   expect(metadata['tokenizer.ggml.tokens']).toHaveLength(SHAPES.tiny.vocab_size);
 
   const sources = tensorsOf(SHAPES.tiny);
   expect(tensors.size).toBe(sources.length);
   const weights = await Weights.open(await ModelFolder.open(modelDir));
-  const names = { 'model.embed_tokens.weight': 'token_embd.weight', 'model.norm.weight': 'output_norm.weight', 'model.layers.1.mlp.down_proj.weight': 'blk.1.ffn_down.weight', 'model.layers.0.self_attn.k_proj.bias': 'blk.0.attn_k.bias', 'model.layers.1.self_attn.o_proj.weight': 'blk.1.attn_output.weight' };
+  const names = {
+    'model.embed_tokens.weight': 'token_embd.weight',
+    'model.norm.weight': 'output_norm.weight',
+    'model.layers.1.mlp.down_proj.weight': 'blk.1.ffn_down.weight',
+    'model.layers.0.self_attn.k_proj.bias': 'blk.0.attn_k.bias',
+    'model.layers.1.self_attn.o_proj.weight': 'blk.1.attn_output.weight',
+  };
   for (const [source, name] of Object.entries(names)) {
     const { shape } = sources.find((tensor) => tensor.name === source)!;
     weights.check(source, shape);
-    const expected = await weights.rows(source, 0, shape.length === 1 ? 1 : shape[0]!, new Float32Array(shape.reduce((a, b) => a * b, 1)));
+    const expected = await weights.rows(
+      source,
+      0,
+      shape.length === 1 ? 1 : shape[0]!,
+      new Float32Array(shape.reduce((a, b) => a * b, 1)),
+    );
     const { dims, type, values, allowed } = tensors.get(name)!;
     // The head is in a better type.
     expect(type, name).toBe(shape.length === 1 ? 0 : name === 'token_embd.weight' ? 8 : ggmlType);
@@ -102,7 +143,20 @@ test.each<[BlockFormat, number]>([['q8_0', 8], ['q4_0', 2]])('%s holds every ten
 });
 
 test('float16 bits are the nearest, ties to even, through subnormals to infinity', () => {
-  const cases: [number, number][] = [[0, 0], [1, 0x3c00], [-2, 0xc000], [65_504, 0x7bff], [65_520, 0x7c00], [2 ** -24, 1], [2 ** -25, 0], [1.5 * 2 ** -24, 2], [1 + 2 ** -11, 0x3c00], [1 + 3 * 2 ** -11, 0x3c02], [2 - 2 ** -11, 0x4000], [2 ** -14 - 2 ** -25, 0x0400]];
+  const cases: [number, number][] = [
+    [0, 0],
+    [1, 0x3c00],
+    [-2, 0xc000],
+    [65_504, 0x7bff],
+    [65_520, 0x7c00],
+    [2 ** -24, 1],
+    [2 ** -25, 0],
+    [1.5 * 2 ** -24, 2],
+    [1 + 2 ** -11, 0x3c00],
+    [1 + 3 * 2 ** -11, 0x3c02],
+    [2 - 2 ** -11, 0x4000],
+    [2 ** -14 - 2 ** -25, 0x0400],
+  ];
   for (const [value, bits] of cases) expect(halfBits(value), String(value)).toBe(bits);
 });
 
@@ -115,8 +169,17 @@ function decodeQ6(block: DataView): number[] {
   const values: number[] = [];
   for (let half128 = 0; half128 < 2; half128++) {
     for (let l = 0; l < 32; l++) {
-      const [first, second, upper] = [block.getUint8(64 * half128 + l), block.getUint8(64 * half128 + 32 + l), block.getUint8(128 + 32 * half128 + l)];
-      const codes = [(first & 15) | ((upper & 3) << 4), (second & 15) | (((upper >> 2) & 3) << 4), (first >> 4) | (((upper >> 4) & 3) << 4), (second >> 4) | ((upper >> 6) << 4)];
+      const [first, second, upper] = [
+        block.getUint8(64 * half128 + l),
+        block.getUint8(64 * half128 + 32 + l),
+        block.getUint8(128 + 32 * half128 + l),
+      ];
+      const codes = [
+        (first & 15) | ((upper & 3) << 4),
+        (second & 15) | (((upper >> 2) & 3) << 4),
+        (first >> 4) | (((upper >> 4) & 3) << 4),
+        (second >> 4) | ((upper >> 6) << 4),
+      ];
       for (const [quarter, code] of codes.entries()) {
         const i = 128 * half128 + 32 * quarter + l;
         values[i] = half(block.getUint16(208, true)) * block.getInt8(192 + (i >> 4)) * (code - 32);
@@ -137,7 +200,10 @@ const random = (() => {
 test('Q6_K brings values back that it can hold exactly', () => {
   const scales = Array.from({ length: 16 }, (_, g) => (g === 5 ? -128 : Math.floor(random() * 255) - 127));
   // The extreme of each group is what has the lowest code.
-  const values = Float32Array.from({ length: 256 }, (_, i) => 2 ** -12 * scales[i >> 4]! * ((i % 16 === i >> 4 ? 0 : Math.floor(random() * 64)) - 32));
+  const values = Float32Array.from(
+    { length: 256 },
+    (_, i) => 2 ** -12 * scales[i >> 4]! * ((i % 16 === i >> 4 ? 0 : Math.floor(random() * 64)) - 32),
+  );
   const out = new DataView(new ArrayBuffer(2 * BLOCKS.q6_K.bytes));
   BLOCKS.q6_K.encode(Float32Array.of(...values, ...new Float32Array(256)), out);
   expect(decodeQ6(out).map((value) => value + 0)).toEqual([...values].map((value) => value + 0));
@@ -154,6 +220,8 @@ test('Q6_K keeps other values within a step of their group', () => {
   // Half a step and roundings of d; at the ends one step, and 32 times half a unit by which the scale was rounded.
   const over = errors.findIndex((error, i) => error > 1.02 * Math.abs(out.getInt8(192 + (i >> 4))) * unit + 16 * unit);
   expect(over).toBe(-1);
-  const rms = Math.sqrt(errors.reduce((sum, error) => sum + error * error, 0) / errors.reduce((sum, _, i) => sum + values[i]! ** 2, 0));
+  const rms = Math.sqrt(
+    errors.reduce((sum, error) => sum + error * error, 0) / errors.reduce((sum, _, i) => sum + values[i]! ** 2, 0),
+  );
   expect(rms).toBeLessThan(0.02);
 });

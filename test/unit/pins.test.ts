@@ -10,7 +10,10 @@ test('a pin is told again to an engine that does not know it, until it is taken 
   const pins = new Pins({ notify: (message) => void sent.push(message) });
   pins.set('a', true);
   pins.set('b', true);
-  expect(sent.splice(0)).toEqual([{ type: 'pin', docId: 'a', pinned: true }, { type: 'pin', docId: 'b', pinned: true }]);
+  expect(sent.splice(0)).toEqual([
+    { type: 'pin', docId: 'a', pinned: true },
+    { type: 'pin', docId: 'b', pinned: true },
+  ]);
   pins.review({ files: [file('a', true, true), file('c', true, false)] });
   expect(sent).toEqual([]);
   // Another engine.

@@ -12,7 +12,12 @@ function put(tree: PrefixTree, tokenIds: number[], base: number): void {
   let last = match.nodes.at(-1) ?? tree.root;
   if (match.lastLength < last.tokenIds.length) last = tree.split(last, match.lastLength);
   const rest = tokenIds.slice(match.numTokens);
-  if (rest.length > 0) tree.insert(last, rest, Int32Array.from(rest, (_, i) => base + match.numTokens + i));
+  if (rest.length > 0)
+    tree.insert(
+      last,
+      rest,
+      Int32Array.from(rest, (_, i) => base + match.numTokens + i),
+    );
 }
 
 function slotsAlong(tree: PrefixTree, tokenIds: number[]): number[] {
@@ -31,13 +36,20 @@ test('a run is split where two sequences part', () => {
   expect(tree.match([1, 2, 3, 4], 1)).toMatchObject({ numTokens: 1, lastLength: 1 });
 });
 
-test('split keeps the lower part\'s identity, references and rows', () => {
+test("split keeps the lower part's identity, references and rows", () => {
   const tree = newTree();
   const node = tree.insert(tree.root, [1, 2, 3], Int32Array.from([7, 8, 9]));
   Object.assign(node, { refCount: 2, lastUse: 5, pinned: true });
   const upper = tree.split(node, 1);
   expect(pathTo(node)).toEqual([upper, node]);
-  expect(upper).toMatchObject({ tokenIds: [1], refCount: 2, lastUse: 5, pinned: true, slots: Int32Array.from([7]), startIndex: 0 });
+  expect(upper).toMatchObject({
+    tokenIds: [1],
+    refCount: 2,
+    lastUse: 5,
+    pinned: true,
+    slots: Int32Array.from([7]),
+    startIndex: 0,
+  });
   expect(node).toMatchObject({ tokenIds: [2, 3], refCount: 2, slots: Int32Array.from([8, 9]), startIndex: 1 });
   expect(endIndex(node)).toBe(3);
   expect(() => tree.remove(upper)).toThrow('unreferenced leaf');
@@ -107,9 +119,25 @@ test('a pruned run is found as a whole only, stands beside another that begins a
 test('each half of a run that is cut says what its own rows have been through; rows that are added behind say it, too', () => {
   const tree = newTree();
   const lower = tree.insert(tree.root, [1, 2, 3, 4, 5, 6, 7], Int32Array.from([0, 1, 2, 3, 4, 5, 6]));
-  lower.lossy = [{ from: 1, to: 5, codec: 'int4' }, { from: 6, to: 7, codec: 'fp8' }];
+  lower.lossy = [
+    { from: 1, to: 5, codec: 'int4' },
+    { from: 6, to: 7, codec: 'fp8' },
+  ];
   const upper = tree.split(lower, 4);
-  expect([upper.lossy, lower.lossy]).toEqual([[{ from: 1, to: 4, codec: 'int4' }], [{ from: 0, to: 1, codec: 'int4' }, { from: 2, to: 3, codec: 'fp8' }]]);
-  tree.extendStored(lower, [8, 9, 10], { numTokens: 6, numRows: 6, bytes: 0, blocks: [] }, [{ from: 0, to: 1, codec: 'fp8' }, { from: 2, to: 3, codec: 'int4' }]);
-  expect(lower.lossy).toEqual([{ from: 0, to: 1, codec: 'int4' }, { from: 2, to: 4, codec: 'fp8' }, { from: 5, to: 6, codec: 'int4' }]);
+  expect([upper.lossy, lower.lossy]).toEqual([
+    [{ from: 1, to: 4, codec: 'int4' }],
+    [
+      { from: 0, to: 1, codec: 'int4' },
+      { from: 2, to: 3, codec: 'fp8' },
+    ],
+  ]);
+  tree.extendStored(lower, [8, 9, 10], { numTokens: 6, numRows: 6, bytes: 0, blocks: [] }, [
+    { from: 0, to: 1, codec: 'fp8' },
+    { from: 2, to: 3, codec: 'int4' },
+  ]);
+  expect(lower.lossy).toEqual([
+    { from: 0, to: 1, codec: 'int4' },
+    { from: 2, to: 4, codec: 'fp8' },
+    { from: 5, to: 6, codec: 'int4' },
+  ]);
 });

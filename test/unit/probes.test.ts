@@ -31,5 +31,8 @@ test('where the context is as long as the model takes, parts stand before its en
 
 test('the turn of the built-in model is what its template writes around a message', async () => {
   const { turn, tokenizer } = await ModelText.load('model');
-  expect([turn.before, turn.after].map((ids) => tokenizer.decode(ids))).toEqual(['<|im_start|>user\n', '<|im_end|>\n<|im_start|>assistant\n']);
+  expect([turn.before, turn.after].map((ids) => tokenizer.decode(ids))).toEqual([
+    '<|im_start|>user\n',
+    '<|im_end|>\n<|im_start|>assistant\n',
+  ]);
 });

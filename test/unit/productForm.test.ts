@@ -53,12 +53,21 @@ test('the measurement runs on the real thing, for heads that are worth it, and w
   const ort = await loadOnnxruntime();
   const file = path.join(folder, 'products.json');
   const small = await productForm(ort, folder, 1e6);
-  expect(small).toBe((await isNarrow(ort)) ? 'narrow' : process.arch === 'x64' && (await numRowsTogether(ort)) !== null ? 'blocks' : 'rows');
+  expect(small).toBe(
+    (await isNarrow(ort))
+      ? 'narrow'
+      : process.arch === 'x64' && (await numRowsTogether(ort)) !== null
+        ? 'blocks'
+        : 'rows',
+  );
   expect(existsSync(file)).toBe(false);
   const large = await productForm(ort, folder, 1e9);
   if (small !== 'blocks') return expect(large).toBe(small);
   // How many threads it took is kept, too, where that had to be measured.
-  expect(readdirSync(folder).sort()).toEqual(['products.json', ...(availableParallelism() > 2 ? ['threads.json'] : [])]);
+  expect(readdirSync(folder).sort()).toEqual([
+    'products.json',
+    ...(availableParallelism() > 2 ? ['threads.json'] : []),
+  ]);
   const { result } = JSON.parse(readFileSync(file, 'utf8'));
   expect(result.form).toBe(large);
   expect(faster(result.times.rows, result.times.blocks)).toBe(large);

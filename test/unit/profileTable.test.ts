@@ -19,13 +19,16 @@ test('the nodes of a graph file are read back as written', () => {
   ]);
 });
 
-test('every part of the engine\'s own graph is told apart', () => {
+test("every part of the engine's own graph is told apart", () => {
   const config = parseConfig({ ...SHAPES.tiny });
-  const nodes = readGraph(buildStepGraph(config, planWeights(config, 'int8', true, 'blocks'), { kv: 'int8', weightFile: 'w' }));
+  const nodes = readGraph(
+    buildStepGraph(config, planWeights(config, 'int8', true, 'blocks'), { kv: 'int8', weightFile: 'w' }),
+  );
   const parts = partsOf(nodes);
   const count = (part: string): number => [...parts.values()].filter((found) => found === part).length;
   expect(parts.size).toBe(nodes.length);
-  for (const linear of ['qkv', 'o', 'gate', 'up', 'down']) expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
+  for (const linear of ['qkv', 'o', 'gate', 'up', 'down'])
+    expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
   expect(count('linear: head')).toBe(1);
   // Where it is in blocks, the head's operator codes its input itself.
   expect(count('linear layers: coding their input')).toBe(4 * 4 * config.numLayers);
@@ -40,9 +43,21 @@ test('every part of the engine\'s own graph is told apart', () => {
   expect(count('norms')).toBe(2 * config.numLayers + 1);
 });
 
-const node = (name: string, ts: number, dur: number, op: string, shape: number[], input = shape): ProfileEvent => ({ cat: 'Node', name: `${name}_kernel_time`, ts, dur, args: { op_name: op, input_type_shape: [{ float: input }], output_type_shape: [{ float: shape }] } });
+const node = (name: string, ts: number, dur: number, op: string, shape: number[], input = shape): ProfileEvent => ({
+  cat: 'Node',
+  name: `${name}_kernel_time`,
+  ts,
+  dur,
+  args: { op_name: op, input_type_shape: [{ float: input }], output_type_shape: [{ float: shape }] },
+});
 const run = (ts: number, dur: number): ProfileEvent => ({ cat: 'Session', name: 'model_run', ts, dur });
-const parts = new Map([['a', 'linear: qkv'], ['b', 'attention: queries times window keys'], ['c', 'attention: passes'], ['d', 'attention: passes'], ['e', 'attention: passes']]);
+const parts = new Map([
+  ['a', 'linear: qkv'],
+  ['b', 'attention: queries times window keys'],
+  ['c', 'attention: passes'],
+  ['d', 'attention: passes'],
+  ['e', 'attention: passes'],
+]);
 const step = (ts: number, factor: number): ProfileEvent[] => [
   node('a', ts + 10, 2000 * factor, 'MatMul', [1, 8]),
   node('b', ts + 2010, 1000, 'MatMul', [1, 2, 100]),
@@ -58,7 +73,13 @@ test('a profile is the mean over its last runs, by part and by operator', () => 
   expect(profile).toMatchObject({ steps: 2, callMs: 7, runMs: 5 });
   expect(profile.operatorsMs).toBeCloseTo(3 + 1 + 0.5 + 0.1 + 0.2 + 0.05);
   expect(linearMs(profile)).toBeCloseTo(3);
-  expect(byPart(profile).map(({ part }) => part)).toEqual(['linear: qkv', 'attention: queries times window keys', 'attention: passes over the window', 'attention: passes over the new rows', 'put in by the runtime']);
+  expect(byPart(profile).map(({ part }) => part)).toEqual([
+    'linear: qkv',
+    'attention: queries times window keys',
+    'attention: passes over the window',
+    'attention: passes over the new rows',
+    'put in by the runtime',
+  ]);
   expect(profile.rows[0]).toMatchObject({ op: 'MatMul', shape: '1×8', count: 1 });
   expect(byPart(profile)[2]!.ms).toBeCloseTo(0.5 + 0.2);
   expect(profileReport(profile, 3.5)).toContain('| call from JavaScript, nothing profiled | 3.50 | 50.0% |');

@@ -29,7 +29,9 @@ class FakeUri {
 
 /** Where links of the disk lead to. */
 const links = new Map<string, string>();
-vi.mock('../../src/completion/links.ts', () => ({ targetOf: ({ path }: FakeUri) => (links.has(path) ? new FakeUri(links.get(path)!) : undefined) }));
+vi.mock('../../src/completion/links.ts', () => ({
+  targetOf: ({ path }: FakeUri) => (links.has(path) ? new FakeUri(links.get(path)!) : undefined),
+}));
 /** What happens while a file is being read. */
 let whileReading = (_: string): void => {};
 
@@ -54,7 +56,13 @@ vi.mock('../../src/vscode.ts', () => ({
     findFiles: async ({ folder, glob }: { folder: FakeUri; glob: string }, exclude: string, most: number) => {
       searched.push(folder.path);
       const below = [...disk.keys()].filter((path) => path.startsWith(`${folder.path}/`));
-      return below.filter((path) => matchesGlob(path.slice(folder.path.length + 1), glob) && !(exclude && path.includes('/node_modules/'))).map((path) => new FakeUri(path)).slice(0, most);
+      return below
+        .filter(
+          (path) =>
+            matchesGlob(path.slice(folder.path.length + 1), glob) && !(exclude && path.includes('/node_modules/')),
+        )
+        .map((path) => new FakeUri(path))
+        .slice(0, most);
     },
     fs: {
       stat: async ({ path }: FakeUri) => {
@@ -72,30 +80,52 @@ vi.mock('../../src/vscode.ts', () => ({
       },
     },
   },
-  languages: { match: ({ pattern }: { pattern: string }, { uri }: { uri: FakeUri }) => (matchesGlob(uri.path, pattern) ? 10 : 0) },
+  languages: {
+    match: ({ pattern }: { pattern: string }, { uri }: { uri: FakeUri }) => (matchesGlob(uri.path, pattern) ? 10 : 0),
+  },
 }));
 const { ProjectFiles } = await import('../../src/context/projectFiles.ts');
 
 const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], snippets: true };
 let changed: () => void = () => {};
-const settings = { current: { completion }, onDidChange: (listener: () => void) => {
-  changed = listener;
-  return { dispose: () => {} };
-} } as unknown as Settings;
-const write = (path: string, text = 'export const a = 1;\n'): void => void disk.set(path, { text, mtime: (disk.get(path)?.mtime ?? 0) + 1 });
+const settings = {
+  current: { completion },
+  onDidChange: (listener: () => void) => {
+    changed = listener;
+    return { dispose: () => {} };
+  },
+} as unknown as Settings;
+const write = (path: string, text = 'export const a = 1;\n'): void =>
+  void disk.set(path, { text, mtime: (disk.get(path)?.mtime ?? 0) + 1 });
 
 function setUp(files: string[], model = { copiesFiles: true }) {
   for (const path of files) write(path);
   const messages: HostMessage[] = [];
-  const client = { state: { kind: 'ready', model }, epoch: 1, notify: (message: HostMessage) => void messages.push(message) };
+  const client = {
+    state: { kind: 'ready', model },
+    epoch: 1,
+    notify: (message: HostMessage) => void messages.push(message),
+  };
   const project = new ProjectFiles(client as never, settings);
-  const near = (path: string, open: string[] = []): string[] => project.near({ uri: new FakeUri(path) } as never, new Set(open.map((each) => `file://${each}`))).map((id) => id.replace(/^copy file:\/\//, ''));
+  const near = (path: string, open: string[] = []): string[] =>
+    project
+      .near({ uri: new FakeUri(path) } as never, new Set(open.map((each) => `file://${each}`)))
+      .map((id) => id.replace(/^copy file:\/\//, ''));
   return {
     project,
     client,
     near,
     /** What has been sent, `-` in front of what has been taken back. */
-    sent: () => messages.splice(0).map((message) => (message.type === 'sourceChanged' ? message.path : message.type === 'sourceClosed' ? `-${message.docId.replace(/^copy file:\/\//, '')}` : message.type)),
+    sent: () =>
+      messages
+        .splice(0)
+        .map((message) =>
+          message.type === 'sourceChanged'
+            ? message.path
+            : message.type === 'sourceClosed'
+              ? `-${message.docId.replace(/^copy file:\/\//, '')}`
+              : message.type,
+        ),
     /** The neighbourhood of a file once it has been read. */
     settled: async (path: string, open: string[] = []): Promise<string[]> => {
       near(path, open);
@@ -117,9 +147,23 @@ beforeEach(() => {
 
 test('those of the language that nobody has open, the nearest first; no secret, nothing that is ignored or somebody else’s', async () => {
   write('/w/.gitignore', 'built\n');
-  const { settled, sent, near } = setUp(['/w/src/a/this.ts', '/w/src/a/near.ts', '/w/src/b/side.tsx', '/w/far.js', '/w/src/a/my.key.ts', '/w/src/a/b.py', '/w/built/x.ts', '/w/node_modules/m/y.ts', '/w/src/a/open.ts']);
+  const { settled, sent, near } = setUp([
+    '/w/src/a/this.ts',
+    '/w/src/a/near.ts',
+    '/w/src/b/side.tsx',
+    '/w/far.js',
+    '/w/src/a/my.key.ts',
+    '/w/src/a/b.py',
+    '/w/built/x.ts',
+    '/w/node_modules/m/y.ts',
+    '/w/src/a/open.ts',
+  ]);
   expect(near('/w/src/a/this.ts')).toEqual([]);
-  expect(await settled('/w/src/a/this.ts', ['/w/src/a/open.ts'])).toEqual(['/w/src/a/near.ts', '/w/src/b/side.tsx', '/w/far.js']);
+  expect(await settled('/w/src/a/this.ts', ['/w/src/a/open.ts'])).toEqual([
+    '/w/src/a/near.ts',
+    '/w/src/b/side.tsx',
+    '/w/far.js',
+  ]);
   expect(sent().sort()).toEqual(['/w/far.js', '/w/src/a/near.ts', '/w/src/a/open.ts', '/w/src/b/side.tsx']);
   // Nothing is read again for the next key.
   read.length = 0;
@@ -128,7 +172,11 @@ test('those of the language that nobody has open, the nearest first; no secret, 
 });
 
 test('a hundred at most; a folder with as many is not left', async () => {
-  const { settled } = setUp([...Array.from({ length: 120 }, (_, i) => `/w/src/f${i}.ts`), '/w/other/a.ts', '/w/src/this.ts']);
+  const { settled } = setUp([
+    ...Array.from({ length: 120 }, (_, i) => `/w/src/f${i}.ts`),
+    '/w/other/a.ts',
+    '/w/src/this.ts',
+  ]);
   expect(await settled('/w/src/this.ts')).toHaveLength(100);
   expect(searched).toEqual(['/w/src']);
 });
@@ -151,7 +199,10 @@ test('a file that is saved, changed or gone is so for the engine, too', async ()
 });
 
 test('another folder: what is not near any more goes; a new engine is given all again', async () => {
-  const { settled, sent, client } = setUp([...Array.from({ length: 105 }, (_, i) => `/w/x/f${i}.ts`), ...Array.from({ length: 105 }, (_, i) => `/w/y/g${i}.ts`)]);
+  const { settled, sent, client } = setUp([
+    ...Array.from({ length: 105 }, (_, i) => `/w/x/f${i}.ts`),
+    ...Array.from({ length: 105 }, (_, i) => `/w/y/g${i}.ts`),
+  ]);
   await settled('/w/x/f0.ts');
   sent();
   expect((await settled('/w/y/g0.ts')).every((path) => path.startsWith('/w/y/'))).toBe(true);
@@ -162,7 +213,15 @@ test('another folder: what is not near any more goes; a new engine is given all 
 });
 
 test('what is not code is left alone, where it stands and for whom: it may hold anything', async () => {
-  const { settled } = setUp(['/w/app.json', '/w/credentials.json', '/w/a.tfvars', '/w/b.tfvars', '/w/Makefile', '/w/this.ts', '/w/a.ts']);
+  const { settled } = setUp([
+    '/w/app.json',
+    '/w/credentials.json',
+    '/w/a.tfvars',
+    '/w/b.tfvars',
+    '/w/Makefile',
+    '/w/this.ts',
+    '/w/a.ts',
+  ]);
   for (const file of ['/w/app.json', '/w/a.tfvars', '/w/Makefile']) expect(await settled(file)).toEqual([]);
   expect(read).toEqual([]);
   // Nor is what has been read for another file offered to them.
@@ -179,7 +238,14 @@ test('no link out of the workspace is followed, nor is a file read of a language
 });
 
 test('a .gitignore counts, too, where there are more files than are listed', async () => {
-  const { settled } = setUp(['/w/this.ts', '/w/z/a.ts', '/w/z/made.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/y/f${i}.py`), '/w/z/b.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/built/${i}/f.ts`)]);
+  const { settled } = setUp([
+    '/w/this.ts',
+    '/w/z/a.ts',
+    '/w/z/made.ts',
+    ...Array.from({ length: 2200 }, (_, i) => `/w/z/y/f${i}.py`),
+    '/w/z/b.ts',
+    ...Array.from({ length: 2200 }, (_, i) => `/w/z/built/${i}/f.ts`),
+  ]);
   write('/w/z/.gitignore', 'built\nmade.ts\n');
   expect(await settled('/w/this.ts')).toEqual(['/w/z/a.ts', '/w/z/b.ts']);
   // None is looked for in each of thousands of folders.

@@ -33,7 +33,14 @@ vi.mock('../../src/vscode.ts', () => {
     SymbolKind: {},
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     commands: { executeCommand: async () => undefined },
-    workspace: { get textDocuments() { return world.documents; }, asRelativePath: ({ path }: { path: string }) => path.slice(1), openTextDocument: async ({ path }: { path: string }) => world.documents.find((document) => (document as { uri: { path: string } }).uri.path === path) },
+    workspace: {
+      get textDocuments() {
+        return world.documents;
+      },
+      asRelativePath: ({ path }: { path: string }) => path.slice(1),
+      openTextDocument: async ({ path }: { path: string }) =>
+        world.documents.find((document) => (document as { uri: { path: string } }).uri.path === path),
+    },
   };
 });
 const { QuestionTasks } = await import('../../src/chat/questionTask.ts');
@@ -43,11 +50,21 @@ const FILE: ContextRef = { kind: 'file', uri: '/a.ts', name: 'a.ts', path: 'a.ts
 
 function documentOf(path: string, text: string) {
   const lines = text.split('\n');
-  const offsetAt = ({ line, character }: Position) => lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
+  const offsetAt = ({ line, character }: Position) =>
+    lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
   return {
-    uri: { path, toString: () => path }, lineCount: lines.length, offsetAt, validateRange: (range: unknown) => range,
-    getText: (range?: { start: Position; end: Position }) => (range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text),
-    lineAt: (line: number) => ({ text: lines[line]!, range: { end: new Position(line, lines[line]!.length) }, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length }),
+    uri: { path, toString: () => path },
+    lineCount: lines.length,
+    offsetAt,
+    validateRange: (range: unknown) => range,
+    getText: (range?: { start: Position; end: Position }) =>
+      range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text,
+    lineAt: (line: number) => ({
+      text: lines[line]!,
+      range: { end: new Position(line, lines[line]!.length) },
+      isEmptyOrWhitespace: !lines[line]!.trim(),
+      firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length,
+    }),
   };
 }
 
@@ -82,7 +99,10 @@ test.each([
   const refs = await tasks.contextFor(question, [FILE]);
   expect(refs).toMatchObject([FILE, { kind: 'selection', name: symbol, symbol }]);
   // The words that a small model knows, without the definition once more.
-  expect(prepared(await tasks.prepare(question, refs, [], false))).toMatchObject({ prompt, task: { kind: 'chat', docIds: ['/a.ts'], messages: [{ role: 'user', content: prompt }] } });
+  expect(prepared(await tasks.prepare(question, refs, [], false))).toMatchObject({
+    prompt,
+    task: { kind: 'chat', docIds: ['/a.ts'], messages: [{ role: 'user', content: prompt }] },
+  });
   expect(prepared(await tasks.prepare(question, refs, [], false)).task).not.toHaveProperty('snippets');
 });
 
@@ -93,53 +113,92 @@ test('a model that follows instructions gets the definition with its lines', asy
   expect(task).toMatchObject({ snippets: [{ path: '/a.ts', startLine: 1, text: '  count() {\n    return 1;\n  }' }] });
 });
 
-test.each(['/fix', '/tests', '/doc'])('%s is refused by name for a small model, unless it is wanted anyway', async (question) => {
-  const tasks = tasksOf(false, INSIDE_COUNT);
-  expect(await tasks.prepare(question, [FILE], [], false)).toEqual({ refused: 'small' });
-  expect(prepared(await tasks.prepare(question, [FILE], [], true)).task).toMatchObject({ kind: 'chat' });
-});
+test.each(['/fix', '/tests', '/doc'])(
+  '%s is refused by name for a small model, unless it is wanted anyway',
+  async (question) => {
+    const tasks = tasksOf(false, INSIDE_COUNT);
+    expect(await tasks.prepare(question, [FILE], [], false)).toEqual({ refused: 'small' });
+    expect(prepared(await tasks.prepare(question, [FILE], [], true)).task).toMatchObject({ kind: 'chat' });
+  },
+);
 
 test('a summary is the task of that name, of the file or of what is selected', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   expect(await tasks.contextFor('/summarize', [FILE])).toEqual([FILE]);
-  expect(prepared(await tasks.prepare('/summarize', [FILE], [], false)).task).toEqual({ kind: 'summarize', docId: '/a.ts' });
-  const selection: ContextRef = { ...FILE, kind: 'selection', range: { startLine: 6, startCharacter: 0, endLine: 9, endCharacter: 0 } };
-  expect(prepared(await tasks.prepare('/summarize', [FILE, selection], [], false)).task).toEqual({ kind: 'summarize', docId: '/a.ts', range: { start: TEXT.indexOf('function'), end: TEXT.length } });
+  expect(prepared(await tasks.prepare('/summarize', [FILE], [], false)).task).toEqual({
+    kind: 'summarize',
+    docId: '/a.ts',
+  });
+  const selection: ContextRef = {
+    ...FILE,
+    kind: 'selection',
+    range: { startLine: 6, startCharacter: 0, endLine: 9, endCharacter: 0 },
+  };
+  expect(prepared(await tasks.prepare('/summarize', [FILE, selection], [], false)).task).toEqual({
+    kind: 'summarize',
+    docId: '/a.ts',
+    range: { start: TEXT.indexOf('function'), end: TEXT.length },
+  });
 });
 
 test('a command about nothing is not asked', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
-  for (const command of ['/summarize', '/explain']) expect(await tasks.prepare(command, [], [], false)).toEqual({ missing: expect.stringMatching(/^Nothing is attached to the question/) });
+  for (const command of ['/summarize', '/explain'])
+    expect(await tasks.prepare(command, [], [], false)).toEqual({
+      missing: expect.stringMatching(/^Nothing is attached to the question/),
+    });
   expect(prepared(await tasks.prepare('/explain what a monad is', [], [], false)).task).toMatchObject({ kind: 'chat' });
 });
 
-test.each(['/explain', '/explain open', '/explain `Stock.count`'])('%s brings nothing of a file that is open, but not attached', async (question) => {
-  const tasks = tasksOf(true, INSIDE_COUNT);
-  expect(await tasks.contextFor(question, [])).toEqual([]);
-  expect(await tasks.contextFor(question, [{ ...FILE, uri: '/src', kind: 'folder' }])).toMatchObject([{ kind: 'folder' }]);
-  // Measured with each key, before it is asked.
-  expect((await tasks.measure(question, [], []))?.task()).not.toHaveProperty('snippets');
-});
+test.each(['/explain', '/explain open', '/explain `Stock.count`'])(
+  '%s brings nothing of a file that is open, but not attached',
+  async (question) => {
+    const tasks = tasksOf(true, INSIDE_COUNT);
+    expect(await tasks.contextFor(question, [])).toEqual([]);
+    expect(await tasks.contextFor(question, [{ ...FILE, uri: '/src', kind: 'folder' }])).toMatchObject([
+      { kind: 'folder' },
+    ]);
+    // Measured with each key, before it is asked.
+    expect((await tasks.measure(question, [], []))?.task()).not.toHaveProperty('snippets');
+  },
+);
 
 test('of a file that was taken out, the selection that is still attached has its definition', async () => {
   const tasks = tasksOf(true, INSIDE_COUNT);
-  const selection: ContextRef = { ...FILE, kind: 'selection', range: { startLine: 6, startCharacter: 9, endLine: 6, endCharacter: 13 } };
+  const selection: ContextRef = {
+    ...FILE,
+    kind: 'selection',
+    range: { startLine: 6, startCharacter: 9, endLine: 6, endCharacter: 13 },
+  };
   expect(await tasks.contextFor('/explain', [selection])).toMatchObject([{ kind: 'selection', symbol: 'open' }]);
 });
 
 test('what else is attached is no part of a summary, and that is said', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
-  const refs: ContextRef[] = [FILE, { kind: 'file', uri: '/b.ts', name: 'b.ts', path: 'b.ts' }, { kind: 'folder', uri: '/src', name: 'src', path: 'src' }];
+  const refs: ContextRef[] = [
+    FILE,
+    { kind: 'file', uri: '/b.ts', name: 'b.ts', path: 'b.ts' },
+    { kind: 'folder', uri: '/src', name: 'src', path: 'src' },
+  ];
   const { task, notes } = prepared(await tasks.prepare('/summarize', refs, [], false));
   expect(task).toEqual({ kind: 'summarize', docId: '/a.ts' });
-  expect(notes).toEqual([expect.stringMatching(/^b\.ts is left out: a summary is of one file/), expect.stringMatching(/^src is left out/)]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^b\.ts is left out: a summary is of one file/),
+    expect.stringMatching(/^src is left out/),
+  ]);
 });
 
-test.each(['Why?', '/explain', '/explain open', '/summarize', '/summarize open', '/summarize in two words'])('the meter measures what is then asked: %s', async (question) => {
-  const tasks = tasksOf(false, INSIDE_COUNT);
-  const history = [{ role: 'user' as const, content: 'Hi' }, { role: 'assistant' as const, content: 'Yes.' }];
-  const measured = await tasks.measure(question, [FILE], history);
-  const asked = prepared(await tasks.prepare(question, await tasks.contextFor(question, [FILE]), history, false));
-  expect(measured?.task()).toEqual(asked.task);
-  expect(measured?.gathered.notes).toEqual(asked.notes);
-});
+test.each(['Why?', '/explain', '/explain open', '/summarize', '/summarize open', '/summarize in two words'])(
+  'the meter measures what is then asked: %s',
+  async (question) => {
+    const tasks = tasksOf(false, INSIDE_COUNT);
+    const history = [
+      { role: 'user' as const, content: 'Hi' },
+      { role: 'assistant' as const, content: 'Yes.' },
+    ];
+    const measured = await tasks.measure(question, [FILE], history);
+    const asked = prepared(await tasks.prepare(question, await tasks.contextFor(question, [FILE]), history, false));
+    expect(measured?.task()).toEqual(asked.task);
+    expect(measured?.gathered.notes).toEqual(asked.notes);
+  },
+);

@@ -2,7 +2,16 @@ import { statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { Documents } from '../../engine/documents.ts';
 import { makeSession } from '../bench/makeSession.ts';
-import { duration, finalTexts, LOOK_MS, offsetAt, pressed, printSession, readSession, TRACE } from '../bench/session.ts';
+import {
+  duration,
+  finalTexts,
+  LOOK_MS,
+  offsetAt,
+  pressed,
+  printSession,
+  readSession,
+  TRACE,
+} from '../bench/session.ts';
 import { sessionArrivals } from '../bench/sessionArrivals.ts';
 
 const session = readSession();
@@ -10,7 +19,9 @@ const writes = session.events.filter((event) => event.do === 'write');
 
 test('the published session is what its seed and texts make', () => {
   expect(printSession(makeSession(session, finalTexts(session)))).toBe(printSession(session));
-  expect(printSession(makeSession({ ...session, seed: session.seed + 1 }, finalTexts(session)))).not.toBe(printSession(session));
+  expect(printSession(makeSession({ ...session, seed: session.seed + 1 }, finalTexts(session)))).not.toBe(
+    printSession(session),
+  );
 });
 
 test('about three minutes of typing in files of 200 to 2,000 lines, in less than a megabyte', () => {
@@ -48,7 +59,8 @@ test('its engine messages lead to the same texts; each completion is asked for a
   for (const { atMs, message } of sessionArrivals(session)) {
     expect(atMs).toBeGreaterThanOrEqual(last);
     last = atMs;
-    if (message.type === 'documentChanged' && 'text' in message) documents.open(message.docId, message.version, message.path, message.text);
+    if (message.type === 'documentChanged' && 'text' in message)
+      documents.open(message.docId, message.version, message.path, message.text);
     else if (message.type === 'documentChanged') {
       documents.edit(message.docId, message.version, message.edits);
       cursor = message.edits[0]!.start + message.edits[0]!.text.length;

@@ -4,9 +4,24 @@ import { remedyLabel, remedyOf } from '../../src/client/remedy.ts';
 import { t } from './translate.ts';
 
 test.each([
-  ['… fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text.', 'outOfMemory', { kind: 'setting', key: 'kvasir.cache.maxBytes' }, 'Open Setting'],
-  ['Aumente kvasir.cache.maxBytes ou envie menos texto: com cerca de 2.9 MB', 'outOfMemory', { kind: 'setting', key: 'kvasir.cache.maxBytes' }, 'Open Setting'],
-  ['Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes)', 'diskFull', { kind: 'setting', key: 'kvasir.cache.diskBytes' }, 'Open Setting'],
+  [
+    '… fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text.',
+    'outOfMemory',
+    { kind: 'setting', key: 'kvasir.cache.maxBytes' },
+    'Open Setting',
+  ],
+  [
+    'Aumente kvasir.cache.maxBytes ou envie menos texto: com cerca de 2.9 MB',
+    'outOfMemory',
+    { kind: 'setting', key: 'kvasir.cache.maxBytes' },
+    'Open Setting',
+  ],
+  [
+    'Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes)',
+    'diskFull',
+    { kind: 'setting', key: 'kvasir.cache.diskBytes' },
+    'Open Setting',
+  ],
   ['/m: model.safetensors: the file is cut off', 'modelInvalid', { kind: 'model' }, 'Choose Model'],
   ['/m: config.json: no', 'modelUnsupported', { kind: 'model' }, 'Choose Model'],
   ['The setting kvasir.model names no folder: /m', undefined, { kind: 'model' }, 'Choose Model'],

@@ -18,8 +18,22 @@ const { reportProblem } = await import('../../src/firstRun/reportProblem.ts');
 
 test('a model of the user’s own has no name in it', async () => {
   const text = 'Secret-7B has no chat template; the snapshot 0a1b is incomplete';
-  const host = { client: { state: { kind: 'failed', message: text, retry: false }, stats: async () => null, trace: async () => null }, problems: [{ at: new Date(0), level: 'error', text }] };
-  const context = { extension: { packageJSON: { version: '0.1.0', contributes: { configuration: { properties: { 'kvasir.model': { default: '' } } } } } } };
+  const host = {
+    client: {
+      state: { kind: 'failed', message: text, retry: false },
+      stats: async () => null,
+      trace: async () => null,
+    },
+    problems: [{ at: new Date(0), level: 'error', text }],
+  };
+  const context = {
+    extension: {
+      packageJSON: {
+        version: '0.1.0',
+        contributes: { configuration: { properties: { 'kvasir.model': { default: '' } } } },
+      },
+    },
+  };
   await reportProblem(context as never, host as unknown as EngineHost, undefined);
   expect(world.content).toContain('has no chat template');
   expect(world.content).not.toMatch(/Secret|0a1b/);

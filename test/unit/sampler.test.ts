@@ -3,7 +3,16 @@ import { expect, test } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
 import { type SamplerParams, sample, uniform } from '../../engine/sampler.ts';
 
-const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
+const GREEDY: SamplerParams = {
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  repetitionPenalty: 1,
+  logprobs: true,
+  topLogprobs: 0,
+  seed: 1,
+};
 
 /** The rules written down without a thought for speed. Returns the tokens that may be chosen with their probabilities. */
 function reference(logits: Float32Array, params: SamplerParams, previous: number[]): Map<number, number> {
@@ -39,7 +48,8 @@ test('greedy takes the best token, the lower one of two, with its log-probabilit
 
 test('a temperature next to nothing takes the best token, as none does', () => {
   const logits = Float32Array.of(1, 3, 2, -1);
-  for (const temperature of [0, Number.MIN_VALUE, 1e-310, 1e-12, 1e-7]) expect(sample(logits, { ...GREEDY, temperature, topP: 0.9 }, [], 0).tokenId).toBe(1);
+  for (const temperature of [0, Number.MIN_VALUE, 1e-310, 1e-12, 1e-7])
+    expect(sample(logits, { ...GREEDY, temperature, topP: 0.9 }, [], 0).tokenId).toBe(1);
 });
 
 test('log-probabilities are those of the model, whatever the temperature and the penalty', () => {
@@ -73,7 +83,8 @@ test('rounding that turns two equally good tokens round does not turn round what
   const one = Float32Array.from([1, 2, 2 + 2e-7, 0.5, 1.9]);
   const other = Float32Array.from([1, 2 + 2e-7, 2, 0.5, 1.9]);
   for (const cut of [{ minP: 0.05 }, { topP: 0.95 }, { topK: 4 }]) {
-    const drawn = (logits: Float32Array): number[] => Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 1, ...cut }, [], i).tokenId);
+    const drawn = (logits: Float32Array): number[] =>
+      Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 1, ...cut }, [], i).tokenId);
     expect(new Set(drawn(one)).size).toBeGreaterThan(3);
     expect(drawn(other)).toEqual(drawn(one));
   }
@@ -82,23 +93,35 @@ test('rounding that turns two equally good tokens round does not turn round what
 test('a log-probability is computed where it or alternatives are asked for', () => {
   const logits = Float32Array.from([1, 3]);
   expect(sample(logits, { ...GREEDY, logprobs: false }, [], 0)).toEqual({ tokenId: 1, logprob: null, topLogprobs: [] });
-  expect(sample(logits, { ...GREEDY, logprobs: false, topLogprobs: 1 }, [], 0).logprob).toBeCloseTo(-Math.log(1 + Math.exp(-2)), 6);
+  expect(sample(logits, { ...GREEDY, logprobs: false, topLogprobs: 1 }, [], 0).logprob).toBeCloseTo(
+    -Math.log(1 + Math.exp(-2)),
+    6,
+  );
 });
 
 test('property: over thousands of tokens, greedy, alternatives and log-probabilities are those of a plain loop', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer(), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 12 }), (length, seed, levels, topLogprobs) => {
-      // Few levels make many ties.
-      const logits = Float32Array.from({ length }, (_, i) => Math.floor(uniform(seed, i) * 4 ** levels) / 4 ** (levels - 2) - 20);
-      const ranked = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]! || a - b);
-      const max = logits[ranked[0]!]!;
-      const logZ = max + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - max), 0));
-      const { tokenId, logprob, topLogprobs: top } = sample(logits, { ...GREEDY, topLogprobs }, [], 0);
-      expect(tokenId).toBe(ranked[0]);
-      expect(logprob).toBeCloseTo(max - logZ, 5);
-      expect(top.map((one) => one.tokenId)).toEqual(ranked.slice(0, topLogprobs));
-      if (length > 9) expect(() => sample(logits.with(length - 2, Number.NaN), GREEDY, [], 0)).toThrow('not finite');
-    }),
+    fc.property(
+      fc.integer({ min: 1, max: 3000 }),
+      fc.integer(),
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 0, max: 12 }),
+      (length, seed, levels, topLogprobs) => {
+        // Few levels make many ties.
+        const logits = Float32Array.from(
+          { length },
+          (_, i) => Math.floor(uniform(seed, i) * 4 ** levels) / 4 ** (levels - 2) - 20,
+        );
+        const ranked = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]! || a - b);
+        const max = logits[ranked[0]!]!;
+        const logZ = max + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - max), 0));
+        const { tokenId, logprob, topLogprobs: top } = sample(logits, { ...GREEDY, topLogprobs }, [], 0);
+        expect(tokenId).toBe(ranked[0]);
+        expect(logprob).toBeCloseTo(max - logZ, 5);
+        expect(top.map((one) => one.tokenId)).toEqual(ranked.slice(0, topLogprobs));
+        if (length > 9) expect(() => sample(logits.with(length - 2, Number.NaN), GREEDY, [], 0)).toThrow('not finite');
+      },
+    ),
     { seed: 21, numRuns: 200 },
   );
 });
@@ -125,7 +148,10 @@ test('the random number depends on seed and index only, and is uniform', () => {
 
 test('property: only tokens that the cuts leave are taken, each as often as its probability says', () => {
   const setting = fc.record({
-    logits: fc.array(fc.integer({ min: -600, max: 600 }).map((n) => n / 100), { minLength: 1, maxLength: 40 }),
+    logits: fc.array(
+      fc.integer({ min: -600, max: 600 }).map((n) => n / 100),
+      { minLength: 1, maxLength: 40 },
+    ),
     temperature: fc.double({ min: 0.3, max: 3, noNaN: true }),
     topK: fc.integer({ min: 0, max: 12 }),
     topP: fc.oneof(fc.constant(1), fc.double({ min: 0.05, max: 0.999, noNaN: true })),
@@ -185,8 +211,14 @@ test('only what is allowed is chosen, greedily, drawn, and with a penalty; its l
   expect(tokenId).toBe(best);
   const sum = allowed.reduce((total, id) => total + Math.exp(logits[id]!), 0);
   expect(logprob).toBeCloseTo(logits[best]! - Math.log(sum), 4);
-  expect(sample(logits, { ...GREEDY, topLogprobs: 5 }, [], 0, allowed).topLogprobs.map((top) => top.tokenId).sort((a, b) => a - b)).toEqual(allowed);
-  const drawn = new Set(Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 2 }, [], i, allowed).tokenId));
+  expect(
+    sample(logits, { ...GREEDY, topLogprobs: 5 }, [], 0, allowed)
+      .topLogprobs.map((top) => top.tokenId)
+      .sort((a, b) => a - b),
+  ).toEqual(allowed);
+  const drawn = new Set(
+    Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 2 }, [], i, allowed).tokenId),
+  );
   expect([...drawn].sort((a, b) => a - b)).toEqual(allowed);
   const before = logits.slice();
   expect(allowed).toContain(sample(logits, { ...GREEDY, repetitionPenalty: 50 }, [best], 0, allowed).tokenId);

@@ -3,7 +3,16 @@
  * generate with the text that it is about, and says what the test tells it to.
  */
 import { Documents } from '../../engine/documents.ts';
-import { type EngineMessage, type ErrorCode, type HostMessage, type LoadOptions, type MachineInfo, type ModelInfo, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
+import {
+  type EngineMessage,
+  type ErrorCode,
+  type HostMessage,
+  type LoadOptions,
+  type MachineInfo,
+  type ModelInfo,
+  PROTOCOL_VERSION,
+  type Task,
+} from '../../engine/protocol.ts';
 import { EngineClient } from '../../src/client/engineClient.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { t } from './translate.ts';
@@ -20,7 +29,11 @@ export class ScriptedRequest {
   ended = false;
   aborted = false;
 
-  constructor(message: Extract<HostMessage, { type: 'generate' }>, text: string, say: (message: EngineMessage) => void) {
+  constructor(
+    message: Extract<HostMessage, { type: 'generate' }>,
+    text: string,
+    say: (message: EngineMessage) => void,
+  ) {
     this.message = message;
     this.task = message.task as Complete;
     this.text = text;
@@ -38,8 +51,15 @@ export class ScriptedRequest {
     if (rest) this.chunk(rest);
     this.ended = true;
     this.#say({
-      type: 'done', requestId: this.message.requestId, finishReason, text: this.written, tokenIds: [], logprobs: [], diagnostics: [],
-      usage: { promptTokens: 40, cachedTokens: 30, completionTokens: 1, blockTokens: 20 }, timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 },
+      type: 'done',
+      requestId: this.message.requestId,
+      finishReason,
+      text: this.written,
+      tokenIds: [],
+      logprobs: [],
+      diagnostics: [],
+      usage: { promptTokens: 40, cachedTokens: 30, completionTokens: 1, blockTokens: 20 },
+      timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 },
       ...(heldBack ? { heldBack } : {}),
     });
   }
@@ -61,7 +81,18 @@ export class ScriptedEngine implements Transport {
   readonly requests: ScriptedRequest[] = [];
   readonly documents = new Documents();
   machine = { onBattery: null } as MachineInfo;
-  model = { name: 'scripted', precision: 'int8', contextTokens: 2048, loadMs: 1, imported: false, parameters: 7.5e6, canComplete: true, readsSnippets: false, copiesFiles: false, chatNote: { en: '', pt: '' } } as ModelInfo;
+  model = {
+    name: 'scripted',
+    precision: 'int8',
+    contextTokens: 2048,
+    loadMs: 1,
+    imported: false,
+    parameters: 7.5e6,
+    canComplete: true,
+    readsSnippets: false,
+    copiesFiles: false,
+    chatNote: { en: '', pt: '' },
+  } as ModelInfo;
   /** How long it takes to say what the machine is. */
   machineMs = 0;
   /** How long it takes to load the model. */
@@ -77,26 +108,28 @@ export class ScriptedEngine implements Transport {
 
   send(message: HostMessage): void {
     this.sent.push(message);
-    const reply = (value: Extract<EngineMessage, { type: 'reply' }>['value']) => 'requestId' in message && queueMicrotask(() => this.#listener({ type: 'reply', requestId: message.requestId, value }));
+    const reply = (value: Extract<EngineMessage, { type: 'reply' }>['value']) =>
+      'requestId' in message &&
+      queueMicrotask(() => this.#listener({ type: 'reply', requestId: message.requestId, value }));
     if (message.type === 'load') {
       const loaded = () => reply({ kind: 'loaded', model: this.model });
       if (this.loadMs) setTimeout(loaded, this.loadMs);
       else loaded();
-    }
-    else if (message.type === 'shutdown') reply({ kind: 'ok' });
+    } else if (message.type === 'shutdown') reply({ kind: 'ok' });
     else if (message.type === 'machine') {
       const told = () => reply({ kind: 'machine', machine: this.machine });
       if (this.machineMs) setTimeout(told, this.machineMs);
       else told();
-    }
-    else if (message.type === 'documentChanged') {
+    } else if (message.type === 'documentChanged') {
       if ('text' in message) this.documents.open(message.docId, message.version, message.path, message.text);
       else this.documents.edit(message.docId, message.version, message.edits);
     } else if (message.type === 'abort') {
       this.requests.find((request) => request.message.requestId === message.requestId)?.abort();
     } else if (message.type === 'generate') {
       const task = message.task as Complete;
-      const request = new ScriptedRequest(message, this.documents.get(task.docId).text, (answer) => queueMicrotask(() => this.#listener(answer)));
+      const request = new ScriptedRequest(message, this.documents.get(task.docId).text, (answer) =>
+        queueMicrotask(() => this.#listener(answer)),
+      );
       this.requests.push(request);
       this.onRequest(request);
     }
@@ -114,7 +147,8 @@ export class ScriptedEngine implements Transport {
   client(): EngineClient {
     return new EngineClient({
       createTransport: () => this,
-      loadOptions: () => ({ modelDir: '/model', cacheDir: '/cache', precision: 'int8', maxBytes: 0, threads: 0 }) satisfies LoadOptions,
+      loadOptions: () =>
+        ({ modelDir: '/model', cacheDir: '/cache', precision: 'int8', maxBytes: 0, threads: 0 }) satisfies LoadOptions,
       onState: () => {},
       onActivity: () => {},
       log: () => {},

@@ -31,7 +31,16 @@ const template = (source: string) => writeFileSync(join(dir, 'chat_template.jinj
 const faults = async (vocabSize = 435) => selfTest(await ModelText.load(dir), vocabSize);
 
 describe('models that fit', () => {
-  it.each(['models/qwen2-untied-bf16', 'models/qwen3-tied-sharded', 'models/llama-mha-f16', 'tokenizers/codellama', 'tokenizers/deepseek', 'tokenizers/starcoder2', 'chat/llama3', 'chat/loops_and_tools'])('%s', async (name) => {
+  it.each([
+    'models/qwen2-untied-bf16',
+    'models/qwen3-tied-sharded',
+    'models/llama-mha-f16',
+    'tokenizers/codellama',
+    'tokenizers/deepseek',
+    'tokenizers/starcoder2',
+    'chat/llama3',
+    'chat/loops_and_tools',
+  ])('%s', async (name) => {
     const text = await ModelText.load(join(root, 'test/fixtures', name));
     expect(selfTest(text, text.tokenizer.vocabSize)).toEqual({});
   });
@@ -44,7 +53,10 @@ describe('models that fit', () => {
 
 describe('chat templates', () => {
   it.each([
-    ["{% for m in messages %}<|user|>\n{{ m.content }}<|end|>\n{% endfor %}<|assistant|>", 'it ends an answer with <|end|>, which tokenizer.json does not know; the template belongs to another model'],
+    [
+      '{% for m in messages %}<|user|>\n{{ m.content }}<|end|>\n{% endfor %}<|assistant|>',
+      'it ends an answer with <|end|>, which tokenizer.json does not know; the template belongs to another model',
+    ],
     ['<|im_start|>system\nhello<|im_end|>', 'it leaves the question out'],
     ["{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", 'it leaves earlier answers out'],
     ["{{ raise_exception('only with tools') }}", 'only with tools'],
@@ -55,16 +67,17 @@ describe('chat templates', () => {
   });
 
   it('a turn that ends in plain text is fine when a known token ends it', async () => {
-    template("{% for m in messages %}<|user|>\n{{ m.content }}<|endoftext|>\n{% endfor %}<|assistant|>");
+    template('{% for m in messages %}<|user|>\n{{ m.content }}<|endoftext|>\n{% endfor %}<|assistant|>');
     expect(await faults()).toEqual({});
   });
 
   it('nothing would end an answer', async () => {
     template('{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}');
-    for (const name of ['config.json', 'generation_config.json', 'tokenizer_config.json']) change(name, (json: Record<string, unknown>) => {
-      delete json.eos_token_id;
-      delete json.eos_token;
-    });
+    for (const name of ['config.json', 'generation_config.json', 'tokenizer_config.json'])
+      change(name, (json: Record<string, unknown>) => {
+        delete json.eos_token_id;
+        delete json.eos_token;
+      });
     expect((await faults()).chat).toContain('names a token that ends an answer');
   });
 
@@ -75,7 +88,9 @@ describe('chat templates', () => {
 
 describe('fill-in-the-middle tokens', () => {
   it('beyond the model', async () => {
-    expect((await faults(422)).complete).toBe('tokenizer.json: <|fim_suffix|> has the id 423, but the model has only 422 tokens');
+    expect((await faults(422)).complete).toBe(
+      'tokenizer.json: <|fim_suffix|> has the id 423, but the model has only 422 tokens',
+    );
   });
 
   it('two with one id', async () => {
@@ -102,7 +117,10 @@ describe('what is switched off', () => {
     const text = await ModelText.load(dir);
     switchOff(text, { chat: 'chat template: broken' });
     expect(text.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
-    expect(text.manifest.note).toEqual({ en: 'It is not used for chat (chat template: broken).', pt: 'It is not used for chat (chat template: broken).' });
+    expect(text.manifest.note).toEqual({
+      en: 'It is not used for chat (chat template: broken).',
+      pt: 'It is not used for chat (chat template: broken).',
+    });
   });
 
   it('is everything: the model is refused', async () => {

@@ -28,7 +28,12 @@ test.each([
 
 test('text that may begin a stop string is held back, no more and no less', () => {
   const filter = new StopStrings(['<end>']);
-  expect([filter.push('a<'), filter.push('en'), filter.push('x'), filter.push('<e')].map(({ text }) => text)).toEqual(['a', '', '<enx', '']);
+  expect([filter.push('a<'), filter.push('en'), filter.push('x'), filter.push('<e')].map(({ text }) => text)).toEqual([
+    'a',
+    '',
+    '<enx',
+    '',
+  ]);
   expect(filter.flush()).toBe('<e');
 });
 
@@ -36,18 +41,35 @@ test('property: a short stop string is cut where a search of the whole text find
   const text = fc.string({ unit: fc.constantFrom('a', 'b', '\n'), maxLength: 20 });
   const stop = fc.string({ unit: fc.constantFrom('a', 'b', '\n'), minLength: 1, maxLength: 4 });
   fc.assert(
-    fc.property(text, stop, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 20, maxLength: 20 }), (whole, wanted, sizes) => {
-      const pieces: string[] = [];
-      for (let at = 0, i = 0; at < whole.length; at += sizes[i++]!) pieces.push(whole.slice(at, at + sizes[i]!));
-      const found = whole.indexOf(wanted);
-      expect(streamed([wanted], pieces)).toBe(found < 0 ? whole : `${whole.slice(0, found)}|`);
-    }),
+    fc.property(
+      text,
+      stop,
+      fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 20, maxLength: 20 }),
+      (whole, wanted, sizes) => {
+        const pieces: string[] = [];
+        for (let at = 0, i = 0; at < whole.length; at += sizes[i++]!) pieces.push(whole.slice(at, at + sizes[i]!));
+        const found = whole.indexOf(wanted);
+        expect(streamed([wanted], pieces)).toBe(found < 0 ? whole : `${whole.slice(0, found)}|`);
+      },
+    ),
     { seed: 14 },
   );
 });
 
 test('defaults are greedy and finite; nonsense is refused by name', () => {
-  expect(resolveSampling({ seed: 3 })).toEqual({ temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 3, maxTokens: 128, stop: [], ignoreEos: false, logprobs: false, topLogprobs: 0 });
+  expect(resolveSampling({ seed: 3 })).toEqual({
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    repetitionPenalty: 1,
+    seed: 3,
+    maxTokens: 128,
+    stop: [],
+    ignoreEos: false,
+    logprobs: false,
+    topLogprobs: 0,
+  });
   expect(() => resolveSampling({ minP: 2 })).toThrow('minP is 2; it must be between 0 and 1.');
   expect(() => resolveSampling({ topK: 1.5 })).toThrow('topK');
   expect(() => resolveSampling({ repetitionPenalty: 0 })).toThrow('repetitionPenalty');
@@ -109,11 +131,19 @@ test('what an answer has to begin with is neither shown nor counted, and the fir
   let hidden = 0;
   const shown: string[] = [];
   const sequence = new Sequence({
-    id: 's', priority: 'completion', promptIds: [1], sampling: { maxTokens: 2 }, eosIds: [], opening,
+    id: 's',
+    priority: 'completion',
+    promptIds: [1],
+    sampling: { maxTokens: 2 },
+    eosIds: [],
+    opening,
     detokenizer: { push: (id) => String.fromCharCode(id), flush: () => '' },
-    onToken: ({ text }) => shown.push(text), onFinish: () => {}, onError: () => {},
+    onToken: ({ text }) => shown.push(text),
+    onFinish: () => {},
+    onError: () => {},
   });
-  const say = (character: string, now: number) => sequence.append({ tokenId: character.charCodeAt(0), logprob: null, topLogprobs: [] }, now);
+  const say = (character: string, now: number) =>
+    sequence.append({ tokenId: character.charCodeAt(0), logprob: null, topLogprobs: [] }, now);
   expect(sequence.allowedIds).toEqual([97]);
   expect([say('a', 10), sequence.isForced, sequence.firstTokenAt]).toEqual([null, true, Number.NaN]);
   expect([say('b', 20), sequence.isForced, sequence.allowedIds]).toEqual([null, false, null]);

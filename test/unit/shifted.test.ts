@@ -32,19 +32,27 @@ test('an edit leaves a run behind it, however often its lines occur, and begins 
 
 test('two edits leave two runs; moved text is found where it was', () => {
   const changed = [...older.slice(250), 9, 9, ...older.slice(0, 250)];
-  expect(commonRuns(older, changed, 0, changed.length)).toEqual([{ start: 0, end: 250, by: -250 }, { start: 252, end: 502, by: 252 }]);
+  expect(commonRuns(older, changed, 0, changed.length)).toEqual([
+    { start: 0, end: 250, by: -250 },
+    { start: 252, end: 502, by: 252 },
+  ]);
 });
 
 test('property: runs are disjoint, in order, and the same tokens in both texts', () => {
   fc.assert(
-    fc.property(fc.array(fc.nat(3), { maxLength: 300 }), fc.array(fc.nat(3), { maxLength: 300 }), fc.nat(100), (a, b, from) => {
-      let last = from;
-      for (const { start, end, by } of commonRuns(a, b, from, b.length)) {
-        expect(end).toBeGreaterThan(last);
-        last = end;
-        expect(b.slice(start, end)).toEqual(a.slice(start - by, end - by));
-      }
-    }),
+    fc.property(
+      fc.array(fc.nat(3), { maxLength: 300 }),
+      fc.array(fc.nat(3), { maxLength: 300 }),
+      fc.nat(100),
+      (a, b, from) => {
+        let last = from;
+        for (const { start, end, by } of commonRuns(a, b, from, b.length)) {
+          expect(end).toBeGreaterThan(last);
+          last = end;
+          expect(b.slice(start, end)).toEqual(a.slice(start - by, end - by));
+        }
+      },
+    ),
   );
 });
 
@@ -65,20 +73,32 @@ function codedAt(keys: Float32Array, rope: RopeTable, position: number, kv: 'int
   return rows;
 }
 
-test.each(['default', 'linear', 'llama3'] as const)('keys turned to another position are those computed there, but for rounding (%s)', (type) => {
-  const random = seededRandom(5);
-  const rope = new RopeTable({ type, theta: 10_000, factor: 4, lowFreqFactor: 1, highFreqFactor: 4, originalContext: 512 } as never, 64);
-  const keys = Float32Array.from({ length: 64 }, () => random() * 2 - 1);
-  for (const [from, to] of [[100, 117], [2000, 1700], [40, 0], [7, 7]] as const) {
-    for (const kv of ['int8', 'float32'] as const) {
-      const rows = codedAt(keys, rope, from, kv);
-      shiftKeys(rows, { numLayers: 1, kvHeads: 1, headSize: 64, kv }, rope, to - from);
-      const wanted = codedAt(keys, rope, to, kv);
-      const scale = (r: typeof rows) => (kv === 'int8' ? r.keyScales[0]! : 1);
-      // Two roundings of half a step each, turned together.
-      const tolerance = kv === 'int8' ? 1.8 * scale(wanted) : 2e-3;
-      for (let d = 0; d < 64; d++) expect(Math.abs(rows.keys[d]! * scale(rows) - wanted.keys[d]! * scale(wanted))).toBeLessThan(tolerance);
-      if (kv === 'int8') expect(Math.max(...rows.keys.map(Math.abs))).toBe(127);
+test.each(['default', 'linear', 'llama3'] as const)(
+  'keys turned to another position are those computed there, but for rounding (%s)',
+  (type) => {
+    const random = seededRandom(5);
+    const rope = new RopeTable(
+      { type, theta: 10_000, factor: 4, lowFreqFactor: 1, highFreqFactor: 4, originalContext: 512 } as never,
+      64,
+    );
+    const keys = Float32Array.from({ length: 64 }, () => random() * 2 - 1);
+    for (const [from, to] of [
+      [100, 117],
+      [2000, 1700],
+      [40, 0],
+      [7, 7],
+    ] as const) {
+      for (const kv of ['int8', 'float32'] as const) {
+        const rows = codedAt(keys, rope, from, kv);
+        shiftKeys(rows, { numLayers: 1, kvHeads: 1, headSize: 64, kv }, rope, to - from);
+        const wanted = codedAt(keys, rope, to, kv);
+        const scale = (r: typeof rows) => (kv === 'int8' ? r.keyScales[0]! : 1);
+        // Two roundings of half a step each, turned together.
+        const tolerance = kv === 'int8' ? 1.8 * scale(wanted) : 2e-3;
+        for (let d = 0; d < 64; d++)
+          expect(Math.abs(rows.keys[d]! * scale(rows) - wanted.keys[d]! * scale(wanted))).toBeLessThan(tolerance);
+        if (kv === 'int8') expect(Math.max(...rows.keys.map(Math.abs))).toBe(127);
+      }
     }
-  }
-});
+  },
+);

@@ -31,7 +31,8 @@ const range = (from: number, to: number): Int32Array => Int32Array.from({ length
 function randomRows(shape: KvShape, n: number): KvRows {
   const random = seededRandom(n);
   const rows = newKvRows(shape, n);
-  for (const array of [rows.keys, rows.values, rows.keyScales, rows.valueScales]) for (let i = 0; i < array.length; i++) array[i] = Math.floor(random() * 255) - 127;
+  for (const array of [rows.keys, rows.values, rows.keyScales, rows.valueScales])
+    for (let i = 0; i < array.length; i++) array[i] = Math.floor(random() * 255) - 127;
   return rows;
 }
 
@@ -52,7 +53,13 @@ function bytesMade(work: () => void): number {
 
 /** Runs that end in the middle of pages, and slots by themselves; none is in both. */
 const FROM = Int32Array.from([...range(0, 300), ...range(700, 1000), ...range(1000, 1200).map((slot, i) => slot + i)]);
-const TO = Int32Array.from([...range(1450, 1700), ...range(1900, 2248), ...range(300, 700).filter((slot) => slot % 2 === 0), 1700, 1702]);
+const TO = Int32Array.from([
+  ...range(1450, 1700),
+  ...range(1900, 2248),
+  ...range(300, 700).filter((slot) => slot % 2 === 0),
+  1700,
+  1702,
+]);
 
 test.each(['int8', 'float32'] as const)('any number of %s rows are exchanged a layer of a page at a time', (kv) => {
   const shape = { ...SHAPE, kv };
@@ -60,7 +67,9 @@ test.each(['int8', 'float32'] as const)('any number of %s rows are exchanged a l
   const [a, b, others] = [window.read(FROM), window.read(TO), window.read(range(2300, 3072))];
   const [ofA, ofB] = [window.positionsOf(FROM), window.positionsOf(TO)];
   const stamps = window.stamps.slice();
-  expect(bytesMade(() => window.exchange(FROM, TO))).toBeLessThan((PAGE_SLOTS * kvBytesPerToken(shape)) / shape.numLayers);
+  expect(bytesMade(() => window.exchange(FROM, TO))).toBeLessThan(
+    (PAGE_SLOTS * kvBytesPerToken(shape)) / shape.numLayers,
+  );
   expect([window.read(TO), window.read(FROM), window.read(range(2300, 3072))]).toEqual([a, b, others]);
   expect([window.positionsOf(TO), window.positionsOf(FROM)]).toEqual([ofA, ofB]);
   for (const slot of [...FROM, ...TO]) expect(window.stamps[slot]).toBeGreaterThan(stamps[slot]!);
@@ -76,7 +85,13 @@ test('over free slots rows are copied once, and nothing is held beside them', ()
 
 test('at a lower ceiling what is in use comes to the front, and nothing is held beside it', () => {
   const window = new KvWindow(SHAPE, 0);
-  const cache = new KvCache({ window, maxBytes: 4096 * kvBytesPerToken(SHAPE), softSlots: 4096, clock: () => 0, eviction: new Lru() });
+  const cache = new KvCache({
+    window,
+    maxBytes: 4096 * kvBytesPerToken(SHAPE),
+    softSlots: 4096,
+    clock: () => 0,
+    eviction: new Lru(),
+  });
   const leases = [1, 2].map((first) => {
     const ids = Array.from(range(0, 2000), (i) => 10_000 * first + i);
     const lease = cache.open();
@@ -96,22 +111,29 @@ test('at a lower ceiling what is in use comes to the front, and nothing is held 
   cache.checkIntegrity();
 });
 
-test.each([{ others: 'in their way', from: 0 }, { others: 'elsewhere', from: 9 * PAGE_SLOTS }])('slots are packed past others that are $others: all keep their rows, and free slots are written over', ({ from }) => {
-  const window = full(12);
-  const slots = new SlotAllocator();
-  slots.resize(window.numSlots);
-  // One in eight of the first pages, and behind them, or beyond, what somebody else has.
-  const mine = range(0, 256).map((_, i) => 8 * i);
-  const others = range(from + 1, from + 2 * PAGE_SLOTS).filter((slot) => slot % 8 !== 0);
-  const held = new Set([...mine, ...others]);
-  slots.give(slots.take(window.numSlots)!.filter((slot) => !held.has(slot)));
-  const places = new SlotPlaces(window, slots, new PrefixTree(new KvStore(SHAPE)));
-  const rows = [mine, others].map((list) => window.read(list));
-  const pagesOf = (list: Int32Array): number => window.addPages(list, new Set()).size;
-  for (let i = 0; pagesOf(mine) > 1; i++) {
-    expect(bytesMade(() => places.pack([mine], 1000, [mine, others]))).toBeLessThan(from ? 1 : LEAST_BYTES);
-    expect([mine, others].map((list) => window.read(list))).toEqual(rows);
-    for (let slot = 0; slot < window.numSlots; slot++) expect(slots.isHeld(slot)).toBe(mine.includes(slot) || others.includes(slot));
-    expect(i).toBeLessThan(10);
-  }
-});
+test.each([
+  { others: 'in their way', from: 0 },
+  { others: 'elsewhere', from: 9 * PAGE_SLOTS },
+])(
+  'slots are packed past others that are $others: all keep their rows, and free slots are written over',
+  ({ from }) => {
+    const window = full(12);
+    const slots = new SlotAllocator();
+    slots.resize(window.numSlots);
+    // One in eight of the first pages, and behind them, or beyond, what somebody else has.
+    const mine = range(0, 256).map((_, i) => 8 * i);
+    const others = range(from + 1, from + 2 * PAGE_SLOTS).filter((slot) => slot % 8 !== 0);
+    const held = new Set([...mine, ...others]);
+    slots.give(slots.take(window.numSlots)!.filter((slot) => !held.has(slot)));
+    const places = new SlotPlaces(window, slots, new PrefixTree(new KvStore(SHAPE)));
+    const rows = [mine, others].map((list) => window.read(list));
+    const pagesOf = (list: Int32Array): number => window.addPages(list, new Set()).size;
+    for (let i = 0; pagesOf(mine) > 1; i++) {
+      expect(bytesMade(() => places.pack([mine], 1000, [mine, others]))).toBeLessThan(from ? 1 : LEAST_BYTES);
+      expect([mine, others].map((list) => window.read(list))).toEqual(rows);
+      for (let slot = 0; slot < window.numSlots; slot++)
+        expect(slots.isHeld(slot)).toBe(mine.includes(slot) || others.includes(slot));
+      expect(i).toBeLessThan(10);
+    }
+  },
+);

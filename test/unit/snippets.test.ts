@@ -19,7 +19,9 @@ describe('similar windows', () => {
   });
 
   test('the window that shares most words, by its first line', () => {
-    const windows = new Windows(`${filler(90)}\nfunction addArticle(article, count) {\n  entries.set(article, count);\n}\n${filler(90, 'more')}`);
+    const windows = new Windows(
+      `${filler(90)}\nfunction addArticle(article, count) {\n  entries.set(article, count);\n}\n${filler(90, 'more')}`,
+    );
     expect(windows.build(() => false)).toBe(true);
     const best = windows.best(wordsOf('removeArticle(article, count) { entries.get(article) addArticle'));
     expect(best?.startLine).toBe(90);
@@ -52,17 +54,26 @@ describe('recent edits', () => {
     edits.add('b', 5, 5, 0);
     edits.add('a', 10, 10, 3);
     edits.add('a', 14, 14, 0);
-    expect(edits.regions).toEqual([{ docId: 'a', startLine: 10, endLine: 14 }, { docId: 'b', startLine: 5, endLine: 5 }, { docId: 'a', startLine: 103, endLine: 103 }]);
+    expect(edits.regions).toEqual([
+      { docId: 'a', startLine: 10, endLine: 14 },
+      { docId: 'b', startLine: 5, endLine: 5 },
+      { docId: 'a', startLine: 103, endLine: 103 },
+    ]);
     edits.forget('a');
     expect(edits.regions.map(({ docId }) => docId)).toEqual(['b']);
   });
 
   test('regions stay in order whatever is deleted', () => {
-    const edit = fc.record({ startLine: fc.nat(50), length: fc.nat(20), lineChange: fc.integer({ min: -20, max: 20 }) });
+    const edit = fc.record({
+      startLine: fc.nat(50),
+      length: fc.nat(20),
+      lineChange: fc.integer({ min: -20, max: 20 }),
+    });
     fc.assert(
       fc.property(fc.array(edit), (list) => {
         const edits = new RecentEdits();
-        for (const { startLine, length, lineChange } of list) edits.add('a', startLine, startLine + length, Math.max(-length, lineChange));
+        for (const { startLine, length, lineChange } of list)
+          edits.add('a', startLine, startLine + length, Math.max(-length, lineChange));
         for (const region of edits.regions) {
           expect(region.startLine).toBeGreaterThanOrEqual(0);
           expect(region.endLine).toBeGreaterThanOrEqual(region.startLine);
@@ -89,14 +100,18 @@ describe('imports', () => {
     expect(importName('/w/lib/__init__.py')).toBe('lib');
   });
 
-  test('the lines that declare', () => expect(declarations('import x;\nexport class A {\n  run() {\n    return 1;\n  }\n}\ndef f():\n    pass\n')).toBe('export class A {\ndef f():'));
+  test('the lines that declare', () =>
+    expect(declarations('import x;\nexport class A {\n  run() {\n    return 1;\n  }\n}\ndef f():\n    pass\n')).toBe(
+      'export class A {\ndef f():',
+    ));
 });
 
 describe('gathering', () => {
   const model = { readsSnippets: true };
   const completion = { enable: true, languages: ['*'], exclude: ['**/*.key'], snippets: true };
   const settings = { current: { completion } } as unknown as Settings;
-  const source = (readsSnippets = true) => new SnippetSource({ state: { kind: 'ready', model: { ...model, readsSnippets } } } as never, settings);
+  const source = (readsSnippets = true) =>
+    new SnippetSource({ state: { kind: 'ready', model: { ...model, readsSnippets } } } as never, settings);
   const code = 'function addArticle(article, count) {\n  entries.set(article, count);\n}\n';
 
   function open(...documents: FakeDocument[]): FakeDocument {
@@ -115,20 +130,40 @@ describe('gathering', () => {
   afterEach(() => vi.restoreAllMocks());
 
   test('similar code of other open editors; not of files that are only loaded, and never of secrets', () => {
-    const current = open(new FakeDocument(code, '/w/a.ts'), new FakeDocument(code, '/w/b.ts'), new FakeDocument(code, '/w/c.key'));
+    const current = open(
+      new FakeDocument(code, '/w/a.ts'),
+      new FakeDocument(code, '/w/b.ts'),
+      new FakeDocument(code, '/w/c.key'),
+    );
     editor.documents = [...editor.documents, new FakeDocument(code, '/w/loaded.ts')];
-    expect(source().gather(current as never, 20).map(({ path }) => path)).toEqual(['/w/b.ts']);
+    expect(
+      source()
+        .gather(current as never, 20)
+        .map(({ path }) => path),
+    ).toEqual(['/w/b.ts']);
   });
 
   test('the other cells of a notebook', () => {
-    const cells = [0, 1, 2].map((i) => Object.assign(new FakeDocument(code, '/w/n.ipynb', 'vscode-notebook-cell'), { uri: { scheme: 'vscode-notebook-cell', path: '/w/n.ipynb', toString: () => `vscode-notebook-cell:/w/n.ipynb#${i}` } }));
+    const cells = [0, 1, 2].map((i) =>
+      Object.assign(new FakeDocument(code, '/w/n.ipynb', 'vscode-notebook-cell'), {
+        uri: {
+          scheme: 'vscode-notebook-cell',
+          path: '/w/n.ipynb',
+          toString: () => `vscode-notebook-cell:/w/n.ipynb#${i}`,
+        },
+      }),
+    );
     const current = open(cells[0]!);
     editor.tabs = [];
     editor.documents = cells;
     editor.notebooks = [{ uri: { toString: () => 'file:///w/n.ipynb' }, cells }];
     cells[1]!.text = `// first\n${code}`;
     cells[2]!.text = `// second\n${code}`;
-    expect(source().gather(current as never, 20).map(({ text }) => text.split('\n')[0])).toEqual(['// first', '// second']);
+    expect(
+      source()
+        .gather(current as never, 20)
+        .map(({ text }) => text.split('\n')[0]),
+    ).toEqual(['// first', '// second']);
   });
 
   test('at most four', () => {
@@ -158,7 +193,10 @@ describe('gathering', () => {
   });
 
   test('the same while one types in one place, others elsewhere', () => {
-    const other = new FakeDocument(`${code}\n${filler(100)}\nclass Zebra {\n  stripes(zebra, count) {}\n}\n`, '/w/b.ts');
+    const other = new FakeDocument(
+      `${code}\n${filler(100)}\nclass Zebra {\n  stripes(zebra, count) {}\n}\n`,
+      '/w/b.ts',
+    );
     const current = open(new FakeDocument(`${code}\n${filler(30)}\n`, '/w/a.ts'), other);
     const snippets = source();
     const first = snippets.gather(current as never, 40);

@@ -13,7 +13,8 @@ function plainLookup(sources: number[][], sequence: number[], most: number): { m
   let best = { matchLength: 0, guess: [] as number[] };
   for (let end = 0; end < all.length - 1; end++) {
     let length = 0;
-    while (length <= end && all.length - 1 - length >= start && all[end - length] === all[all.length - 1 - length]) length++;
+    while (length <= end && all.length - 1 - length >= start && all[end - length] === all[all.length - 1 - length])
+      length++;
     if (length < 2 || length < best.matchLength || typeof all[end + 1] === 'string') continue;
     const guess: number[] = [];
     for (let i = 0; i < most; i++) {
@@ -44,7 +45,16 @@ test('what followed the last two tokens is guessed, up to the end of its text an
 test('a longer match goes before a later one, a later one before an earlier, the sequence before its sources', () => {
   expect(lookUp([], [0, 1, 2, 3, 9, 1, 2, 4, 0, 1, 2], 1).guessed).toEqual([3]);
   expect(lookUp([], [0, 1, 2, 3, 8, 1, 2, 4, 7, 1, 2], 1).guessed).toEqual([4]);
-  expect(lookUp([[1, 2, 5], [1, 2, 6]], [1, 2], 1).guessed).toEqual([6]);
+  expect(
+    lookUp(
+      [
+        [1, 2, 5],
+        [1, 2, 6],
+      ],
+      [1, 2],
+      1,
+    ).guessed,
+  ).toEqual([6]);
   expect(lookUp([[1, 2, 5]], [1, 2, 3, 1, 2], 1).guessed).toEqual([3]);
 });
 
@@ -57,15 +67,23 @@ test('nothing matches across the border of two texts, and the end of one is no g
 test('property: added token by token or at once, the guess is that of a plain search', () => {
   const text = (max: number) => fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: max });
   fc.assert(
-    fc.property(fc.array(text(12), { maxLength: 2 }), text(36), fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 8 }), (sources, sequence, strides) => {
-      const lookup = new PromptLookup(sources, 4);
-      for (let length = 0, i = 0; length < sequence.length; i++) {
-        length = Math.min(sequence.length, length + strides[i % strides.length]!);
-        lookup.extend(sequence.slice(0, length));
-        const plain = plainLookup(sources, sequence.slice(0, length), 6);
-        expect({ matchLength: lookup.matchLength, guess: lookup.guess(6) }).toEqual({ ...plain, matchLength: Math.min(plain.matchLength, 32) });
-      }
-    }),
+    fc.property(
+      fc.array(text(12), { maxLength: 2 }),
+      text(36),
+      fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 8 }),
+      (sources, sequence, strides) => {
+        const lookup = new PromptLookup(sources, 4);
+        for (let length = 0, i = 0; length < sequence.length; i++) {
+          length = Math.min(sequence.length, length + strides[i % strides.length]!);
+          lookup.extend(sequence.slice(0, length));
+          const plain = plainLookup(sources, sequence.slice(0, length), 6);
+          expect({ matchLength: lookup.matchLength, guess: lookup.guess(6) }).toEqual({
+            ...plain,
+            matchLength: Math.min(plain.matchLength, 32),
+          });
+        }
+      },
+    ),
     { seed: 5, numRuns: 2000 },
   );
 });
@@ -111,7 +129,12 @@ test('a sequence begins where those of its class have got to, and is tried whate
 });
 
 /** Tokens per row-time of a step with these drafts. */
-function speed(chances: readonly DraftChance[], lengths: readonly number[], numRows: number, fixedRows: number): number {
+function speed(
+  chances: readonly DraftChance[],
+  lengths: readonly number[],
+  numRows: number,
+  fixedRows: number,
+): number {
   let tokens = chances.length;
   let rows = numRows;
   for (const [i, { rate }] of chances.entries()) {
@@ -122,19 +145,28 @@ function speed(chances: readonly DraftChance[], lengths: readonly number[], numR
 }
 
 test('property: no other lengths give more tokens per millisecond', () => {
-  const chance = fc.record({ rate: fc.double({ min: 0, max: 0.99, noNaN: true }), most: fc.integer({ min: 0, max: 5 }) });
+  const chance = fc.record({
+    rate: fc.double({ min: 0, max: 0.99, noNaN: true }),
+    most: fc.integer({ min: 0, max: 5 }),
+  });
   fc.assert(
-    fc.property(fc.array(chance, { minLength: 1, maxLength: 3 }), fc.double({ min: 0.5, max: 30, noNaN: true }), fc.integer({ min: 0, max: 8 }), (chances, fixedRows, mostRows) => {
-      const numRows = chances.length;
-      const lengths = draftLengths(chances, numRows, fixedRows, mostRows);
-      expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(mostRows);
-      const chosen = speed(chances, lengths, numRows, fixedRows);
-      const tryAll = (at: number, left: number, others: number[]): void => {
-        if (at === chances.length) return expect(speed(chances, others, numRows, fixedRows)).toBeLessThanOrEqual(chosen * (1 + 1e-9));
-        for (let k = 0; k <= Math.min(left, chances[at]!.most); k++) tryAll(at + 1, left - k, [...others, k]);
-      };
-      tryAll(0, mostRows, []);
-    }),
+    fc.property(
+      fc.array(chance, { minLength: 1, maxLength: 3 }),
+      fc.double({ min: 0.5, max: 30, noNaN: true }),
+      fc.integer({ min: 0, max: 8 }),
+      (chances, fixedRows, mostRows) => {
+        const numRows = chances.length;
+        const lengths = draftLengths(chances, numRows, fixedRows, mostRows);
+        expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(mostRows);
+        const chosen = speed(chances, lengths, numRows, fixedRows);
+        const tryAll = (at: number, left: number, others: number[]): void => {
+          if (at === chances.length)
+            return expect(speed(chances, others, numRows, fixedRows)).toBeLessThanOrEqual(chosen * (1 + 1e-9));
+          for (let k = 0; k <= Math.min(left, chances[at]!.most); k++) tryAll(at + 1, left - k, [...others, k]);
+        };
+        tryAll(0, mostRows, []);
+      },
+    ),
     { seed: 6, numRuns: 500 },
   );
 });

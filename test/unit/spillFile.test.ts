@@ -28,7 +28,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const opened = (maxBytes = 10_000, dir = folder): SpillFile => new SpillFile(dir, maxBytes, (line) => lines.push(line));
 /** Of a piece that takes n bytes in the file. */
-const data = (n: number, seed: number): Uint8Array => Uint8Array.from({ length: n - SEAL_BYTES }, (_, i) => (i * 7 + seed) & 255);
+const data = (n: number, seed: number): Uint8Array =>
+  Uint8Array.from({ length: n - SEAL_BYTES }, (_, i) => (i * 7 + seed) & 255);
 
 test('pieces come back as they were, also where others have been', () => {
   const file = opened();
@@ -36,7 +37,9 @@ test('pieces come back as they were, also where others have been', () => {
   file.free(a!);
   const d = file.put(data(1000, 4))!;
   expect(d.at).toBe(a!.at);
-  expect([b, c, d].map((piece) => [...file.read(piece!)])).toEqual([data(1000, 2), data(500, 3), data(1000, 4)].map((each) => [...each]));
+  expect([b, c, d].map((piece) => [...file.read(piece!)])).toEqual(
+    [data(1000, 2), data(500, 3), data(1000, 4)].map((each) => [...each]),
+  );
   expect(file.bytes).toBe(2500);
   for (const piece of [b, c, d]) file.free(piece!);
   expect(file.bytes).toBe(0);
@@ -68,31 +71,37 @@ test('holes of any size are used, and grow together', () => {
   file.close();
 });
 
-test.skipIf(process.platform === 'win32')('the folder shows nothing while it is open, and the disk has none of the bytes', () => {
-  const file = opened();
-  const text = new TextEncoder().encode('a secret that stands in the rows, again and again. '.repeat(20));
-  const piece = file.put(text)!;
-  expect(readdirSync(folder)).toEqual([]);
-  // The file itself, by the process's own handle on it.
-  if (process.platform === 'linux') {
-    const own = openSpillFiles(folder).map((fd) => readFileSync(fd));
-    expect(own).toHaveLength(1);
-    expect(own[0]!.includes('secret')).toBe(false);
-  }
-  expect(new TextDecoder().decode(file.read(piece))).toContain('a secret that stands');
-  file.close();
-});
+test.skipIf(process.platform === 'win32')(
+  'the folder shows nothing while it is open, and the disk has none of the bytes',
+  () => {
+    const file = opened();
+    const text = new TextEncoder().encode('a secret that stands in the rows, again and again. '.repeat(20));
+    const piece = file.put(text)!;
+    expect(readdirSync(folder)).toEqual([]);
+    // The file itself, by the process's own handle on it.
+    if (process.platform === 'linux') {
+      const own = openSpillFiles(folder).map((fd) => readFileSync(fd));
+      expect(own).toHaveLength(1);
+      expect(own[0]!.includes('secret')).toBe(false);
+    }
+    expect(new TextDecoder().decode(file.read(piece))).toContain('a secret that stands');
+    file.close();
+  },
+);
 
-test.skipIf(!CAN_REACH).each([0, 517, 999, 1000 - SEAL_BYTES])('a bit that changes in the file is noticed, and other pieces are as they were: byte %i', (at) => {
-  const file = opened();
-  const [before, piece, after] = [1, 2, 3].map((seed) => file.put(data(1000, seed))!);
-  damage(folder, piece!.at + at);
-  expect(() => file.read(piece!)).toThrow(new LostRows(`${folder}: the temporary file is damaged`));
-  // What becomes of them, and so what is to be told, is another's to decide.
-  expect(lines).toEqual([]);
-  expect([before, after].map((each) => [...file.read(each!)])).toEqual([[...data(1000, 1)], [...data(1000, 3)]]);
-  file.close();
-});
+test.skipIf(!CAN_REACH).each([0, 517, 999, 1000 - SEAL_BYTES])(
+  'a bit that changes in the file is noticed, and other pieces are as they were: byte %i',
+  (at) => {
+    const file = opened();
+    const [before, piece, after] = [1, 2, 3].map((seed) => file.put(data(1000, seed))!);
+    damage(folder, piece!.at + at);
+    expect(() => file.read(piece!)).toThrow(new LostRows(`${folder}: the temporary file is damaged`));
+    // What becomes of them, and so what is to be told, is another's to decide.
+    expect(lines).toEqual([]);
+    expect([before, after].map((each) => [...file.read(each!)])).toEqual([[...data(1000, 1)], [...data(1000, 3)]]);
+    file.close();
+  },
+);
 
 test.skipIf(!CAN_REACH)('a file that somebody has cut short has lost what was there', () => {
   const file = opened();
@@ -123,12 +132,18 @@ test('what stands in a place is not taken for what stood there before', () => {
 });
 
 test('what another process has left behind long ago is removed, what is fresh is not', () => {
-  const [old, fresh, other] = ['.spill-0123456789ab', '.spill-ba9876543210', 'notes.txt'].map((name) => path.join(folder, name));
+  const [old, fresh, other] = ['.spill-0123456789ab', '.spill-ba9876543210', 'notes.txt'].map((name) =>
+    path.join(folder, name),
+  );
   for (const name of [old!, fresh!, other!]) writeFileSync(name, 'x');
   utimesSync(old!, 1, 1);
   const file = opened();
   file.put(data(100, 1));
-  expect(readdirSync(folder).filter((name) => !name.startsWith('.spill-') || [old, fresh].includes(path.join(folder, name))).sort()).toEqual([path.basename(fresh!), 'notes.txt'].sort());
+  expect(
+    readdirSync(folder)
+      .filter((name) => !name.startsWith('.spill-') || [old, fresh].includes(path.join(folder, name)))
+      .sort(),
+  ).toEqual([path.basename(fresh!), 'notes.txt'].sort());
   file.close();
 });
 
@@ -145,7 +160,11 @@ test('a folder that cannot be written to: nothing is kept, and a line says why',
   const file = opened(10_000, path.join(folder, 'file', 'below'));
   expect(file.put(data(100, 1))).toBeNull();
   expect(lines.join()).toMatch(/cannot be written to .*below/);
-  expect(file.failure).toMatchObject({ reason: 'system', folder: path.join(folder, 'file', 'below'), message: expect.stringContaining('ENOTDIR') });
+  expect(file.failure).toMatchObject({
+    reason: 'system',
+    folder: path.join(folder, 'file', 'below'),
+    message: expect.stringContaining('ENOTDIR'),
+  });
   expect(file.bytes).toBe(0);
 });
 
@@ -155,7 +174,12 @@ test('why it takes no more: its cap, a full disk, another fault; it is told once
   expect(file.put(data(3000, 1))).toBeNull();
   expect(file.failure).toEqual({ reason: 'cap', folder, maxBytes: 2500, message: '' });
   expect(lines).toEqual([]);
-  for (const { fault, reason } of [{ fault: 'ENOSPC', reason: 'full' }, { fault: 'EDQUOT', reason: 'full' }, { fault: 'short', reason: 'full' }, { fault: 'EIO', reason: 'system' }]) {
+  for (const { fault, reason } of [
+    { fault: 'ENOSPC', reason: 'full' },
+    { fault: 'EDQUOT', reason: 'full' },
+    { fault: 'short', reason: 'full' },
+    { fault: 'EIO', reason: 'system' },
+  ]) {
     disk.fault = fault;
     for (let i = 0; i < 2; i++) expect(file.put(data(1000, 1))).toBeNull();
     expect(file.failure).toMatchObject({ reason });

@@ -23,7 +23,11 @@ const PIECE_BYTES = BLOCK * exactBytesPerToken(SHAPE) + SEAL_BYTES;
 const CUTS = [9 * BLOCK + 20, 6 * BLOCK + 5, 6 * BLOCK + 2, 31];
 
 /** A cache that has LONG out of memory, in a file that has room for nothing else, and nothing in the window. */
-function spilled(): { cache: KvCache; file: SpillFile; compute: (tokenIds: readonly number[], rows: KvRows, sparse?: number) => void } {
+function spilled(): {
+  cache: KvCache;
+  file: SpillFile;
+  compute: (tokenIds: readonly number[], rows: KvRows, sparse?: number) => void;
+} {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-halves-'));
   const file = new SpillFile(folder, (N / BLOCK) * PIECE_BYTES, () => {});
   onTestFinished(() => {
@@ -31,7 +35,13 @@ function spilled(): { cache: KvCache; file: SpillFile; compute: (tokenIds: reado
     rmSync(folder, { recursive: true, force: true });
   });
   const window = new KvWindow(SHAPE, 0);
-  const cache = new KvCache({ window, maxBytes: 2048 * kvBytesPerToken(SHAPE), softSlots: 256, clock: () => 1, spillFile: file });
+  const cache = new KvCache({
+    window,
+    maxBytes: 2048 * kvBytesPerToken(SHAPE),
+    softSlots: 256,
+    clock: () => 1,
+    spillFile: file,
+  });
   const compute = (tokenIds: readonly number[], rows: KvRows, sparse = 0): void => {
     const lease = cache.open('chat', { sparse });
     const slots = cache.allocate(tokenIds.length)!;
@@ -106,7 +116,13 @@ test('a long run that leaves the window for the disk has room for the sketch of 
   const file = new SpillFile(mkdtempSync(path.join(tmpdir(), 'kvasir-halves-')), 1e8, () => {});
   onTestFinished(() => file.close());
   const window = new KvWindow(SHAPE, 0);
-  const cache = new KvCache({ window, maxBytes: 4096 * kvBytesPerToken(SHAPE), softSlots: n, clock: () => 1, spillFile: file });
+  const cache = new KvCache({
+    window,
+    maxBytes: 4096 * kvBytesPerToken(SHAPE),
+    softSlots: n,
+    clock: () => 1,
+    spillFile: file,
+  });
   const lease = cache.open();
   const ids = Array.from({ length: n }, (_, i) => i);
   const slots = cache.allocate(n)!;
@@ -128,7 +144,12 @@ test('a part of what is coded leaves memory as rows, and the block goes with the
   const { cache, file } = spilled();
   cache.evict();
   const store = new KvStore(SHAPE, file);
-  const coded = store.compress(store.add(plainBlocks(SHAPE, sliceRows(SHAPE, ROWS, 0, 128))), codec('kvquant3'), { startIndex: 1000 }, [])!.run;
+  const coded = store.compress(
+    store.add(plainBlocks(SHAPE, sliceRows(SHAPE, ROWS, 0, 128))),
+    codec('kvquant3'),
+    { startIndex: 1000 },
+    [],
+  )!.run;
   const [rows, bytes] = [store.read(coded, 0, 128), store.bytes];
   const [upper, lower] = store.split(coded, 50);
   const [middle, end] = store.split(lower, 30);
@@ -136,7 +157,13 @@ test('a part of what is coded leaves memory as rows, and the block goes with the
   expect(store.bytes).toBe(bytes + sketchBytes(SHAPE, 30));
   // What it has been through is not the block's to say any more: maybe nothing, where a codec has kept its rows as they were.
   expect(away.blocks.map((block) => block.codec)).toEqual([null]);
-  expect([upper, away, end].map((run) => store.read(run, 0, run.numTokens))).toEqual([[0, 50], [50, 80], [80, 128]].map(([from, to]) => sliceRows(SHAPE, rows, from!, to!)));
+  expect([upper, away, end].map((run) => store.read(run, 0, run.numTokens))).toEqual(
+    [
+      [0, 50],
+      [50, 80],
+      [80, 128],
+    ].map(([from, to]) => sliceRows(SHAPE, rows, from!, to!)),
+  );
   store.drop(upper);
   expect(store.bytes).toBe(bytes + sketchBytes(SHAPE, 30));
   expect([store.bytesOf([away]), store.bytesOf([away, end])]).toEqual([sketchBytes(SHAPE, 30), store.bytes]);

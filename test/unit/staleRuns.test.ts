@@ -20,7 +20,15 @@ test('where memory is short a page at a time leaves the window, also where the s
   const places = [];
   while (cache.shrink()) places.push([cache.windowSlots.held, cache.windowSlots.total]);
   // What has left is given back before more leaves: hardly anything is in memory twice.
-  expect(places).toEqual([[640, 1024], [640, 768], [384, 768], [384, 512], [128, 512], [128, 256], [0, 256]]);
+  expect(places).toEqual([
+    [640, 1024],
+    [640, 768],
+    [384, 768],
+    [384, 512],
+    [128, 512],
+    [128, 256],
+    [0, 256],
+  ]);
   expect(cache.windowSlots.total).toBe(256);
   expect(cache.describe(run(1, 800))).toMatchObject({ tokens: 800, tier: 'store' });
   // Of short runs no more than that, to a run.
@@ -47,7 +55,10 @@ test('a codec that fails in the middle of a page leaves everything as it was: no
   const { encode } = KvCodec.prototype;
   let numBlocks = 0;
   // The seven blocks of one run, and the first of the next.
-  const failing = vi.spyOn(KvCodec.prototype, 'encode').mockImplementation(function (this: KvCodec, ...of: Parameters<typeof encode>) {
+  const failing = vi.spyOn(KvCodec.prototype, 'encode').mockImplementation(function (
+    this: KvCodec,
+    ...of: Parameters<typeof encode>
+  ) {
     if (++numBlocks === 8) throw new Error('out of memory');
     return encode.apply(this, of);
   });
@@ -84,7 +95,10 @@ test('a full window keeps what is pinned, as it was computed', () => {
   compute(run(2, 512));
   clock.now += minutes(2);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect([1, 2].map((seed) => cache.describe(run(seed, 512)))).toEqual([{ tokens: 512, tier: 'window', bytes: 512 * BYTES, codecs: [] }, expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['int4'] })]);
+  expect([1, 2].map((seed) => cache.describe(run(seed, 512)))).toEqual([
+    { tokens: 512, tier: 'window', bytes: 512 * BYTES, codecs: [] },
+    expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['int4'] }),
+  ]);
   expect(cache.windowSlots).toEqual({ total: 512, free: 0, held: 512 });
 });
 
@@ -92,7 +106,12 @@ test('a run that has fewer rows than tokens is not coded out of the window, and 
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   const context = [...run(1, 500), ...run(2, 300)];
   compute(context);
-  cache.runs.prune(context, 500, Float32Array.from({ length: 4 * 800 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
+  cache.runs.prune(
+    context,
+    500,
+    Float32Array.from({ length: 4 * 800 }, (_, i) => (i * 7919) % 1009),
+    { keep: 0.6, layers: new Set([0]), name: 'kvzip' },
+  );
   compute(run(3, 344));
   expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   clock.now += minutes(2);
@@ -102,19 +121,27 @@ test('a run that has fewer rows than tokens is not coded out of the window, and 
   expect(cache.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['int4'] });
 });
 
-test.each([{ kept: 40, pages: 2 }, { kept: 100, pages: 2 }, { kept: 200, pages: 1 }, { kept: 256, pages: 1 }])('beside two pages what is kept free is as large as the ceiling leaves it, and a page is coded out of the window where it has room: $kept rows', ({ kept, pages }) => {
-  const laid = laddered({ slots: 1024, mild: 'nvfp4', hard: 'nvfp4' });
-  const { cache, run, compute, clock } = laid;
-  const maxBytes = 512 * BYTES + kept * exactBytesPerToken(SHAPE);
-  cache.setMaxBytes(maxBytes);
-  compute(run(1, 512));
-  expect(cache.windowSlots).toEqual({ total: 512, free: 0, held: 512 });
-  const seen = watched(laid);
-  clock.now += minutes(2);
-  expect(cache.shrink()).toBe(pages === 1);
-  expect(seen.most).toBeLessThanOrEqual(maxBytes);
-  expect([cache.windowSlots.total, cache.describe(run(1, 512)).tokens]).toEqual([256 * pages, 512]);
-});
+test.each([
+  { kept: 40, pages: 2 },
+  { kept: 100, pages: 2 },
+  { kept: 200, pages: 1 },
+  { kept: 256, pages: 1 },
+])(
+  'beside two pages what is kept free is as large as the ceiling leaves it, and a page is coded out of the window where it has room: $kept rows',
+  ({ kept, pages }) => {
+    const laid = laddered({ slots: 1024, mild: 'nvfp4', hard: 'nvfp4' });
+    const { cache, run, compute, clock } = laid;
+    const maxBytes = 512 * BYTES + kept * exactBytesPerToken(SHAPE);
+    cache.setMaxBytes(maxBytes);
+    compute(run(1, 512));
+    expect(cache.windowSlots).toEqual({ total: 512, free: 0, held: 512 });
+    const seen = watched(laid);
+    clock.now += minutes(2);
+    expect(cache.shrink()).toBe(pages === 1);
+    expect(seen.most).toBeLessThanOrEqual(maxBytes);
+    expect([cache.windowSlots.total, cache.describe(run(1, 512)).tokens]).toEqual([256 * pages, 512]);
+  },
+);
 
 /** The rows of a sequence's tokens: what a token's are follows from its place and what stands before it. */
 const rowsBySeed = new Map<number, KvRows>();
@@ -130,18 +157,49 @@ interface Text {
 
 /** `length` tokens of a file; `branch` above 0: from token `fork` on another one's. */
 function textOf({ file, length, branch, fork }: { file: number; length: number; branch: number; fork: number }): Text {
-  const parts = branch === 0 || fork >= length ? [[file, length] as const] : [[file, fork] as const, [10 * file + branch, length - fork] as const];
-  return { ids: parts.flatMap(([seed, n]) => Array.from({ length: n }, (_, i) => 1000 * seed + i)), rows: joinRows(SHAPE, parts.map(([seed, n]) => rowsFrom(seed, n))) };
+  const parts =
+    branch === 0 || fork >= length
+      ? [[file, length] as const]
+      : [[file, fork] as const, [10 * file + branch, length - fork] as const];
+  return {
+    ids: parts.flatMap(([seed, n]) => Array.from({ length: n }, (_, i) => 1000 * seed + i)),
+    rows: joinRows(
+      SHAPE,
+      parts.map(([seed, n]) => rowsFrom(seed, n)),
+    ),
+  };
 }
 
-const text = fc.record({ file: fc.integer({ min: 1, max: 4 }), length: fc.oneof(fc.integer({ min: 1, max: 600 }), fc.integer({ min: 300, max: 600 })), branch: fc.nat(2), fork: fc.constantFrom(30, 128, 301) });
+const text = fc.record({
+  file: fc.integer({ min: 1, max: 4 }),
+  length: fc.oneof(fc.integer({ min: 1, max: 600 }), fc.integer({ min: 300, max: 600 })),
+  branch: fc.nat(2),
+  fork: fc.constantFrom(30, 128, 301),
+});
 const action = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('compute' as const), text, stays: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('release' as const) }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('quiet' as const), ms: fc.constantFrom(100, minutes(2), minutes(40)), blocks: fc.nat(12) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('ceiling' as const), slots: fc.integer({ min: 700, max: 1600 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('quiet' as const),
+      ms: fc.constantFrom(100, minutes(2), minutes(40)),
+      blocks: fc.nat(12),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('ceiling' as const), slots: fc.integer({ min: 700, max: 1600 }) }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pin' as const), text, ends: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('prune' as const), text, share: fc.double({ min: 0, max: 0.9, noNaN: true }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('prune' as const),
+      text,
+      share: fc.double({ min: 0, max: 0.9, noNaN: true }),
+    }),
+  },
 );
 
 test('property: a quiet moment in which memory is short loses no token and changes no row in use, whatever fills the window, and codes none twice', () => {
@@ -149,62 +207,73 @@ test('property: a quiet moment in which memory is short loses no token and chang
   onTestFinished(() => straight.mockRestore());
   let numHeld = 0;
   fc.assert(
-    fc.property(fc.constantFrom(...ALL), fc.integer({ min: 700, max: 1600 }), fc.array(action, { minLength: 10, maxLength: 40 }), (mild, slots, actions) => {
-      const laid = laddered({ slots, mild });
-      const { cache, window, clock, reserve } = laid;
-      const seen = watched(laid);
-      let ceiling = slots * BYTES + reserve;
-      const known = new Map<string, Text>();
-      const leases: Lease[] = [];
-      const left = (): number[] => [...known.values()].map(({ ids }) => cache.describe(ids).tokens);
-      const inUse = (): unknown[] => leases.map((lease) => contents(window.read(cache.slotsOf(lease))));
-      for (const step of actions) {
-        if (step.kind === 'compute') {
-          const { ids, rows } = textOf(step.text);
-          const lease = cache.open();
-          const from = cache.advance(lease, ids, ids.length);
-          const own = cache.allocate(ids.length - from);
-          if (own) {
-            window.write(own, rows, from, from);
-            cache.append(lease, own);
-            cache.commit(lease, ids);
-            known.set(JSON.stringify(step.text), { ids, rows });
+    fc.property(
+      fc.constantFrom(...ALL),
+      fc.integer({ min: 700, max: 1600 }),
+      fc.array(action, { minLength: 10, maxLength: 40 }),
+      (mild, slots, actions) => {
+        const laid = laddered({ slots, mild });
+        const { cache, window, clock, reserve } = laid;
+        const seen = watched(laid);
+        let ceiling = slots * BYTES + reserve;
+        const known = new Map<string, Text>();
+        const leases: Lease[] = [];
+        const left = (): number[] => [...known.values()].map(({ ids }) => cache.describe(ids).tokens);
+        const inUse = (): unknown[] => leases.map((lease) => contents(window.read(cache.slotsOf(lease))));
+        for (const step of actions) {
+          if (step.kind === 'compute') {
+            const { ids, rows } = textOf(step.text);
+            const lease = cache.open();
+            const from = cache.advance(lease, ids, ids.length);
+            const own = cache.allocate(ids.length - from);
+            if (own) {
+              window.write(own, rows, from, from);
+              cache.append(lease, own);
+              cache.commit(lease, ids);
+              known.set(JSON.stringify(step.text), { ids, rows });
+            }
+            if (step.stays && leases.length < 2) leases.push(lease);
+            else cache.release(lease);
+          } else if (step.kind === 'release') {
+            if (leases.length > 0) cache.release(leases.shift()!);
+          } else if (step.kind === 'ceiling') {
+            if (cache.excess(step.slots * BYTES + reserve) > 0) continue;
+            ceiling = step.slots * BYTES + reserve;
+            cache.setMaxBytes(ceiling);
+          } else if (step.kind === 'pin') cache.pin('file', step.ends ? null : textOf(step.text).ids);
+          else if (step.kind === 'prune') {
+            const { ids } = textOf(step.text);
+            const numTokens = cache.describe(ids).tokens;
+            if (numTokens > 0)
+              cache.runs.prune(
+                ids,
+                Math.floor(step.share * numTokens),
+                Float32Array.from({ length: 4 * numTokens }, (_, i) => (i * 7919) % 1009),
+                { keep: 0.6, layers: new Set([0]), name: 'kvzip' },
+              );
+          } else {
+            clock.now += step.ms;
+            seen.most = 0;
+            const before = [left(), inUse()];
+            while (cache.shrink()) cache.checkIntegrity();
+            expect(seen.most).toBeLessThanOrEqual(ceiling);
+            cache.checkIntegrity();
+            for (let n = step.blocks; n > 0 && cache.runs.compress(); n--) cache.checkIntegrity();
+            expect([left(), inUse()]).toEqual(before);
+            numHeld += leases.length;
           }
-          if (step.stays && leases.length < 2) leases.push(lease);
-          else cache.release(lease);
-        } else if (step.kind === 'release') {
-          if (leases.length > 0) cache.release(leases.shift()!);
-        } else if (step.kind === 'ceiling') {
-          if (cache.excess(step.slots * BYTES + reserve) > 0) continue;
-          ceiling = step.slots * BYTES + reserve;
-          cache.setMaxBytes(ceiling);
-        } else if (step.kind === 'pin') cache.pin('file', step.ends ? null : textOf(step.text).ids);
-        else if (step.kind === 'prune') {
-          const { ids } = textOf(step.text);
-          const numTokens = cache.describe(ids).tokens;
-          if (numTokens > 0) cache.runs.prune(ids, Math.floor(step.share * numTokens), Float32Array.from({ length: 4 * numTokens }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
-        } else {
-          clock.now += step.ms;
-          seen.most = 0;
-          const before = [left(), inUse()];
-          while (cache.shrink()) cache.checkIntegrity();
-          expect(seen.most).toBeLessThanOrEqual(ceiling);
           cache.checkIntegrity();
-          for (let n = step.blocks; n > 0 && cache.runs.compress(); n--) cache.checkIntegrity();
-          expect([left(), inUse()]).toEqual(before);
-          numHeld += leases.length;
         }
-        cache.checkIntegrity();
-      }
-      // What is said to be as it was computed is.
-      for (const { ids, rows } of known.values()) {
-        const numTokens = cache.describe(ids).tokens;
-        for (const to of [numTokens, 301, 128, 30]) {
-          const exact = to > 0 && to <= numTokens ? cache.runs.readExact(ids, 0, to) : null;
-          if (exact) expect(contents(exact)).toEqual(contents(sliceRows(SHAPE, rows, 0, to)));
+        // What is said to be as it was computed is.
+        for (const { ids, rows } of known.values()) {
+          const numTokens = cache.describe(ids).tokens;
+          for (const to of [numTokens, 301, 128, 30]) {
+            const exact = to > 0 && to <= numTokens ? cache.runs.readExact(ids, 0, to) : null;
+            if (exact) expect(contents(exact)).toEqual(contents(sliceRows(SHAPE, rows, 0, to)));
+          }
         }
-      }
-    }),
+      },
+    ),
     { numRuns: 60 },
   );
   expect(straight.mock.calls.length).toBeGreaterThan(50);

@@ -17,7 +17,12 @@ interface Machine {
 const time = ({ a, b, c }: Machine, tokens: number, columns: number): number => a + tokens * (b + c * columns);
 
 /** Steps as an editor makes them: mostly decodes, some chunks, over windows of several sizes. `noise` is applied to each time. */
-function learn(machine: Machine, numSteps: number, seed: number, noise: (ms: number, random: () => number) => number = (ms) => ms): StepCost {
+function learn(
+  machine: Machine,
+  numSteps: number,
+  seed: number,
+  noise: (ms: number, random: () => number) => number = (ms) => ms,
+): StepCost {
   const cost = new StepCost();
   const random = seededRandom(seed);
   for (let i = 0; i < numSteps; i++) {
@@ -29,11 +34,20 @@ function learn(machine: Machine, numSteps: number, seed: number, noise: (ms: num
 }
 
 test('the coefficients of a quiet machine, fast or slow, are found', () => {
-  const machine = fc.record({ a: fc.double({ min: 2, max: 200, noNaN: true }), b: fc.double({ min: 0.05, max: 10, noNaN: true }), c: fc.double({ min: 1e-4, max: 2e-2, noNaN: true }) });
+  const machine = fc.record({
+    a: fc.double({ min: 2, max: 200, noNaN: true }),
+    b: fc.double({ min: 0.05, max: 10, noNaN: true }),
+    c: fc.double({ min: 1e-4, max: 2e-2, noNaN: true }),
+  });
   fc.assert(
     fc.property(machine, fc.integer(), (m, seed) => {
       const cost = learn(m, 200, seed);
-      for (const [tokens, columns] of [[1, 500], [4, 8000], [64, 2000], [200, 8000]] as const) {
+      for (const [tokens, columns] of [
+        [1, 500],
+        [4, 8000],
+        [64, 2000],
+        [200, 8000],
+      ] as const) {
         const off = cost.predict(tokens, columns) / time(m, tokens, columns);
         expect(off).toBeGreaterThan(0.9);
         expect(off).toBeLessThan(1.1);
@@ -53,7 +67,12 @@ test('where columns cost by themselves, as in the prefill lane, that is found, t
     const columns = [0, 512, 2048, 8192][below(random, 4)]! + tokens;
     cost.observe(tokens, columns, ms(tokens, columns));
   }
-  for (const [tokens, columns] of [[16, 600], [16, 8000], [200, 2000]] as const) expect(cost.predict(tokens, columns) / ms(tokens, columns)).toBeCloseTo(1, 1);
+  for (const [tokens, columns] of [
+    [16, 600],
+    [16, 8000],
+    [200, 2000],
+  ] as const)
+    expect(cost.predict(tokens, columns) / ms(tokens, columns)).toBeCloseTo(1, 1);
   const tokens = cost.tokensWithin(400, 2048);
   expect(cost.predict(tokens, 2048 + tokens)).toBeLessThanOrEqual(400);
   expect(cost.predict(tokens + 1, 2049 + tokens)).toBeGreaterThan(380);
@@ -63,7 +82,11 @@ test('a fifth of the steps twenty times too slow, the others 15% off: prediction
   const machine = { a: 14, b: 0.8, c: 0.0012 };
   for (let seed = 0; seed < 10; seed++) {
     const cost = learn(machine, 400, seed, (ms, random) => ms * (random() < 0.2 ? 20 : 0.9 + 0.3 * random()));
-    for (const [tokens, columns] of [[1, 500], [64, 2000], [200, 8000]] as const) {
+    for (const [tokens, columns] of [
+      [1, 500],
+      [64, 2000],
+      [200, 8000],
+    ] as const) {
       const off = cost.predict(tokens, columns) / time(machine, tokens, columns);
       expect(off).toBeGreaterThan(0.8);
       expect(off).toBeLessThan(1.35);
@@ -72,7 +95,11 @@ test('a fifth of the steps twenty times too slow, the others 15% off: prediction
 });
 
 test('no coefficient is negative, whatever is measured', () => {
-  const step = fc.tuple(fc.integer({ min: 1, max: 512 }), fc.integer({ min: 1, max: 32768 }), fc.double({ min: 1e-3, max: 1e5, noNaN: true }));
+  const step = fc.tuple(
+    fc.integer({ min: 1, max: 512 }),
+    fc.integer({ min: 1, max: 32768 }),
+    fc.double({ min: 1e-3, max: 1e5, noNaN: true }),
+  );
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
       const cost = new StepCost();
@@ -136,7 +163,14 @@ test('impossible times are not learnt from', () => {
 });
 
 test('targets: a completion, then typing, reading or idle work, then throughput', () => {
-  const calm = { completion: false, backlogMs: 0, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY, weightsMs: 8 };
+  const calm = {
+    completion: false,
+    backlogMs: 0,
+    reading: false,
+    idleOnly: false,
+    msSinceTyping: Number.POSITIVE_INFINITY,
+    weightsMs: 8,
+  };
   expect(stepTarget(calm).ms).toBe(800);
   expect(stepTarget({ ...calm, msSinceTyping: 4999 }).ms).toBe(150);
   expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(300);
@@ -145,7 +179,11 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(stepTarget({ ...calm, idleOnly: true }).ms).toBe(150);
   expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, lateMs: 50, leastTokens: 4 });
   // Of parts that others have to wait for: long ones where nobody types.
-  expect([calm, { ...calm, reading: true }, { ...calm, reading: true, msSinceTyping: 4999 }].map((attention) => stepTarget(attention).lateMs)).toEqual([300, 300, 150]);
+  expect(
+    [calm, { ...calm, reading: true }, { ...calm, reading: true, msSinceTyping: 4999 }].map(
+      (attention) => stepTarget(attention).lateMs,
+    ),
+  ).toEqual([300, 300, 150]);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 20)).toBe(28);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
   // Much to compute for completions: longer steps, up to a bound. Others' work does not count.
@@ -179,7 +217,9 @@ test('budgets: within the target, never below the least, never above what memory
   expect(fixedBudget(32).tokens(1024, 4)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 30)).toBe(38);
   expect(budget.columnMs(2000)).toBeCloseTo(2000 * cost.coefficients.c, 9);
-  expect([learntBudget(new StepCost(), new StepCost(), urgent).columnMs(2000), fixedBudget(32).columnMs(2000)]).toEqual([0, 0]);
+  expect([learntBudget(new StepCost(), new StepCost(), urgent).columnMs(2000), fixedBudget(32).columnMs(2000)]).toEqual(
+    [0, 0],
+  );
   // A decode over a small window beside another's large one: not in one step; over the same one always.
   const decode = (columns: number) => ({ tokens: 1, columns });
   expect(budget.shares(decode(8192), decode(8192), 16384)).toBe(false);
@@ -204,6 +244,9 @@ test('of two lanes that are both unknown, a step of both tells of both', () => {
   const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
   const typical = 2 * (costs.prefill.predict(64, 64) + costs.window.predict(4, 1028) - costs.window.coefficients.a);
   planner.learn(4, 1024, { startIndex: 0, count: 64 }, typical);
-  expect(costs.window.predict(4, 1028) + costs.prefill.predict(64, 64) - costs.window.coefficients.a).toBeCloseTo(typical, 0);
+  expect(costs.window.predict(4, 1028) + costs.prefill.predict(64, 64) - costs.window.coefficients.a).toBeCloseTo(
+    typical,
+    0,
+  );
   expect([costs.window.known, costs.prefill.known]).toEqual([true, true]);
 });

@@ -5,7 +5,13 @@ vi.mock('../../src/vscode.ts', () => ({ l10n: { t: (text: string) => text } }));
 const { rangeLater } = await import('../../src/summary/summaryCommands.ts');
 
 function editorOf(text: string, start: number, end: number) {
-  const document = { text, version: 1, isClosed: false, offsetAt: (offset: number) => offset, getText: (of: { start: number; end: number }) => document.text.slice(of.start, of.end) };
+  const document = {
+    text,
+    version: 1,
+    isClosed: false,
+    offsetAt: (offset: number) => offset,
+    getText: (of: { start: number; end: number }) => document.text.slice(of.start, of.end),
+  };
   return { document, selection: { start, end } };
 }
 

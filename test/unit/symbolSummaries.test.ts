@@ -38,11 +38,24 @@ const { SymbolLens } = await import('../../src/summary/symbolLens.ts');
 
 it('has the note of a summary that is wrong', async () => {
   const note = '`take` does occur in a.ts: the model overlooks things';
-  const summaries = { of: () => ({ known: { text: 'There is no `take` in a.ts.', notes: [note] }, running: false }), onDidChange: () => ({ dispose() {} }) } as never;
-  const settings = { current: { summary: { hover: true, codeLens: false } }, onDidChange: () => ({ dispose() {} }) } as never;
+  const summaries = {
+    of: () => ({ known: { text: 'There is no `take` in a.ts.', notes: [note] }, running: false }),
+    onDidChange: () => ({ dispose() {} }),
+  } as never;
+  const settings = {
+    current: { summary: { hover: true, codeLens: false } },
+    onDidChange: () => ({ dispose() {} }),
+  } as never;
   const document = { uri: 'a.ts', getWordRangeAtPosition: () => ({}), getText: () => '' } as never;
-  const hover = (await new SymbolHover(summaries, settings).provideHover(document, {} as never, {} as never)) as unknown as { contents: { value: string } };
+  const hover = (await new SymbolHover(summaries, settings).provideHover(
+    document,
+    {} as never,
+    {} as never,
+  )) as unknown as { contents: { value: string } };
   expect(hover.contents.value).toBe(`$(sparkle) There is no \`take\` in a.ts.\n\n$(info) ${note}`);
   const [lens] = await new SymbolLens(summaries, settings).provideCodeLenses(document);
-  expect(lens?.command).toMatchObject({ title: `$(sparkle) There is no \`take\` in a.ts. (${note})`, tooltip: `There is no \`take\` in a.ts.\n\n${note}` });
+  expect(lens?.command).toMatchObject({
+    title: `$(sparkle) There is no \`take\` in a.ts. (${note})`,
+    tooltip: `There is no \`take\` in a.ts.\n\n${note}`,
+  });
 });

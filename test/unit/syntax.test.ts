@@ -47,7 +47,8 @@ function outline(tree: Tree): string {
   }
 }
 
-const kindOf = ({ inText, openIndent, statementStart }: PlaceSyntax): string => (inText ? 'text' : openIndent !== undefined ? 'block' : statementStart ? 'statement' : 'line');
+const kindOf = ({ inText, openIndent, statementStart }: PlaceSyntax): string =>
+  inText ? 'text' : openIndent !== undefined ? 'block' : statementStart ? 'statement' : 'line';
 
 describe('the place of a cursor', () => {
   it.each([
@@ -109,19 +110,39 @@ describe('the place of a cursor', () => {
     ['go', '// {|\n', 'text'],
     ['rb', '# def foo|\n', 'text'],
     ['sh', 'echo "then|\n', 'text'],
-  ])('in .%s %j is a %s', async (extension, marked, wanted) => expect(kindOf(await at(extension, marked))).toBe(wanted));
+  ])('in .%s %j is a %s', async (extension, marked, wanted) =>
+    expect(kindOf(await at(extension, marked))).toBe(wanted),
+  );
 });
 
 describe('the end of a block', () => {
   it.each([
     ['keeps what it opens itself', 'ts', 'if (a) {|\n}\n', '\n  b({ c: [1] });\n', undefined],
     ['is before the bracket that stands there', 'ts', 'if (a) {|\n}\n', '\n  b();\n} else {\n', '\n  b();\n'],
-    ['is behind the bracket that is missing', 'ts', 'function f() {\n  if (a) {|\n}\n', '\n    b();\n  } else {\n', '\n    b();\n  }'],
+    [
+      'is behind the bracket that is missing',
+      'ts',
+      'function f() {\n  if (a) {|\n}\n',
+      '\n    b();\n  } else {\n',
+      '\n    b();\n  }',
+    ],
     ['takes what ends its statement along', 'ts', 'on(() => {|\n', '\n  b();\n}); c();\n', '\n  b();\n});'],
     ['leaves what ends its statement where it stands', 'ts', 'on(() => {|\n});\n', '\n  b();\n});\n', '\n  b();\n'],
     ['does not count strings and comments', 'ts', 'if (a) {|\n}\n', "\n  b('}'); // }\n  /* } */ c(`}`);\n", undefined],
-    ['is that of the class, too', 'ts', 'class A {\n  a() {}\n  |\n}\n', 'b() {\n    return 1;\n  }\n}\n', 'b() {\n    return 1;\n  }\n'],
-    ['of a call over several lines', 'ts', 'function f(\n  a: string,\n): void {|\n', '\n  b();\n}\nc();\n', '\n  b();\n}'],
+    [
+      'is that of the class, too',
+      'ts',
+      'class A {\n  a() {}\n  |\n}\n',
+      'b() {\n    return 1;\n  }\n}\n',
+      'b() {\n    return 1;\n  }\n',
+    ],
+    [
+      'of a call over several lines',
+      'ts',
+      'function f(\n  a: string,\n): void {|\n',
+      '\n  b();\n}\nc();\n',
+      '\n  b();\n}',
+    ],
     ['in Go', 'go', 'func f() {|\n}\n', '\n\ta()\n}\n\nfunc g() {\n', '\n\ta()\n'],
     ['in Java', 'java', 'class A {\n  void f() {|\n}\n', '\n    a();\n  }\n  void g() {\n', '\n    a();\n  }'],
     ['in Rust', 'rs', 'fn f() {|\n}\n', "\n    let a = '}';\n}\n", "\n    let a = '}';\n"],
@@ -141,13 +162,19 @@ describe('the end of a block', () => {
 describe('grammars', () => {
   it('are those in dist, each of a known file', () => {
     const files = readdirSync(grammarFolder()).sort();
-    expect(files).toEqual([...Object.keys(GRAMMARS).map((name) => `tree-sitter-${name}.wasm`), 'web-tree-sitter.wasm'].sort());
+    expect(files).toEqual(
+      [...Object.keys(GRAMMARS).map((name) => `tree-sitter-${name}.wasm`), 'web-tree-sitter.wasm'].sort(),
+    );
     expect(grammarFor({ path: 'a/b.test.TS' })).toBe('typescript');
     expect(grammarFor({ path: 'app/Gemfile' })).toBe('ruby');
     expect(grammarFor({ path: 'ts' })).toBe('typescript');
     expect(grammarFor({ path: 'notes.txt' })).toBeUndefined();
     expect(grammarFor({ path: 'Untitled-1' })).toBeUndefined();
-    expect(['python', 'typescriptreact', 'shellscript', 'markdown'].map((language) => grammarFor({ path: 'a/b.ipynb', language }))).toEqual(['python', 'tsx', 'bash', undefined]);
+    expect(
+      ['python', 'typescriptreact', 'shellscript', 'markdown'].map((language) =>
+        grammarFor({ path: 'a/b.ipynb', language }),
+      ),
+    ).toEqual(['python', 'tsx', 'bash', undefined]);
   });
 
   it('that are missing or broken are said once, and the rest goes on', async () => {
@@ -161,7 +188,10 @@ describe('grammars', () => {
       await syntax.prepare(doc);
       expect(syntax.at(doc, 0)).toEqual({ note: expect.stringContaining(path) });
     }
-    expect(said.mock.calls.map(([text]) => String(text))).toEqual([expect.stringMatching(/^no syntax tree for go: /), expect.stringMatching(/^no syntax tree for python: .*tree-sitter-python\.wasm/)]);
+    expect(said.mock.calls.map(([text]) => String(text))).toEqual([
+      expect.stringMatching(/^no syntax tree for go: /),
+      expect.stringMatching(/^no syntax tree for python: .*tree-sitter-python\.wasm/),
+    ]);
     said.mockRestore();
   });
 
@@ -192,21 +222,59 @@ describe('grammars', () => {
     await syntax.prepare(doc);
     doc.text = 'x'.repeat(LONGEST_PARSED_TEXT + 1);
     expect(syntax.prepare(doc)).toBeUndefined();
-    expect(syntax.at(doc, 5)).toEqual({ note: 'src/a.ts is too long to be parsed: where the completion ends goes by indentation' });
+    expect(syntax.at(doc, 5)).toEqual({
+      note: 'src/a.ts is too long to be parsed: where the completion ends goes by indentation',
+    });
   });
 });
 
 const SAMPLES: Record<string, string> = {
   typescript: readFileSync('engine/text/layout.ts', 'utf8').slice(0, 3000),
-  tsx: 'export const A = ({ b }: P) => (\n  <p className="x">\n    {b.map((c) => <i key={c}>{c} d</i>)}\n  </p>\n);\n'.repeat(4),
-  python: 'import os\n\nclass A:\n    """Text."""\n    def f(self, x):\n        if x:\n            return [y for y in x]\n        return f"{x} a"\n\n'.repeat(4),
-  go: 'package a\n\nfunc F(x int) error {\n\tif x > 1 {\n\t\treturn nil\n\t}\n\tfor _, y := range []int{1} {\n\t\tprint(`a`, y)\n\t}\n}\n'.repeat(4),
+  tsx: 'export const A = ({ b }: P) => (\n  <p className="x">\n    {b.map((c) => <i key={c}>{c} d</i>)}\n  </p>\n);\n'.repeat(
+    4,
+  ),
+  python:
+    'import os\n\nclass A:\n    """Text."""\n    def f(self, x):\n        if x:\n            return [y for y in x]\n        return f"{x} a"\n\n'.repeat(
+      4,
+    ),
+  go: 'package a\n\nfunc F(x int) error {\n\tif x > 1 {\n\t\treturn nil\n\t}\n\tfor _, y := range []int{1} {\n\t\tprint(`a`, y)\n\t}\n}\n'.repeat(
+    4,
+  ),
   ruby: 'class A\n  def f(x)\n    x.each do |y|\n      puts "a #{y}"\n    end\n  end\nend\n'.repeat(4),
   bash: `f() {\n  if [ -n "$1" ]; then\n    echo "a \${b}"\n  fi\n}\ncase $x in\n  a) echo b ;;\nesac\n`.repeat(4),
-  cpp: '#include <a>\ntemplate <typename T> class A : B {\n public:\n  void f(int x) {\n    if (x) { g("a"); }\n  }\n};\n'.repeat(4),
+  cpp: '#include <a>\ntemplate <typename T> class A : B {\n public:\n  void f(int x) {\n    if (x) { g("a"); }\n  }\n};\n'.repeat(
+    4,
+  ),
   php: '<?php\nclass A {\n  function f($x) {\n    return "a {$x}";\n  }\n}\n?>\n<p>a</p>\n'.repeat(4),
 };
-const PIECES = ['{', '}', '(', ')', '\n', '\n  ', 'if (a) {', '"', '`', "'", '// c\n', '/*', '*/', '# ', 'foo(bar)', '=>', 'a', 'return ', 'end\n', 'def f():\n', '"""', '<p>', '${', 'é🙂', ';', ': '];
+const PIECES = [
+  '{',
+  '}',
+  '(',
+  ')',
+  '\n',
+  '\n  ',
+  'if (a) {',
+  '"',
+  '`',
+  "'",
+  '// c\n',
+  '/*',
+  '*/',
+  '# ',
+  'foo(bar)',
+  '=>',
+  'a',
+  'return ',
+  'end\n',
+  'def f():\n',
+  '"""',
+  '<p>',
+  '${',
+  'é🙂',
+  ';',
+  ': ',
+];
 
 /** Gives others a turn at every halt, and at none: the clock's extremes. */
 const ALWAYS = 0;
@@ -216,7 +284,11 @@ describe('a tree', () => {
   it.each(Object.keys(SAMPLES))('of %s depends on the text alone, whatever was parsed before', async (name) => {
     const language = languageOf(name);
     const sample = SAMPLES[name] as string;
-    const edit = fc.record({ at: fc.nat(sample.length + 50), remove: fc.nat(20), insert: fc.constantFrom('', ...PIECES) });
+    const edit = fc.record({
+      at: fc.nat(sample.length + 50),
+      remove: fc.nat(20),
+      insert: fc.constantFrom('', ...PIECES),
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 12 }), async (edits) => {
         const used = new SyntaxTrees();
@@ -225,7 +297,9 @@ describe('a tree', () => {
           const base = text;
           text = base.slice(0, from) + insert + base.slice(from + remove);
           const fresh = new SyntaxTrees();
-          expect(used.withEdited('a', language, base, text, outline)).toBe(fresh.withEdited('b', language, base, text, outline));
+          expect(used.withEdited('a', language, base, text, outline)).toBe(
+            fresh.withEdited('b', language, base, text, outline),
+          );
           await used.update('a', language, text);
           expect(used.withTree('a', language, text, outline)).toBe(fresh.withTree('b', language, text, outline));
           fresh.forget();
@@ -255,7 +329,9 @@ describe('a tree', () => {
           done = true;
         });
         for (let turn = 0; !done; turn++) {
-          expect(sliced.withEdited('other', language, 'let a = ;', `let a = ${turn};`, (tree) => tree.rootNode.toString())).toContain('lexical_declaration');
+          expect(
+            sliced.withEdited('other', language, 'let a = ;', `let a = ${turn};`, (tree) => tree.rootNode.toString()),
+          ).toContain('lexical_declaration');
           await nextTurn();
         }
         await all;
@@ -292,12 +368,17 @@ describe('a tree', () => {
     const parsing = trees.update('long', language, text);
     expect(parsing).toBeDefined();
     expect(trees.get('long', language, text)).toBeUndefined();
-    expect(trees.withTree('other', language, 'let a;', (tree) => tree.rootNode.toString())).toContain('lexical_declaration');
+    expect(trees.withTree('other', language, 'let a;', (tree) => tree.rootNode.toString())).toContain(
+      'lexical_declaration',
+    );
     // Two edits in between: the last one and the one before stay.
     const [first, last] = [`// a\n${text}`, `// ab\n${text}`];
     await Promise.all([first, last].map((next) => trees.update('long', language, next)));
     await parsing;
-    for (const next of [first, last]) expect(outline(trees.get('long', language, next) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, next, outline));
+    for (const next of [first, last])
+      expect(outline(trees.get('long', language, next) as Tree)).toBe(
+        new SyntaxTrees().withTree('whole', language, next, outline),
+      );
     expect(trees.get('long', language, text)).toBeUndefined();
     expect(trees.get('other', language, 'let a;')).toBeDefined();
     trees.forget();
@@ -310,17 +391,22 @@ describe('a tree', () => {
     const doc = new SourceDocument('a', 'src/a.ts', sample);
     await used.prepare(doc);
     await fc.assert(
-      fc.asyncProperty(fc.nat(sample.length), fc.constantFrom(...PIECES), fc.constantFrom('', '}\n', 'b();\n}\n', '"}"\n', '`\n'), async (offset, typed, written) => {
-        doc.text = sample.slice(0, offset) + typed + sample.slice(offset);
-        const fresh = new Syntax(grammars);
-        await fresh.prepare(doc);
-        const [one, two] = [used, fresh].map((syntax) => {
-          const place = syntax.at(doc, offset + typed.length) as PlaceSyntax;
-          return { ...place, scan: place.scan(written) };
-        });
-        expect(one).toEqual(two);
-        fresh.forget();
-      }),
+      fc.asyncProperty(
+        fc.nat(sample.length),
+        fc.constantFrom(...PIECES),
+        fc.constantFrom('', '}\n', 'b();\n}\n', '"}"\n', '`\n'),
+        async (offset, typed, written) => {
+          doc.text = sample.slice(0, offset) + typed + sample.slice(offset);
+          const fresh = new Syntax(grammars);
+          await fresh.prepare(doc);
+          const [one, two] = [used, fresh].map((syntax) => {
+            const place = syntax.at(doc, offset + typed.length) as PlaceSyntax;
+            return { ...place, scan: place.scan(written) };
+          });
+          expect(one).toEqual(two);
+          fresh.forget();
+        },
+      ),
       { numRuns: 150, seed: 23 },
     );
   });

@@ -14,7 +14,20 @@ afterAll(() => {
 });
 
 /** Where one of these is set the library keeps quiet by itself, and nothing would be shown. */
-const SERVERS = ['CI', 'TF_BUILD', 'GITHUB_ACTIONS', 'GITLAB_CI', 'CIRCLECI', 'TRAVIS', 'JENKINS_URL', 'CODEBUILD_BUILD_ID', 'BUILDKITE', 'TEAMCITY_VERSION', 'APPVEYOR', 'BITBUCKET_BUILD_NUMBER'];
+const SERVERS = [
+  'CI',
+  'TF_BUILD',
+  'GITHUB_ACTIONS',
+  'GITLAB_CI',
+  'CIRCLECI',
+  'TRAVIS',
+  'JENKINS_URL',
+  'CODEBUILD_BUILD_ID',
+  'BUILDKITE',
+  'TEAMCITY_VERSION',
+  'APPVEYOR',
+  'BITBUCKET_BUILD_NUMBER',
+];
 
 /** What a Node process that runs `code` (or the script that it starts with) leaves in a new home folder, Kvasir's own cache left out. */
 function leftInHome(...args: string[]): string[] {
@@ -22,12 +35,25 @@ function leftInHome(...args: string[]): string[] {
   homes.push(home);
   const env = { ...process.env };
   for (const name of ['ORT_DISABLE_TELEMETRY', 'XDG_CACHE_HOME', ...SERVERS]) delete env[name];
-  execFileSync(process.execPath, args, { env: { ...env, HOME: home, USERPROFILE: home, LOCALAPPDATA: home }, stdio: 'pipe' });
-  return readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((name) => !/^(\.cache([\\/]kvasir\b.*)?|Library|Library[\\/]Caches([\\/]kvasir\b.*)?|kvasir\b.*)$/.test(name));
+  execFileSync(process.execPath, args, {
+    env: { ...env, HOME: home, USERPROFILE: home, LOCALAPPDATA: home },
+    stdio: 'pipe',
+  });
+  return readdirSync(home, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => !/^(\.cache([\\/]kvasir\b.*)?|Library|Library[\\/]Caches([\\/]kvasir\b.*)?|kvasir\b.*)$/.test(name),
+  );
 }
 
 const COMPLETE = { kind: 'complete', docId: 'a', offset: 10 };
-const load = (cacheDir: string) => ({ type: 'load', requestId: 'l', modelDir: path.resolve('model'), cacheDir, precision: 'int8', maxBytes: 0, threads: 1 });
+const load = (cacheDir: string) => ({
+  type: 'load',
+  requestId: 'l',
+  modelDir: path.resolve('model'),
+  cacheDir,
+  precision: 'int8',
+  maxBytes: 0,
+  threads: 1,
+});
 /** Loads the model in the engine's worker as the extension starts it, asks once, and ends. */
 const WORKER = `
 const { SHARE_ENV, Worker } = require('node:worker_threads');
@@ -42,7 +68,9 @@ worker.on('message', (message) => {
 });`;
 
 test('on the command line', () => {
-  expect(leftInHome('dist/cli.js', 'complete', '--file', 'src/config.ts', '--line', '20', '--column', '12')).toEqual([]);
+  expect(leftInHome('dist/cli.js', 'complete', '--file', 'src/config.ts', '--line', '20', '--column', '12')).toEqual(
+    [],
+  );
 });
 
 test('in the worker thread', () => {

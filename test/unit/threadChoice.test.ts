@@ -6,7 +6,8 @@ import { expect, test } from 'vitest';
 import { loadOnnxruntime } from '../../engine/model/onnxSession.ts';
 import { bestOf, candidates, chooseThreads, measureSpeed, type Speed } from '../../engine/model/threadChoice.ts';
 
-const speeds = (...entries: [number, number, number][]) => new Map(entries.map(([threads, decodeMs, promptMs]): [number, Speed] => [threads, { decodeMs, promptMs }]));
+const speeds = (...entries: [number, number, number][]) =>
+  new Map(entries.map(([threads, decodeMs, promptMs]): [number, Speed] => [threads, { decodeMs, promptMs }]));
 
 test('candidates: all of a small machine, shares of a large one', () => {
   expect(candidates(1)).toEqual([1]);

@@ -12,7 +12,14 @@ const kinds = readdirSync(fixtures);
 
 interface Reference {
   vocab_size_with_added: number;
-  strings: { text: string; ids: number[]; ids_no_added_tokens?: number[]; decoded: string; decoded_skip_special: string; stream?: string[] }[];
+  strings: {
+    text: string;
+    ids: number[];
+    ids_no_added_tokens?: number[];
+    decoded: string;
+    decoded_skip_special: string;
+    stream?: string[];
+  }[];
   utf16_inputs?: { code_units: number[]; ids: number[] }[];
   raw_id_sequences?: { ids: number[]; decoded: string; stream: string[] }[];
 }
@@ -47,7 +54,8 @@ describe.each(kinds)('tokenizer %s', (kind) => {
 
   it('reads lone surrogates and broken byte sequences as a decoder does', async () => {
     const tokenizer = await Tokenizer.load(dir);
-    for (const { code_units, ids } of reference.utf16_inputs ?? []) expect(tokenizer.encode(String.fromCharCode(...code_units))).toEqual(ids);
+    for (const { code_units, ids } of reference.utf16_inputs ?? [])
+      expect(tokenizer.encode(String.fromCharCode(...code_units))).toEqual(ids);
     for (const { ids, decoded, stream: pieces } of reference.raw_id_sequences ?? []) {
       expect(tokenizer.decode(ids)).toBe(decoded);
       expect(stream(tokenizer, ids)).toEqual(pieces);
@@ -98,34 +106,77 @@ it.each([
 const codeLike = fc
   .array(
     fc.constantFrom(
-      '\n', '\n', '\n\n', '\r\n', '\n    ', '\n\t', ' ', '    ', 'function ', 'value', 'x', 'return', "'re", "'", '"', ');', '{', '}', '// ', '12', '٣', 'é', 'e\u0301', '\u0301', '한', '你好', '🙂',
-      '👩‍💻', '<|im_end|>', '<s>', '\ud83d', '\0', '\u2028', '\u00a0', 'a'.repeat(70), 'if (a) {\n  b();\n}\n'.repeat(30), 'foo\nbar\n'.repeat(200),
+      '\n',
+      '\n',
+      '\n\n',
+      '\r\n',
+      '\n    ',
+      '\n\t',
+      ' ',
+      '    ',
+      'function ',
+      'value',
+      'x',
+      'return',
+      "'re",
+      "'",
+      '"',
+      ');',
+      '{',
+      '}',
+      '// ',
+      '12',
+      '٣',
+      'é',
+      'e\u0301',
+      '\u0301',
+      '한',
+      '你好',
+      '🙂',
+      '👩‍💻',
+      '<|im_end|>',
+      '<s>',
+      '\ud83d',
+      '\0',
+      '\u2028',
+      '\u00a0',
+      'a'.repeat(70),
+      'if (a) {\n  b();\n}\n'.repeat(30),
+      'foo\nbar\n'.repeat(200),
     ),
     { maxLength: 40 },
   )
   .map((parts) => parts.join(''));
 
-it.each([...kinds.map((kind) => join(fixtures, kind)), join(root, 'model')])('encodes edits as the whole: %s', async (dir) => {
-  const tokenizer = await Tokenizer.load(dir);
-  fc.assert(
-    fc.property(codeLike, fc.array(fc.record({ at: fc.nat(), remove: fc.nat(60), insert: codeLike }), { maxLength: 5 }), fc.nat(), (start, edits, where) => {
-      const incremental = new IncrementalEncoding(tokenizer);
-      let text = start;
-      for (const edit of [undefined, ...edits]) {
-        if (edit !== undefined) {
-          const at = edit.at % (text.length + 1);
-          text = text.slice(0, at) + edit.insert + text.slice(at + edit.remove);
-        }
-        incremental.update(text);
-        const whole = tokenizer.encodeWithOffsets(text);
-        expect(incremental.ids).toEqual(whole.ids);
-        const offset = where % (text.length + 1);
-        expect(incremental.numTokensBefore(offset)).toBe(whole.ends.filter((end) => end <= offset).length);
-      }
-    }),
-    { numRuns: 60, seed: 7 },
-  );
-});
+it.each([...kinds.map((kind) => join(fixtures, kind)), join(root, 'model')])(
+  'encodes edits as the whole: %s',
+  async (dir) => {
+    const tokenizer = await Tokenizer.load(dir);
+    fc.assert(
+      fc.property(
+        codeLike,
+        fc.array(fc.record({ at: fc.nat(), remove: fc.nat(60), insert: codeLike }), { maxLength: 5 }),
+        fc.nat(),
+        (start, edits, where) => {
+          const incremental = new IncrementalEncoding(tokenizer);
+          let text = start;
+          for (const edit of [undefined, ...edits]) {
+            if (edit !== undefined) {
+              const at = edit.at % (text.length + 1);
+              text = text.slice(0, at) + edit.insert + text.slice(at + edit.remove);
+            }
+            incremental.update(text);
+            const whole = tokenizer.encodeWithOffsets(text);
+            expect(incremental.ids).toEqual(whole.ids);
+            const offset = where % (text.length + 1);
+            expect(incremental.numTokensBefore(offset)).toBe(whole.ends.filter((end) => end <= offset).length);
+          }
+        },
+      ),
+      { numRuns: 60, seed: 7 },
+    );
+  },
+);
 
 it('re-encodes little of a large file for a keystroke', async () => {
   const tokenizer = await Tokenizer.load(join(root, 'model'));

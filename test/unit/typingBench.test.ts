@@ -23,8 +23,20 @@ const pass = (variant: string, more: Partial<Pass> = {}): Pass => ({
 describe('figures of a pass', () => {
   test('shares are of all keys, times of those that had a completion', () => {
     expect(passFigures(pass('all'))).toEqual({
-      keys: 5, asked: 4, givenUp: 1, ahead: 2, promptTokens: 80, writtenTokens: 20, stepSeconds: 1.5, processorSeconds: 2.5,
-      shown: 3 / 5, inTime: 2 / 5, p50Ms: 300, p95Ms: 301, accepted: 1, acceptedCharacters: 4,
+      keys: 5,
+      asked: 4,
+      givenUp: 1,
+      ahead: 2,
+      promptTokens: 80,
+      writtenTokens: 20,
+      stepSeconds: 1.5,
+      processorSeconds: 2.5,
+      shown: 3 / 5,
+      inTime: 2 / 5,
+      p50Ms: 300,
+      p95Ms: 301,
+      accepted: 1,
+      acceptedCharacters: 4,
     });
   });
 
@@ -34,10 +46,20 @@ describe('figures of a pass', () => {
   });
 
   test('variants are in the order in which they were first played, each over its passes', () => {
-    const passes = [pass('all'), pass('none', { stepMs: 3000 }), pass('none', { stepMs: 5000 }), pass('all', { stepMs: 2500 })];
+    const passes = [
+      pass('all'),
+      pass('none', { stepMs: 3000 }),
+      pass('none', { stepMs: 5000 }),
+      pass('all', { stepMs: 2500 }),
+    ];
     const figures = variantFigures(passes);
-    expect(figures.map(({ variant, stepSeconds }) => [variant, stepSeconds.median, stepSeconds.samples])).toEqual([['all', 2, [1.5, 2.5]], ['none', 4, [3, 5]]]);
-    const [head, , all, none] = variantTable(figures).split('\n').map((line) => line.split(' | '));
+    expect(figures.map(({ variant, stepSeconds }) => [variant, stepSeconds.median, stepSeconds.samples])).toEqual([
+      ['all', 2, [1.5, 2.5]],
+      ['none', 4, [3, 5]],
+    ]);
+    const [head, , all, none] = variantTable(figures)
+      .split('\n')
+      .map((line) => line.split(' | '));
     expect([all?.length, none?.length]).toEqual([head?.length, head?.length]);
     expect(none?.[head!.indexOf('steps, s')]).toBe('4.00 (3.00–5.00)');
     expect(none?.[head!.indexOf('keys with a completion, %')]).toBe('60.0 (60.0–60.0)');
@@ -47,10 +69,24 @@ describe('figures of a pass', () => {
 describe('options', () => {
   test('as recorded, every variant twice, unless something else is said', () => {
     expect(typingOptions({})).toMatchObject({ rounds: 2, speed: 1, threads: 0, chat: false });
-    expect(typingOptions({ only: 'neither,all', speed: '2.5', rounds: '3', threads: '1', chat: true })).toEqual({ variants: ['neither', 'all'], rounds: 3, speed: 2.5, threads: 1, chat: true });
+    expect(typingOptions({ only: 'neither,all', speed: '2.5', rounds: '3', threads: '1', chat: true })).toEqual({
+      variants: ['neither', 'all'],
+      rounds: 3,
+      speed: 2.5,
+      threads: 1,
+      chat: true,
+    });
   });
 
-  test.each([{ only: 'all,nothing' }, { only: '' }, { rounds: '0' }, { rounds: 'two' }, { speed: '0' }, { speed: 'fast' }, { threads: '-1' }])('%j is refused with its name', (given) => {
+  test.each([
+    { only: 'all,nothing' },
+    { only: '' },
+    { rounds: '0' },
+    { rounds: 'two' },
+    { speed: '0' },
+    { speed: 'fast' },
+    { threads: '-1' },
+  ])('%j is refused with its name', (given) => {
     const [name] = Object.keys(given);
     expect(() => typingOptions(given)).toThrow(`--${name} `);
   });

@@ -1,7 +1,16 @@
 /** What becomes of a choice of model: the setting first, then the load; when that fails, one message and a way back. */
 import { beforeEach, expect, test, vi } from 'vitest';
 
-const world = vi.hoisted(() => ({ model: '', told: [] as string[], offered: [] as string[], answer: undefined as string | undefined, changed: () => {}, overruled: false, clipboard: '', terminal: [] as unknown[] }));
+const world = vi.hoisted(() => ({
+  model: '',
+  told: [] as string[],
+  offered: [] as string[],
+  answer: undefined as string | undefined,
+  changed: () => {},
+  overruled: false,
+  clipboard: '',
+  terminal: [] as unknown[],
+}));
 vi.mock('../../src/vscode.ts', () => ({
   EventEmitter: class {
     #listeners = new Set<(value: unknown) => void>();
@@ -16,12 +25,27 @@ vi.mock('../../src/vscode.ts', () => ({
   },
   ConfigurationTarget: { Global: 1 },
   ProgressLocation: { Notification: 15 },
-  env: { language: 'en', clipboard: { writeText: async (text: string) => { world.clipboard = text; } } },
+  env: {
+    language: 'en',
+    clipboard: {
+      writeText: async (text: string) => {
+        world.clipboard = text;
+      },
+    },
+  },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   window: {
     setStatusBarMessage: (text: string) => world.told.push(text),
-    showErrorMessage: async (text: string, ...buttons: string[]) => { world.told.push(text); world.offered = buttons; return world.answer; },
-    showInformationMessage: async (text: string, ...buttons: string[]) => { world.told.push(text); world.offered = buttons; return world.answer; },
+    showErrorMessage: async (text: string, ...buttons: string[]) => {
+      world.told.push(text);
+      world.offered = buttons;
+      return world.answer;
+    },
+    showInformationMessage: async (text: string, ...buttons: string[]) => {
+      world.told.push(text);
+      world.offered = buttons;
+      return world.answer;
+    },
     withProgress: (_: unknown, work: (progress: unknown) => unknown) => work({ report() {} }),
     createTerminal: () => ({ show() {}, sendText: (...sent: unknown[]) => world.terminal.push(sent) }),
   },
@@ -45,7 +69,17 @@ vi.mock('../../src/vscode.ts', () => ({
 const { Settings } = await import('../../src/config.ts');
 const { offerFetch, useModel } = await import('../../src/models/useModel.ts');
 
-beforeEach(() => Object.assign(world, { model: '', told: [], offered: [], answer: undefined, overruled: false, clipboard: '', terminal: [] }));
+beforeEach(() =>
+  Object.assign(world, {
+    model: '',
+    told: [],
+    offered: [],
+    answer: undefined,
+    overruled: false,
+    clipboard: '',
+    terminal: [],
+  }),
+);
 
 function setUp(fails: (model: string) => string | undefined = () => undefined) {
   const settings = new Settings();
@@ -62,7 +96,14 @@ function setUp(fails: (model: string) => string | undefined = () => undefined) {
       },
     },
     onState: () => ({ dispose() {} }),
-    quietly: async (work: () => Promise<unknown>) => { quiet++; try { return await work(); } finally { quiet--; } },
+    quietly: async (work: () => Promise<unknown>) => {
+      quiet++;
+      try {
+        return await work();
+      } finally {
+        quiet--;
+      }
+    },
   };
   return { settings, host: host as never, loads };
 }
@@ -83,7 +124,9 @@ test('the built-in model is an empty setting', async () => {
 test('one that fails is one message, and the former comes back by a click', async () => {
   world.model = '/models/good';
   world.answer = 'Back to good';
-  const { settings, host, loads } = setUp((model) => (model === '/models/bad' ? 'config.json: hidden_size is missing. See [x](command:y)' : undefined));
+  const { settings, host, loads } = setUp((model) =>
+    model === '/models/bad' ? 'config.json: hidden_size is missing. See [x](command:y)' : undefined,
+  );
   await useModel('/models/bad', 'Bad', host, settings);
   expect(world.told).toEqual(['Kvasir: Bad cannot be used: config.json: hidden_size is missing. See [x] (command:y)']);
   expect(world.offered).toEqual(['Back to good']);

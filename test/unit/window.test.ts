@@ -31,53 +31,88 @@ const placeOf = (window: KvWindow, slot: number): number => window.places[Math.f
 test('property: rows stay with their slots through writes, moves, exchanges of pages and other sizes', () => {
   const sizes = fc.constantFrom(100, PAGE_SLOTS, 300, 4 * PAGE_SLOTS, 7 * PAGE_SLOTS);
   const action = fc.oneof(
-    fc.record({ kind: fc.constant('write' as const), at: fc.nat(1791), step: fc.constantFrom(1, 1, 3), length: fc.integer({ min: 1, max: 300 }), value: fc.nat(1000) }),
-    fc.record({ kind: fc.constant('move' as const), from: fc.nat(1791), to: fc.nat(1791), length: fc.integer({ min: 1, max: 40 }) }),
-    fc.record({ kind: fc.constant('look' as const), slots: fc.array(fc.nat(1791), { maxLength: 5 }), tokens: fc.integer({ min: 1, max: 20 }) }),
-    fc.record({ kind: fc.constant('resize' as const), numSlots: sizes, most: fc.constantFrom(0, 5 * PAGE_SLOTS, 12 * PAGE_SLOTS) }),
+    fc.record({
+      kind: fc.constant('write' as const),
+      at: fc.nat(1791),
+      step: fc.constantFrom(1, 1, 3),
+      length: fc.integer({ min: 1, max: 300 }),
+      value: fc.nat(1000),
+    }),
+    fc.record({
+      kind: fc.constant('move' as const),
+      from: fc.nat(1791),
+      to: fc.nat(1791),
+      length: fc.integer({ min: 1, max: 40 }),
+    }),
+    fc.record({
+      kind: fc.constant('look' as const),
+      slots: fc.array(fc.nat(1791), { maxLength: 5 }),
+      tokens: fc.integer({ min: 1, max: 20 }),
+    }),
+    fc.record({
+      kind: fc.constant('resize' as const),
+      numSlots: sizes,
+      most: fc.constantFrom(0, 5 * PAGE_SLOTS, 12 * PAGE_SLOTS),
+    }),
   );
   fc.assert(
-    fc.property(sizes, fc.constantFrom('int8' as const, 'float32' as const), fc.array(action, { maxLength: 30 }), (numSlots, kv, actions) => {
-      const shape = { ...SHAPE, kv };
-      const window = new KvWindow(shape, numSlots);
-      const model = new Map<number, { value: number; position: number }>();
-      for (const action of actions) {
-        const P = window.numSlots;
-        if (action.kind === 'write') {
-          const slots = Int32Array.from({ length: action.length }, (_, i) => action.at + i * action.step).filter((slot) => slot < P);
-          const values = Array.from(slots, (_, i) => action.value + i);
-          // A row before those that are wanted.
-          window.write(slots, rowsOf([0, ...values], shape), 1, 40);
-          for (const [i, slot] of slots.entries()) model.set(slot, { value: values[i]!, position: 40 + i });
-        } else if (action.kind === 'move') {
-          const length = Math.min(action.length, P - action.from, P - action.to, Math.abs(action.from - action.to));
-          if (length <= 0) continue;
-          const range = (at: number): Int32Array => Int32Array.from({ length }, (_, i) => at + i);
-          window.exchange(range(action.from), range(action.to));
-          for (let i = 0; i < length; i++) {
-            const pair = [model.get(action.from + i), model.get(action.to + i)];
-            for (const [slot, row] of [[action.to + i, pair[0]], [action.from + i, pair[1]]] as const) {
-              if (row) model.set(slot, row);
-              else model.delete(slot);
+    fc.property(
+      sizes,
+      fc.constantFrom('int8' as const, 'float32' as const),
+      fc.array(action, { maxLength: 30 }),
+      (numSlots, kv, actions) => {
+        const shape = { ...SHAPE, kv };
+        const window = new KvWindow(shape, numSlots);
+        const model = new Map<number, { value: number; position: number }>();
+        for (const action of actions) {
+          const P = window.numSlots;
+          if (action.kind === 'write') {
+            const slots = Int32Array.from({ length: action.length }, (_, i) => action.at + i * action.step).filter(
+              (slot) => slot < P,
+            );
+            const values = Array.from(slots, (_, i) => action.value + i);
+            // A row before those that are wanted.
+            window.write(slots, rowsOf([0, ...values], shape), 1, 40);
+            for (const [i, slot] of slots.entries()) model.set(slot, { value: values[i]!, position: 40 + i });
+          } else if (action.kind === 'move') {
+            const length = Math.min(action.length, P - action.from, P - action.to, Math.abs(action.from - action.to));
+            if (length <= 0) continue;
+            const range = (at: number): Int32Array => Int32Array.from({ length }, (_, i) => at + i);
+            window.exchange(range(action.from), range(action.to));
+            for (let i = 0; i < length; i++) {
+              const pair = [model.get(action.from + i), model.get(action.to + i)];
+              for (const [slot, row] of [
+                [action.to + i, pair[0]],
+                [action.from + i, pair[1]],
+              ] as const) {
+                if (row) model.set(slot, row);
+                else model.delete(slot);
+              }
             }
+          } else if (action.kind === 'look') {
+            const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
+            const { first, count } = window.attend([slots], action.tokens);
+            expect(first).toBeGreaterThanOrEqual(0);
+            expect(first + count).toBeLessThanOrEqual(window.places.length);
+            for (const slot of slots)
+              expect(placeOf(window, slot)).toSatisfy((place: number) => place >= first && place < first + count);
+          } else {
+            window.resize(action.numSlots, Math.max(action.numSlots, action.most));
+            for (const slot of [...model.keys()]) if (slot >= action.numSlots) model.delete(slot);
           }
-        } else if (action.kind === 'look') {
-          const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
-          const { first, count } = window.attend([slots], action.tokens);
-          expect(first).toBeGreaterThanOrEqual(0);
-          expect(first + count).toBeLessThanOrEqual(window.places.length);
-          for (const slot of slots) expect(placeOf(window, slot)).toSatisfy((place: number) => place >= first && place < first + count);
-        } else {
-          window.resize(action.numSlots, Math.max(action.numSlots, action.most));
-          for (const slot of [...model.keys()]) if (slot >= action.numSlots) model.delete(slot);
+          expect([...window.places].sort((a, b) => a - b)).toEqual([...window.places.keys()]);
+          const slots = Int32Array.from(model.keys());
+          const known = [...model.values()];
+          expect(window.read(slots)).toEqual(
+            rowsOf(
+              known.map(({ value }) => value),
+              shape,
+            ),
+          );
+          for (const [slot, { position }] of model) expect(window.positions[slot]).toBe(position);
         }
-        expect([...window.places].sort((a, b) => a - b)).toEqual([...window.places.keys()]);
-        const slots = Int32Array.from(model.keys());
-        const known = [...model.values()];
-        expect(window.read(slots)).toEqual(rowsOf(known.map(({ value }) => value), shape));
-        for (const [slot, { position }] of model) expect(window.positions[slot]).toBe(position);
-      }
-    }),
+      },
+    ),
   );
 });
 
@@ -103,17 +138,36 @@ test('pages side by side anywhere are given as they are', () => {
 
 test('apart each list has its own pages, in the order in which they come, and none are exchanged', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
-  const lists = [Int32Array.of(5 * PAGE_SLOTS, 2 * PAGE_SLOTS + 7, 5 * PAGE_SLOTS + 1), Int32Array.of(7 * PAGE_SLOTS), Int32Array.of(0)];
-  expect(window.attend(lists, 100)).toEqual({ apart: true, own: [new Set([5, 2]), new Set([7]), new Set([0])], first: 0, count: 8, columns: 2 * PAGE_SLOTS, paidColumns: 2.4 * PAGE_SLOTS });
+  const lists = [
+    Int32Array.of(5 * PAGE_SLOTS, 2 * PAGE_SLOTS + 7, 5 * PAGE_SLOTS + 1),
+    Int32Array.of(7 * PAGE_SLOTS),
+    Int32Array.of(0),
+  ];
+  expect(window.attend(lists, 100)).toEqual({
+    apart: true,
+    own: [new Set([5, 2]), new Set([7]), new Set([0])],
+    first: 0,
+    count: 8,
+    columns: 2 * PAGE_SLOTS,
+    paidColumns: 2.4 * PAGE_SLOTS,
+  });
   // Nor on the account of steps that attended together.
   window.attend([Int32Array.from([0, 2, 4, 6], (page) => page * PAGE_SLOTS)], 1);
-  expect(window.attend([Int32Array.of(0), Int32Array.of(PAGE_SLOTS), Int32Array.of(3 * PAGE_SLOTS)], 1)).toMatchObject({ apart: true, first: 0, count: 4 });
+  expect(window.attend([Int32Array.of(0), Int32Array.of(PAGE_SLOTS), Int32Array.of(3 * PAGE_SLOTS)], 1)).toMatchObject({
+    apart: true,
+    first: 0,
+    count: 4,
+  });
   expect([...window.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   // Where one has nearly all of them, all do better together.
   expect(window.attend(lists.slice(0, 2), 1)).toMatchObject({ apart: true });
   expect(window.attend([lists[0]!, Int32Array.of(5 * PAGE_SLOTS + 9)], 1)).toMatchObject({ apart: false });
   // A float32 window has no such way.
-  expect(new KvWindow({ ...SHAPE, kv: 'float32' }, 8 * PAGE_SLOTS).attend(lists, 100)).toMatchObject({ apart: false, count: 4, paidColumns: 4 * PAGE_SLOTS });
+  expect(new KvWindow({ ...SHAPE, kv: 'float32' }, 8 * PAGE_SLOTS).attend(lists, 100)).toMatchObject({
+    apart: false,
+    count: 4,
+    paidColumns: 4 * PAGE_SLOTS,
+  });
   // Copies have a bound.
   expect(window.attend(lists, 1e6)).toMatchObject({ apart: false });
 });

@@ -3,7 +3,11 @@ import { expect, test, vi } from 'vitest';
 import type { WrongSetting } from '../../src/config.ts';
 import { t } from './translate.ts';
 
-const world = vi.hoisted(() => ({ warnings: [] as string[], chosen: undefined as string | undefined, ran: [] as unknown[][] }));
+const world = vi.hoisted(() => ({
+  warnings: [] as string[],
+  chosen: undefined as string | undefined,
+  ran: [] as unknown[][],
+}));
 vi.mock('../../src/vscode.ts', () => ({
   l10n: { t: (text: string, ...values: (string | number)[]) => t(text, ...values) },
   window: {
@@ -46,11 +50,15 @@ test('once each, again once it was right, and what is too long is cut', async ()
   settings.wrong = [CODEC];
   changed();
   expect(said()).toHaveLength(1);
-  await vi.waitFor(() => expect(world.ran).toEqual([['workbench.action.openSettings', { query: '@id:kvasir.cache.codec' }]]));
+  await vi.waitFor(() =>
+    expect(world.ran).toEqual([['workbench.action.openSettings', { query: '@id:kvasir.cache.codec' }]]),
+  );
   settings.wrong = [{ ...CODEC, written: 'x'.repeat(1000) }];
   changed();
   expect(said()[0]!.length).toBeLessThan(200);
   settings.wrong = ['a', 'b', 'c', 'd', 'e'].map((key) => ({ ...BYTES, key }));
   changed();
-  expect(said()).toEqual([expect.stringMatching(/setting a .* setting b .* setting c .* The log names further ones: 2\.$/)]);
+  expect(said()).toEqual([
+    expect.stringMatching(/setting a .* setting b .* setting c .* The log names further ones: 2\.$/),
+  ]);
 });

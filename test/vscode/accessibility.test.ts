@@ -15,7 +15,17 @@ const AXE = readFileSync(createRequire(require.resolve('@axe-core/playwright')).
 
 /** What the scan uses of a page with axe in it. */
 interface AxePage {
-  axe?: { run(): Promise<{ violations: { id: string; impact: string | null; help: string; nodes: { html: string; failureSummary?: string }[] }[]; passes: unknown[] }> };
+  axe?: {
+    run(): Promise<{
+      violations: {
+        id: string;
+        impact: string | null;
+        help: string;
+        nodes: { html: string; failureSummary?: string }[];
+      }[];
+      passes: unknown[];
+    }>;
+  };
 }
 
 /** Serious and critical findings, one line each; fails where axe could not look at anything. */
@@ -31,11 +41,15 @@ async function findings(view: FrameLocator): Promise<string[]> {
   expect(passes, 'axe has looked at something').toBeGreaterThan(5);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => `${node.html.slice(0, 120)} (${node.failureSummary?.split('\\n').at(-1)?.trim()})`).join(' | ')}`);
+    .map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}: ${nodes.map((node) => `${node.html.slice(0, 120)} (${node.failureSummary?.split('\\n').at(-1)?.trim()})`).join(' | ')}`,
+    );
 }
 
 /** The one view that is shown. */
-const panel = (window: Editor): FrameLocator => window.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
+const panel = (window: Editor): FrameLocator =>
+  window.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
 
 const EVERY: Theme[] = ['dark', 'light', 'contrast', 'contrastLight'];
 
@@ -47,13 +61,16 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const answer = await window.ask('What is this file for?');
     await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
     // A theme's colour takes a while to come; for so long that a picture taken too early has that of before.
-    await window.page.addStyleTag({ content: '.monaco-workbench .part.statusbar { transition-duration: 1s !important; }' });
+    await window.page.addStyleTag({
+      content: '.monaco-workbench .part.statusbar { transition-duration: 1s !important; }',
+    });
   });
 
   test.for(EVERY)('the chat view in the %s theme', async (theme) => {
     const window = editor();
     await window.setTheme(theme);
-    const statusBar = () => window.page.locator('.part.statusbar').evaluate((bar) => getComputedStyle(bar).backgroundColor);
+    const statusBar = () =>
+      window.page.locator('.part.statusbar').evaluate((bar) => getComputedStyle(bar).backgroundColor);
     const shown = await statusBar();
     await window.screenshot(`chat-${theme}`);
     await window.page.waitForTimeout(1500);

@@ -44,7 +44,9 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(reused).toBeGreaterThan(prompt / 2);
     const history = await window.answerHistory();
     expect(history.at(-1)?.state).toBe('done');
-    expect(new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size).toBeGreaterThan(1);
+    expect(
+      new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size,
+    ).toBeGreaterThan(1);
   });
 
   test('a second question does not compute the file again', async () => {
@@ -66,7 +68,9 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('the status bar tells bytes and, on hover, the file', async () => {
     const window = editor();
-    await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).toMatch(/[1-9][\d.,]* ?(B|[kKMG]i?B)/);
+    await expect
+      .poll(() => window.statusItem.textContent(), { timeout: PATIENCE })
+      .toMatch(/[1-9][\d.,]* ?(B|[kKMG]i?B)/);
     expect(await window.statusHover()).toContain('inventory.ts');
     await window.screenshot('status');
     await window.unhover();

@@ -22,7 +22,8 @@ editorSuite('attaching', FILES, (editor) => {
   const chips = () => chat().locator('[data-part="context"]');
   const names = () => chips().locator('.name').allInnerTexts();
   const questions = () => chat().locator('[data-role="user"]');
-  const explorerRow = (name: string) => page().locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
+  const explorerRow = (name: string) =>
+    page().locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
   const pickerRow = (text: string | RegExp) => page().locator('.quick-input-list .monaco-list-row', { hasText: text });
 
   async function addFromExplorer(name: string): Promise<void> {
@@ -31,7 +32,10 @@ editorSuite('attaching', FILES, (editor) => {
   }
 
   async function takeOut(...unwanted: string[]): Promise<void> {
-    for (const name of unwanted) await chat().getByRole('button', { name: `Remove ${name} from the question` }).click();
+    for (const name of unwanted)
+      await chat()
+        .getByRole('button', { name: `Remove ${name} from the question` })
+        .click();
   }
 
   /** The list of what can be attached. */
@@ -127,7 +131,9 @@ editorSuite('attaching', FILES, (editor) => {
 
   test('a problem in TypeScript is explained, with its text and the function around it', async () => {
     await lightBulb('src/wrong.ts', [4, 5], 'Kvasir: Explain');
-    await poll(() => questions().last().innerText()).toMatch(/\/explain Type 'string' is not assignable to type 'number'\. \(line 4\)/);
+    await poll(() => questions().last().innerText()).toMatch(
+      /\/explain Type 'string' is not assignable to type 'number'\. \(line 4\)/,
+    );
     expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['wrong.ts', 'total']);
     await poll(() => editor().answers.last().getAttribute('data-state')).toBe('done');
     await editor().screenshot('light-bulb-explained');

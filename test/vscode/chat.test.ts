@@ -6,12 +6,20 @@ import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const LARGE = Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
-const FILES = { 'src/inventory.ts': INVENTORY, 'src/large.ts': LARGE, 'src/prices.ts': 'export function priceOf(id: string): number {\n  return id.length;\n}\n', 'docs/notes.md': '# Notes\n', 'src/.env': 'TOKEN=1\n', 'src/.svn/envelope.ts': 'hidden();\n' };
+const FILES = {
+  'src/inventory.ts': INVENTORY,
+  'src/large.ts': LARGE,
+  'src/prices.ts': 'export function priceOf(id: string): number {\n  return id.length;\n}\n',
+  'docs/notes.md': '# Notes\n',
+  'src/.env': 'TOKEN=1\n',
+  'src/.svn/envelope.ts': 'hidden();\n',
+};
 /** What the window shows sooner or later. */
 const poll: typeof expect.poll = (get) => expect.poll(get, { timeout: PATIENCE / 3 });
 const BLOCK = 'Use this:\n```ts\ntotalValue(): number {\n  return 42;\n}\n```';
 
-const HOSTILE = '<img src=x onerror="globalThis.obeyed=1"> [a](command:workbench.action.quit) [b](javascript:globalThis.obeyed=1) [c](https://example.com) <command:x.y>\n\n```ts"><img/src=x/onerror=globalThis.obeyed=1>\n"</code><img src=x onerror=globalThis.obeyed=1>";\n```\n';
+const HOSTILE =
+  '<img src=x onerror="globalThis.obeyed=1"> [a](command:workbench.action.quit) [b](javascript:globalThis.obeyed=1) [c](https://example.com) <command:x.y>\n\n```ts"><img/src=x/onerror=globalThis.obeyed=1>\n"</code><img src=x onerror=globalThis.obeyed=1>";\n```\n';
 /** What the test uses of the page's globals. */
 interface HostilePage {
   obeyed?: number;
@@ -111,7 +119,15 @@ editorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
     expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
     // Shift+Tab from the input leads over the chips to the tools of the answer.
-    for (let presses = 0; presses < 8 && !(await lastAnswer().locator('.regenerate').evaluate((element) => element.matches(':focus'))); presses++) await window.press('Shift+Tab');
+    for (
+      let presses = 0;
+      presses < 8 &&
+      !(await lastAnswer()
+        .locator('.regenerate')
+        .evaluate((element) => element.matches(':focus')));
+      presses++
+    )
+      await window.press('Shift+Tab');
     await window.press('Enter');
     await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
     expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
@@ -119,29 +135,39 @@ editorSuite('chat', FILES, (editor) => {
     expect(await questions().count()).toBe(1);
   });
 
-  test.each(['/summarize', 'How are articles counted?'])('the meter says what the answer then takes: %s', async (question) => {
-    const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
-    // The last answer is counted, too, by then.
-    const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
-    await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
-    const before = await meter().textContent();
-    const count = await editor().answers.count();
-    await input().fill(question);
-    await poll(() => meter().textContent()).not.toBe(before);
-    if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
-    const [, tokens] = new RegExp(`^([\\d,]+) of ${counted(BUILT_IN.contextTokens)} tokens$`).exec((await meter().textContent()) ?? '') ?? [];
-    await input().press('Enter');
-    await poll(() => editor().answers.count()).toBe(count + 1);
-    await ended(lastAnswer());
-    expect(await lastAnswer().locator('[data-part="footer"]').textContent()).toMatch(new RegExp(`^[\\d,]+ of ${tokens} tokens reused`));
-    if (question === '/summarize') await editor().screenshot('chat-summarize-answer');
-  });
+  test.each(['/summarize', 'How are articles counted?'])(
+    'the meter says what the answer then takes: %s',
+    async (question) => {
+      const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
+      // The last answer is counted, too, by then.
+      const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
+      await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
+      const before = await meter().textContent();
+      const count = await editor().answers.count();
+      await input().fill(question);
+      await poll(() => meter().textContent()).not.toBe(before);
+      if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
+      const [, tokens] =
+        new RegExp(`^([\\d,]+) of ${counted(BUILT_IN.contextTokens)} tokens$`).exec(
+          (await meter().textContent()) ?? '',
+        ) ?? [];
+      await input().press('Enter');
+      await poll(() => editor().answers.count()).toBe(count + 1);
+      await ended(lastAnswer());
+      expect(await lastAnswer().locator('[data-part="footer"]').textContent()).toMatch(
+        new RegExp(`^[\\d,]+ of ${tokens} tokens reused`),
+      );
+      if (question === '/summarize') await editor().screenshot('chat-summarize-answer');
+    },
+  );
 
   /** A click while another view is on its way loses against that; one on the view that is shown hides it. */
   async function showByIcon(): Promise<void> {
     const { page } = editor();
     const shown = async () => {
-      const checked = await page.locator('.activitybar .action-item.checked .action-label[aria-label^="Kvasir"]').count();
+      const checked = await page
+        .locator('.activitybar .action-item.checked .action-label[aria-label^="Kvasir"]')
+        .count();
       if (!checked) await page.locator('.activitybar .action-label[aria-label^="Kvasir"]').click();
       return checked;
     };
@@ -160,7 +186,9 @@ editorSuite('chat', FILES, (editor) => {
     await window.page.locator('iframe.webview').waitFor({ state: 'detached' });
     await showByIcon();
     await poll(() => editing.inputValue()).toBe('What is the base class?\nAnd why?\nIn three lines.');
-    expect(await editing.evaluate((area) => area.clientHeight >= area.scrollHeight - 2), 'as high as its text').toBe(true);
+    expect(await editing.evaluate((area) => area.clientHeight >= area.scrollHeight - 2), 'as high as its text').toBe(
+      true,
+    );
     await window.screenshot('chat-edit-again');
     await editing.press('Escape');
     await poll(() => questions().first().innerText()).toContain('What is this file for');
@@ -175,7 +203,9 @@ editorSuite('chat', FILES, (editor) => {
     await askToTheEnd('What does `totalValue` return?');
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
-    await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe(`\`totalValue\` returns \`number\` (line ${INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1}).`);
+    await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe(
+      `\`totalValue\` returns \`number\` (line ${INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1}).`,
+    );
   });
 
   test('Up edits the last question; an earlier one asked again drops what follows', async () => {
@@ -186,7 +216,12 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshot('chat-edit');
     await editing.fill('What does `count` return?');
     await editing.press('Enter');
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is this file for?'), expect.stringContaining('/summarize'), expect.stringContaining('How are articles counted?'), expect.stringContaining('What does count return?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([
+      expect.stringContaining('What is this file for?'),
+      expect.stringContaining('/summarize'),
+      expect.stringContaining('How are articles counted?'),
+      expect.stringContaining('What does count return?'),
+    ]);
     await ended(lastAnswer());
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
@@ -204,7 +239,9 @@ editorSuite('chat', FILES, (editor) => {
     expect(await answer.locator('[data-part="footer"]').count()).toBe(0);
     await pictures('chat-fact');
     await answer.getByRole('button', { name: `line ${line}` }).click();
-    await editor().page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col 1` }).waitFor();
+    await editor()
+      .page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col 1` })
+      .waitFor();
     await editor().runCommand('Kvasir: Open Chat');
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
@@ -258,7 +295,9 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     const answer = await askToTheEnd('/fix');
-    expect(await answer.locator('.refusal').innerText()).toMatch(/kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s);
+    expect(await answer.locator('.refusal').innerText()).toMatch(
+      /kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s,
+    );
     await editor().screenshot('chat-refusal');
     await answer.getByRole('button', { name: 'Try anyway' }).click();
     await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
@@ -292,7 +331,10 @@ editorSuite('chat', FILES, (editor) => {
     // Closed once the edit is in the file.
     await window.page.locator('.diff-editor, .monaco-diff-editor').first().waitFor({ state: 'detached' });
     await window.openFile('src/inventory.ts');
-    const applied = INVENTORY.replace(/ {2}totalValue\(\): number \{[\s\S]*?\n {2}\}/, '  totalValue(): number {\n    return 42;\n  }');
+    const applied = INVENTORY.replace(
+      / {2}totalValue\(\): number \{[\s\S]*?\n {2}\}/,
+      '  totalValue(): number {\n    return 42;\n  }',
+    );
     expect(await window.savedText('src/inventory.ts')).toBe(applied);
     await window.press('Control+Z');
     expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
@@ -303,7 +345,9 @@ editorSuite('chat', FILES, (editor) => {
     await window.press('Control+Z');
     expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
     await block.getByRole('button', { name: 'Copy' }).click();
-    await poll(() => window.page.evaluate('navigator.clipboard.readText()')).toBe('totalValue(): number {\n  return 42;\n}\n');
+    await poll(() => window.page.evaluate('navigator.clipboard.readText()')).toBe(
+      'totalValue(): number {\n  return 42;\n}\n',
+    );
     await block.getByRole('button', { name: 'New file with this code' }).click();
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
     await window.page.locator('[id="status.editor.mode"]', { hasText: 'TypeScript' }).waitFor();
@@ -321,7 +365,9 @@ editorSuite('chat', FILES, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     await pictures('chat-left-out');
     const answer = await askToTheEnd('What is this?');
-    expect((await answer.locator('.note').allInnerTexts()).join('\n')).toContain(/src\/large.*/.exec(said)?.[0] ?? 'nothing');
+    expect((await answer.locator('.note').allInnerTexts()).join('\n')).toContain(
+      /src\/large.*/.exec(said)?.[0] ?? 'nothing',
+    );
   });
 
   test('in the narrowest sidebar nothing lies over anything else or is cut off', async () => {
@@ -335,22 +381,40 @@ editorSuite('chat', FILES, (editor) => {
       return label && send ? label.x + label.width - send.x : Number.POSITIVE_INFINITY;
     }).toBeLessThanOrEqual(0);
     // Of a language's name the end may be left out, and of what an attached file is called and lacks; code is scrolled.
-    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language, .chip [title] > span')).map((part) => part.className))).toEqual([]);
+    expect(
+      await chat()
+        .locator('body')
+        .evaluate((body) =>
+          [...body.querySelectorAll('*')]
+            .filter(
+              (part) =>
+                part.scrollWidth > part.clientWidth &&
+                part.clientWidth > 1 &&
+                !part.closest('pre, .language, .chip [title] > span'),
+            )
+            .map((part) => part.className),
+        ),
+    ).toEqual([]);
     await poll(() => input().evaluate((area) => area.clientHeight >= area.scrollHeight)).toBe(true);
     const place = (await composer.boundingBox())!;
     for (const part of await chat().locator('.composer button').all()) {
       const box = (await part.boundingBox())!;
-      expect(box.x + box.width, await part.getAttribute('title') ?? '').toBeLessThanOrEqual(place.x + place.width);
+      expect(box.x + box.width, (await part.getAttribute('title')) ?? '').toBeLessThanOrEqual(place.x + place.width);
     }
     // What takes a file out stands in the line of its name.
     for (const chip of await chat().locator('[data-part="context"]').all()) {
-      const [name, remove] = (await Promise.all([chip.locator('.name'), chip.locator('button.icon')].map((part) => part.boundingBox()))) as [Box, Box];
+      const [name, remove] = (await Promise.all(
+        [chip.locator('.name'), chip.locator('button.icon')].map((part) => part.boundingBox()),
+      )) as [Box, Box];
       expect(Math.abs(name.y + name.height / 2 - remove.y - remove.height / 2), await chip.innerText()).toBeLessThan(4);
     }
     await sidebarWidth(280);
   });
 
-  test.each([[170, 'within its parts', 6], [280, 'between its parts', 3]])('a footer in a sidebar of %i pixels breaks %s and begins no line with a dot', async (width, _, numLines) => {
+  test.each([
+    [170, 'within its parts', 6],
+    [280, 'between its parts', 3],
+  ])('a footer in a sidebar of %i pixels breaks %s and begins no line with a dot', async (width, _, numLines) => {
     await sidebarWidth(width);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(width + 10);
     const { begun, mostLines } = await chat().locator('[data-part="footer"]').evaluateAll(begunWithDot);
@@ -414,7 +478,9 @@ editorSuite('chat', FILES, (editor) => {
     await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
     await poll(() => chips().count()).toBe(0);
     const answer = await askToTheEnd('/summarize');
-    expect(await answer.innerText()).toMatch(/^\s*Nothing is attached to the question\. Open a file, or attach one\.\s*$/);
+    expect(await answer.innerText()).toMatch(
+      /^\s*Nothing is attached to the question\. Open a file, or attach one\.\s*$/,
+    );
     await editor().screenshot('chat-nothing-attached');
     await chat().locator('[data-part="offered"]').click();
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
@@ -427,7 +493,8 @@ editorSuite('chat', FILES, (editor) => {
 
   test('what the model’s answers are worth stands once, under the first that it has thought up: not under a fact, nor under a reply to a greeting', async () => {
     const window = editor();
-    const modelNotes = async () => Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
+    const modelNotes = async () =>
+      Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
     const written = () => chat().locator('[data-part="footer"]').count();
     const { note } = BUILT_IN.manifest.chat;
     await window.openFile('src/inventory.ts');
@@ -455,25 +522,54 @@ editorSuite('chat', FILES, (editor) => {
 
   test('what a note names is shown as code', async () => {
     const notes = ['`flush` does occur in src/a.ts: the model overlooks things'];
-    await chat().locator('body').evaluate((_, data) => {
-      const page = globalThis as unknown as HostilePage;
-      page.dispatchEvent(new page.MessageEvent('message', { data }));
-    }, { type: 'conversation', id: 'noted', turns: [{ id: 't1', role: 'assistant', text: 'There is no `flush` here.', state: 'done', notes }] });
+    await chat()
+      .locator('body')
+      .evaluate(
+        (_, data) => {
+          const page = globalThis as unknown as HostilePage;
+          page.dispatchEvent(new page.MessageEvent('message', { data }));
+        },
+        {
+          type: 'conversation',
+          id: 'noted',
+          turns: [{ id: 't1', role: 'assistant', text: 'There is no `flush` here.', state: 'done', notes }],
+        },
+      );
     await poll(() => lastAnswer().locator('.note code').allInnerTexts()).toEqual(['flush']);
-    expect(await lastAnswer().locator('.note').innerText()).toBe('flush does occur in src/a.ts: the model overlooks things');
+    expect(await lastAnswer().locator('.note').innerText()).toBe(
+      'flush does occur in src/a.ts: the model overlooks things',
+    );
     await editor().screenshot('chat-note');
   });
 
   test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {
-    const turns = [{ id: 't1', role: 'user', text: HOSTILE, context: [] }, { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] }];
-    await chat().locator('body').evaluate((_, data) => {
-      const page = globalThis as unknown as HostilePage;
-      page.dispatchEvent(new page.MessageEvent('message', { data }));
-    }, { type: 'conversation', id: 'hostile', turns });
-    await poll(() => lastAnswer().locator('.body a').evaluateAll((links) => links.map((link) => link.getAttribute('href')))).toEqual([null, 'https://example.com', null]);
+    const turns = [
+      { id: 't1', role: 'user', text: HOSTILE, context: [] },
+      { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] },
+    ];
+    await chat()
+      .locator('body')
+      .evaluate(
+        (_, data) => {
+          const page = globalThis as unknown as HostilePage;
+          page.dispatchEvent(new page.MessageEvent('message', { data }));
+        },
+        { type: 'conversation', id: 'hostile', turns },
+      );
+    await poll(() =>
+      lastAnswer()
+        .locator('.body a')
+        .evaluateAll((links) => links.map((link) => link.getAttribute('href'))),
+    ).toEqual([null, 'https://example.com', null]);
     expect(await lastAnswer().locator('.body').innerText()).toContain('<img src=x onerror="globalThis.obeyed=1">');
-    expect(await chat().locator('.turn').locator('img, script, iframe, form, style, [onerror], [style]').count()).toBe(0);
-    expect(await chat().locator('body').evaluate(() => (globalThis as unknown as HostilePage).obeyed)).toBeUndefined();
+    expect(await chat().locator('.turn').locator('img, script, iframe, form, style, [onerror], [style]').count()).toBe(
+      0,
+    );
+    expect(
+      await chat()
+        .locator('body')
+        .evaluate(() => (globalThis as unknown as HostilePage).obeyed),
+    ).toBeUndefined();
   });
 
   test('nothing was refused by the page’s content security policy, and nothing popped up', async () => {

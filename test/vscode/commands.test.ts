@@ -4,12 +4,22 @@ import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { contributes: { commands: { command: string; title: string }[] } };
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  contributes: { commands: { command: string; title: string }[] };
+};
 const words = JSON.parse(readFileSync('package.nls.json', 'utf8')) as Record<string, string>;
-const titles = new Map(manifest.contributes.commands.map(({ command, title }) => [command, words[title.slice(1, -1)] ?? '']));
+const titles = new Map(
+  manifest.contributes.commands.map(({ command, title }) => [command, words[title.slice(1, -1)] ?? '']),
+);
 
 /** Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected. */
-const HIDDEN = ['kvasir.acceptEdit', 'kvasir.rejectEdit', 'kvasir.endSnooze', 'kvasir.commitMessage', 'kvasir.summarizeSelection'];
+const HIDDEN = [
+  'kvasir.acceptEdit',
+  'kvasir.rejectEdit',
+  'kvasir.endSnooze',
+  'kvasir.commitMessage',
+  'kvasir.summarizeSelection',
+];
 
 const FILES = {
   'src/inventory.ts': INVENTORY,
@@ -53,13 +63,21 @@ editorSuite('commands', FILES, (editor) => {
     const seen = new Set<string>();
     // Only what fits is drawn.
     for (let presses = 0; presses < titles.size + 5; presses++) {
-      for (const label of await rows.evaluateAll((all) => all.map((row) => row.getAttribute('aria-label') ?? ''))) seen.add(label.split(',')[0] as string);
+      for (const label of await rows.evaluateAll((all) => all.map((row) => row.getAttribute('aria-label') ?? '')))
+        seen.add(label.split(',')[0] as string);
       await input.press('ArrowDown');
     }
     await window.press('Escape');
-    const expected = [...titles].filter(([command]) => !HIDDEN.includes(command)).map(([, title]) => `Kvasir: ${title}`);
+    const expected = [...titles]
+      .filter(([command]) => !HIDDEN.includes(command))
+      .map(([, title]) => `Kvasir: ${title}`);
     // The editor itself adds one command for each view. Whether there is a repository is known only when git has looked.
-    const own = [...seen].filter((label) => label.startsWith('Kvasir: ') && !/^Kvasir: Focus on/.test(label) && label !== `Kvasir: ${titles.get('kvasir.commitMessage')}`);
+    const own = [...seen].filter(
+      (label) =>
+        label.startsWith('Kvasir: ') &&
+        !/^Kvasir: Focus on/.test(label) &&
+        label !== `Kvasir: ${titles.get('kvasir.commitMessage')}`,
+    );
     expect(own.sort()).toEqual(expected.sort());
   });
 
@@ -68,15 +86,31 @@ editorSuite('commands', FILES, (editor) => {
     await window.goTo(59, 7);
     await window.press('Shift+F10');
     expect(await menuItems()).toContain('Kvasir');
-    await menu().filter({ hasText: /^Kvasir$/ }).hover();
-    await expect.poll(menuItems).toEqual(expect.arrayContaining(['kvasir.explain', 'kvasir.fix', 'kvasir.tests', 'kvasir.doc', 'kvasir.summarizeFile', 'kvasir.addToChat'].map((command) => titles.get(command))));
+    await menu()
+      .filter({ hasText: /^Kvasir$/ })
+      .hover();
+    await expect
+      .poll(menuItems)
+      .toEqual(
+        expect.arrayContaining(
+          [
+            'kvasir.explain',
+            'kvasir.fix',
+            'kvasir.tests',
+            'kvasir.doc',
+            'kvasir.summarizeFile',
+            'kvasir.addToChat',
+          ].map((command) => titles.get(command)),
+        ),
+      );
     await window.screenshot('editor-menu');
     await closeMenus();
   });
 
   test('the explorer’s context menu summarises a file or a folder and adds it to the chat', async () => {
     const window = editor();
-    const row = (name: string) => window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).first();
+    const row = (name: string) =>
+      window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).first();
     await window.press('Control+Shift+E');
     for (const [name, has, hasNot] of [
       ['inventory.ts', 'kvasir.summarizeFile', 'kvasir.summarizeFolder'],
@@ -97,13 +131,20 @@ editorSuite('commands', FILES, (editor) => {
     await window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).waitFor();
     const title = window.page.locator('.part.sidebar .composite.title');
     await title.hover();
-    for (const command of ['kvasir.newChat', 'kvasir.showConversations']) expect(await title.locator(`.action-label[aria-label^="${titles.get(command)}"]`).count(), command).toBe(1);
+    for (const command of ['kvasir.newChat', 'kvasir.showConversations'])
+      expect(await title.locator(`.action-label[aria-label^="${titles.get(command)}"]`).count(), command).toBe(1);
     await title.locator(`.action-label[aria-label^="${titles.get('kvasir.showConversations')}"]`).click();
     await window.page.locator('.quick-input-widget .monaco-list-row').first().waitFor();
     await window.press('Escape');
     await title.hover();
     await title.locator('.action-label[aria-label*="More Actions"]').click();
-    expect(await menuItems()).toEqual(expect.arrayContaining(['kvasir.exportChat', 'kvasir.clearChat', 'kvasir.chooseModel', 'kvasir.showLog'].map((command) => titles.get(command))));
+    expect(await menuItems()).toEqual(
+      expect.arrayContaining(
+        ['kvasir.exportChat', 'kvasir.clearChat', 'kvasir.chooseModel', 'kvasir.showLog'].map((command) =>
+          titles.get(command),
+        ),
+      ),
+    );
     await closeMenus();
   });
 
@@ -123,16 +164,25 @@ editorSuite('commands', FILES, (editor) => {
     const before = await questions.count();
     await window.runCommand(`Kvasir: ${titles.get(command)}`);
     await expect.poll(() => questions.count(), { timeout: PATIENCE }).toBe(before + 1);
-    await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toMatch(/done|error/);
+    await expect
+      .poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE })
+      .toMatch(/done|error/);
   });
 
   test('Kvasir: Add to Chat attaches the file in front beside what is there', async () => {
     const window = editor();
     await window.openFile('src/other.ts');
     await window.runCommand('Kvasir: Add to Chat');
-    await expect.poll(() => window.chat.locator('[data-part="context"]').innerText(), { timeout: PATIENCE }).toContain('other.ts');
+    await expect
+      .poll(() => window.chat.locator('[data-part="context"]').innerText(), { timeout: PATIENCE })
+      .toContain('other.ts');
     // The chat takes the keyboard; what follows must not be typed into it.
-    await expect.poll(() => window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).evaluate((input) => input.matches(':focus')), { timeout: PATIENCE }).toBe(true);
+    await expect
+      .poll(
+        () => window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).evaluate((input) => input.matches(':focus')),
+        { timeout: PATIENCE },
+      )
+      .toBe(true);
   });
 
   test('Kvasir: Summarize Selection summarises what is selected', async () => {
@@ -170,7 +220,9 @@ editorSuite('commands', FILES, (editor) => {
     await window.runCommand('Kvasir: Show Log');
     await expect.poll(() => panel.locator('.title-actions').innerText(), { timeout: PATIENCE }).toContain('Kvasir');
     const drawn = async () => (await panel.locator('.view-lines').first().innerText()).replaceAll('\u00a0', ' ');
-    await expect.poll(drawn, { timeout: PATIENCE }).toMatch(/\[info\] completion at src\/begun\.ts:40:5 \(explicit\): \d+ characters/);
+    await expect
+      .poll(drawn, { timeout: PATIENCE })
+      .toMatch(/\[info\] completion at src\/begun\.ts:40:5 \(explicit\): \d+ characters/);
     expect(await drawn()).not.toMatch(/OutOfStock|entries/);
     await window.runCommand('View: Hide Panel');
   });
@@ -197,7 +249,9 @@ editorSuite('commands', FILES, (editor) => {
     await (await window.runPicker('Kvasir: Snooze Completions', /\d+ minutes/)).click();
     await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).toContain('completions are snoozed');
     await window.runCommand('Kvasir: End Snooze');
-    await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).not.toContain('completions are snoozed');
+    await expect
+      .poll(() => explanation(37), { timeout: PATIENCE, interval: 500 })
+      .not.toContain('completions are snoozed');
   });
 
   test('Kvasir: Turn Completions On or Off for This Language turns them off, and on again', async () => {
@@ -205,10 +259,14 @@ editorSuite('commands', FILES, (editor) => {
     await window.openFile('src/inventory.ts');
     const title = `Kvasir: ${titles.get('kvasir.toggleLanguage')}`;
     await window.runCommand(title);
-    await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).toContain('the language is not in kvasir.completion.languages');
+    await expect
+      .poll(() => explanation(37), { timeout: PATIENCE, interval: 500 })
+      .toContain('the language is not in kvasir.completion.languages');
     await window.openFile('src/inventory.ts');
     await window.runCommand(title);
-    await expect.poll(() => explanation(30), { timeout: PATIENCE, interval: 500 }).not.toContain('the language is not in kvasir.completion.languages');
+    await expect
+      .poll(() => explanation(30), { timeout: PATIENCE, interval: 500 })
+      .not.toContain('the language is not in kvasir.completion.languages');
   });
 
   test('nothing went wrong meanwhile', () => {

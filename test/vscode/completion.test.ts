@@ -14,72 +14,89 @@ const PLACES: Record<string, Place> = {
   'condition.ts': insertion("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n'),
 };
 /** Where a block opens that the model fills with several lines. */
-const BODY = insertion('    return total;\n  }\n', '\n  /** Sets the number of an article. */\n  set(article: Article, count: number): void {', '\n  }\n');
+const BODY = insertion(
+  '    return total;\n  }\n',
+  '\n  /** Sets the number of an article. */\n  set(article: Article, count: number): void {',
+  '\n  }\n',
+);
 /** In a file that is excluded by its name. */
 const EXCLUDED = PLACES['arguments.ts'] as Place;
-const FILES = Object.fromEntries(Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]));
+const FILES = Object.fromEntries(
+  Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]),
+);
 
 // What is copied from other files has a suite of its own.
-editorSuite('completion', { '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.snippets': false }), ...FILES, 'src/typed.ts': STUB.before + STUB.after, 'src/body.ts': BODY.before + BODY.after, 'src/secret.key': EXCLUDED.before + EXCLUDED.after }, (editor) => {
-  // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
-  test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
-    const window = editor();
-    const expected = await commandLineCompletion(window.file(`src/${name}`), place);
-    expect(expected, 'choose a place where the model says something').not.toBe('');
-    const { line, column } = cursorOf(place);
-    await window.openFile(`src/${name}`);
-    await window.goTo(line, column);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
-  });
+editorSuite(
+  'completion',
+  {
+    '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.snippets': false }),
+    ...FILES,
+    'src/typed.ts': STUB.before + STUB.after,
+    'src/body.ts': BODY.before + BODY.after,
+    'src/secret.key': EXCLUDED.before + EXCLUDED.after,
+  },
+  (editor) => {
+    // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
+    test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
+      const window = editor();
+      const expected = await commandLineCompletion(window.file(`src/${name}`), place);
+      expect(expected, 'choose a place where the model says something').not.toBe('');
+      const { line, column } = cursorOf(place);
+      await window.openFile(`src/${name}`);
+      await window.goTo(line, column);
+      await window.runCommand('Kvasir: Trigger Completion');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
+    });
 
-  test('ghost text appears while typing, Escape dismisses it, Tab accepts exactly what it shows', async () => {
-    const window = editor();
-    const typed = { ...STUB, before: `${STUB.before}\n    ` };
-    const start = cursorOf(STUB);
-    await window.openFile('src/typed.ts');
-    await window.goTo(start.line, start.column);
-    await window.type('\n    ');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
-    await window.screenshotThemes('ghost-text');
+    test('ghost text appears while typing, Escape dismisses it, Tab accepts exactly what it shows', async () => {
+      const window = editor();
+      const typed = { ...STUB, before: `${STUB.before}\n    ` };
+      const start = cursorOf(STUB);
+      await window.openFile('src/typed.ts');
+      await window.goTo(start.line, start.column);
+      await window.type('\n    ');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+      await window.screenshotThemes('ghost-text');
 
-    await window.press('Escape');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.savedText('src/typed.ts')).toBe(typed.before + typed.after);
+      await window.press('Escape');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+      expect(await window.savedText('src/typed.ts')).toBe(typed.before + typed.after);
 
-    // The editor may show the first part of a completion while the rest is decoded; the command line tells the whole.
-    const whole = await commandLineCompletion(window.file('src/typed.ts'), typed);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(whole);
-    await window.press('Tab');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.editorText()).toContain(`\n    ${whole}\n  }\n`);
-    expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
-  });
+      // The editor may show the first part of a completion while the rest is decoded; the command line tells the whole.
+      const whole = await commandLineCompletion(window.file('src/typed.ts'), typed);
+      await window.runCommand('Kvasir: Trigger Completion');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(whole);
+      await window.press('Tab');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+      expect(await window.editorText()).toContain(`\n    ${whole}\n  }\n`);
+      expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
+    });
 
-  test('a block is filled up to the bracket that closes it, which is there already', async () => {
-    const window = editor();
-    const expected = await commandLineCompletion(window.file('src/body.ts'), BODY);
-    expect(expected.split('\n').length, 'choose a place where the model writes several lines').toBeGreaterThan(3);
-    const { line, column } = cursorOf(BODY);
-    await window.openFile('src/body.ts');
-    await window.goTo(line, column);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
-    await window.screenshot('ghost-text-block');
-    await window.press('Tab');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.savedText('src/body.ts')).toBe(BODY.before + expected + BODY.after);
-  });
+    test('a block is filled up to the bracket that closes it, which is there already', async () => {
+      const window = editor();
+      const expected = await commandLineCompletion(window.file('src/body.ts'), BODY);
+      expect(expected.split('\n').length, 'choose a place where the model writes several lines').toBeGreaterThan(3);
+      const { line, column } = cursorOf(BODY);
+      await window.openFile('src/body.ts');
+      await window.goTo(line, column);
+      await window.runCommand('Kvasir: Trigger Completion');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
+      await window.screenshot('ghost-text-block');
+      await window.press('Tab');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+      expect(await window.savedText('src/body.ts')).toBe(BODY.before + expected + BODY.after);
+    });
 
-  test('an excluded file gets none, though the model has something to say there', async () => {
-    const window = editor();
-    expect(await commandLineCompletion(window.file('src/secret.key'), EXCLUDED)).not.toBe('');
-    const { line, column } = cursorOf(EXCLUDED);
-    await window.openFile('src/secret.key');
-    await window.goTo(line, column);
-    await window.runCommand('Kvasir: Trigger Completion');
-    // An observation, not a wait for something.
-    for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100)) expect(await window.ghostText()).toBe('');
-  });
-});
+    test('an excluded file gets none, though the model has something to say there', async () => {
+      const window = editor();
+      expect(await commandLineCompletion(window.file('src/secret.key'), EXCLUDED)).not.toBe('');
+      const { line, column } = cursorOf(EXCLUDED);
+      await window.openFile('src/secret.key');
+      await window.goTo(line, column);
+      await window.runCommand('Kvasir: Trigger Completion');
+      // An observation, not a wait for something.
+      for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100))
+        expect(await window.ghostText()).toBe('');
+    });
+  },
+);

@@ -17,7 +17,13 @@ const CONDITION = place("throw new RangeError('count must be positive');\n    }\
 const [TYPED, SELECTED] = ['return this.ent', 'return this.entries'];
 const NOTEBOOK = {
   cells: [
-    { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['for item in load():\n', '    print(item)\n', 'for item in more()'] },
+    {
+      cell_type: 'code',
+      execution_count: null,
+      metadata: {},
+      outputs: [],
+      source: ['for item in load():\n', '    print(item)\n', 'for item in more()'],
+    },
     { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['total = 0\n'] },
   ],
   metadata: { language_info: { name: 'python' } },
@@ -37,7 +43,10 @@ const FILES = {
   'src/language.ts': BODY.content,
   // Set in the folder, it is changed there; the user's own settings are those of all windows. The files are nearly one: what stands in
   // others that are open, unfinished, would be said here.
-  '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.languages': ['*'], 'kvasir.completion.snippets': false }),
+  '.vscode/settings.json': JSON.stringify({
+    'kvasir.completion.languages': ['*'],
+    'kvasir.completion.snippets': false,
+  }),
   'src/left.ts': INVENTORY,
   'src/right.ts': BODY.content,
   'notes.ipynb': JSON.stringify(NOTEBOOK),
@@ -57,9 +66,19 @@ editorSuite('completion behaviour', FILES, (editor) => {
       return await commandLineCompletion(editor().file('src/asked.ts'), { before, after });
     };
     const condition = await at(CONDITION);
-    said = { body: await at(BODY), listed: await at({ ...BODY, before: BODY.before + SELECTED }), condition, next: await at({ ...CONDITION, before: CONDITION.before + condition }) };
+    said = {
+      body: await at(BODY),
+      listed: await at({ ...BODY, before: BODY.before + SELECTED }),
+      condition,
+      next: await at({ ...CONDITION, before: CONDITION.before + condition }),
+    };
     rmSync(editor().file('src/asked.ts'));
-    expect(said, 'choose places where the model says something').toEqual({ body: expect.stringMatching(/^\w+ \w+\.[^()]+\([^()]+\);$/), listed: expect.stringMatching(/./), condition: expect.stringMatching(/./), next: expect.stringMatching(/./) });
+    expect(said, 'choose places where the model says something').toEqual({
+      body: expect.stringMatching(/^\w+ \w+\.[^()]+\([^()]+\);$/),
+      listed: expect.stringMatching(/./),
+      condition: expect.stringMatching(/./),
+      next: expect.stringMatching(/./),
+    });
     const [typed = '', word = ''] = /^\w+ (\w+\.)/.exec(said.body) ?? [];
     parts = { typed, word, opened: said.body.slice(0, said.body.indexOf('(') + 1) };
   });
@@ -147,7 +166,8 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await list.waitFor();
     await expect.poll(() => list.innerText(), { timeout: PATIENCE }).toContain('entries');
     // By itself the model may write another word; the list decides. Its own part is drawn apart from the rest.
-    const drawn = async () => (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
+    const drawn = async () =>
+      (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
     await expect.poll(drawn, { timeout: PATIENCE }).toContain(SELECTED + said.listed);
     await window.screenshot('with-list');
     await window.press('Tab');
@@ -224,7 +244,9 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const window = editor();
     await open('src/language.ts', BODY);
     await window.runCommand('Kvasir: Turn Completions On or Off for This Language');
-    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('completions are off for typescript')]);
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([expect.stringContaining('completions are off for typescript')]);
     await window.screenshot('language-off');
     await window.runCommand('Kvasir: Trigger Completion');
     await window.page.waitForTimeout(1000);
@@ -232,7 +254,9 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await explanation()).toContain('kvasir.completion.languages');
     await open('src/language.ts', BODY);
     await window.runCommand('Kvasir: Turn Completions On or Off for This Language');
-    await expect.poll(async () => (await window.toasts()).join(), { timeout: PATIENCE }).toContain('completions are on for typescript');
+    await expect
+      .poll(async () => (await window.toasts()).join(), { timeout: PATIENCE })
+      .toContain('completions are on for typescript');
     await window.runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
   });
@@ -248,7 +272,9 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.page.locator('.monaco-diff-editor .editor.modified .monaco-editor.focused').waitFor();
     await window.goTo(BODY.line, BODY.column);
     await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.page.locator('.editor.modified .ghost-text-decoration').allInnerTexts(), { timeout: PATIENCE }).not.toEqual([]);
+    await expect
+      .poll(() => window.page.locator('.editor.modified .ghost-text-decoration').allInnerTexts(), { timeout: PATIENCE })
+      .not.toEqual([]);
     await window.screenshot('diff');
   });
 
@@ -264,7 +290,9 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await cell.click();
     await window.press('Control+End');
     await window.type(':\n    ');
-    await expect.poll(() => window.page.locator('.notebookOverlay .ghost-text-decoration').count(), { timeout: PATIENCE }).toBeGreaterThan(0);
+    await expect
+      .poll(() => window.page.locator('.notebookOverlay .ghost-text-decoration').count(), { timeout: PATIENCE })
+      .toBeGreaterThan(0);
     await window.screenshot('notebook');
   });
 });

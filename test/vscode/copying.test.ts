@@ -5,13 +5,17 @@ import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite } from './suite.ts';
 
-const ledger = (name: string, ...fields: string[]): string => `export function open${name}(options: ${name}Options): ${name} {
+const ledger = (
+  name: string,
+  ...fields: string[]
+): string => `export function open${name}(options: ${name}Options): ${name} {
   const ${name.toLowerCase()} = create${name}(${fields.map((field) => `options.${field}`).join(', ')});
   return ${name.toLowerCase()};
 }
 `;
 /** What has been written of the same in another file. */
-const begun = (name: string): string => `export function copy${name}(options: ${name}Options): ${name} {\n  const ${name.toLowerCase()} = create${name}(`;
+const begun = (name: string): string =>
+  `export function copy${name}(options: ${name}Options): ${name} {\n  const ${name.toLowerCase()} = create${name}(`;
 const COLUMN = begun('Ledger').split('\n')[1]!.length + 1;
 const FILES = {
   'lib/open.ts': ledger('Ledger', 'fiscalYear', 'accountPlan'),
@@ -25,46 +29,60 @@ const FILES = {
   'lib/samples.ts': `${begun('Sample')}\n`,
 };
 
-editorSuite('copying', { '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.exclude': ['**/*.key.ts'] }), ...FILES }, (editor) => {
-  async function ghostTextIn(file: string): Promise<string> {
-    const window = editor();
-    await window.openFile(file);
-    await window.goTo(2, COLUMN);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
-    return window.ghostText();
-  }
+editorSuite(
+  'copying',
+  { '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.exclude': ['**/*.key.ts'] }), ...FILES },
+  (editor) => {
+    async function ghostTextIn(file: string): Promise<string> {
+      const window = editor();
+      await window.openFile(file);
+      await window.goTo(2, COLUMN);
+      await window.runCommand('Kvasir: Trigger Completion');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+      return window.ghostText();
+    }
 
-  test('what stands in another file that is open is said again', async () => {
-    const window = editor();
-    const complete = async (...beside: string[]): Promise<string> => {
-      const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', window.file('lib/copy.ts'), '--line', '2', '--column', String(COLUMN), ...beside]);
-      return stdout;
-    };
-    expect(await complete('--beside', window.file('lib/open.ts'))).toContain('options.fiscalYear');
-    expect(await complete()).not.toContain('fiscalYear');
-    await window.openFile('lib/open.ts');
-    // Another file in its tab would close it.
-    await window.runCommand('View: Keep Editor');
-    expect(await ghostTextIn('lib/copy.ts')).toContain('options.fiscalYear');
-    await window.screenshot('ghost-text-copied');
-    await window.runCommand('View: Close All Editors');
-  });
+    test('what stands in another file that is open is said again', async () => {
+      const window = editor();
+      const complete = async (...beside: string[]): Promise<string> => {
+        const { stdout } = await promisify(execFile)(process.execPath, [
+          'dist/cli.js',
+          'complete',
+          '--file',
+          window.file('lib/copy.ts'),
+          '--line',
+          '2',
+          '--column',
+          String(COLUMN),
+          ...beside,
+        ]);
+        return stdout;
+      };
+      expect(await complete('--beside', window.file('lib/open.ts'))).toContain('options.fiscalYear');
+      expect(await complete()).not.toContain('fiscalYear');
+      await window.openFile('lib/open.ts');
+      // Another file in its tab would close it.
+      await window.runCommand('View: Keep Editor');
+      expect(await ghostTextIn('lib/copy.ts')).toContain('options.fiscalYear');
+      await window.screenshot('ghost-text-copied');
+      await window.runCommand('View: Close All Editors');
+    });
 
-  test('so is what stands in one that nobody has open, but for what is excluded or ignored', async () => {
-    const window = editor();
-    // They are read while somebody writes: the first completions may come before.
-    await expect
-      .poll(
-        async () => {
-          await window.press('Escape');
-          return ghostTextIn('lib/parcels.ts');
-        },
-        { timeout: PATIENCE },
-      )
-      .toContain('options.sealNumber');
-    await window.screenshot('ghost-text-copied-unopened');
-    expect(await ghostTextIn('lib/samples.ts')).not.toMatch(/hidden|made/);
-    await window.runCommand('View: Close All Editors');
-  });
-});
+    test('so is what stands in one that nobody has open, but for what is excluded or ignored', async () => {
+      const window = editor();
+      // They are read while somebody writes: the first completions may come before.
+      await expect
+        .poll(
+          async () => {
+            await window.press('Escape');
+            return ghostTextIn('lib/parcels.ts');
+          },
+          { timeout: PATIENCE },
+        )
+        .toContain('options.sealNumber');
+      await window.screenshot('ghost-text-copied-unopened');
+      expect(await ghostTextIn('lib/samples.ts')).not.toMatch(/hidden|made/);
+      await window.runCommand('View: Close All Editors');
+    });
+  },
+);

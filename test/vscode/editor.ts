@@ -47,7 +47,9 @@ export interface WindowOptions {
 interface ChatGlobals {
   answerHistory: { state: string; length: number }[];
   answerObserver?: { disconnect(): void };
-  MutationObserver: new (changed: () => void) => { observe(target: unknown, options: object): void; disconnect(): void };
+  MutationObserver: new (
+    changed: () => void,
+  ) => { observe(target: unknown, options: object): void; disconnect(): void };
 }
 
 export class Editor {
@@ -61,7 +63,14 @@ export class Editor {
   readonly #browser: Browser;
   readonly #server: EditorServerAddress;
 
-  private constructor(server: EditorServerAddress, browser: Browser, page: Page, folder: string, extensionHost: number, problems: string[]) {
+  private constructor(
+    server: EditorServerAddress,
+    browser: Browser,
+    page: Page,
+    folder: string,
+    extensionHost: number,
+    problems: string[],
+  ) {
     this.#server = server;
     this.#browser = browser;
     this.page = page;
@@ -71,7 +80,11 @@ export class Editor {
   }
 
   /** Opens a new window on a new folder that holds `files` (relative path to content), with an extension host of its own. */
-  static async open(address: EditorServerAddress, files: Record<string, string>, options: WindowOptions = {}): Promise<Editor> {
+  static async open(
+    address: EditorServerAddress,
+    files: Record<string, string>,
+    options: WindowOptions = {},
+  ): Promise<Editor> {
     const folder = path.join(mkdtempSync(path.join(address.folder, 'workspaces', 'window-')), 'warehouse');
     for (const [name, content] of Object.entries(files)) {
       mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
@@ -79,20 +92,25 @@ export class Editor {
     }
     // The user's, so each window sets it for itself.
     mergeJson(path.join(address.folder, 'user/User/settings.json'), { [TRUST]: options.untrusted === true });
-    const hosts = () => processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
+    const hosts = () =>
+      processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
     const earlier = new Set(hosts());
     const browser = await chromium.connect(address.browser);
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, locale: options.locale ?? 'en-US' });
     page.setDefaultTimeout(PATIENCE);
     const problems: string[] = [];
     page.on('console', (message) => {
-      if (message.type() === 'error' && /kvasir\.kvasir|extensions\/kvasir/.test(message.text())) problems.push(message.text());
+      if (message.type() === 'error' && /kvasir\.kvasir|extensions\/kvasir/.test(message.text()))
+        problems.push(message.text());
     });
-    await page.goto(`${address.url}/?${new URLSearchParams({ folder, ...(options.withoutExtensions && { payload: '[["disableExtensions","true"]]' }) })}`);
+    await page.goto(
+      `${address.url}/?${new URLSearchParams({ folder, ...(options.withoutExtensions && { payload: '[["disableExtensions","true"]]' }) })}`,
+    );
     await page.locator('.monaco-workbench').waitFor();
     if (address.installed && !options.withoutExtensions) await page.locator(`[id="${STATUS_ID}"]`).waitFor();
     const own = () => hosts().find((pid) => !earlier.has(pid));
-    for (const end = performance.now() + PATIENCE; own() === undefined && performance.now() < end; ) await page.waitForTimeout(100);
+    for (const end = performance.now() + PATIENCE; own() === undefined && performance.now() < end; )
+      await page.waitForTimeout(100);
     const extensionHost = own();
     if (extensionHost === undefined) throw new Error('the window has no extension host of its own');
     return new Editor(address, browser, page, folder, extensionHost, problems);
@@ -113,13 +131,25 @@ export class Editor {
     // The list may be drawn anew beneath the click.
     for (const end = performance.now() + PATIENCE; ; ) {
       await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
-      if (await tab.waitFor({ timeout: ATTEMPT_MS }).then(() => true, () => false)) break;
+      if (
+        await tab.waitFor({ timeout: ATTEMPT_MS }).then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
       if (performance.now() > end) throw new Error(`${name} does not come to the front`);
     }
     // A view that was opened just before may take the keyboard when its page is there.
     const focused = this.page.locator('.editor-instance .monaco-editor.focused');
     for (let tries = 0; tries < 3; tries++) {
-      if (await focused.waitFor({ timeout: 5000 }).then(() => true, () => false)) return;
+      if (
+        await focused.waitFor({ timeout: 5000 }).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
       await this.press('Control+1');
     }
     await focused.waitFor();
@@ -193,7 +223,10 @@ export class Editor {
 
   /** What the suggestion shown at the cursor would insert, "" where none is shown. Tabs appear as the spaces VS Code draws. */
   async ghostText(): Promise<string> {
-    const [first = []] = await this.#linesOf('.view-lines .view-line:has(.ghost-text-decoration)', '.ghost-text-decoration');
+    const [first = []] = await this.#linesOf(
+      '.view-lines .view-line:has(.ghost-text-decoration)',
+      '.ghost-text-decoration',
+    );
     const further = await this.#linesOf('.suggest-preview-text .view-line', '.ghost-text');
     return [first, ...further].map((pieces) => pieces.join('')).join('\n');
   }
@@ -210,13 +243,22 @@ export class Editor {
     const drawn = await this.page.locator('.editor-instance').evaluate((editor) => {
       const top = (element: unknown) => Number.parseInt((element as { style: { top: string } }).style.top, 10);
       return {
-        numbers: [...editor.querySelectorAll('.margin-view-overlays .line-numbers')].map((element) => Number(element.textContent)).filter((n) => n > 0),
+        numbers: [...editor.querySelectorAll('.margin-view-overlays .line-numbers')]
+          .map((element) => Number(element.textContent))
+          .filter((n) => n > 0),
         lines: [...editor.querySelectorAll('.view-lines .view-line')]
           .sort((a, b) => top(a) - top(b))
-          .map((line) => [...line.querySelectorAll('span > span:not([class*="ghost-text"])')].map((piece) => piece.textContent ?? '').join('')),
+          .map((line) =>
+            [...line.querySelectorAll('span > span:not([class*="ghost-text"])')]
+              .map((piece) => piece.textContent ?? '')
+              .join(''),
+          ),
       };
     });
-    return { firstLine: Math.min(...drawn.numbers), lines: drawn.lines.map((line) => line.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')) };
+    return {
+      firstLine: Math.min(...drawn.numbers),
+      lines: drawn.lines.map((line) => line.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')),
+    };
   }
 
   /** The text pieces of each line of the active editor, from top to bottom. */
@@ -229,13 +271,18 @@ export class Editor {
         })),
       pieces,
     );
-    return drawn.sort((a, b) => a.top - b.top).map((line) => line.pieces.map((piece) => piece.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')));
+    return drawn
+      .sort((a, b) => a.top - b.top)
+      .map((line) => line.pieces.map((piece) => piece.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')));
   }
 
   /** Saves the active file and returns the whole of it as it is on disk. */
   async savedText(name: string): Promise<string> {
     await this.press('Control+S');
-    await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]:not(.dirty)`).first().waitFor();
+    await this.page
+      .locator(`.tab.active[data-resource-name="${path.basename(name)}"]:not(.dirty)`)
+      .first()
+      .waitFor();
     return readFileSync(this.file(name), 'utf8');
   }
 
@@ -249,9 +296,16 @@ export class Editor {
     // VS Code closes a hover whose item changes under it, also before it is shown, and between waiting for it and reading it: then the mouse comes anew.
     for (let attempt = 0; attempt < 5; attempt++) {
       await this.statusItem.hover();
-      await hover.last().waitFor({ timeout: PATIENCE / 5 }).catch(() => {});
+      await hover
+        .last()
+        .waitFor({ timeout: PATIENCE / 5 })
+        .catch(() => {});
       // It stands on the status bar; the mouse may have passed a tab on its way, whose hover is somewhere else.
-      const texts = await hover.evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60).map((each) => (each as HTMLElement).innerText));
+      const texts = await hover.evaluateAll((all) =>
+        all
+          .filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60)
+          .map((each) => (each as HTMLElement).innerText),
+      );
       if (texts.length > 0) return texts.join('\n');
       await this.unhover();
     }
@@ -263,8 +317,17 @@ export class Editor {
     // One that is shown only after the mouse has left stays until it moves again, and not over a view's frame, which keeps what it sees to
     // itself: behind the last tab there is nothing. There may be two, the old one and a new one.
     for (let attempt = 0; attempt < 25; attempt++) {
-      const tabs = attempt > 0 ? await this.page.locator('.editor-group-container.active .tabs-and-actions-container').boundingBox().catch(() => null) : null;
-      await this.page.mouse.move(tabs ? tabs.x + 0.6 * tabs.width : 1200, tabs ? tabs.y + tabs.height / 2 - (attempt % 3) : 400);
+      const tabs =
+        attempt > 0
+          ? await this.page
+              .locator('.editor-group-container.active .tabs-and-actions-container')
+              .boundingBox()
+              .catch(() => null)
+          : null;
+      await this.page.mouse.move(
+        tabs ? tabs.x + 0.6 * tabs.width : 1200,
+        tabs ? tabs.y + tabs.height / 2 - (attempt % 3) : 400,
+      );
       for (let wait = 0; wait < 10; wait++) {
         if ((await hover.count()) === 0) return;
         await this.page.waitForTimeout(PATIENCE / 250);
@@ -317,7 +380,13 @@ export class Editor {
     // What was opened just before may take the keyboard meanwhile, and the key with it.
     for (const end = performance.now() + PATIENCE; ; ) {
       await input.press('Enter');
-      if (await answer.waitFor({ timeout: ATTEMPT_MS }).then(() => true, () => false)) return answer;
+      if (
+        await answer.waitFor({ timeout: ATTEMPT_MS }).then(
+          () => true,
+          () => false,
+        )
+      )
+        return answer;
       if ((await input.inputValue()) !== question || performance.now() > end) break;
     }
     await answer.waitFor();
@@ -336,11 +405,18 @@ export class Editor {
   /** Milliseconds between an extension's activation call and its end, as the workbench itself measured them. */
   async activationMs(displayName: string): Promise<number> {
     await this.runCommand('Developer: Show Running Extensions');
-    const row = this.page.locator('.runtime-extensions-editor .monaco-list-row', { has: this.page.getByText(displayName, { exact: true }) });
+    const row = this.page.locator('.runtime-extensions-editor .monaco-list-row', {
+      has: this.page.getByText(displayName, { exact: true }),
+    });
     const list = this.page.locator('.runtime-extensions-editor .monaco-list');
     await list.hover();
     // Sorted by what they took, slowest first, and only what fits is drawn.
-    for (const end = performance.now() + PATIENCE; !(await row.count()) && performance.now() < end; await this.page.waitForTimeout(100)) await this.page.mouse.wheel(0, 200);
+    for (
+      const end = performance.now() + PATIENCE;
+      !(await row.count()) && performance.now() < end;
+      await this.page.waitForTimeout(100)
+    )
+      await this.page.mouse.wheel(0, 200);
     const text = (await row.allInnerTexts()).join('\n');
     await this.press('Escape');
     await row.first().waitFor({ state: 'hidden' });
@@ -367,7 +443,9 @@ export class Editor {
       if (body && (await body.count())) await frame.locator(`body.${webview}`).waitFor();
     }
     // The status bar's colour takes a while to become the new one.
-    await this.page.waitForFunction(() => !document.getAnimations().some((animation) => animation instanceof CSSTransition));
+    await this.page.waitForFunction(
+      () => !document.getAnimations().some((animation) => animation instanceof CSSTransition),
+    );
   }
 
   /** `screenshot` once in each theme, as NAME-dark.png, NAME-light.png and NAME-contrast.png; the window is dark again afterwards. */

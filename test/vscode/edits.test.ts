@@ -13,147 +13,168 @@ import { editorSuite, INVENTORY } from './suite.ts';
 const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
 
 /** What makes a folder a repository, so that the window finds one when it opens. */
-const REPOSITORY = { '.git/HEAD': 'ref: refs/heads/main\n', '.git/config': '[core]\n\trepositoryformatversion = 0\n\tbare = false\n', '.git/objects/info/exclude': '', '.git/refs/heads/.keep': '' };
+const REPOSITORY = {
+  '.git/HEAD': 'ref: refs/heads/main\n',
+  '.git/config': '[core]\n\trepositoryformatversion = 0\n\tbare = false\n',
+  '.git/objects/info/exclude': '',
+  '.git/refs/heads/.keep': '',
+};
 const HAS_GIT = spawnSync('git', ['--version']).status === 0;
 
-editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'src/deploy.key': 'TOKEN\n', ...REPOSITORY }, (editor) => {
-  afterAll(() => editor()?.configureMachine({ 'kvasir.model': undefined }));
+editorSuite(
+  'edits',
+  { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'src/deploy.key': 'TOKEN\n', ...REPOSITORY },
+  (editor) => {
+    afterAll(() => editor()?.configureMachine({ 'kvasir.model': undefined }));
 
-  const toast = (text: string) => editor().page.locator('.notification-toast', { hasText: text });
-  const dismissToasts = () => editor().runCommand('Notifications: Clear All Notifications');
-  const input = () => editor().page.locator('.quick-input-widget input');
-  const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
-  const diff = () => editor().page.locator('.monaco-diff-editor');
+    const toast = (text: string) => editor().page.locator('.notification-toast', { hasText: text });
+    const dismissToasts = () => editor().runCommand('Notifications: Clear All Notifications');
+    const input = () => editor().page.locator('.quick-input-widget input');
+    const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
+    const diff = () => editor().page.locator('.monaco-diff-editor');
 
-  const commitButton = () => editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
+    const commitButton = () =>
+      editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
 
-  /** A tiny model that takes instructions and writes noise, with room for a file. */
-  function useNoiseModel(): void {
-    const model = path.join(editor().folder, '../noise-model');
-    cpSync('test/fixtures/models/qwen3-tied-sharded', model, { recursive: true });
-    const config = path.join(model, 'config.json');
-    writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }));
-    editor().configureMachine({ 'kvasir.model': model });
-  }
+    /** A tiny model that takes instructions and writes noise, with room for a file. */
+    function useNoiseModel(): void {
+      const model = path.join(editor().folder, '../noise-model');
+      cpSync('test/fixtures/models/qwen3-tied-sharded', model, { recursive: true });
+      const config = path.join(model, 'config.json');
+      writeFileSync(
+        config,
+        JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }),
+      );
+      editor().configureMachine({ 'kvasir.model': model });
+    }
 
-  /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
-  async function editSelection(): Promise<Locator> {
-    const { page } = editor();
-    await editor().startCommand('Kvasir: Edit Selection');
-    await page.locator('.quick-input-title', { hasText: 'Kvasir: Edit' }).waitFor();
-    return input();
-  }
+    /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
+    async function editSelection(): Promise<Locator> {
+      const { page } = editor();
+      await editor().startCommand('Kvasir: Edit Selection');
+      await page.locator('.quick-input-title', { hasText: 'Kvasir: Edit' }).waitFor();
+      return input();
+    }
 
-  /** Until the proposed edit is complete. */
-  const proposed = () => expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+    /** Until the proposed edit is complete. */
+    const proposed = () =>
+      expect
+        .poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE })
+        .not.toContain('disabled');
 
-  async function propose(instruction: string): Promise<void> {
-    const asked = await editSelection();
-    await asked.fill(instruction);
-    await asked.press('Enter');
-    await diff().waitFor();
-    await proposed();
-  }
+    async function propose(instruction: string): Promise<void> {
+      const asked = await editSelection();
+      await asked.fill(instruction);
+      await asked.press('Enter');
+      await diff().waitFor();
+      await proposed();
+    }
 
-  /** The file itself, beside its diff, which goes by the same name. */
-  async function openTheFile(): Promise<void> {
-    await editor().page.locator('.tabs-container .tab').first().click();
-    await diff().waitFor({ state: 'hidden' });
-    await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
-  }
+    /** The file itself, beside its diff, which goes by the same name. */
+    async function openTheFile(): Promise<void> {
+      await editor().page.locator('.tabs-container .tab').first().click();
+      await diff().waitFor({ state: 'hidden' });
+      await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
+    }
 
-  test('the built-in model is not asked: one message says why, with a way to another model', async () => {
-    const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(26, 5);
-    await window.runCommand('Kvasir: Edit Selection');
-    await toast('kvasir-starter is too small to change code by instruction').waitFor();
-    expect(await window.toasts()).toHaveLength(1);
-    expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
-    expect(await input().isVisible()).toBe(false);
-    await window.screenshot('edit-honest');
-    await dismissToasts();
-  });
+    test('the built-in model is not asked: one message says why, with a way to another model', async () => {
+      const window = editor();
+      await window.openFile('src/inventory.ts');
+      await window.goTo(26, 5);
+      await window.runCommand('Kvasir: Edit Selection');
+      await toast('kvasir-starter is too small to change code by instruction').waitFor();
+      expect(await window.toasts()).toHaveLength(1);
+      expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
+      expect(await input().isVisible()).toBe(false);
+      await window.screenshot('edit-honest');
+      await dismissToasts();
+    });
 
-  test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
-    const window = editor();
-    await window.runCommand('Source Control: Focus on Changes View');
-    // Its buttons show under the mouse.
-    await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
-    await commitButton().click();
-    await toast('kvasir-starter is too small to write commit messages').waitFor();
-    expect(await window.toasts()).toHaveLength(1);
-    await window.screenshot('commit-honest');
-    await dismissToasts();
-  });
+    test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
+      const window = editor();
+      await window.runCommand('Source Control: Focus on Changes View');
+      // Its buttons show under the mouse.
+      await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
+      await commitButton().click();
+      await toast('kvasir-starter is too small to write commit messages').waitFor();
+      expect(await window.toasts()).toHaveLength(1);
+      await window.screenshot('commit-honest');
+      await dismissToasts();
+    });
 
-  test('the symbol around the cursor is named, the new text streams into a diff, Accept Edit applies it as one undo step', async () => {
-    const window = editor();
-    useNoiseModel();
-    // The engine has been told to let the small one go.
-    await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
-    await window.openFile('src/twice.ts');
-    await window.goTo(2, 5);
-    const asked = await editSelection();
-    expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
-    await asked.fill('multiply instead');
-    await window.screenshot('edit-instruction');
-    await asked.press('Enter');
-    await diff().waitFor();
-    await proposed();
-    await window.screenshotThemes('edit-diff');
-    await titleButton('Accept Edit').click();
-    await diff().waitFor({ state: 'detached' });
-    const changed = await window.savedText('src/twice.ts');
-    expect(changed).not.toBe(SHORT);
-    expect(changed.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
-    await window.press('Control+Z');
-    expect(await window.savedText('src/twice.ts')).toBe(SHORT);
-  });
+    test('the symbol around the cursor is named, the new text streams into a diff, Accept Edit applies it as one undo step', async () => {
+      const window = editor();
+      useNoiseModel();
+      // The engine has been told to let the small one go.
+      await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
+      await window.openFile('src/twice.ts');
+      await window.goTo(2, 5);
+      const asked = await editSelection();
+      expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
+      await asked.fill('multiply instead');
+      await window.screenshot('edit-instruction');
+      await asked.press('Enter');
+      await diff().waitFor();
+      await proposed();
+      await window.screenshotThemes('edit-diff');
+      await titleButton('Accept Edit').click();
+      await diff().waitFor({ state: 'detached' });
+      const changed = await window.savedText('src/twice.ts');
+      expect(changed).not.toBe(SHORT);
+      expect(changed.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
+      await window.press('Control+Z');
+      expect(await window.savedText('src/twice.ts')).toBe(SHORT);
+    });
 
-  test('Reject Edit closes the diff and changes nothing', async () => {
-    const window = editor();
-    await window.goTo(2, 5);
-    await propose('shorter');
-    await titleButton('Reject Edit').click();
-    await diff().waitFor({ state: 'detached' });
-    expect(readFileSync(window.file('src/twice.ts'), 'utf8')).toBe(SHORT);
-    expect(await window.page.locator('.tab.dirty').count()).toBe(0);
-  });
+    test('Reject Edit closes the diff and changes nothing', async () => {
+      const window = editor();
+      await window.goTo(2, 5);
+      await propose('shorter');
+      await titleButton('Reject Edit').click();
+      await diff().waitFor({ state: 'detached' });
+      expect(readFileSync(window.file('src/twice.ts'), 'utf8')).toBe(SHORT);
+      expect(await window.page.locator('.tab.dirty').count()).toBe(0);
+    });
 
-  test('an edit elsewhere moves it; an edit of the same text keeps it from being applied until that is undone', async () => {
-    const window = editor();
-    await window.openFile('src/twice.ts');
-    await window.goTo(2, 5);
-    await propose('again');
-    await openTheFile();
-    await window.goTo(1, 1);
-    await window.type('// first\n');
-    await window.goTo(3, 3);
-    await window.type('x');
-    await window.runCommand('Kvasir: Accept Edit');
-    await toast('was changed in the meantime').waitFor();
-    expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
-    await window.screenshot('edit-conflict');
-    await dismissToasts();
-    await openTheFile();
-    await window.press('Backspace');
-    await window.runCommand('Kvasir: Accept Edit');
-    await diff().waitFor({ state: 'detached' });
-    const text = await window.savedText('src/twice.ts');
-    expect(text.startsWith('// first\n')).toBe(true);
-    expect(text).not.toContain('return n + n');
-    expect(text.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
-  });
+    test('an edit elsewhere moves it; an edit of the same text keeps it from being applied until that is undone', async () => {
+      const window = editor();
+      await window.openFile('src/twice.ts');
+      await window.goTo(2, 5);
+      await propose('again');
+      await openTheFile();
+      await window.goTo(1, 1);
+      await window.type('// first\n');
+      await window.goTo(3, 3);
+      await window.type('x');
+      await window.runCommand('Kvasir: Accept Edit');
+      await toast('was changed in the meantime').waitFor();
+      expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
+      await window.screenshot('edit-conflict');
+      await dismissToasts();
+      await openTheFile();
+      await window.press('Backspace');
+      await window.runCommand('Kvasir: Accept Edit');
+      await diff().waitFor({ state: 'detached' });
+      const text = await window.savedText('src/twice.ts');
+      expect(text.startsWith('// first\n')).toBe(true);
+      expect(text).not.toContain('return n + n');
+      expect(text.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
+    });
 
-  test.skipIf(!HAS_GIT)('a commit message about the staged files, without secrets, comes into the input box', async () => {
-    const window = editor();
-    execFileSync('git', ['add', 'src/twice.ts', 'src/deploy.key'], { cwd: window.folder });
-    await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
-    await commitButton().click();
-    await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();
-    expect((await window.page.locator('.sidebar .scm-editor .view-lines').first().textContent())?.trim()).not.toBe('');
-    await window.screenshot('commit-message');
-    expect(window.problems).toEqual([]);
-  });
-});
+    test.skipIf(!HAS_GIT)(
+      'a commit message about the staged files, without secrets, comes into the input box',
+      async () => {
+        const window = editor();
+        execFileSync('git', ['add', 'src/twice.ts', 'src/deploy.key'], { cwd: window.folder });
+        await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
+        await commitButton().click();
+        await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();
+        expect((await window.page.locator('.sidebar .scm-editor .view-lines').first().textContent())?.trim()).not.toBe(
+          '',
+        );
+        await window.screenshot('commit-message');
+        expect(window.problems).toEqual([]);
+      },
+    );
+  },
+);

@@ -26,12 +26,16 @@ async function completeBesidePanel(window: Editor): Promise<void> {
 }
 
 editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
-  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
+  const panel = (): FrameLocator =>
+    editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
   /** Opened after the panel. */
-  const chat = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  const chat = (): FrameLocator =>
+    editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
   const cell = (column: string) => panel().locator(`[data-file="src/inventory.ts"] .${column}`);
   const about = () => panel().locator('[data-part="about"]').textContent();
-  afterAll(() => editor()?.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': undefined }));
+  afterAll(() =>
+    editor()?.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': undefined }),
+  );
 
   test('weights of 4 bits are loaded and complete; panel and hover say so', async () => {
     const window = editor();
@@ -45,7 +49,9 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.unhover();
     expect(hover).toMatch(/int4/);
     // The file has more.
-    expect((['blocks', 'narrow', 'rows'] as const).map((form) => formatBytes(int4Bytes(form)))).toContain(/Memory: weights ([\d.]+ MB)/.exec(hover)?.[1]);
+    expect((['blocks', 'narrow', 'rows'] as const).map((form) => formatBytes(int4Bytes(form)))).toContain(
+      /Memory: weights ([\d.]+ MB)/.exec(hover)?.[1],
+    );
     expect(window.problems).toEqual([]);
   });
 
@@ -61,20 +67,29 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     await ask('What is this file for?');
     await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
-    await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[\d,]{3,}$/);
+    await expect
+      .poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE })
+      .toMatch(/^[\d,]{3,}$/);
     await cell('tokens').scrollIntoViewIfNeeded();
     const exact = await cell('tokens').textContent();
     await window.openFile('src/inventory.ts');
     await window.goTo(1, 1);
     // As when a file is changed on disk: nothing is asked for before the question.
-    writeFileSync(window.file('src/inventory.ts'), INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'));
+    writeFileSync(
+      window.file('src/inventory.ts'),
+      INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'),
+    );
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
     await ask('How are articles counted?');
     // For a second or more: idle time computes them.
-    await cell('tokens').filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ }).waitFor({ timeout: PATIENCE });
+    await cell('tokens')
+      .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
+      .waitFor({ timeout: PATIENCE });
     const title = await cell('tokens').getAttribute('title');
     await window.screenshot('engine-approximated');
-    await chat().locator('[data-role="assistant"] footer', { hasText: /\d approximated/ }).waitFor();
+    await chat()
+      .locator('[data-role="assistant"] footer', { hasText: /\d approximated/ })
+      .waitFor();
     expect(title).toMatch(/^[\d,]+ tokens are approximated: computed before an edit/);
     await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
     expect(await cell('tokens').textContent()).not.toBe(exact);
@@ -84,11 +99,15 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
 });
 
 /** Longer than the memory that it gets below, and shorter than the model's context. */
-const LONG = Array.from({ length: 3 }, (_, i) => INVENTORY.replaceAll(/\b(Article|StockEntry|OutOfStockError|Inventory)\b/g, `$1${i}`)).join('\n');
+const LONG = Array.from({ length: 3 }, (_, i) =>
+  INVENTORY.replaceAll(/\b(Article|StockEntry|OutOfStockError|Inventory)\b/g, `$1${i}`),
+).join('\n');
 
 editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LONG }, (editor) => {
-  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
-  const chat = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  const panel = (): FrameLocator =>
+    editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
+  const chat = (): FrameLocator =>
+    editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
   const cell = (file: string, column: string) => panel().locator(`[data-file="${file}"] .${column}`);
   afterAll(() => editor()?.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': undefined }));
 
@@ -96,7 +115,9 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const window = editor();
     window.configureMachine({ 'kvasir.cache.codec': 'kvzip' });
     await completeBesidePanel(window);
-    await expect.poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE }).toMatch(/^[1-9]/);
+    await expect
+      .poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE })
+      .toMatch(/^[1-9]/);
     expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed: nothing is lost.');
     await cell('src/inventory.ts', 'codec').hover();
     await window.screenshot('codec-column');
@@ -105,8 +126,14 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await window.unhover();
     // By the model's layers and heads; how many bytes the cache has makes no difference to it.
     const { codecs } = cacheReach(BUILT_IN.config, 1e9, 1e9);
-    for (const [codec, text] of [['kvzip', 'kvzip'], ['h2o', 'h2o, of long conversations']] as const) {
-      const [, smaller, same] = new RegExp(`${text}: ([\\d.]+) times smaller than 16 bits, picks the same next token ([\\d.]+)% of the time`).exec(hover) ?? [];
+    for (const [codec, text] of [
+      ['kvzip', 'kvzip'],
+      ['h2o', 'h2o, of long conversations'],
+    ] as const) {
+      const [, smaller, same] =
+        new RegExp(
+          `${text}: ([\\d.]+) times smaller than 16 bits, picks the same next token ([\\d.]+)% of the time`,
+        ).exec(hover) ?? [];
       expect(smaller, hover).toBe(codecs.find((each) => each.codec === codec)?.compression.toFixed(1));
       expect(Number(same), hover).toBeGreaterThanOrEqual(90);
     }
@@ -121,7 +148,9 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
     await input.fill('What is this file for?');
     await input.press('Enter');
-    await chat().locator('[data-role="assistant"] footer', { hasText: 'read in parts' }).waitFor({ timeout: 2 * PATIENCE });
+    await chat()
+      .locator('[data-role="assistant"] footer', { hasText: 'read in parts' })
+      .waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
     expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than the window/);
     await cell('src/long.ts', 'codec').hover();

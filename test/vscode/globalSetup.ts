@@ -46,5 +46,6 @@ export function buildPackage(cache: string, target: string): string {
 
 function run(script: string, ...args: string[]): void {
   const { status, stdout, stderr, error } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`editor tests: ${script} ${args[0]} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`);
+  if (status !== 0)
+    throw new Error(`editor tests: ${script} ${args[0]} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`);
 }

@@ -50,7 +50,16 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('the model is listed with its limits, and listing loads nothing', async () => {
     await editor().runCommand('Kvasir Test: List Models');
     const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
-    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: BUILT_IN.architecture, version: BUILT_IN.manifest.version, name: 'kvasir-starter', maxInputTokens: MOST_INPUT }]);
+    expect(models).toEqual([
+      {
+        id: 'kvasir-starter',
+        vendor: 'kvasir',
+        family: BUILT_IN.architecture,
+        version: BUILT_IN.manifest.version,
+        name: 'kvasir-starter',
+        maxInputTokens: MOST_INPUT,
+      },
+    ]);
     expect(loaded(editor())).toBe(false);
   });
 
@@ -62,11 +71,18 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const exact = tokenizer.encode('export class Inventory {\n  private readonly entries = new Map();\n}\n').length;
     expect([used.count, used.countMessage]).toEqual([exact, exact]);
     const answer = used.chunks.join('');
-    console.log(`answer in ${used.chunks.length} parts: ${JSON.stringify(answer)}; cancelled after ${used.cancelMs} ms: ${JSON.stringify(used.cancelled)}`);
+    console.log(
+      `answer in ${used.chunks.length} parts: ${JSON.stringify(answer)}; cancelled after ${used.cancelMs} ms: ${JSON.stringify(used.cancelled)}`,
+    );
     expect(answer.trim()).not.toBe('');
     // Answers come part by part; VS Code gathers them for 30 ms.
     expect(used.chunks.length).toBeGreaterThan(1);
-    expect(used.tooLong).toMatchObject({ languageModelError: true, message: expect.stringMatching(new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MOST_INPUT)}\\.$`)) });
+    expect(used.tooLong).toMatchObject({
+      languageModelError: true,
+      message: expect.stringMatching(
+        new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MOST_INPUT)}\\.$`),
+      ),
+    });
     expect(loaded(editor())).toBe(true);
   });
 
@@ -75,7 +91,9 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await chat().locator('.interactive-input-part .monaco-editor').first().click();
     await window.type('@kvasir What does `totalValue` return?');
     await window.press('Enter');
-    await expect.poll(() => chat().locator('.interactive-response').innerText(), { timeout: PATIENCE }).toContain('totalValue returns number');
+    await expect
+      .poll(() => chat().locator('.interactive-response').innerText(), { timeout: PATIENCE })
+      .toContain('totalValue returns number');
     await window.screenshotThemes('vscode-chat');
   });
 

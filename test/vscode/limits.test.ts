@@ -22,8 +22,10 @@ function inTwoDigits(bytes: number): string {
 }
 
 editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
-  const keptDir = () => path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
-  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  const keptDir = () =>
+    path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+  const panel = (): FrameLocator =>
+    editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
   afterAll(() => {
     editor()?.configureMachine({ 'kvasir.cache.maxBytes': undefined, 'kvasir.cache.codec': undefined });
     rmSync(keptDir(), { recursive: true, force: true });
@@ -47,7 +49,11 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
     expect(await stateOf(QUESTION)).toBe('done');
-    await expect.poll(hover, { timeout: PATIENCE }).toMatch(/On disk: (nothing|.*nothing more) is kept: the 1\.0 MB of memory that the KV cache may take have no room for reading and writing the disk/);
+    await expect
+      .poll(hover, { timeout: PATIENCE })
+      .toMatch(
+        /On disk: (nothing|.*nothing more) is kept: the 1\.0 MB of memory that the KV cache may take have no room for reading and writing the disk/,
+      );
     await window.statusHover();
     await window.screenshot('limit-1mb-hover');
     await window.unhover();
@@ -59,18 +65,27 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
     await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');
     const answer = window.answers.last();
-    expect(await answer.textContent()).toMatch(/tokens; \d+ fit into the 200 kB of memory that the KV cache may take\. Raise kvasir\.cache\.maxBytes or send less text: with about /);
-    expect(await answer.textContent()).toContain(`with about ${inTwoDigits(NEEDS.whole)} up to ${BUILT_IN.contextTokens} tokens are read whole, with about ${inTwoDigits(NEEDS.inParts)} in parts.`);
+    expect(await answer.textContent()).toMatch(
+      /tokens; \d+ fit into the 200 kB of memory that the KV cache may take\. Raise kvasir\.cache\.maxBytes or send less text: with about /,
+    );
+    expect(await answer.textContent()).toContain(
+      `with about ${inTwoDigits(NEEDS.whole)} up to ${BUILT_IN.contextTokens} tokens are read whole, with about ${inTwoDigits(NEEDS.inParts)} in parts.`,
+    );
     await window.screenshot('limit-none');
     await expect.poll(hover, { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
     await window.runCommand('Kvasir: Show Cache');
-    await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
+    await expect
+      .poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE })
+      .toMatch(/failed: [1-9]/);
     await window.screenshotThemes('limit-none-panel');
     expect(await outOfPlace(window, panel(), 'limit-none-panel')).toEqual([]);
     await window.hidePanel();
     await window.runCommand('Kvasir: Open Chat');
     await answer.getByRole('button', { name: 'Open Setting' }).click();
-    await window.page.locator('.settings-editor .setting-item-contents', { hasText: 'Max Bytes' }).first().waitFor({ timeout: PATIENCE });
+    await window.page
+      .locator('.settings-editor .setting-item-contents', { hasText: 'Max Bytes' })
+      .first()
+      .waitFor({ timeout: PATIENCE });
     await window.screenshot('limit-setting');
     await window.press('Escape');
     await window.page.locator('.settings-editor').waitFor({ state: 'hidden' });
@@ -82,7 +97,9 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     rmSync(keptDir(), { recursive: true, force: true });
     writeFileSync(keptDir(), 'no folder');
     window.configureMachine({ 'kvasir.cache.maxBytes': '1MB', 'kvasir.cache.codec': 'int3' });
-    await expect.poll(async () => (await window.toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.cache\.codec cannot be "int3"; "int8" is used instead/);
+    await expect
+      .poll(async () => (await window.toasts()).join('\n'), { timeout: PATIENCE })
+      .toMatch(/kvasir\.cache\.codec cannot be "int3"; "int8" is used instead/);
     await window.screenshot('wrong-setting');
     await window.runCommand('Notifications: Clear All Notifications');
     await window.runCommand('Kvasir: Restart Engine');
@@ -93,10 +110,14 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.screenshot('disk-fault-hover');
     await window.unhover();
     await window.runCommand('Kvasir: Show Cache');
-    await expect.poll(() => panel().locator('.amounts').textContent(), { timeout: PATIENCE }).toMatch(/nothing is kept: .*kv cannot be written/);
+    await expect
+      .poll(() => panel().locator('.amounts').textContent(), { timeout: PATIENCE })
+      .toMatch(/nothing is kept: .*kv cannot be written/);
     await window.screenshot('disk-fault-panel');
     await window.runCommand('Kvasir: Clear Cache');
-    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('the cache is cleared. Open files are read again.')]);
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([expect.stringContaining('the cache is cleared. Open files are read again.')]);
     await window.screenshot('clear-cache');
   });
 });

@@ -52,7 +52,10 @@ class Logger {
     const now = new Date();
     const local = new Date(now.getTime() - 60_000 * now.getTimezoneOffset()).toISOString();
     try {
-      appendFileSync(this.#file, this.#isPlain ? text : `${local.slice(0, 10)} ${local.slice(11, 23)} [${LEVELS[level]}] ${text}\n`);
+      appendFileSync(
+        this.#file,
+        this.#isPlain ? text : `${local.slice(0, 10)} ${local.slice(11, 23)} [${LEVELS[level]}] ${text}\n`,
+      );
     } catch {
       // Its folder has been removed: the editor is ending.
     }

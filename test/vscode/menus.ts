@@ -10,7 +10,10 @@ export async function chooseFromMenu(page: Page, ...labels: string[]): Promise<v
   for (const [index, label] of labels.slice(0, -1).entries()) {
     const inside = item(labels[index + 1] as string);
     const opened = async () => {
-      if (!(await inside.isVisible())) await item(label).hover({ timeout: 1000 }).catch(() => {});
+      if (!(await inside.isVisible()))
+        await item(label)
+          .hover({ timeout: 1000 })
+          .catch(() => {});
       return await inside.isVisible();
     };
     await expect.poll(opened, { timeout: PATIENCE, interval: 500 }).toBe(true);

@@ -21,7 +21,8 @@ const OTHER = `import { Inventory } from './inventory';\n\nexport function repor
 
 editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }, (editor) => {
   /** Where the editor has the extension's storage. */
-  const keptDir = () => path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+  const keptDir = () =>
+    path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
   const kept = () => (existsSync(keptDir()) ? readdirSync(keptDir()) : []);
   const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
   const row = (name: string): Locator => panel().locator(`[data-file="${name}"]`);
@@ -52,12 +53,16 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.goTo(37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
     // A token is hardly ever more than four characters of code.
-    await expect.poll(() => figure('src/inventory.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
+    await expect
+      .poll(() => figure('src/inventory.ts', 'data-tokens'), { timeout: PATIENCE })
+      .toBeGreaterThan(INVENTORY.length / 4);
     expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
     // What the disk has of this text, from a window before, stands in the store until the request uses it.
     await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('window');
     expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter\s· int8\s· \d+ threads/);
-    await expect.poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE }).toMatch(/no GPU|GPU not used|graphics not known/);
+    await expect
+      .poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE })
+      .toMatch(/no GPU|GPU not used|graphics not known/);
     await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
   });
 
@@ -66,8 +71,13 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.openFile('src/report.ts');
     await window.goTo(4, 5);
     await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => figure('src/report.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(OTHER.length / 5);
-    const names = () => panel().locator('[data-file]').evaluateAll((rows) => rows.map((each) => each.getAttribute('data-file')));
+    await expect
+      .poll(() => figure('src/report.ts', 'data-tokens'), { timeout: PATIENCE })
+      .toBeGreaterThan(OTHER.length / 5);
+    const names = () =>
+      panel()
+        .locator('[data-file]')
+        .evaluateAll((rows) => rows.map((each) => each.getAttribute('data-file')));
     expect(await names()).toEqual(['src/inventory.ts', 'src/report.ts']);
     const head = panel().getByRole('columnheader', { name: 'Tokens' });
     await head.getByRole('button').focus();
@@ -87,7 +97,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     const whole = await detail.textContent();
     await window.press('ArrowDown');
     await expect.poll(() => detail.textContent()).not.toBe(whole);
-    expect(await panel().locator('[role="treeitem"]:focus').getAttribute('aria-level')).toBe(String(Number(await file.getAttribute('aria-level')) + 1));
+    expect(await panel().locator('[role="treeitem"]:focus').getAttribute('aria-level')).toBe(
+      String(Number(await file.getAttribute('aria-level')) + 1),
+    );
     await window.press('ArrowUp');
     await window.press('Enter');
     await panel().getByRole('button', { name: 'Back to the whole tree' }).waitFor();
@@ -101,7 +113,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.runCommand('View: Toggle Maximized Panel');
     await window.page.waitForTimeout(1500);
     // From its top, and without what the mouse stands on.
-    await panel().locator('body').evaluate((body) => body.scrollIntoView());
+    await panel()
+      .locator('body')
+      .evaluate((body) => body.scrollIntoView());
     await window.page.mouse.move(640, 2);
     await window.screenshotThemes('cache');
     await window.runCommand('View: Toggle Maximized Panel');
@@ -121,15 +135,19 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
 
   test('two figures a second while it is visible, none and no work of the engine while it is not', async () => {
     const window = editor();
-    await panel().locator('body').evaluate(() => {
-      const view = globalThis as unknown as Counting;
-      view.numMessages = 0;
-      view.addEventListener('message', () => {
-        view.numMessages = (view.numMessages ?? 0) + 1;
+    await panel()
+      .locator('body')
+      .evaluate(() => {
+        const view = globalThis as unknown as Counting;
+        view.numMessages = 0;
+        view.addEventListener('message', () => {
+          view.numMessages = (view.numMessages ?? 0) + 1;
+        });
       });
-    });
     const visible = await wakesIn(SECONDS);
-    const numMessages = await panel().locator('body').evaluate(() => (globalThis as unknown as Counting).numMessages ?? 0);
+    const numMessages = await panel()
+      .locator('body')
+      .evaluate(() => (globalThis as unknown as Counting).numMessages ?? 0);
     expect(numMessages).toBeGreaterThan(SECONDS);
     expect(numMessages).toBeLessThanOrEqual(2 * SECONDS + 1);
     expect(visible).toBeGreaterThanOrEqual(SECONDS);
@@ -144,7 +162,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
 
   test('times by class are there for who had a request, with the percentiles on the cell', async () => {
     const times = panel().locator('.times');
-    const classes = await times.locator('tbody tr').evaluateAll((rows) => rows.map((each) => (each as HTMLElement).dataset.class));
+    const classes = await times
+      .locator('tbody tr')
+      .evaluateAll((rows) => rows.map((each) => (each as HTMLElement).dataset.class));
     expect(classes).toContain('completion');
     expect(classes).not.toContain('idle');
     const cells = times.locator('tr[data-class="completion"] td');
@@ -152,7 +172,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await times.locator('.hint').textContent()).toMatch(/^median and P95\s· \d+% busy/);
   });
 
-  test('Export Step Trace opens a document: a Chrome trace without a word of the user\'s', async () => {
+  test("Export Step Trace opens a document: a Chrome trace without a word of the user's", async () => {
     const window = editor();
     await window.runCommand('Kvasir: Export Step Trace');
     await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
@@ -185,11 +205,20 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.runCommand('View: Revert and Close Editor');
   });
 
-  test('the status bar\'s hover tells cache, memory and graphics and has its links; a click opens a menu', async () => {
+  test("the status bar's hover tells cache, memory and graphics and has its links; a click opens a menu", async () => {
     const window = editor();
     await window.runCommand('View: Hide Panel');
     const hover = await window.statusHover();
-    for (const part of [/KV cache: .* of /, /Memory: weights/, /No GPU|not used|none by Kvasir/, /inventory\.ts/, /Show Cache/, /Choose Model/, /Snooze/]) expect(hover).toMatch(part);
+    for (const part of [
+      /KV cache: .* of /,
+      /Memory: weights/,
+      /No GPU|not used|none by Kvasir/,
+      /inventory\.ts/,
+      /Show Cache/,
+      /Choose Model/,
+      /Snooze/,
+    ])
+      expect(hover).toMatch(part);
     await window.screenshot('status-hover');
     await window.page.locator('.monaco-hover:visible a', { hasText: 'Show Cache' }).last().click();
     await row('src/inventory.ts').waitFor();
@@ -202,7 +231,10 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
 
   test('Clear Cache leaves the pinned file and nothing else', async () => {
     const window = editor();
-    const requests = () => panel().getByRole('treeitem', { name: /^completion/ }).count();
+    const requests = () =>
+      panel()
+        .getByRole('treeitem', { name: /^completion/ })
+        .count();
     expect(await requests()).toBeGreaterThan(0);
     await panel().getByRole('button', { name: 'Clear', exact: true }).click();
     await expect.poll(requests).toBe(0);
@@ -228,7 +260,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
       await window.chatIsEmpty();
       const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
-      const [, reused, all] = /([\d,]+) of ([\d,]+) tokens reused/.exec(await answer.locator('[data-part="footer"]').innerText())!;
+      const [, reused, all] = /([\d,]+) of ([\d,]+) tokens reused/.exec(
+        await answer.locator('[data-part="footer"]').innerText(),
+      )!;
       return [reused!, all!].map((count) => Number(count.replaceAll(',', ''))) as [number, number];
     };
     await ask();

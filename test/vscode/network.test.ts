@@ -3,7 +3,14 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { Editor, PATIENCE } from './editor.ts';
-import { isLoopback, namedSockets, networkNamespace, processesWith, processTree, remoteAddresses } from './processes.ts';
+import {
+  isLoopback,
+  namedSockets,
+  networkNamespace,
+  processesWith,
+  processTree,
+  remoteAddresses,
+} from './processes.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -39,7 +46,12 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await window.runCommand('Kvasir: Summarize File');
       await expect.poll(() => summary.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       await window.runCommand('Kvasir: Show Cache');
-      await window.page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame').locator('body').waitFor();
+      await window.page
+        .frameLocator('iframe.webview')
+        .last()
+        .frameLocator('iframe#active-frame')
+        .locator('body')
+        .waitFor();
       await window.runPicker('Kvasir: Choose Model', 'kvasir-starter');
       await window.press('Escape');
     } finally {
@@ -49,11 +61,24 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   test('the extension host at work has no socket that one without Kvasir has not', async () => {
-    const without = await Editor.open(inject('server') as EditorServerAddress, { 'src/inventory.ts': INVENTORY }, { withoutExtensions: true });
+    const without = await Editor.open(
+      inject('server') as EditorServerAddress,
+      { 'src/inventory.ts': INVENTORY },
+      { withoutExtensions: true },
+    );
     try {
       await without.openFile('src/inventory.ts');
       // The editor gives each window a socket with an id of its own in its name.
-      const kinds = (pid: number) => [...new Set(namedSockets(pid).map((socket) => socket.replace(/[\da-f]{8}-[\da-f-]{27}/, 'ID').replace(/(?<=vscode-git-)[\da-f]+/, 'ID').replace(/\d+/g, '#')))];
+      const kinds = (pid: number) => [
+        ...new Set(
+          namedSockets(pid).map((socket) =>
+            socket
+              .replace(/[\da-f]{8}-[\da-f-]{27}/, 'ID')
+              .replace(/(?<=vscode-git-)[\da-f]+/, 'ID')
+              .replace(/\d+/g, '#'),
+          ),
+        ),
+      ];
       // The editor's own extensions start in their own time.
       const more = () => {
         const others = kinds(without.extensionHost);
@@ -67,17 +92,23 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   // onnxruntime collects and sends telemetry unless it is told not to before it starts; its id and its queue would be there. (The editor has an id of its own.)
   test('onnxruntime keeps no record in the home folder', () => {
-    const left = readdirSync(path.join((inject('server') as EditorServerAddress).folder, 'home'), { recursive: true, encoding: 'utf8' });
+    const left = readdirSync(path.join((inject('server') as EditorServerAddress).folder, 'home'), {
+      recursive: true,
+      encoding: 'utf8',
+    });
     expect(left.filter((name) => /onnxruntime/i.test(name))).toEqual([]);
   });
 
   const server = inject('server');
   const isolated = typeof server === 'string' ? server : server.isolated;
-  test.skipIf(isolated !== true)(`all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`, () => {
-    // And the watch sees sockets at all: the browser talks to the server.
-    const everything = processesWith(RUN_VARIABLE, (server as EditorServerAddress).runId);
-    const addresses = remoteAddresses(everything);
-    expect(addresses.filter(isLoopback)).not.toEqual([]);
-    expect(everything.map(networkNamespace)).not.toContain(networkNamespace(process.pid));
-  });
+  test.skipIf(isolated !== true)(
+    `all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`,
+    () => {
+      // And the watch sees sockets at all: the browser talks to the server.
+      const everything = processesWith(RUN_VARIABLE, (server as EditorServerAddress).runId);
+      const addresses = remoteAddresses(everything);
+      expect(addresses.filter(isLoopback)).not.toEqual([]);
+      expect(everything.map(networkNamespace)).not.toContain(networkNamespace(process.pid));
+    },
+  );
 });

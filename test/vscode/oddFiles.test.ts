@@ -9,9 +9,20 @@ import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 // Python: VS Code's own server for TypeScript would be busy with files of this size, and this is about Kvasir.
-const LINES = Array.from({ length: 20_000 }, (_, i) => `def value${i}(a, b): return ${i === 9999 ? '' : `a * ${i} + b`}`).join('\n');
-const LINE = `data = [${Array.from({ length: 800_000 }, (_, i) => i).join(',').slice(0, 5_000_000)}]\nclass Stack:\n    def __init__(self):\n        self.items = \n`;
-const FILES = { 'src/inventory.ts': INVENTORY, 'src/lines.py': LINES, 'src/line.py': LINE, 'src/moved.ts': INVENTORY, 'src/gone.ts': INVENTORY };
+const LINES = Array.from(
+  { length: 20_000 },
+  (_, i) => `def value${i}(a, b): return ${i === 9999 ? '' : `a * ${i} + b`}`,
+).join('\n');
+const LINE = `data = [${Array.from({ length: 800_000 }, (_, i) => i)
+  .join(',')
+  .slice(0, 5_000_000)}]\nclass Stack:\n    def __init__(self):\n        self.items = \n`;
+const FILES = {
+  'src/inventory.ts': INVENTORY,
+  'src/lines.py': LINES,
+  'src/line.py': LINE,
+  'src/moved.ts': INVENTORY,
+  'src/gone.ts': INVENTORY,
+};
 
 editorSuite('odd files', FILES, (editor) => {
   const ended = (answer: Locator) => expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE });
@@ -28,7 +39,10 @@ editorSuite('odd files', FILES, (editor) => {
   }
 
   test('an ordinary file first', async () => {
-    writeFileSync(editor().file('src/picture.bin'), Buffer.from(Array.from({ length: 20_000 }, (_, i) => (i * 7) % 256)));
+    writeFileSync(
+      editor().file('src/picture.bin'),
+      Buffer.from(Array.from({ length: 20_000 }, (_, i) => (i * 7) % 256)),
+    );
     await editor().openFile('src/inventory.ts');
     await editor().runCommand('Kvasir: Open Chat');
     expect(await ask()).toMatch(/^done/);

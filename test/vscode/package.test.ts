@@ -7,8 +7,18 @@ import { inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 /** First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype. */
-const FORMATS = { linux: { start: '7f454c46', machine: 18 }, win32: { start: '4d5a', machine: -1 }, darwin: { start: 'cffaedfe', machine: 4 } };
-const MACHINES: Record<string, number> = { 'linux-x64': 0x3e, 'linux-arm64': 0xb7, 'win32-x64': 0x8664, 'win32-arm64': 0xaa64, 'darwin-arm64': 0x000c };
+const FORMATS = {
+  linux: { start: '7f454c46', machine: 18 },
+  win32: { start: '4d5a', machine: -1 },
+  darwin: { start: 'cffaedfe', machine: 4 },
+};
+const MACHINES: Record<string, number> = {
+  'linux-x64': 0x3e,
+  'linux-arm64': 0xb7,
+  'win32-x64': 0x8664,
+  'win32-arm64': 0xaa64,
+  'darwin-arm64': 0x000c,
+};
 const LIBRARIES = { linux: 'libonnxruntime.so.1', win32: 'onnxruntime.dll', darwin: 'libonnxruntime.1.dylib' };
 const NATIVE = 'extension/node_modules/onnxruntime-node/bin/napi-v6';
 
@@ -18,7 +28,9 @@ const vsix = (target: string) => path.join(folder, `kvasir-${target}-${version}.
 let common: string[] | undefined;
 
 beforeAll(() => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--all', '--out', folder], { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--all', '--out', folder], {
+    encoding: 'utf8',
+  });
   expect(`${status === 0 ? '' : stdout}${stderr}`).toBe('');
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -51,12 +63,22 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
 
   const files = filesIn(vsix(target));
   const native = files.filter((file) => /\.(node|dll|dylib|so(\.\d+)*|exe)$/.test(file));
-  expect(native.sort()).toEqual([LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`).sort());
+  expect(native.sort()).toEqual(
+    [LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`).sort(),
+  );
   // Apart from that, all are the same.
   const rest = files.filter((file) => !native.includes(file)).sort();
   expect(rest).toEqual(common ?? rest);
   common = rest;
-  for (const file of ['dist/extension.js', 'dist/worker.js', 'dist/webview/chat.js', 'model/model.safetensors', 'package.nls.pt-br.json', 'l10n/bundle.l10n.pt-br.json']) expect(files).toContain(`extension/${file}`);
+  for (const file of [
+    'dist/extension.js',
+    'dist/worker.js',
+    'dist/webview/chat.js',
+    'model/model.safetensors',
+    'package.nls.pt-br.json',
+    'l10n/bundle.l10n.pt-br.json',
+  ])
+    expect(files).toContain(`extension/${file}`);
   expect(files.filter((file) => /\.(ts|map)$|(^|\/)(test|src|scripts|\.cache)\//.test(file))).toEqual([]);
 
   // They are programs for that platform, and the binding links the library by the name under which it is there.
@@ -64,7 +86,10 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
     const data = readFileSync(file.replace('extension/', ''));
     const { start, machine } = FORMATS[platform];
     expect([file, data.toString('hex', 0, start.length / 2)]).toEqual([file, start]);
-    expect([file, data.readUInt16LE(machine < 0 ? data.readUInt32LE(0x3c) + 4 : machine)]).toEqual([file, MACHINES[target]]);
+    expect([file, data.readUInt16LE(machine < 0 ? data.readUInt32LE(0x3c) + 4 : machine)]).toEqual([
+      file,
+      MACHINES[target],
+    ]);
     if (file.endsWith('.node')) expect(data.includes(LIBRARIES[platform])).toBe(true);
   }
 });
@@ -75,19 +100,33 @@ test('its page has no pictures and no links that lead nowhere, and the package h
   const shown = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8'))).match(/media\/[\w/.-]+/g) ?? [];
   const pictures = media.filter((name) => /\.(png|svg|jpe?g|gif|webp)$/.test(name));
   expect(pictures.sort()).toEqual([...new Set(shown)].map((name) => `extension/${name}`).sort());
-  expect(media.filter((name) => name.endsWith('.css')).sort()).toEqual(['extension/media/cache.css', 'extension/media/chat.css']);
+  expect(media.filter((name) => name.endsWith('.css')).sort()).toEqual([
+    'extension/media/cache.css',
+    'extension/media/chat.css',
+  ]);
 
   expect([...entries.keys()].filter((name) => /readme/i.test(name))).toEqual(['extension/readme.md']);
-  expect(entries.get('extension.vsixmanifest')!()).toContain('Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/readme.md"');
+  expect(entries.get('extension.vsixmanifest')!()).toContain(
+    'Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/readme.md"',
+  );
   const readme = entries.get('extension/readme.md')!();
   expect(readme).not.toMatch(/!\[|media\/|pictures?\b/);
   expect(readme).not.toMatch(/\]\((?!https?:|#)/);
   // All sections but those that only somebody with a checkout can follow.
-  for (const [, heading, marked] of readFileSync('README.md', 'utf8').matchAll(/^(## .+)\n\n(<!-- about a checkout)?/gm)) expect([heading, readme.includes(`\n${heading}\n`)]).toEqual([heading, !marked]);
+  for (const [, heading, marked] of readFileSync('README.md', 'utf8').matchAll(
+    /^(## .+)\n\n(<!-- about a checkout)?/gm,
+  ))
+    expect([heading, readme.includes(`\n${heading}\n`)]).toEqual([heading, !marked]);
   expect(readme).not.toContain('npm ci');
 });
 
 test('an unknown platform is one line, and nothing is packaged', () => {
-  const { status, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--target', 'darwin-x64'], { encoding: 'utf8' });
-  expect({ status, stderr }).toEqual({ status: 1, stderr: 'package: there is no package for darwin-x64; there is one for linux-x64, linux-arm64, win32-x64, win32-arm64, darwin-arm64\n' });
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--target', 'darwin-x64'], {
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr:
+      'package: there is no package for darwin-x64; there is one for linux-x64, linux-arm64, win32-x64, win32-arm64, darwin-arm64\n',
+  });
 });

@@ -51,7 +51,13 @@ async function reachingOut(): Promise<string[]> {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
       const parent = text.parentElement;
-      if (!parent || !text.textContent?.trim() || parent.closest('.live, .cell, .name, script') || !parent.checkVisibility()) continue;
+      if (
+        !parent ||
+        !text.textContent?.trim() ||
+        parent.closest('.live, .cell, .name, script') ||
+        !parent.checkVisibility()
+      )
+        continue;
       const range = document.createRange();
       for (const { index } of text.textContent.matchAll(/(?<=\S\s)·/g)) {
         const [dot, before] = [index, index - 2].map((at) => {
@@ -59,18 +65,29 @@ async function reachingOut(): Promise<string[]> {
           range.setEnd(text, at + 1);
           return range.getBoundingClientRect();
         }) as [DOMRect, DOMRect];
-        if (dot.top > before.top + before.height / 2) found.push(`a line of "${text.textContent}" begins with a dot, ${kind}`);
+        if (dot.top > before.top + before.height / 2)
+          found.push(`a line of "${text.textContent}" begins with a dot, ${kind}`);
       }
       range.selectNodeContents(text);
       const inner = range.getBoundingClientRect();
-      for (let around: Element | null = parent; around && around !== document.documentElement; around = around.parentElement) {
+      for (
+        let around: Element | null = parent;
+        around && around !== document.documentElement;
+        around = around.parentElement
+      ) {
         const style = getComputedStyle(around);
         if (style.display === 'inline') continue;
         const outer = around.getBoundingClientRect();
-        const over = Math.max(inner.right - outer.right, outer.left - inner.left, style.overflowY !== 'visible' && around !== document.body ? inner.bottom - outer.bottom : 0);
+        const over = Math.max(
+          inner.right - outer.right,
+          outer.left - inner.left,
+          style.overflowY !== 'visible' && around !== document.body ? inner.bottom - outer.bottom : 0,
+        );
         // Less than a pixel is rounding.
         if (over < 1) continue;
-        found.push(`"${text.textContent.trim()}" reaches out of ${around.tagName.toLowerCase()}.${around.className} by ${Math.ceil(over)} pixels, ${kind}`);
+        found.push(
+          `"${text.textContent.trim()}" reaches out of ${around.tagName.toLowerCase()}.${around.className} by ${Math.ceil(over)} pixels, ${kind}`,
+        );
         break;
       }
     }
@@ -79,14 +96,30 @@ async function reachingOut(): Promise<string[]> {
 
   function times(factor: number, value: unknown): unknown {
     if (typeof value === 'number') return value * factor;
-    return value !== null && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, times(factor, each)])) : value;
+    return value !== null && typeof value === 'object'
+      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, times(factor, each)]))
+      : value;
   }
 
   const { stats, files } = figures;
-  const many = Object.fromEntries(['tokens', 'requests', 'batchTokens', 'diskBytes', 'storeBytes'].map((name) => [name, times(3000, stats[name])]));
+  const many = Object.fromEntries(
+    ['tokens', 'requests', 'batchTokens', 'diskBytes', 'storeBytes'].map((name) => [name, times(3000, stats[name])]),
+  );
   const slow = Object.fromEntries(['classes', 'ttftMs'].map((name) => [name, times(100, stats[name])]));
-  const long = files.map((file) => ({ ...file, name: `src/${'folder/'.repeat(20)}${file.name}`, tokens: 123_456, diskTokens: 98_765, bytes: 234_567_890, hits: 12_345, twice: true }));
+  const long = files.map((file) => ({
+    ...file,
+    name: `src/${'folder/'.repeat(20)}${file.name}`,
+    tokens: 123_456,
+    diskTokens: 98_765,
+    bytes: 234_567_890,
+    hits: 12_345,
+    twice: true,
+  }));
   const usual = faults('with its own figures');
-  dispatchEvent(new MessageEvent('message', { data: { type: 'figures', figures: { ...figures, stats: { ...stats, ...many, ...slow }, files: long } } }));
+  dispatchEvent(
+    new MessageEvent('message', {
+      data: { type: 'figures', figures: { ...figures, stats: { ...stats, ...many, ...slow }, files: long } },
+    }),
+  );
   return [...usual, ...faults('with those of a long day')];
 }

@@ -30,6 +30,15 @@ export function cursorOf({ before }: Place): { line: number; column: number } {
 /** What `kvasir complete` prints; one line break ends its output. */
 export async function commandLineCompletion(file: string, place: Place): Promise<string> {
   const { line, column } = cursorOf(place);
-  const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', file, '--line', String(line), '--column', String(column)]);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    'dist/cli.js',
+    'complete',
+    '--file',
+    file,
+    '--line',
+    String(line),
+    '--column',
+    String(column),
+  ]);
   return stdout.replace(/\n$/, '');
 }

@@ -71,7 +71,13 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       return there;
     };
     await expect.poll(listed, { timeout: PATIENCE, interval: 500 }).toBe(1);
-    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(new RegExp(`in use · built in · ${formatParameters(BUILT_IN.parameters, english).replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`));
+    await expect
+      .poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE })
+      .toMatch(
+        new RegExp(
+          `in use · built in · ${formatParameters(BUILT_IN.parameters, english).replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`,
+        ),
+      );
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
     // Away from the input, whose tip would stand before the list.
@@ -88,13 +94,26 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     // What a terminal shows is text in the page then.
     window.configure({ 'terminal.integrated.gpuAcceleration': 'off' });
     await openList(window, 'Qwen2.5-Coder-0.5B');
-    expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(/494 million parameters · Apache-2\.0[\s\S]*code · needs \d{3} MB/);
+    expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(
+      /494 million parameters · Apache-2\.0[\s\S]*code · needs \d{3} MB/,
+    );
     await window.screenshot('choose-model-larger');
     await window.press('Enter');
-    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Put into a Terminal' }).click();
     // Nobody has pressed Enter there.
-    await expect.poll(async () => (await window.page.locator('.terminal .xterm-rows').allInnerTexts()).join('').replaceAll('\u00a0', ' ').replaceAll('\n', ''), { timeout: PATIENCE }).toContain('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct');
+    await expect
+      .poll(
+        async () =>
+          (await window.page.locator('.terminal .xterm-rows').allInnerTexts())
+            .join('')
+            .replaceAll('\u00a0', ' ')
+            .replaceAll('\n', ''),
+        { timeout: PATIENCE },
+      )
+      .toContain('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct');
     await window.runCommand('View: Toggle Terminal');
   });
 
@@ -126,7 +145,9 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await row(/short-lived/).waitFor();
     rmSync(path.join(models, 'short-lived'), { recursive: true });
     await window.press('Enter');
-    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/short-lived|qwen2-untied/)]);
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([expect.stringMatching(/short-lived|qwen2-untied/)]);
     expect((await window.toasts())[0]).toMatch(/cannot be used: The setting kvasir\.model names no folder/);
     await window.screenshot('choose-model-failed');
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Back to tiny-llama' }).click();
@@ -160,7 +181,9 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('a folder of one’s own: one without a model is one message, from where another is chosen, which loads and is listed', async () => {
     const window = editor();
     await browse(path.join(elsewhere, 'photos'));
-    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/photos cannot be used: .*config\.json/)]);
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([expect.stringMatching(/photos cannot be used: .*config\.json/)]);
     await window.screenshot('choose-folder-refused');
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Choose Another…' }).click();
     await chooseFolder(path.join(elsewhere, 'own-qwen'));
@@ -186,10 +209,19 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await page.getByText('Get Started with Kvasir').first().waitFor();
     const steps = page.locator('.getting-started-step');
     expect(await steps.count()).toBe(5);
-    for (const [index, title] of ['Complete code as you type', 'Ask about the open file', 'Summarize what is in front of you', 'See what it keeps in memory', 'Know the model, and choose a larger one'].entries()) {
+    for (const [index, title] of [
+      'Complete code as you type',
+      'Ask about the open file',
+      'Summarize what is in front of you',
+      'See what it keeps in memory',
+      'Know the model, and choose a larger one',
+    ].entries()) {
       await steps.nth(index).click();
       await steps.nth(index).and(window.page.locator('.expanded')).getByText(title).first().waitFor();
-      const picture = page.frameLocator('.getting-started-media iframe.webview').frameLocator('iframe#active-frame').locator('svg');
+      const picture = page
+        .frameLocator('.getting-started-media iframe.webview')
+        .frameLocator('iframe#active-frame')
+        .locator('svg');
       await picture.first().waitFor();
       expect((await picture.first().boundingBox())?.width).toBeGreaterThan(100);
       await window.screenshot(`walkthrough-${index + 1}`);
@@ -204,7 +236,9 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('# Kvasir: problem report');
     const text = await window.editorText();
     expect(text).toMatch(/Kvasir \d+\.\d+\.\d+, linux-x64, Node \d+/);
-    expect(text).toContain(`Model: built-in, ${BUILT_IN.architecture}, ${counted(BUILT_IN.parameters)} parameters, ${counted(BUILT_IN.contextTokens)} tokens`);
+    expect(text).toContain(
+      `Model: built-in, ${BUILT_IN.architecture}, ${counted(BUILT_IN.parameters)} parameters, ${counted(BUILT_IN.contextTokens)} tokens`,
+    );
     expect(text).not.toMatch(/warehouse|inventory|Inventory|\/tmp\//);
     await window.screenshot('problem-report');
   });

@@ -15,11 +15,15 @@ editorSuite(
   'portuguese',
   { 'src/inventory.ts': INVENTORY },
   (editor) => {
-    const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+    const panel = (): FrameLocator =>
+      editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
     afterAll(() => editor()?.configureMachine({ 'kvasir.cache.maxBytes': undefined }));
 
     /** Those with English separators, and the first size in bytes. */
-    const numbersIn = (text: string) => ({ english: text.match(/\d+,\d{3}\b|\b\d+\.\d\b(?!\.)/g) ?? [], bytes: /\d\S* [kMG]B/.exec(text)?.[0] });
+    const numbersIn = (text: string) => ({
+      english: text.match(/\d+,\d{3}\b|\b\d+\.\d\b(?!\.)/g) ?? [],
+      bytes: /\d\S* [kMG]B/.exec(text)?.[0],
+    });
 
     test('what the model says of itself in an empty chat', async () => {
       const window = editor();
@@ -27,11 +31,22 @@ editorSuite(
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
       const { note } = BUILT_IN.manifest;
       expect(note.pt).not.toBe(note.en);
-      await expect.poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE }).toBe(note.pt);
+      await expect
+        .poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE })
+        .toBe(note.pt);
       await window.chat.getByRole('button', { name: 'inventory.ts' }).first().waitFor();
-      await expect.poll(() => window.chat.locator('.example').allInnerTexts()).toEqual(['Resuma este arquivo', 'Explique OutOfStockError', 'Quais métodos OutOfStockError tem?', 'Quais funções este arquivo define?']);
+      await expect
+        .poll(() => window.chat.locator('.example').allInnerTexts())
+        .toEqual([
+          'Resuma este arquivo',
+          'Explique OutOfStockError',
+          'Quais métodos OutOfStockError tem?',
+          'Quais funções este arquivo define?',
+        ]);
       await window.screenshot('portuguese-chat-empty');
-      expect(await window.chat.locator('#log').evaluate((log) => [log.scrollHeight > log.clientHeight, log.scrollTop])).toEqual([true, 0]);
+      expect(
+        await window.chat.locator('#log').evaluate((log) => [log.scrollHeight > log.clientHeight, log.scrollTop]),
+      ).toEqual([true, 0]);
     });
 
     test('the palette’s commands', async () => {
@@ -48,7 +63,9 @@ editorSuite(
       const window = editor();
       const input = window.chat.getByRole('textbox', { name: bundle['Ask Kvasir'] as string });
       await input.waitFor();
-      await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about your code: / for commands, @ for files']);
+      await expect
+        .poll(() => input.getAttribute('placeholder'))
+        .toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       // What it defines is the file's to say.
       expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Este arquivo define as classes/);
@@ -68,8 +85,17 @@ editorSuite(
       await window.screenshot('portuguese-status');
       await window.unhover();
       // What it says depends on what is known by then: some sentence of it is a translation, whatever its figures are.
-      const fixed = (text: string): string[] => text.replaceAll('**', '').split(/\{\d\}/).map((part) => part.trim()).filter((part) => part.length > 4);
-      const isShown = ([text, translation]: [string, string]): boolean => text !== translation && fixed(translation).length > 0 && fixed(translation).every((part) => hover.includes(part)) && !fixed(text).every((part) => hover.includes(part));
+      const fixed = (text: string): string[] =>
+        text
+          .replaceAll('**', '')
+          .split(/\{\d\}/)
+          .map((part) => part.trim())
+          .filter((part) => part.length > 4);
+      const isShown = ([text, translation]: [string, string]): boolean =>
+        text !== translation &&
+        fixed(translation).length > 0 &&
+        fixed(translation).every((part) => hover.includes(part)) &&
+        !fixed(text).every((part) => hover.includes(part));
       expect(Object.entries(bundle).some(isShown), hover).toBe(true);
       expect(numbersIn(hover)).toEqual({ english: [], bytes: expect.stringMatching(/^\d+,\d [kMG]B$/) });
       expect(window.problems).toEqual([]);
@@ -79,7 +105,10 @@ editorSuite(
       const window = editor();
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await panel().locator('[data-file="src/inventory.ts"]').waitFor();
-      expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({ english: [], bytes: expect.stringMatching(/^\d+,\d [kMG]B$/) });
+      expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({
+        english: [],
+        bytes: expect.stringMatching(/^\d+,\d [kMG]B$/),
+      });
       await window.screenshotThemes('portuguese-cache');
       expect(await outOfPlace(window, panel(), 'portuguese-cache')).toEqual([]);
       expect(window.problems).toEqual([]);
@@ -96,13 +125,20 @@ editorSuite(
         await window.chat.locator('textarea').fill('Para que serve este arquivo?');
         await window.chat.locator('textarea').press('Enter');
         await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(count + 1);
-        await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).not.toBe('streaming');
+        await expect
+          .poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE })
+          .not.toBe('streaming');
         return window.answers.last().getAttribute('data-state');
       };
       await expect.poll(question, { timeout: 2 * PATIENCE }).toBe('error');
-      expect(numbersIn((await window.answers.last().locator('.failure').textContent()) ?? '')).toEqual({ english: [], bytes: '200 kB' });
+      expect(numbersIn((await window.answers.last().locator('.failure').textContent()) ?? '')).toEqual({
+        english: [],
+        bytes: '200 kB',
+      });
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
-      await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/com erro: [1-9]/);
+      await expect
+        .poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE })
+        .toMatch(/com erro: [1-9]/);
       expect(await outOfPlace(window, panel(), 'portuguese-limit-none-panel')).toEqual([]);
     });
   },

@@ -26,7 +26,9 @@ editorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
   // The benchmark has the real figures; these bounds hold on a machine that is busy with something else, too.
   test('complaint: freezes and memory of the extension host', () => {
     const grown = residentBytes(editor().extensionHost) - before;
-    console.log(`event loop delay: P50 ${delay?.p50Ms.toFixed(1)} ms, P99 ${delay?.p99Ms.toFixed(1)} ms, longest ${delay?.maxMs.toFixed(0)} ms; ${(grown / 1e6).toFixed(0)} MB for engine, model and cache`);
+    console.log(
+      `event loop delay: P50 ${delay?.p50Ms.toFixed(1)} ms, P99 ${delay?.p99Ms.toFixed(1)} ms, longest ${delay?.maxMs.toFixed(0)} ms; ${(grown / 1e6).toFixed(0)} MB for engine, model and cache`,
+    );
     expect(delay?.p99Ms).toBeLessThan(100);
     expect(delay?.maxMs).toBeLessThan(2_000);
     expect(grown).toBeLessThan(500e6);

@@ -13,224 +13,297 @@ import { isAlive, mappedFiles, processTree } from './processes.ts';
 import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-const SETTINGS = ['kvasir.engine.transport', 'kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
+const SETTINGS = [
+  'kvasir.engine.transport',
+  'kvasir.engine.unloadAfterMinutes',
+  'kvasir.engine.threads',
+  'kvasir.model',
+  'kvasir.cache.maxBytes',
+];
 const QUESTION = 'What is this file for?';
 /** An answer that has ended well: whether it is right is another matter. */
 const DONE = /^done: This file/;
 /** Long to read, and not read before it is asked about. */
-const LONG = Array.from({ length: 300 }, (_, i) => `export class Shelf${i} {\n  readonly place = ${i};\n}\n`).join('\n');
+const LONG = Array.from({ length: 300 }, (_, i) => `export class Shelf${i} {\n  readonly place = ${i};\n}\n`).join(
+  '\n',
+);
 
 /** A method whose first line the model writes, once there is one. */
 const [BEFORE, AFTER] = INVENTORY.split(/(?<=return total;\n {2}\}\n)/) as [string, string];
-const LATE = { before: `${BEFORE}\n  /** Whether there is any of an article. */\n  has(id: string): boolean {`, after: `\n  }\n${AFTER}` };
+const LATE = {
+  before: `${BEFORE}\n  /** Whether there is any of an article. */\n  has(id: string): boolean {`,
+  after: `\n  }\n${AFTER}`,
+};
 /** Where any model has something to add. */
 const UNFINISHED = unfinishedLine('let total = ');
 
-editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG, 'src/late.ts': LATE.before + LATE.after, 'src/unfinished.ts': UNFINISHED.before + UNFINISHED.after }, (editor) => {
-  const server = inject('server') as EditorServerAddress;
-  const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
-  const copy = () => path.join(server.folder, 'model-copy');
+editorSuite(
+  'robustness',
+  {
+    'src/inventory.ts': INVENTORY,
+    'src/shelves.ts': LONG,
+    'src/late.ts': LATE.before + LATE.after,
+    'src/unfinished.ts': UNFINISHED.before + UNFINISHED.after,
+  },
+  (editor) => {
+    const server = inject('server') as EditorServerAddress;
+    const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
+    const copy = () => path.join(server.folder, 'model-copy');
 
-  beforeAll(async () => {
-    editor().configureMachine({ 'kvasir.engine.transport': 'process' });
-    await editor().openFile('src/inventory.ts');
-    await editor().runCommand('Kvasir: Open Chat');
-  });
-  afterAll(() => {
-    if (typeof server === 'string') return;
-    editor().configureMachine(Object.fromEntries(SETTINGS.map((name) => [name, undefined])));
-    rmSync(copy(), { recursive: true, force: true });
-  });
-
-  /** Processes of their own that onnxruntime is loaded in. */
-  const engines = () => processTree(editor().extensionHost).filter((pid) => pid !== editor().extensionHost && mappedFiles(pid).some((file) => file.includes('onnxruntime')));
-  const stateOf = (answer: Locator, timeout = 2 * PATIENCE) => expect.poll(() => answer.getAttribute('data-state'), { timeout });
-  async function askToTheEnd(question = QUESTION): Promise<string> {
-    const answer = await editor().ask(question);
-    await stateOf(answer).not.toBe('streaming');
-    return `${await answer.getAttribute('data-state')}: ${await answer.textContent()}`;
-  }
-  async function expectWorking(): Promise<void> {
-    expect(await askToTheEnd()).toMatch(DONE);
-    expect(await editor().toasts()).toEqual([]);
-  }
-  async function dismissToasts(): Promise<void> {
-    await editor().runCommand('Notifications: Clear All Notifications');
-    await expect.poll(() => editor().toasts()).toEqual([]);
-  }
-
-  test('the engine runs in a process of its own, and nothing of it in the extension host', async () => {
-    await expect.poll(async () => [await askToTheEnd(), engines().length], { timeout: 2 * PATIENCE }).toEqual([expect.stringMatching(DONE), 1]);
-    expect(mappedFiles(editor().extensionHost).filter((file) => file.includes('onnxruntime'))).toEqual([]);
-  });
-
-  test('a completion that comes after the editor has stopped waiting is shown when it is there, without another key', async () => {
-    const [pid = 0] = engines();
-    const window = editor();
-    await window.openFile('src/late.ts');
-    await window.goTo(LATE.before.split('\n').length, '  has(id: string): boolean {'.length + 1);
-    process.kill(pid, 'SIGSTOP');
-    try {
-      await window.type('\n    ');
-      // More than twice what the editor waits for.
-      await window.page.waitForTimeout(1800);
-      expect(await window.ghostText()).toBe('');
-    } finally {
-      process.kill(pid, 'SIGCONT');
-    }
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
-    await window.screenshot('late-completion');
-    const shown = await window.ghostText();
-    await window.press('Tab');
-    // It may have grown meanwhile.
-    expect(await window.savedText('src/late.ts')).toContain(`${LATE.before}\n    ${shown}`);
-    await window.openFile('src/inventory.ts');
-  });
-
-  test('killed in the middle of a step: the answer ends with the reason, the next one comes from a new process', async () => {
-    const [pid = 0] = engines();
-    await editor().openFile('src/shelves.ts');
-    process.kill(pid, 'SIGSTOP');
-    const answer = await editor().ask(QUESTION);
-    expect(await answer.getAttribute('data-state')).toBe('streaming');
-    process.kill(pid, 'SIGCONT');
-    await editor().page.waitForTimeout(50);
-    process.kill(pid, 'SIGKILL');
-    await stateOf(answer).toBe('error');
-    expect(await answer.textContent()).toContain('The engine stopped: its process was ended by SIGKILL.');
-    await editor().screenshot('engine-killed');
-    await editor().openFile('src/inventory.ts');
-    await expectWorking();
-    expect(isAlive(pid)).toBe(false);
-    expect(engines()).toHaveLength(1);
-  });
-
-  test('unloaded when nobody asks, its process with it; the conversation stays and goes on', async () => {
-    const numAnswers = await editor().answers.count();
-    editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': 0.03 });
-    await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
-    await expect.poll(() => editor().statusItem.innerHTML()).toContain('not loaded');
-    editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': undefined });
-    await expectWorking();
-    expect(await editor().answers.count()).toBe(numAnswers + 1);
-    expect(engines()).toHaveLength(1);
-  });
-
-  test('model folder deleted while it is loaded, and before it is', async () => {
-    cpSync('model', copy(), { recursive: true });
-    const before = engines();
-    editor().configureMachine({ 'kvasir.model': copy() });
-    try {
-      // Answered by a process that was there before the question: the one before it may also go between an answer and the look.
-      await expect.poll(async () => {
-        const [after] = engines();
-        return [await askToTheEnd(), after !== undefined && !before.includes(after) && engines().includes(after)];
-      }, { timeout: 2 * PATIENCE }).toEqual([expect.stringMatching(DONE), true]);
-      rmSync(copy(), { recursive: true });
-      await expectWorking();
-      await editor().runCommand('Kvasir: Restart Engine');
-      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining(`The setting kvasir.model names no folder: ${copy()}`)]);
-      await editor().screenshot('model-deleted');
-      expect(await askToTheEnd()).toContain('error: ');
-      expect(await editor().toasts()).toHaveLength(1);
-      await dismissToasts();
-    } finally {
-      editor().configureMachine({ 'kvasir.model': undefined });
-    }
-    await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
-    expect(await editor().toasts()).toEqual([]);
-  });
-
-  test('model file cut off: it says where and what to do, and another model can be chosen there', async () => {
-    cpSync('test/fixtures/bad/st_truncated', copy(), { recursive: true });
-    editor().configureMachine({ 'kvasir.model': copy() });
-    try {
-      await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(/error: .*model-copy: model\.safetensors: .* cut off or its header is wrong: download it again\./);
-      await editor().screenshot('model-cut-off');
-      await editor().answers.last().getByRole('button', { name: 'Choose Model' }).click();
-      await editor().page.locator('.quick-input-widget:visible .quick-input-list').waitFor();
-      await editor().press('Escape');
-      await dismissToasts();
-    } finally {
-      editor().configureMachine({ 'kvasir.model': undefined });
-      rmSync(copy(), { recursive: true, force: true });
-    }
-    await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
-  });
-
-  const mayMount = typeof server !== 'string' && spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']).status === 0;
-  test.skipIf(!mayMount)(`disk full${mayMount ? '' : ' (this machine permits no mount)'}: what is needed and where; nothing half-made is left`, async () => {
-    mkdirSync(cacheDir(), { recursive: true });
-    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', cacheDir()]).status).toBe(0);
-    try {
-      await editor().runCommand('Kvasir: Restart Engine');
-      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/The cache folder .*models is on a full disk; this model needs \d+ MB there; free some space\./)]);
-      await editor().screenshot('disk-full');
-      expect(readdirSync(cacheDir())).toEqual([]);
-      await dismissToasts();
-    } finally {
-      spawnSync('umount', [cacheDir()]);
-    }
-    await expectWorking();
-  });
-
-  test('native library damaged: one message, the chat is open all the same, and it works once that is mended', async () => {
-    const extensions = path.join(server.folder, 'extensions');
-    const [kvasir = ''] = readdirSync(extensions).filter((name) => name.startsWith('kvasir.kvasir-'));
-    const library = path.join(extensions, kvasir, 'node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node');
-    renameSync(library, `${library}.whole`);
-    try {
-      writeFileSync(library, 'damaged');
-      await editor().runCommand('Kvasir: Restart Engine');
-      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/onnxruntime, which computes for Kvasir, could not be loaded on linux-x64: .*Install the package of Kvasir that is made for this platform\./)]);
-      await editor().screenshot('library-damaged');
-      expect(await askToTheEnd()).toContain('error: ');
-      expect(await editor().toasts()).toHaveLength(1);
-      await dismissToasts();
-    } finally {
-      renameSync(`${library}.whole`, library);
-    }
-    await expectWorking();
-  });
-
-  test('nonsense in the settings counts as not set', async () => {
-    editor().configureMachine({ 'kvasir.engine.threads': 'many', 'kvasir.engine.unloadAfterMinutes': {}, 'kvasir.cache.maxBytes': -5, 'kvasir.model': 7 });
-    editor().configure({
-      'kvasir.enable': 'yes', 'kvasir.completion.debounceMs': 'soon', 'kvasir.completion.maxTokens': null, 'kvasir.completion.languages': 5, 'kvasir.completion.exclude': { a: 1 },
-      'kvasir.chat.maxTokens': [1], 'kvasir.summary.codeLens': 'sometimes', 'kvasir.summary.hover': 3, 'kvasir.completion.snippets': {}, 'kvasir.completion.pauseOnBattery': 'x',
+    beforeAll(async () => {
+      editor().configureMachine({ 'kvasir.engine.transport': 'process' });
+      await editor().openFile('src/inventory.ts');
+      await editor().runCommand('Kvasir: Open Chat');
     });
-    // Each is told of once, a few by name.
-    await expect.poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.cache\.maxBytes cannot be -5; 0 is used instead/);
-    await expect.poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.enable cannot be "yes"; true is used instead/);
-    await editor().screenshot('wrong-settings');
-    await dismissToasts();
-    // Another one with the same text would have this one's lines said again.
-    await editor().runCommand('View: Close All Editors');
-    await editor().openFile('src/inventory.ts');
-    await expectWorking();
-    const { line, column } = cursorOf(UNFINISHED);
-    await editor().openFile('src/unfinished.ts');
-    await editor().goTo(line, column);
-    await editor().runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
-    await editor().press('Escape');
-    await editor().openFile('src/inventory.ts');
-    expect(await editor().toasts()).toEqual([]);
-  });
+    afterAll(() => {
+      if (typeof server === 'string') return;
+      editor().configureMachine(Object.fromEntries(SETTINGS.map((name) => [name, undefined])));
+      rmSync(copy(), { recursive: true, force: true });
+    });
 
-  test('switched off: no process, no status item; switched on it works', async () => {
-    editor().configure({ 'kvasir.enable': false });
-    await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
-    await editor().statusItem.waitFor({ state: 'hidden' });
-    editor().configure({ 'kvasir.enable': undefined });
-    await editor().statusItem.waitFor();
-    await editor().runCommand('Kvasir: Open Chat');
-    await expectWorking();
-  });
+    /** Processes of their own that onnxruntime is loaded in. */
+    const engines = () =>
+      processTree(editor().extensionHost).filter(
+        (pid) => pid !== editor().extensionHost && mappedFiles(pid).some((file) => file.includes('onnxruntime')),
+      );
+    const stateOf = (answer: Locator, timeout = 2 * PATIENCE) =>
+      expect.poll(() => answer.getAttribute('data-state'), { timeout });
+    async function askToTheEnd(question = QUESTION): Promise<string> {
+      const answer = await editor().ask(question);
+      await stateOf(answer).not.toBe('streaming');
+      return `${await answer.getAttribute('data-state')}: ${await answer.textContent()}`;
+    }
+    async function expectWorking(): Promise<void> {
+      expect(await askToTheEnd()).toMatch(DONE);
+      expect(await editor().toasts()).toEqual([]);
+    }
+    async function dismissToasts(): Promise<void> {
+      await editor().runCommand('Notifications: Clear All Notifications');
+      await expect.poll(() => editor().toasts()).toEqual([]);
+    }
 
-  test('the extension has reported no error, and no text has changed', async () => {
-    // A message that is shown to the user is in the console as well.
-    expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
-    expect(await editor().savedText('src/inventory.ts')).toBe(INVENTORY);
-  });
-});
+    test('the engine runs in a process of its own, and nothing of it in the extension host', async () => {
+      await expect
+        .poll(async () => [await askToTheEnd(), engines().length], { timeout: 2 * PATIENCE })
+        .toEqual([expect.stringMatching(DONE), 1]);
+      expect(mappedFiles(editor().extensionHost).filter((file) => file.includes('onnxruntime'))).toEqual([]);
+    });
+
+    test('a completion that comes after the editor has stopped waiting is shown when it is there, without another key', async () => {
+      const [pid = 0] = engines();
+      const window = editor();
+      await window.openFile('src/late.ts');
+      await window.goTo(LATE.before.split('\n').length, '  has(id: string): boolean {'.length + 1);
+      process.kill(pid, 'SIGSTOP');
+      try {
+        await window.type('\n    ');
+        // More than twice what the editor waits for.
+        await window.page.waitForTimeout(1800);
+        expect(await window.ghostText()).toBe('');
+      } finally {
+        process.kill(pid, 'SIGCONT');
+      }
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+      await window.screenshot('late-completion');
+      const shown = await window.ghostText();
+      await window.press('Tab');
+      // It may have grown meanwhile.
+      expect(await window.savedText('src/late.ts')).toContain(`${LATE.before}\n    ${shown}`);
+      await window.openFile('src/inventory.ts');
+    });
+
+    test('killed in the middle of a step: the answer ends with the reason, the next one comes from a new process', async () => {
+      const [pid = 0] = engines();
+      await editor().openFile('src/shelves.ts');
+      process.kill(pid, 'SIGSTOP');
+      const answer = await editor().ask(QUESTION);
+      expect(await answer.getAttribute('data-state')).toBe('streaming');
+      process.kill(pid, 'SIGCONT');
+      await editor().page.waitForTimeout(50);
+      process.kill(pid, 'SIGKILL');
+      await stateOf(answer).toBe('error');
+      expect(await answer.textContent()).toContain('The engine stopped: its process was ended by SIGKILL.');
+      await editor().screenshot('engine-killed');
+      await editor().openFile('src/inventory.ts');
+      await expectWorking();
+      expect(isAlive(pid)).toBe(false);
+      expect(engines()).toHaveLength(1);
+    });
+
+    test('unloaded when nobody asks, its process with it; the conversation stays and goes on', async () => {
+      const numAnswers = await editor().answers.count();
+      editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': 0.03 });
+      await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
+      await expect.poll(() => editor().statusItem.innerHTML()).toContain('not loaded');
+      editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': undefined });
+      await expectWorking();
+      expect(await editor().answers.count()).toBe(numAnswers + 1);
+      expect(engines()).toHaveLength(1);
+    });
+
+    test('model folder deleted while it is loaded, and before it is', async () => {
+      cpSync('model', copy(), { recursive: true });
+      const before = engines();
+      editor().configureMachine({ 'kvasir.model': copy() });
+      try {
+        // Answered by a process that was there before the question: the one before it may also go between an answer and the look.
+        await expect
+          .poll(
+            async () => {
+              const [after] = engines();
+              return [await askToTheEnd(), after !== undefined && !before.includes(after) && engines().includes(after)];
+            },
+            { timeout: 2 * PATIENCE },
+          )
+          .toEqual([expect.stringMatching(DONE), true]);
+        rmSync(copy(), { recursive: true });
+        await expectWorking();
+        await editor().runCommand('Kvasir: Restart Engine');
+        await expect
+          .poll(() => editor().toasts(), { timeout: PATIENCE })
+          .toEqual([expect.stringContaining(`The setting kvasir.model names no folder: ${copy()}`)]);
+        await editor().screenshot('model-deleted');
+        expect(await askToTheEnd()).toContain('error: ');
+        expect(await editor().toasts()).toHaveLength(1);
+        await dismissToasts();
+      } finally {
+        editor().configureMachine({ 'kvasir.model': undefined });
+      }
+      await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
+      expect(await editor().toasts()).toEqual([]);
+    });
+
+    test('model file cut off: it says where and what to do, and another model can be chosen there', async () => {
+      cpSync('test/fixtures/bad/st_truncated', copy(), { recursive: true });
+      editor().configureMachine({ 'kvasir.model': copy() });
+      try {
+        await expect
+          .poll(() => askToTheEnd(), { timeout: 2 * PATIENCE })
+          .toMatch(/error: .*model-copy: model\.safetensors: .* cut off or its header is wrong: download it again\./);
+        await editor().screenshot('model-cut-off');
+        await editor().answers.last().getByRole('button', { name: 'Choose Model' }).click();
+        await editor().page.locator('.quick-input-widget:visible .quick-input-list').waitFor();
+        await editor().press('Escape');
+        await dismissToasts();
+      } finally {
+        editor().configureMachine({ 'kvasir.model': undefined });
+        rmSync(copy(), { recursive: true, force: true });
+      }
+      await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
+    });
+
+    const mayMount =
+      typeof server !== 'string' &&
+      spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']).status === 0;
+    test.skipIf(!mayMount)(
+      `disk full${mayMount ? '' : ' (this machine permits no mount)'}: what is needed and where; nothing half-made is left`,
+      async () => {
+        mkdirSync(cacheDir(), { recursive: true });
+        expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', cacheDir()]).status).toBe(0);
+        try {
+          await editor().runCommand('Kvasir: Restart Engine');
+          await expect
+            .poll(() => editor().toasts(), { timeout: PATIENCE })
+            .toEqual([
+              expect.stringMatching(
+                /The cache folder .*models is on a full disk; this model needs \d+ MB there; free some space\./,
+              ),
+            ]);
+          await editor().screenshot('disk-full');
+          expect(readdirSync(cacheDir())).toEqual([]);
+          await dismissToasts();
+        } finally {
+          spawnSync('umount', [cacheDir()]);
+        }
+        await expectWorking();
+      },
+    );
+
+    test('native library damaged: one message, the chat is open all the same, and it works once that is mended', async () => {
+      const extensions = path.join(server.folder, 'extensions');
+      const [kvasir = ''] = readdirSync(extensions).filter((name) => name.startsWith('kvasir.kvasir-'));
+      const library = path.join(
+        extensions,
+        kvasir,
+        'node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node',
+      );
+      renameSync(library, `${library}.whole`);
+      try {
+        writeFileSync(library, 'damaged');
+        await editor().runCommand('Kvasir: Restart Engine');
+        await expect
+          .poll(() => editor().toasts(), { timeout: PATIENCE })
+          .toEqual([
+            expect.stringMatching(
+              /onnxruntime, which computes for Kvasir, could not be loaded on linux-x64: .*Install the package of Kvasir that is made for this platform\./,
+            ),
+          ]);
+        await editor().screenshot('library-damaged');
+        expect(await askToTheEnd()).toContain('error: ');
+        expect(await editor().toasts()).toHaveLength(1);
+        await dismissToasts();
+      } finally {
+        renameSync(`${library}.whole`, library);
+      }
+      await expectWorking();
+    });
+
+    test('nonsense in the settings counts as not set', async () => {
+      editor().configureMachine({
+        'kvasir.engine.threads': 'many',
+        'kvasir.engine.unloadAfterMinutes': {},
+        'kvasir.cache.maxBytes': -5,
+        'kvasir.model': 7,
+      });
+      editor().configure({
+        'kvasir.enable': 'yes',
+        'kvasir.completion.debounceMs': 'soon',
+        'kvasir.completion.maxTokens': null,
+        'kvasir.completion.languages': 5,
+        'kvasir.completion.exclude': { a: 1 },
+        'kvasir.chat.maxTokens': [1],
+        'kvasir.summary.codeLens': 'sometimes',
+        'kvasir.summary.hover': 3,
+        'kvasir.completion.snippets': {},
+        'kvasir.completion.pauseOnBattery': 'x',
+      });
+      // Each is told of once, a few by name.
+      await expect
+        .poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE })
+        .toMatch(/kvasir\.cache\.maxBytes cannot be -5; 0 is used instead/);
+      await expect
+        .poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE })
+        .toMatch(/kvasir\.enable cannot be "yes"; true is used instead/);
+      await editor().screenshot('wrong-settings');
+      await dismissToasts();
+      // Another one with the same text would have this one's lines said again.
+      await editor().runCommand('View: Close All Editors');
+      await editor().openFile('src/inventory.ts');
+      await expectWorking();
+      const { line, column } = cursorOf(UNFINISHED);
+      await editor().openFile('src/unfinished.ts');
+      await editor().goTo(line, column);
+      await editor().runCommand('Kvasir: Trigger Completion');
+      await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
+      await editor().press('Escape');
+      await editor().openFile('src/inventory.ts');
+      expect(await editor().toasts()).toEqual([]);
+    });
+
+    test('switched off: no process, no status item; switched on it works', async () => {
+      editor().configure({ 'kvasir.enable': false });
+      await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
+      await editor().statusItem.waitFor({ state: 'hidden' });
+      editor().configure({ 'kvasir.enable': undefined });
+      await editor().statusItem.waitFor();
+      await editor().runCommand('Kvasir: Open Chat');
+      await expectWorking();
+    });
+
+    test('the extension has reported no error, and no text has changed', async () => {
+      // A message that is shown to the user is in the console as well.
+      expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
+      expect(await editor().savedText('src/inventory.ts')).toBe(INVENTORY);
+    });
+  },
+);

@@ -62,28 +62,52 @@ const SETTINGS = {
 const HELPERS = path.resolve('test/vscode/helpers');
 
 /** Starts both with `vsix` installed, or with the helpers alone; `stop` ends everything and fails, naming them, if a process had to be killed. */
-export async function startServer(files: EditorFiles, vsix?: string): Promise<{ address: EditorServerAddress; stop(): Promise<void> }> {
+export async function startServer(
+  files: EditorFiles,
+  vsix?: string,
+): Promise<{ address: EditorServerAddress; stop(): Promise<void> }> {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-editor-'));
   const runId = path.basename(folder);
-  for (const name of ['user/User', 'extensions', 'home', 'workspaces']) mkdirSync(path.join(folder, name), { recursive: true });
+  for (const name of ['user/User', 'extensions', 'home', 'workspaces'])
+    mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
   // With this file and no locale in it, each window has its browser's language. A language pack that translates nothing of VS Code itself is enough for an extension's own texts to appear in that language.
   writeFileSync(path.join(folder, 'user/User/argv.json'), '{}');
   const messages = path.join(folder, 'user/empty.i18n.json');
   writeFileSync(messages, '{"contents":{}}');
-  writeFileSync(path.join(folder, 'user/languagepacks.json'), JSON.stringify({ 'pt-br': { hash: 'empty', label: 'Português (Brasil)', extensions: [{ extensionIdentifier: { id: 'kvasir-test.portuguese' }, version: '1.0.0' }], translations: { vscode: messages } } }));
+  writeFileSync(
+    path.join(folder, 'user/languagepacks.json'),
+    JSON.stringify({
+      'pt-br': {
+        hash: 'empty',
+        label: 'Português (Brasil)',
+        extensions: [{ extensionIdentifier: { id: 'kvasir-test.portuguese' }, version: '1.0.0' }],
+        translations: { vscode: messages },
+      },
+    }),
+  );
   const port = await freePort();
   writeFileSync(path.join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
 
   // Nothing of the outer editor, test runner or npm may leak in; code-server inside a VS Code terminal would open a tab there.
-  const kept = ['PATH', 'LANG', 'LC_ALL', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR'].filter((name) => process.env[name] !== undefined);
+  const kept = ['PATH', 'LANG', 'LC_ALL', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR'].filter(
+    (name) => process.env[name] !== undefined,
+  );
   const env = {
     ...Object.fromEntries(kept.map((name) => [name, process.env[name] as string])),
     HOME: path.join(folder, 'home'),
     EXTENSIONS_GALLERY: '{"serviceUrl":""}',
     [RUN_VARIABLE]: runId,
   };
-  const common = [files.codeServer, '--config', path.join(folder, 'config.yaml'), '--user-data-dir', path.join(folder, 'user'), '--extensions-dir', path.join(folder, 'extensions')];
+  const common = [
+    files.codeServer,
+    '--config',
+    path.join(folder, 'config.yaml'),
+    '--user-data-dir',
+    path.join(folder, 'user'),
+    '--extensions-dir',
+    path.join(folder, 'extensions'),
+  ];
   const started: ChildProcess[] = [];
   let browser: BrowserServer | undefined;
 
@@ -102,30 +126,73 @@ export async function startServer(files: EditorFiles, vsix?: string): Promise<{ 
     for (const pid of left) process.kill(pid, 'SIGKILL');
     if (process.env.KVASIR_EDITOR_KEEP) console.log(`editor tests: kept ${folder}`);
     else rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-    if (names.length) throw new Error(`editor tests: left running after the editor had been stopped: ${names.join('; ')}`);
+    if (names.length)
+      throw new Error(`editor tests: left running after the editor had been stopped: ${names.join('; ')}`);
   };
 
   try {
-    for (const helper of readdirSync(HELPERS)) cpSync(path.join(HELPERS, helper), path.join(folder, 'extensions', `kvasir-test.${helper}-1.0.0`), { recursive: true });
+    for (const helper of readdirSync(HELPERS))
+      cpSync(path.join(HELPERS, helper), path.join(folder, 'extensions', `kvasir-test.${helper}-1.0.0`), {
+        recursive: true,
+      });
     if (vsix) run(process.execPath, [...common, '--install-extension', vsix], env);
     const namespace = await loopbackOnly(env);
     if (namespace.holder) started.push(namespace.holder);
-    const flags = ['--auth', 'none', '--disable-telemetry', '--disable-update-check', '--disable-getting-started-override', '--disable-proxy', '--reconnection-grace-time', '2', '-e'];
-    const [command = '', ...args] = [...namespace.enter, process.execPath, ...common, ...flags, path.join(folder, 'workspaces')];
+    const flags = [
+      '--auth',
+      'none',
+      '--disable-telemetry',
+      '--disable-update-check',
+      '--disable-getting-started-override',
+      '--disable-proxy',
+      '--reconnection-grace-time',
+      '2',
+      '-e',
+    ];
+    const [command = '', ...args] = [
+      ...namespace.enter,
+      process.execPath,
+      ...common,
+      ...flags,
+      path.join(folder, 'workspaces'),
+    ];
     const server = spawn(command, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     started.push(server);
     await output(server, /HTTP server listening on/, 60_000, 'code-server');
 
     // Playwright starts one file: a script that enters the namespace first.
     const launcher = path.join(folder, 'chromium.sh');
-    writeFileSync(launcher, `#!/bin/sh\nexec ${[...namespace.enter, files.chromium].map((word) => `'${word}'`).join(' ')} "$@"\n`, { mode: 0o755 });
+    writeFileSync(
+      launcher,
+      `#!/bin/sh\nexec ${[...namespace.enter, files.chromium].map((word) => `'${word}'`).join(' ')} "$@"\n`,
+      { mode: 0o755 },
+    );
     browser = await chromium.launchServer({
       executablePath: launcher,
-      args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+      args: [
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
       env: { ...env, ...files.chromiumEnv },
       timeout: 60_000,
     });
-    return { address: { url: `http://127.0.0.1:${port}`, browser: browser.wsEndpoint(), runId, folder, installed: vsix !== undefined, isolated: namespace.isolated }, stop };
+    return {
+      address: {
+        url: `http://127.0.0.1:${port}`,
+        browser: browser.wsEndpoint(),
+        runId,
+        folder,
+        installed: vsix !== undefined,
+        isolated: namespace.isolated,
+      },
+      stop,
+    };
   } catch (error) {
     await stop().catch(() => {});
     throw error;
@@ -139,17 +206,23 @@ const LOOPBACK_ONLY = 'ip link set lo up && ip route add default dev lo';
  * A process that holds a network namespace with loopback only and ends with this one (its input closes), and the words
  * that start another process in there. As an ordinary user the namespace needs a user namespace around it.
  */
-async function loopbackOnly(env: NodeJS.ProcessEnv): Promise<{ holder?: ChildProcess; enter: string[]; isolated: true | string }> {
+async function loopbackOnly(
+  env: NodeJS.ProcessEnv,
+): Promise<{ holder?: ChildProcess; enter: string[]; isolated: true | string }> {
   const ways = [
     { unshare: ['--net'], nsenter: ['--net'] },
     { unshare: ['--map-root-user', '--net'], nsenter: ['--user', '--preserve-credentials', '--net'] },
   ];
   for (const way of ways) {
     if (spawnSync('unshare', [...way.unshare, 'sh', '-c', LOOPBACK_ONLY]).status !== 0) continue;
-    const holder = spawn('unshare', [...way.unshare, 'sh', '-c', `${LOOPBACK_ONLY} && echo ready && exec cat`], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    const holder = spawn('unshare', [...way.unshare, 'sh', '-c', `${LOOPBACK_ONLY} && echo ready && exec cat`], {
+      env,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
     await output(holder, /ready/, 10_000, 'unshare');
     const enter = ['nsenter', ...way.nsenter, '--target', String(holder.pid), '--'];
-    if (spawnSync(enter[0] as string, [...enter.slice(1), 'true']).status === 0) return { holder, enter, isolated: true };
+    if (spawnSync(enter[0] as string, [...enter.slice(1), 'true']).status === 0)
+      return { holder, enter, isolated: true };
     holder.kill('SIGKILL');
   }
   return { enter: [], isolated: 'this machine permits no network namespace (unshare, ip and nsenter are needed)' };
@@ -160,7 +233,9 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): void {
     execFileSync(command, args, { env, stdio: 'pipe', encoding: 'utf8', timeout: 120_000 });
   } catch (error) {
     const { stderr, stdout, message } = error as Error & { stderr?: string; stdout?: string };
-    throw new Error(`editor tests: installing the extension failed: ${(stderr || stdout || message).trim().split('\n').at(-1)}`);
+    throw new Error(
+      `editor tests: installing the extension failed: ${(stderr || stdout || message).trim().split('\n').at(-1)}`,
+    );
   }
 }
 
@@ -168,7 +243,8 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): void {
 function output(child: ChildProcess, pattern: RegExp, timeoutMs: number, name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let seen = '';
-    const fail = (reason: string) => reject(new Error(`editor tests: ${name} ${reason}: ${seen.trim().split('\n').at(-1) ?? ''}`));
+    const fail = (reason: string) =>
+      reject(new Error(`editor tests: ${name} ${reason}: ${seen.trim().split('\n').at(-1) ?? ''}`));
     const timer = setTimeout(() => fail(`was not ready within ${timeoutMs / 1000} s`), timeoutMs);
     const read = (data: Buffer) => {
       if (seen.length < 100_000) seen += data.toString();

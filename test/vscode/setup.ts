@@ -25,7 +25,9 @@ export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
   const require = createRequire(import.meta.url);
   const chromiumEntry = require.resolve('@sparticuz/chromium');
   const chromiumPackage = chromiumEntry.slice(0, chromiumEntry.lastIndexOf('build'));
-  const chromiumVersion = (JSON.parse(readFileSync(path.join(chromiumPackage, 'package.json'), 'utf8')) as { version: string }).version;
+  const chromiumVersion = (
+    JSON.parse(readFileSync(path.join(chromiumPackage, 'package.json'), 'utf8')) as { version: string }
+  ).version;
   const { folder: codeServer, entry } = await prepareCodeServer(cacheDir);
   const chromium = path.join(cacheDir, 'chromium');
   await makeOnce(chromium, `chromium ${chromiumVersion}`, () => unpackChromium(chromiumPackage, chromium));
@@ -35,7 +37,9 @@ export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
     codeServer: entry,
     chromium: path.join(chromium, 'chromium'),
     chromiumEnv: {
-      LD_LIBRARY_PATH: [path.join(chromium, 'al2023/lib'), chromium, process.env.LD_LIBRARY_PATH].filter(Boolean).join(':'),
+      LD_LIBRARY_PATH: [path.join(chromium, 'al2023/lib'), chromium, process.env.LD_LIBRARY_PATH]
+        .filter(Boolean)
+        .join(':'),
       FONTCONFIG_FILE: fonts,
     },
   };
@@ -62,8 +66,13 @@ function giveLogger(folder: string): void {
 
 /** A bare machine has no fonts: the browser's package brings a proportional one, code-server (in KaTeX) a monospaced one. */
 function fontConfiguration(chromium: string, codeServer: string): string {
-  const folders = [path.join(chromium, 'fonts/fonts'), path.join(codeServer, 'node_modules/code-server/lib/vscode/node_modules/katex/dist/fonts'), '/usr/share/fonts'];
-  const prefer = (family: string, ...others: string[]) => `<alias><family>${family}</family><prefer>${others.map((other) => `<family>${other}</family>`).join('')}</prefer></alias>`;
+  const folders = [
+    path.join(chromium, 'fonts/fonts'),
+    path.join(codeServer, 'node_modules/code-server/lib/vscode/node_modules/katex/dist/fonts'),
+    '/usr/share/fonts',
+  ];
+  const prefer = (family: string, ...others: string[]) =>
+    `<alias><family>${family}</family><prefer>${others.map((other) => `<family>${other}</family>`).join('')}</prefer></alias>`;
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -101,16 +110,28 @@ function installCodeServer(folder: string): void {
  * down: its `npm_config_*` variables describe this project and this project's flags, not the folder installed here.
  */
 function npm(cwd: string, args: string[]): void {
-  const passedOn = /^npm_config_(registry|.*_registry|proxy|https?_proxy|noproxy|cafile|ca|strict_ssl|cache|userconfig|globalconfig)$/i;
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || passedOn.test(name)));
+  const passedOn =
+    /^npm_config_(registry|.*_registry|proxy|https?_proxy|noproxy|cafile|ca|strict_ssl|cache|userconfig|globalconfig)$/i;
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || passedOn.test(name)),
+  );
   // An outer npm names itself; without one, the npm on the PATH.
   const outer = process.env.npm_execpath?.replace(/npx-cli\.js$/, 'npm-cli.js');
-  const [command, first] = outer?.endsWith('npm-cli.js') && existsSync(outer) ? [process.execPath, [outer]] : ['npm', []];
-  const flags = ['--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'];
+  const [command, first] =
+    outer?.endsWith('npm-cli.js') && existsSync(outer) ? [process.execPath, [outer]] : ['npm', []];
+  const flags = [
+    '--ignore-scripts',
+    '--include=optional',
+    '--no-audit',
+    '--no-fund',
+    '--no-progress',
+    '--loglevel=error',
+  ];
   const result = spawnSync(command, [...first, ...args, ...flags], { cwd, env, encoding: 'utf8', timeout: 600_000 });
   if (result.status === 0) return;
   const said = result.stderr.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
-  const reason = result.error?.message ?? (said.slice(0, 4).join(', ') || `exit status ${result.status ?? result.signal}`);
+  const reason =
+    result.error?.message ?? (said.slice(0, 4).join(', ') || `exit status ${result.status ?? result.signal}`);
   throw new Error(`"npm ${args.join(' ')}" in ${cwd} failed: ${reason}`);
 }
 
@@ -119,11 +140,14 @@ function npm(cwd: string, args: string[]): void {
  * told, and skips the shared libraries outside of AWS: so it is called archive by archive, with the folder in its place.
  */
 async function unpackChromium(packageDir: string, folder: string): Promise<void> {
-  const { inflate } = (await import(pathToFileURL(path.join(packageDir, 'build/esm/lambdafs.js')).href)) as { inflate(file: string): Promise<string> };
+  const { inflate } = (await import(pathToFileURL(path.join(packageDir, 'build/esm/lambdafs.js')).href)) as {
+    inflate(file: string): Promise<string>;
+  };
   const before = process.env.TMPDIR;
   process.env.TMPDIR = folder;
   try {
-    for (const archive of ['chromium.br', 'al2023.tar.br', 'fonts.tar.br', 'swiftshader.tar.br']) await inflate(path.join(packageDir, 'bin', archive));
+    for (const archive of ['chromium.br', 'al2023.tar.br', 'fonts.tar.br', 'swiftshader.tar.br'])
+      await inflate(path.join(packageDir, 'bin', archive));
   } finally {
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;

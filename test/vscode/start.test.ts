@@ -15,53 +15,75 @@ const MARK = 'KVASIR_START_TEST';
 function start(env: NodeJS.ProcessEnv, ...args: string[]) {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
   const [, ...words] = (scripts.start ?? '').split(' ');
-  const child = spawn(process.execPath, [...words, '--vsix', inject('vsix'), ...args], { env: { ...process.env, TMPDIR: folder, [MARK]: folder, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  const said = { text: '' };
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => {
-    said.text += text;
+  const child = spawn(process.execPath, [...words, '--vsix', inject('vsix'), ...args], {
+    env: { ...process.env, TMPDIR: folder, [MARK]: folder, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const said = { text: '' };
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said.text += text;
+    });
   return { child, said };
 }
 
 const runs = typeof inject('server') !== 'string';
 
-test.skipIf(!runs)('npm start without desktop VS Code: prints the address of one that runs, Ctrl+C leaves nothing', async () => {
-  const { child, said } = start({}, '--browser');
-  await expect.poll(() => said.text, { timeout: 60_000 }).toMatch(/http:\/\/127\.0\.0\.1:\d+/);
-  const [url = ''] = /http:\S+/.exec(said.text) ?? [];
-  const page = await fetch(url);
-  expect(page.status).toBe(200);
-  expect(await page.text()).toContain('workbench');
-  const workspace = new URL(url).searchParams.get('folder') ?? '';
-  expect(readdirSync(path.join(workspace, 'src'))).toContain('config.ts');
-  expect(readdirSync(path.join(path.dirname(workspace), 'extensions')).some((name) => name.startsWith('kvasir.kvasir-'))).toBe(true);
-  expect(processesWith(MARK, folder).length).toBeGreaterThan(1);
-  child.kill('SIGINT');
-  await once(child, 'exit');
-  expect(child.exitCode).toBe(0);
-  expect(processesWith(MARK, folder)).toEqual([]);
-  expect(readdirSync(folder).filter((name) => name.startsWith('kvasir-start-'))).toEqual([]);
-  expect(said.text.trim().split('\n')).toHaveLength(1);
-});
+test.skipIf(!runs)(
+  'npm start without desktop VS Code: prints the address of one that runs, Ctrl+C leaves nothing',
+  async () => {
+    const { child, said } = start({}, '--browser');
+    await expect.poll(() => said.text, { timeout: 60_000 }).toMatch(/http:\/\/127\.0\.0\.1:\d+/);
+    const [url = ''] = /http:\S+/.exec(said.text) ?? [];
+    const page = await fetch(url);
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain('workbench');
+    const workspace = new URL(url).searchParams.get('folder') ?? '';
+    expect(readdirSync(path.join(workspace, 'src'))).toContain('config.ts');
+    expect(
+      readdirSync(path.join(path.dirname(workspace), 'extensions')).some((name) => name.startsWith('kvasir.kvasir-')),
+    ).toBe(true);
+    expect(processesWith(MARK, folder).length).toBeGreaterThan(1);
+    child.kill('SIGINT');
+    await once(child, 'exit');
+    expect(child.exitCode).toBe(0);
+    expect(processesWith(MARK, folder)).toEqual([]);
+    expect(readdirSync(folder).filter((name) => name.startsWith('kvasir-start-'))).toEqual([]);
+    expect(said.text.trim().split('\n')).toHaveLength(1);
+  },
+);
 
-test.skipIf(!runs)('npm start with it: Kvasir installed in a profile of its own, the sample opened, cleaned up when the window closes', async () => {
-  const calls = path.join(folder, 'calls');
-  writeFileSync(path.join(folder, 'code'), `#!/bin/sh\necho "$@" >> '${calls}'\n`, { mode: 0o755 });
-  const { child, said } = start({ PATH: `${folder}:${process.env.PATH}`, DISPLAY: ':0', WSL_DISTRO_NAME: '' });
-  await once(child, 'exit');
-  const [version, install = '', open = ''] = readFileSync(calls, 'utf8').trim().split('\n');
-  expect([child.exitCode, version]).toEqual([0, '--version']);
-  const profile = /^--user-data-dir (\S+)\/user --extensions-dir \1\/extensions /;
-  expect(install.replace(profile, '')).toBe(`--install-extension ${inject('vsix')}`);
-  expect(open.replace(profile, '')).toMatch(/^--new-window --wait \S+\/kvasir-sample$/);
-  expect(said.text).toMatch(/^VS Code is opening on \S+; close its window, or press Ctrl\+C here, to end\n$/);
-  expect(readdirSync(folder).filter((name) => name.startsWith('kvasir-start-'))).toEqual([]);
-});
+test.skipIf(!runs)(
+  'npm start with it: Kvasir installed in a profile of its own, the sample opened, cleaned up when the window closes',
+  async () => {
+    const calls = path.join(folder, 'calls');
+    writeFileSync(path.join(folder, 'code'), `#!/bin/sh\necho "$@" >> '${calls}'\n`, { mode: 0o755 });
+    const { child, said } = start({ PATH: `${folder}:${process.env.PATH}`, DISPLAY: ':0', WSL_DISTRO_NAME: '' });
+    await once(child, 'exit');
+    const [version, install = '', open = ''] = readFileSync(calls, 'utf8').trim().split('\n');
+    expect([child.exitCode, version]).toEqual([0, '--version']);
+    const profile = /^--user-data-dir (\S+)\/user --extensions-dir \1\/extensions /;
+    expect(install.replace(profile, '')).toBe(`--install-extension ${inject('vsix')}`);
+    expect(open.replace(profile, '')).toMatch(/^--new-window --wait \S+\/kvasir-sample$/);
+    expect(said.text).toMatch(/^VS Code is opening on \S+; close its window, or press Ctrl\+C here, to end\n$/);
+    expect(readdirSync(folder).filter((name) => name.startsWith('kvasir-start-'))).toEqual([]);
+  },
+);
 
-const offline = [['--net'], ['--map-root-user', '--net']].find((flags) => spawnSync('unshare', [...flags, 'true']).status === 0);
-test.skipIf(!offline || existsSync('.cache/vscode-desktop'))('npm run test:desktop where VS Code cannot be downloaded fails and says so in one sentence', () => {
-  const { status, stderr } = spawnSync('unshare', [...(offline ?? []), process.execPath, 'scripts/desktop.mjs'], { encoding: 'utf8', env: { ...process.env, TMPDIR: folder } });
-  expect(stderr).toMatch(/^test:desktop: the desktop tests did not run, because VS Code could not be downloaded: .+\n$/);
-  expect(status).toBe(1);
-  rmSync('.cache/vscode-desktop', { recursive: true, force: true });
-});
+const offline = [['--net'], ['--map-root-user', '--net']].find(
+  (flags) => spawnSync('unshare', [...flags, 'true']).status === 0,
+);
+test.skipIf(!offline || existsSync('.cache/vscode-desktop'))(
+  'npm run test:desktop where VS Code cannot be downloaded fails and says so in one sentence',
+  () => {
+    const { status, stderr } = spawnSync('unshare', [...(offline ?? []), process.execPath, 'scripts/desktop.mjs'], {
+      encoding: 'utf8',
+      env: { ...process.env, TMPDIR: folder },
+    });
+    expect(stderr).toMatch(
+      /^test:desktop: the desktop tests did not run, because VS Code could not be downloaded: .+\n$/,
+    );
+    expect(status).toBe(1);
+    rmSync('.cache/vscode-desktop', { recursive: true, force: true });
+  },
+);

@@ -75,7 +75,12 @@ export class Inventory {
 `;
 
 /** Runs `tests` over one window with `files` open to it. `editor()` is for use inside tests and hooks. */
-export function editorSuite(name: string, files: Record<string, string>, tests: (editor: () => Editor) => void, options?: WindowOptions): void {
+export function editorSuite(
+  name: string,
+  files: Record<string, string>,
+  tests: (editor: () => Editor) => void,
+  options?: WindowOptions,
+): void {
   const server = inject('server');
   if (typeof server === 'string') {
     describe.skip(`${name} (${server})`, () => tests(() => undefined as never));
@@ -87,7 +92,8 @@ export function editorSuite(name: string, files: Record<string, string>, tests: 
       window = await Editor.open(server, files, options);
     });
     afterEach(async ({ task }) => {
-      if (task.result?.state === 'fail') await window?.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
+      if (task.result?.state === 'fail')
+        await window?.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
     });
     afterAll(async () => {
       await window?.close();

@@ -21,7 +21,8 @@ editorSuite('summaries', FILES, (editor) => {
   const hoverRow = (text: string | RegExp) => page().locator('.monaco-hover .hover-row', { hasText: text });
   const lens = (text: string | RegExp) => page().locator('.contentWidgets .codelens-decoration a', { hasText: text });
   /** The rendered folder summary. */
-  const report = () => page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
+  const report = () =>
+    page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
 
   /** Summarises the folder src from the explorer's menu. */
   async function summarizeFolder(): Promise<void> {
@@ -37,13 +38,20 @@ editorSuite('summaries', FILES, (editor) => {
     const isOffered = async () => {
       await window.press('Escape');
       await window.runCommand('Show or Focus Hover');
-      return await hoverRow('Summarize with Kvasir').waitFor({ timeout: 5000 }).then(() => true, () => false);
+      return await hoverRow('Summarize with Kvasir')
+        .waitFor({ timeout: 5000 })
+        .then(
+          () => true,
+          () => false,
+        );
     };
     await expect.poll(isOffered, { timeout: PATIENCE }).toBe(true);
     await window.screenshot('summary-hover-link');
     expect(await window.statusItem.textContent()).not.toMatch(/B/);
     await hoverRow('Summarize with Kvasir').locator('a', { hasText: 'Summarize with Kvasir' }).click();
-    const summary = page().locator('.monaco-hover .hover-row:has(.codicon-sparkle)').filter({ hasNotText: /Summarize with Kvasir|is summarizing/ });
+    const summary = page()
+      .locator('.monaco-hover .hover-row:has(.codicon-sparkle)')
+      .filter({ hasNotText: /Summarize with Kvasir|is summarizing/ });
     await summary.waitFor({ timeout: 2 * PATIENCE });
     expect((await summary.textContent())?.trim()).not.toBe('');
     await window.screenshot('summary-hover');
@@ -66,7 +74,9 @@ editorSuite('summaries', FILES, (editor) => {
     const window = editor();
     await summarizeFolder();
     await toast('Kvasir: summarizing src').waitFor();
-    await report().locator('h1', { hasText: 'Summary of src' }).waitFor({ timeout: 2 * PATIENCE });
+    await report()
+      .locator('h1', { hasText: 'Summary of src' })
+      .waitFor({ timeout: 2 * PATIENCE });
     const text = await report().innerText();
     for (const name of ['inventory.ts', 'twice.ts', 'parts/half.ts']) expect(text).toContain(name);
     for (const name of ['out.ts', 'secret']) expect(text).not.toContain(name);
@@ -100,7 +110,9 @@ editorSuite('summaries', FILES, (editor) => {
   });
 
   test('a binary file gets one clear message', async () => {
-    await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]').click({ button: 'right' });
+    await page()
+      .locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]')
+      .click({ button: 'right' });
     await chooseFromMenu(page(), 'Summarize File');
     await toast('Kvasir cannot summarize picture.bin: a binary file').waitFor();
     expect(await editor().toasts()).toHaveLength(1);

@@ -49,7 +49,9 @@ editorSuite(
       await window.page.waitForTimeout(1500);
       expect(await window.ghostText()).toBe('');
       await window.runCommand('Kvasir: Explain Last Completion');
-      await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('the file matches kvasir.completion.exclude');
+      await expect
+        .poll(() => window.editorText(), { timeout: PATIENCE })
+        .toContain('the file matches kvasir.completion.exclude');
     });
 
     test('trusted, it may; where models are stays the machine’s to say', async () => {
@@ -58,7 +60,10 @@ editorSuite(
       const page = window.page.locator('.workspace-trust-editor');
       await page.waitFor();
       await window.screenshot('trust-editor');
-      await page.locator('.monaco-button', { hasText: /^Trust$/ }).first().click();
+      await page
+        .locator('.monaco-button', { hasText: /^Trust$/ })
+        .first()
+        .click();
       await restricted().waitFor({ state: 'hidden' });
       await complete('src/secret.key');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');

@@ -24,7 +24,8 @@ export function halfBits(value: number): number {
 
 export function halfValue(half: number): number {
   const magnitude = half & 0x7fff;
-  if (magnitude >= 0x7c00) return magnitude > 0x7c00 ? Number.NaN : half & 0x8000 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  if (magnitude >= 0x7c00)
+    return magnitude > 0x7c00 ? Number.NaN : half & 0x8000 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   // As float32 bits it is 2^112 too small, subnormals included.
   bits[0] = magnitude << 13;
   const value = word[0]! * 2 ** 112;

@@ -16,7 +16,8 @@ const UNITS_BYTES = 8;
 /** More than sums of a whole row's values may be in units of this, which is what the rotation has on its way. */
 const MOST_UNITS = 127 * 1024;
 
-const headBytes = (tokens: number, channels: number, bits: Bits): number => UNITS_BYTES + channels + tokens + Math.ceil((tokens * channels * bits) / 8);
+const headBytes = (tokens: number, channels: number, bits: Bits): number =>
+  UNITS_BYTES + channels + tokens + Math.ceil((tokens * channels * bits) / 8);
 
 /** @throws MalformedRun when a unit is not finite. */
 function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
@@ -29,10 +30,12 @@ function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
 
 /** x [kvHeads, headSize, n], by token [kvHeads, n, headSize]. */
 function graded(bits: Bits, byToken: boolean): Omit<SideFormat, 'layout'> {
-  const sizes = (headSize: number, n: number): [rows: number, width: number] => (byToken ? [n, headSize] : [headSize, n]);
+  const sizes = (headSize: number, n: number): [rows: number, width: number] =>
+    byToken ? [n, headSize] : [headSize, n];
   return {
     bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
-    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, ...sizes(headSize, n), byToken, bits, out, spare),
+    encode: (x, kvHeads, headSize, n, out, spare) =>
+      kernels().gradedEncode(x, kvHeads, ...sizes(headSize, n), byToken, bits, out, spare),
     decode(from, kvHeads, headSize, n, x, spare) {
       checkUnits(from, kvHeads, headBytes(n, headSize, bits));
       kernels().gradedDecode(from, kvHeads, ...sizes(headSize, n), byToken, bits, x, spare);

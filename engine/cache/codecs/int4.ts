@@ -19,6 +19,7 @@ export const INT4: TokenFormat = {
   },
 
   decode(from, kvHeads, headSize, n, x) {
-    if (kernels().int4Decode(from, kvHeads * n, headSize, x)) throw new MalformedRun('it has a scale that is not finite');
+    if (kernels().int4Decode(from, kvHeads * n, headSize, x))
+      throw new MalformedRun('it has a scale that is not finite');
   },
 };

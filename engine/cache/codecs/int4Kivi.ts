@@ -34,6 +34,7 @@ export const KIVI_KEYS: SideFormat = {
 export const KIVI_VALUES: TokenFormat = {
   layout: 'byToken',
   bytes: (kvHeads, headSize, n) => bytes(kvHeads, n, headSize, VALUE_GROUP),
-  encode: (x, kvHeads, headSize, n, out, spare) => kernels().kiviEncode(x, kvHeads, n, headSize, VALUE_GROUP, out, spare),
+  encode: (x, kvHeads, headSize, n, out, spare) =>
+    kernels().kiviEncode(x, kvHeads, n, headSize, VALUE_GROUP, out, spare),
   decode: (from, kvHeads, headSize, n, x) => decode(from, kvHeads, n, headSize, VALUE_GROUP, x),
 };

@@ -11,8 +11,25 @@ export interface Kernels {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
   rowsToFloats(codes: number, scales: number, rows: number, width: number, x: number): void;
   floatsToRows(x: number, rows: number, width: number, codes: number, scales: number): void;
-  channelsToFloats(codes: number, scales: number, kvHeads: number, headSize: number, all: number, n: number, x: number): void;
-  floatsToChannels(x: number, kvHeads: number, headSize: number, n: number, codes: number, scales: number, all: number, inverses: number): void;
+  channelsToFloats(
+    codes: number,
+    scales: number,
+    kvHeads: number,
+    headSize: number,
+    all: number,
+    n: number,
+    x: number,
+  ): void;
+  floatsToChannels(
+    x: number,
+    kvHeads: number,
+    headSize: number,
+    n: number,
+    codes: number,
+    scales: number,
+    all: number,
+    inverses: number,
+  ): void;
   transpose(from: number, fromStride: number, rows: number, columns: number, to: number, toStride: number): void;
   hadamard(x: number, numValues: number, unit: number, block: number): void;
   int4Encode(x: number, rows: number, width: number, out: number): void;
@@ -23,18 +40,63 @@ export interface Kernels {
   nvfp4Decode(from: number, rows: number, width: number, x: number): number;
   kiviEncode(x: number, kvHeads: number, rows: number, width: number, group: number, out: number, bounds: number): void;
   kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void;
-  kvquantBins(x: number, kvHeads: number, rows: number, width: number, numOutliers: number, out: number, bins: number, weights: number, spare: number): void;
-  kvquantDecode(levels: number, kvHeads: number, rows: number, width: number, numOutliers: number, x: number, codes: number): number;
+  kvquantBins(
+    x: number,
+    kvHeads: number,
+    rows: number,
+    width: number,
+    numOutliers: number,
+    out: number,
+    bins: number,
+    weights: number,
+    spare: number,
+  ): void;
+  kvquantDecode(
+    levels: number,
+    kvHeads: number,
+    rows: number,
+    width: number,
+    numOutliers: number,
+    x: number,
+    codes: number,
+  ): number;
   fitLevels(weights: number, levels: number, bounds: number, spare: number): void;
   packThree(bins: number, bounds: number, n: number, out: number): void;
   unpackThree(from: number, n: number, codes: number): void;
-  gradedEncode(x: number, kvHeads: number, rows: number, width: number, byToken: boolean, bits: number, out: number, spare: number): void;
-  gradedDecode(from: number, kvHeads: number, rows: number, width: number, byToken: boolean, bits: number, x: number, spare: number): void;
+  gradedEncode(
+    x: number,
+    kvHeads: number,
+    rows: number,
+    width: number,
+    byToken: boolean,
+    bits: number,
+    out: number,
+    spare: number,
+  ): void;
+  gradedDecode(
+    from: number,
+    kvHeads: number,
+    rows: number,
+    width: number,
+    byToken: boolean,
+    bits: number,
+    x: number,
+    spare: number,
+  ): void;
   packTwo(codes: number, n: number, out: number): void;
   unpackTwo(from: number, n: number, codes: number): void;
   packFour(codes: number, n: number, out: number): void;
   unpackFour(from: number, n: number, codes: number): void;
-  rotate(x: number, kvHeads: number, headSize: number, n: number, cos: number, sin: number, stride: number, direction: number): void;
+  rotate(
+    x: number,
+    kvHeads: number,
+    headSize: number,
+    n: number,
+    cos: number,
+    sin: number,
+    stride: number,
+    direction: number,
+  ): void;
 }
 
 /** So far beyond what they are given kernels may reach. */
@@ -45,7 +107,8 @@ let instance: Kernels | null = null;
 let bytes = new Uint8Array(0);
 
 export function kernels(): Kernels {
-  instance ??= new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(KERNEL_BYTES, 'base64'))).exports as unknown as Kernels;
+  instance ??= new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(KERNEL_BYTES, 'base64')))
+    .exports as unknown as Kernels;
   return instance;
 }
 

@@ -5,7 +5,16 @@
  * V. Pure: the same rows at the same place give the same bytes, and their number depends on sizes and place only.
  */
 import { type KvRows, newKvRows } from '../kvRows.ts';
-import { type CodecShape, type DecodedRun, type ExactTokens, type LayerSides, MalformedRun, type Rotation, type RunFormat, type RunPlace } from './codecFormat.ts';
+import {
+  type CodecShape,
+  type DecodedRun,
+  type ExactTokens,
+  type LayerSides,
+  MalformedRun,
+  type Rotation,
+  type RunFormat,
+  type RunPlace,
+} from './codecFormat.ts';
 import { exactBytes, readExact, writeExact } from './exactRows.ts';
 import { hadamardAt } from './hadamard.ts';
 import { LayerRoom, layerRoomBytes } from './layerRoom.ts';
@@ -39,7 +48,8 @@ export class KvCodec {
    * @param needs its layers, those first that lose most by being coded (see layerNeeds); when left out the last come first. Bytes are read with the one that they were written with.
    */
   constructor(format: RunFormat, shape: CodecShape, rotation: Rotation | null, needs?: readonly number[]) {
-    if (format.unrotated && rotation?.half !== shape.headSize / 2) throw new Error(`The codec ${format.name} needs the rotary embedding of the whole head.`);
+    if (format.unrotated && rotation?.half !== shape.headSize / 2)
+      throw new Error(`The codec ${format.name} needs the rotary embedding of the whole head.`);
     this.format = format;
     this.shape = shape;
     this.#rotation = rotation;
@@ -47,7 +57,8 @@ export class KvCodec {
     this.order = needs ?? Array.from({ length: numLayers }, (_, i) => numLayers - 1 - i);
     const { sides, finer = [] } = format;
     const each = Math.max(1, Math.round(FINER_SHARE * numLayers));
-    this.#sides = sides && Array.from({ length: numLayers }, (_, l) => finer[Math.floor(this.order.indexOf(l) / each)] ?? sides);
+    this.#sides =
+      sides && Array.from({ length: numLayers }, (_, l) => finer[Math.floor(this.order.indexOf(l) / each)] ?? sides);
   }
 
   get name(): string {
@@ -57,7 +68,9 @@ export class KvCodec {
   /** Layers that have the finest sides; all of them where all have the same. */
   get neediest(): ReadonlySet<number> {
     const finest = this.format.finer?.[0];
-    return new Set(Array.from({ length: this.shape.numLayers }, (_, l) => l).filter((l) => !finest || this.#sides?.[l] === finest));
+    return new Set(
+      Array.from({ length: this.shape.numLayers }, (_, l) => l).filter((l) => !finest || this.#sides?.[l] === finest),
+    );
   }
 
   /** Whether every row comes back as it was. */
@@ -121,7 +134,8 @@ export class KvCodec {
     const { kvHeads, headSize } = shape;
     const { numTokens: n, startIndex, ...exact } = readHeader(bytes, format.id, format.name, shape);
     const expected = this.#bytes(n, exact);
-    if (bytes.length !== expected) throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
+    if (bytes.length !== expected)
+      throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
     const rows = newKvRows({ ...shape, kv: 'int8' }, n);
     this.#eachLayer(n, positions ?? startIndex, exact, (room, { keys, values }, blocks, l) => {
       for (const { from, count, at } of blocks) {
@@ -164,7 +178,8 @@ export class KvCodec {
     const bytes = HEADER_BYTES + exactBytes(this.shape, first + last);
     const coded = n - first - last;
     if (!this.#sides || coded === 0) return bytes;
-    const blockBytes = (count: number): number => this.#sides!.reduce((sum, sides) => sum + this.#layerBytes(sides, count), 0);
+    const blockBytes = (count: number): number =>
+      this.#sides!.reduce((sum, sides) => sum + this.#layerBytes(sides, count), 0);
     const rest = coded % blockTokens;
     return bytes + ((coded - rest) / blockTokens) * blockBytes(blockTokens) + (rest > 0 ? blockBytes(rest) : 0);
   }
@@ -181,7 +196,12 @@ export class KvCodec {
   }
 
   /** Nothing where all tokens are kept exactly. */
-  #eachLayer(n: number, places: Int32Array | number, exact: ExactTokens, work: (room: LayerRoom, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void): void {
+  #eachLayer(
+    n: number,
+    places: Int32Array | number,
+    exact: ExactTokens,
+    work: (room: LayerRoom, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void,
+  ): void {
     const { blockTokens } = this.format;
     const end = n - exact.last;
     if (!this.#sides || exact.first === end) return;

@@ -47,7 +47,8 @@ function decode(from: number, kvHeads: number, rows: number, width: number, x: n
     finite(view.getFloat32(head, true), 256);
     finite(view.getFloat32(head + 4, true), 128);
   }
-  if (kvquantDecode(from, kvHeads, rows, width, outliersOf(rows * width), x, spare)) throw new MalformedRun('it has an outlier outside its block');
+  if (kvquantDecode(from, kvHeads, rows, width, outliersOf(rows * width), x, spare))
+    throw new MalformedRun('it has an outlier outside its block');
 }
 
 export const KVQUANT_KEYS: SideFormat = {

@@ -24,7 +24,17 @@ function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, by
   const cos = areaEnd(block, bytes);
   const sin = areaEnd(cos, 2 * headSize * all);
   const spare = areaEnd(sin, 2 * headSize * all);
-  return { keyScales, values, valueScales, x, bytes: block, cos, sin, spare, end: spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK };
+  return {
+    keyScales,
+    values,
+    valueScales,
+    x,
+    bytes: block,
+    cos,
+    sin,
+    spare,
+    end: spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK,
+  };
 }
 
 /** Bytes of the kernels' memory that a LayerRoom takes. */
@@ -70,7 +80,11 @@ export class LayerRoom {
     this.#eachArray(rows, l, (array, at) => array.set(this.memory.subarray(at, at + array.length)));
   }
 
-  #eachArray({ keys, values, keyScales, valueScales }: KvRows, l: number, move: (array: Uint8Array, at: number) => void): void {
+  #eachArray(
+    { keys, values, keyScales, valueScales }: KvRows,
+    l: number,
+    move: (array: Uint8Array, at: number) => void,
+  ): void {
     const heads = this.#shape.kvHeads * this.#all;
     const length = heads * this.#shape.headSize;
     move(new Uint8Array(keys.buffer, keys.byteOffset + l * length, length), this.#rows.keys);

@@ -23,6 +23,7 @@ export const NVFP4: TokenFormat = {
 
   decode(from, kvHeads, headSize, n, x) {
     finiteScales(from, 1, LARGEST);
-    if (kernels().nvfp4Decode(from, kvHeads * n, headSize, x)) throw new MalformedRun('it has a block scale that is negative or NaN');
+    if (kernels().nvfp4Decode(from, kvHeads * n, headSize, x))
+      throw new MalformedRun('it has a block scale that is negative or NaN');
   },
 };

@@ -35,12 +35,20 @@ export function writeHeader(out: Uint8Array, formatId: number, shape: CodecShape
 export function readHeader(bytes: Uint8Array, formatId: number, formatName: string, shape: CodecShape): RunHeader {
   if (bytes.length < HEADER_BYTES) throw new MalformedRun(`${bytes.length} bytes are less than a header`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
-  if (view.getUint32(0, true) !== MAGIC || view.getUint16(6, true) !== 0 || view.getUint16(26, true) !== 0) throw new MalformedRun('they have another header');
+  if (view.getUint32(0, true) !== MAGIC || view.getUint16(6, true) !== 0 || view.getUint16(26, true) !== 0)
+    throw new MalformedRun('they have another header');
   if (view.getUint16(4, true) !== formatId) throw new MalformedRun(`the format is not ${formatName}`);
   const sizes = [view.getUint32(8, true), view.getUint16(12, true), view.getUint16(14, true)];
   const expected = [shape.numLayers, shape.kvHeads, shape.headSize];
-  if (sizes.some((size, i) => size !== expected[i])) throw new MalformedRun(`layers x heads x head size are ${sizes.join(' x ')}, not ${expected.join(' x ')}`);
-  const header = { numTokens: view.getUint32(16, true), startIndex: view.getUint32(20, true), first: view.getUint16(24, true), last: view.getUint32(28, true) };
-  if (header.first + header.last > header.numTokens || header.startIndex + header.numTokens > MOST_TOKENS) throw new MalformedRun('its counts of tokens contradict each other');
+  if (sizes.some((size, i) => size !== expected[i]))
+    throw new MalformedRun(`layers x heads x head size are ${sizes.join(' x ')}, not ${expected.join(' x ')}`);
+  const header = {
+    numTokens: view.getUint32(16, true),
+    startIndex: view.getUint32(20, true),
+    first: view.getUint16(24, true),
+    last: view.getUint32(28, true),
+  };
+  if (header.first + header.last > header.numTokens || header.startIndex + header.numTokens > MOST_TOKENS)
+    throw new MalformedRun('its counts of tokens contradict each other');
   return header;
 }

@@ -18,13 +18,24 @@ export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, places: I
   rotation.ensure(Math.max(0, ...positions) + 1);
   const { half } = rotation;
   const { buffer } = kernels().memory;
-  for (const [angles, at] of [[rotation.cos, cos], [rotation.sin, sin]] as const) {
+  for (const [angles, at] of [
+    [rotation.cos, cos],
+    [rotation.sin, sin],
+  ] as const) {
     const turned = new Float32Array(buffer, at, half * n);
     for (let i = 0; i < half; i++) for (let t = 0; t < n; t++) turned[i * n + t] = angles[positions[t]! * half + i]!;
   }
 }
 
 /** x [kvHeads, headSize, n] of the run's tokens from `from` on, in place. @param direction -1 takes it off, 1 puts it on. */
-export function rotateKeys(x: number, kvHeads: number, headSize: number, n: number, turns: Turns, from: number, direction: 1 | -1): void {
+export function rotateKeys(
+  x: number,
+  kvHeads: number,
+  headSize: number,
+  n: number,
+  turns: Turns,
+  from: number,
+  direction: 1 | -1,
+): void {
   kernels().rotate(x, kvHeads, headSize, n, turns.cos + 4 * from, turns.sin + 4 * from, turns.n, direction);
 }

@@ -10,7 +10,19 @@ import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../../makeFolders.ts';
-import { decodeSegment, encodeSegment, fileName, FORMER_NAME, type FoundSegment, type OwnedSegment, ownerOf, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+import {
+  decodeSegment,
+  encodeSegment,
+  fileName,
+  FORMER_NAME,
+  type FoundSegment,
+  type OwnedSegment,
+  ownerOf,
+  parseName,
+  SEGMENT_TOKENS,
+  segmentKey,
+  type SegmentName,
+} from './segment.ts';
 import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
@@ -117,7 +129,14 @@ export class DiskTier {
     if (segment.startIndex > 0 && !this.has(segment.parent)) return false;
     if (!(await this.#makeRoom(bytes.length, segment.parent))) return false;
     const { parent, key, numTokens } = segment;
-    const entry: Entry = { parent, key, owner: ownerOf(key, filePath), numTokens, bytes: bytes.length, lastUse: Date.now() };
+    const entry: Entry = {
+      parent,
+      key,
+      owner: ownerOf(key, filePath),
+      numTokens,
+      bytes: bytes.length,
+      lastUse: Date.now(),
+    };
     const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
     try {
       const file = await open(temporary, 'wx', 0o600);
@@ -168,15 +187,22 @@ export class DiskTier {
     const staying = new Set<Entry>();
     for (const { key, owner } of this.#byKey.values()) {
       if (!kept.some((filePath) => owner === ownerOf(key, filePath))) continue;
-      for (let entry = this.#byKey.get(key); entry && !staying.has(entry); entry = this.#byKey.get(entry.parent)) staying.add(entry);
+      for (let entry = this.#byKey.get(key); entry && !staying.has(entry); entry = this.#byKey.get(entry.parent))
+        staying.add(entry);
     }
     for (const entry of [...this.#byKey.values()]) if (!staying.has(entry)) this.#forget(entry);
     const namesStaying = new Set(Array.from(staying, fileName));
     const names = await readdir(this.folder);
-    const filesOf = (isOne: (name: string) => boolean): string[] => names.filter(isOne).map((name) => path.join(this.folder, name));
+    const filesOf = (isOne: (name: string) => boolean): string[] =>
+      names.filter(isOne).map((name) => path.join(this.folder, name));
     // Of a process that is alive it cannot be removed, nor must it.
     await removeEach(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
-    await removeEach(filesOf((name) => (parseName(name) !== null && !namesStaying.has(name)) || FORMER_NAME.test(name) || TEMPORARY.test(name)));
+    await removeEach(
+      filesOf(
+        (name) =>
+          (parseName(name) !== null && !namesStaying.has(name)) || FORMER_NAME.test(name) || TEMPORARY.test(name),
+      ),
+    );
   }
 
   /**
@@ -189,22 +215,31 @@ export class DiskTier {
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
     for (const entry of this.#byKey.values()) names.delete(fileName(entry));
     const removed = { half: 0, former: 0 };
-    await Promise.all([...names].map(async (name) => {
-      const file = path.join(this.folder, name);
-      const info = await stat(file).catch(() => null);
-      if (!info?.isFile()) return;
-      const parsed = parseName(name);
-      if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
-      const isSecond = parsed !== null && fileName(this.#byKey.get(parsed.key)!) !== name;
-      const isFormer = FORMER_NAME.test(name);
-      const isHalf = TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS;
-      if (!isSecond && !isFormer && !isHalf) return;
-      const isGone = await rm(file, { force: true }).then(() => true, () => false);
-      if (isGone && isFormer) removed.former++;
-      if (isGone && isHalf) removed.half++;
-    }));
-    if (removed.half > 0) this.#log(`Files that a process had not written to their end, removed from ${this.folder}: ${removed.half}; what they had is computed anew`);
-    if (removed.former > 0) this.#log(`Files of an earlier version, which nothing can use, removed from ${this.folder}: ${removed.former}`);
+    await Promise.all(
+      [...names].map(async (name) => {
+        const file = path.join(this.folder, name);
+        const info = await stat(file).catch(() => null);
+        if (!info?.isFile()) return;
+        const parsed = parseName(name);
+        if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
+        const isSecond = parsed !== null && fileName(this.#byKey.get(parsed.key)!) !== name;
+        const isFormer = FORMER_NAME.test(name);
+        const isHalf = TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS;
+        if (!isSecond && !isFormer && !isHalf) return;
+        const isGone = await rm(file, { force: true }).then(
+          () => true,
+          () => false,
+        );
+        if (isGone && isFormer) removed.former++;
+        if (isGone && isHalf) removed.half++;
+      }),
+    );
+    if (removed.half > 0)
+      this.#log(
+        `Files that a process had not written to their end, removed from ${this.folder}: ${removed.half}; what they had is computed anew`,
+      );
+    if (removed.former > 0)
+      this.#log(`Files of an earlier version, which nothing can use, removed from ${this.folder}: ${removed.former}`);
   }
 
   /** Removes what was used least recently and nothing goes on from; never the segment `kept`. False where that is not enough. */
@@ -217,7 +252,11 @@ export class DiskTier {
     const byUse = [...this.#byKey.values()].sort((a, b) => a.lastUse - b.lastUse);
     for (const least of byUse) {
       // With the last that goes on from it, what was used before goes, too: it has only waited for that.
-      for (let entry: Entry | undefined = least; entry && this.#mayGo(entry, kept) && entry.lastUse <= least.lastUse; entry = this.#byKey.get(entry.parent)) {
+      for (
+        let entry: Entry | undefined = least;
+        entry && this.#mayGo(entry, kept) && entry.lastUse <= least.lastUse;
+        entry = this.#byKey.get(entry.parent)
+      ) {
         await this.#remove(entry);
         if (isFree()) return true;
       }

@@ -40,7 +40,10 @@ export interface OwnedSegment extends SegmentName {
 
 /** What stands before the first token. @param names what rows depend on beside their tokens. */
 export function rootKey(...names: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify([VERSION, ...names])).digest('hex').slice(0, KEY_DIGITS);
+  return createHash('sha256')
+    .update(JSON.stringify([VERSION, ...names]))
+    .digest('hex')
+    .slice(0, KEY_DIGITS);
 }
 
 /** @param ids of the segment's tokens, as the cache knows them. */
@@ -50,7 +53,10 @@ export function segmentKey(parent: string, ids: readonly number[]): string {
 
 /** Tells a segment of a file with this path. */
 export function ownerOf(key: string, path: string): string {
-  return createHash('sha256').update(JSON.stringify([key, path])).digest('hex').slice(0, OWNER_DIGITS);
+  return createHash('sha256')
+    .update(JSON.stringify([key, path]))
+    .digest('hex')
+    .slice(0, OWNER_DIGITS);
 }
 
 export function fileName({ parent, key, owner, numTokens }: OwnedSegment): string {
@@ -60,7 +66,9 @@ export function fileName({ parent, key, owner, numTokens }: OwnedSegment): strin
 /** null: no segment's. */
 export function parseName(name: string): OwnedSegment | null {
   const [, parent, key, owner, numTokens] = NAME.exec(name) ?? [];
-  return owner && Number(numTokens) <= SEGMENT_TOKENS ? { parent: parent!, key: key!, owner, numTokens: Number(numTokens) } : null;
+  return owner && Number(numTokens) <= SEGMENT_TOKENS
+    ? { parent: parent!, key: key!, owner, numTokens: Number(numTokens) }
+    : null;
 }
 
 /** A segment of a context. */
@@ -96,7 +104,13 @@ function digest(key: string, bytes: Uint8Array): Buffer {
 export function decodeSegment(bytes: Uint8Array, { key, numTokens, startIndex }: FoundSegment): Uint8Array[] | null {
   if (bytes.length < HEADER_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  if (view.getUint32(0, true) !== MAGIC || view.getUint32(4, true) !== VERSION || view.getUint32(8, true) !== numTokens || view.getUint32(12, true) !== startIndex) return null;
+  if (
+    view.getUint32(0, true) !== MAGIC ||
+    view.getUint32(4, true) !== VERSION ||
+    view.getUint32(8, true) !== numTokens ||
+    view.getUint32(12, true) !== startIndex
+  )
+    return null;
   if (digest(key, bytes).compare(bytes.subarray(16, HEADER_BYTES)) !== 0) return null;
   const runs: Uint8Array[] = [];
   for (let at = HEADER_BYTES; at < bytes.length; ) {

@@ -8,7 +8,17 @@
  * per MB more than to encrypt it alone (0.50 after 0.36, pieces of 209 kB; a CRC beside it 0.27, SHA-256 as segments have 0.78).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, writevSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  writevSync,
+} from 'node:fs';
 import path from 'node:path';
 
 /** Where the system keeps it: what a process that died has left. */
@@ -77,7 +87,8 @@ export class SpillFile {
     try {
       this.#file ??= this.#open();
       // A disk that fills up takes a part of it.
-      if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes) return this.#refused('full', 'the disk is full');
+      if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes)
+        return this.#refused('full', 'the disk is full');
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       return this.#refused(FULL_CODES.has(code ?? '') ? 'full' : 'system', message);
@@ -138,7 +149,8 @@ export class SpillFile {
 
   #refused(reason: SpillFailure['reason'], message: string): null {
     // The log has it once.
-    if (reason !== 'cap' && (this.failure === null || this.failure.reason === 'cap')) this.log(`Rows of a long context cannot be written to ${this.#folder}: ${message}`);
+    if (reason !== 'cap' && (this.failure === null || this.failure.reason === 'cap'))
+      this.log(`Rows of a long context cannot be written to ${this.#folder}: ${message}`);
     this.failure = { reason, folder: this.#folder, maxBytes: this.maxBytes, message };
     return null;
   }
@@ -147,7 +159,11 @@ export class SpillFile {
     this.#makeFolder();
     for (const name of readdirSync(this.#folder)) {
       const old = path.join(this.#folder, name);
-      if (SPILL_NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
+      if (
+        SPILL_NAME.test(name) &&
+        Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS
+      )
+        rmSync(old, { force: true });
     }
     const name = path.join(this.#folder, `.spill-${randomBytes(6).toString('hex')}`);
     const fd = openSync(name, 'wx+', 0o600);

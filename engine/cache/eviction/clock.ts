@@ -28,7 +28,8 @@ export class Clock implements Eviction {
   gone(node: TreeNode): void {
     const { index } = this.#placeOf(node);
     const passed = (index - this.#hand + this.#numPlaces) % this.#numPlaces;
-    for (const place of this.#places.values()) if ((place.index - this.#hand + this.#numPlaces) % this.#numPlaces < passed) place.spared = false;
+    for (const place of this.#places.values())
+      if ((place.index - this.#hand + this.#numPlaces) % this.#numPlaces < passed) place.spared = false;
     this.#hand = index;
     this.#places.delete(node);
   }

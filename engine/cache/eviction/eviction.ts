@@ -28,7 +28,8 @@ export function evictionOrder(tree: PrefixTree, eviction: Eviction, now: number)
   for (const node of nodes) node.worth = eviction.worth(node, now, youngest.get(node.parent!)!);
   // Parents come before their children: backwards each has heard of all below it.
   for (const node of nodes.reverse()) if (node.parent && node.worth > node.parent.worth) node.parent.worth = node.worth;
-  const order = (a: TreeNode, b: TreeNode): number => Number(a.pinned) - Number(b.pinned) || a.worth - b.worth || b.startIndex - a.startIndex;
+  const order = (a: TreeNode, b: TreeNode): number =>
+    Number(a.pinned) - Number(b.pinned) || a.worth - b.worth || b.startIndex - a.startIndex;
   return Object.assign(order, { by: { eviction, now } });
 }
 
@@ -43,7 +44,11 @@ export function youngestBelow(nodes: readonly TreeNode[]): Map<TreeNode, number>
 }
 
 /** The first to go among those that `may` go. */
-export function firstToGo(nodes: Iterable<TreeNode>, order: EvictionOrder, may: (node: TreeNode) => boolean): TreeNode | null {
+export function firstToGo(
+  nodes: Iterable<TreeNode>,
+  order: EvictionOrder,
+  may: (node: TreeNode) => boolean,
+): TreeNode | null {
   let first: TreeNode | null = null;
   for (const node of nodes) if ((!first || order(node, first) < 0) && may(node)) first = node;
   return first;

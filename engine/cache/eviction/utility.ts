@@ -52,7 +52,12 @@ export class Utility implements Eviction {
   #classOf(node: TreeNode, youngest?: number): number {
     const tag = this.#tags.get(node.tag) ?? this.#tags.size;
     if (tag === this.#tags.size) this.#tags.set(node.tag, tag);
-    return 8 * tag + 4 * Number(isPrefill(node.tokenIds.at(-1)!)) + 2 * Number(this.#found.has(node)) + Number(isSuperseded(node, youngest));
+    return (
+      8 * tag +
+      4 * Number(isPrefill(node.tokenIds.at(-1)!)) +
+      2 * Number(this.#found.has(node)) +
+      Number(isSuperseded(node, youngest))
+    );
   }
 }
 

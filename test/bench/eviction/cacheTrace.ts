@@ -26,14 +26,21 @@ export interface CacheRequest {
 }
 
 export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Promise<CacheRequest[]> {
-  const layout = new Layout(await ModelText.load('model'), { contextTokens: CONTEXT_TOKENS, numParameters: PARAMETERS });
+  const layout = new Layout(await ModelText.load('model'), {
+    contextTokens: CONTEXT_TOKENS,
+    numParameters: PARAMETERS,
+  });
   const documents = new Documents();
   const random = seededRandom(seed);
   const trace: CacheRequest[] = [];
   /** Files whose blocks are out of date. */
   const stale = new Set<string>();
   let last = 0;
-  const add = ({ atMs, answer }: DayArrival, priority: Priority, { promptIds, prefill, sampling }: PreparedRequest): void => {
+  const add = (
+    { atMs, answer }: DayArrival,
+    priority: Priority,
+    { promptIds, prefill, sampling }: PreparedRequest,
+  ): void => {
     const ids = laneIds(promptIds, prefill);
     const numAnswer = priority === 'completion' ? 1 + below(random, MOST_COMPLETION) : sampling.maxTokens;
     // An answer is found again by a request that goes on from it; where there is none, it may be anything.
@@ -46,7 +53,12 @@ export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Pro
     if (atMs - last > IdleWork.DELAY_MS) {
       for (const docId of stale) {
         const { tokenIds } = layout.fileBlock(documents.get(docId), {});
-        trace.push({ atMs: last + IdleWork.DELAY_MS, priority: 'idle', ids: laneIds(tokenIds, [[0, tokenIds.length]]), numPrompt: tokenIds.length });
+        trace.push({
+          atMs: last + IdleWork.DELAY_MS,
+          priority: 'idle',
+          ids: laneIds(tokenIds, [[0, tokenIds.length]]),
+          numPrompt: tokenIds.length,
+        });
       }
       stale.clear();
     }
@@ -57,8 +69,14 @@ export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Pro
       stale.add(message.docId);
     } else if (message.type === 'generate') {
       const { task, priority, sampling } = message;
-      if (task.kind === 'complete') add(arrival, priority, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }, sampling));
-      if (task.kind === 'chat') add(arrival, priority, prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
+      if (task.kind === 'complete')
+        add(arrival, priority, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }, sampling));
+      if (task.kind === 'chat')
+        add(
+          arrival,
+          priority,
+          prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }),
+        );
       if (task.kind === 'summarize') add(arrival, priority, prepareSummarize(layout, documents.get(task.docId)));
     }
   }

@@ -92,7 +92,13 @@ class Day {
     this.#random = random;
     this.#lines = [...finalTexts(session).values()].join('\n').split('\n');
     const numFiles = LEAST_FILES + below(random, MOST_FILES - LEAST_FILES + 1);
-    for (let i = 0; i < numFiles; i++) this.#files.push({ docId: `src/part${i}.ts`, text: this.#someLines(Math.round(this.#draw(FILE_LINES))), version: 0, place: 0 });
+    for (let i = 0; i < numFiles; i++)
+      this.#files.push({
+        docId: `src/part${i}.ts`,
+        text: this.#someLines(Math.round(this.#draw(FILE_LINES))),
+        version: 0,
+        place: 0,
+      });
   }
 
   arrivals(): DayArrival[] {
@@ -114,7 +120,10 @@ class Day {
     while (this.#atMs < end) {
       const draw = this.#random();
       const pool = draw < STRAYS ? this.#files : task;
-      const file = draw < STRAYS + RETURNS && draw >= STRAYS && seen.length > 1 ? seen[1 + this.#zipf(seen.length - 1)]! : pool[below(this.#random, pool.length)]!;
+      const file =
+        draw < STRAYS + RETURNS && draw >= STRAYS && seen.length > 1
+          ? seen[1 + this.#zipf(seen.length - 1)]!
+          : pool[below(this.#random, pool.length)]!;
       if (seen.includes(file)) seen.splice(seen.indexOf(file), 1);
       seen.unshift(file);
       this.#visit(file);
@@ -123,7 +132,14 @@ class Day {
 
   #visit(file: OpenFile): void {
     const isNew = file.version === 0;
-    if (isNew) this.#send({ type: 'documentChanged', docId: file.docId, version: ++file.version, path: file.docId, text: file.text });
+    if (isNew)
+      this.#send({
+        type: 'documentChanged',
+        docId: file.docId,
+        version: ++file.version,
+        path: file.docId,
+        text: file.text,
+      });
     const rests = this.#atMs - this.#typedAt < AT_WORK_MS ? 1 + below(this.#random, MOST_RESTS) : 0;
     const reading = this.#draw(READING_MS);
     for (let i = 0; i < rests; i++) {
@@ -131,7 +147,13 @@ class Day {
       this.#complete(file, offsetOf(file.text, below(this.#random, numLines(file.text))), 'summary');
     }
     this.#atMs += reading / (rests + 1);
-    if (this.#random() < (isNew ? SUMMARISES_NEW : SUMMARISES)) this.#send({ type: 'generate', requestId: this.#nextId(), task: { kind: 'summarize', docId: file.docId }, priority: 'summary' });
+    if (this.#random() < (isNew ? SUMMARISES_NEW : SUMMARISES))
+      this.#send({
+        type: 'generate',
+        requestId: this.#nextId(),
+        task: { kind: 'summarize', docId: file.docId },
+        priority: 'summary',
+      });
     if (this.#random() < ASKS) this.#converse(file);
     if (this.#random() < EDITS) for (let n = this.#geometric(MEAN_BURSTS); n >= 0; n--) this.#burst(file);
   }
@@ -143,7 +165,16 @@ class Day {
     for (let turns = this.#geometric(MEAN_FURTHER_TURNS); turns >= 0; turns--) {
       messages.push({ role: 'user', content: this.#someText(this.#draw(QUESTION)) });
       const answer = this.#someText(Math.min(LONGEST_ANSWER, this.#draw(ANSWER)));
-      this.#arrivals.push({ atMs, message: { type: 'generate', requestId: this.#nextId(), task: { kind: 'chat', docIds: [docId], messages: [...messages] }, priority: 'chat' }, answer });
+      this.#arrivals.push({
+        atMs,
+        message: {
+          type: 'generate',
+          requestId: this.#nextId(),
+          task: { kind: 'chat', docIds: [docId], messages: [...messages] },
+          priority: 'chat',
+        },
+        answer,
+      });
       messages.push({ role: 'assistant', content: answer });
       atMs += this.#draw(TURN_MS);
     }
@@ -196,7 +227,16 @@ class Day {
 
   #complete({ docId }: OpenFile, offset: number, priority: 'completion' | 'summary', answer?: string): void {
     // What only reads a place writes one token.
-    this.#send({ type: 'generate', requestId: this.#nextId(), task: { kind: 'complete', docId, offset }, priority, ...(priority === 'summary' ? { sampling: { maxTokens: 1 } } : {}) }, answer);
+    this.#send(
+      {
+        type: 'generate',
+        requestId: this.#nextId(),
+        task: { kind: 'complete', docId, offset },
+        priority,
+        ...(priority === 'summary' ? { sampling: { maxTokens: 1 } } : {}),
+      },
+      answer,
+    );
   }
 
   #send(message: Arrival['message'], answer?: string): void {
@@ -214,7 +254,11 @@ class Day {
   }
 
   #someText(length: number): string {
-    return this.#someLines(Math.ceil(length / 20)).slice(0, Math.ceil(length)).trim() || 'why?';
+    return (
+      this.#someLines(Math.ceil(length / 20))
+        .slice(0, Math.ceil(length))
+        .trim() || 'why?'
+    );
   }
 
   #draw([median, spread]: LogNormal): number {

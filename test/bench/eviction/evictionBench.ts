@@ -21,7 +21,10 @@ import { evictionCharts, evictionReport } from './evictionReport.ts';
 import { Future } from './future.ts';
 
 /** Of window and store together, in tokens. */
-export const CEILINGS = { recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384], day: [8192, 12_288, 16_384, 24_576, 32_768] };
+export const CEILINGS = {
+  recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384],
+  day: [8192, 12_288, 16_384, 24_576, 32_768],
+};
 /** Draws of how long the answers are, for the recorded session: what differs between them is chance. */
 const DRAWS = [1, 2, 3, 4];
 /** Days on which nothing was tried out: those were 1 and 2. */
@@ -70,11 +73,21 @@ function evictionOf(policy: PolicyName, trace: readonly CacheRequest[]): Evictio
 }
 
 /** Of `EvictionRun` what the cache has to do with. */
-export function replayCache(trace: readonly CacheRequest[], policy: PolicyName, ceiling: number): Omit<EvictionRun, 'kind' | 'seed'> {
+export function replayCache(
+  trace: readonly CacheRequest[],
+  policy: PolicyName,
+  ceiling: number,
+): Omit<EvictionRun, 'kind' | 'seed'> {
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
   const maxTokens = policy === 'all' ? 2 ** 26 : ceiling;
-  const cache = new KvCache({ window, maxBytes: maxTokens * BYTES, softSlots: Math.floor(ceiling * WINDOW_SHARE), clock: () => clock.now, eviction: evictionOf(policy, trace) });
+  const cache = new KvCache({
+    window,
+    maxBytes: maxTokens * BYTES,
+    softSlots: Math.floor(ceiling * WINDOW_SHARE),
+    clock: () => clock.now,
+    eviction: evictionOf(policy, trace),
+  });
   const run = { policy, ceiling, asked: 0, computed: 0, cost: 0, fullCost: 0, waitCost: 0, evictions: 0 };
   for (const { atMs, priority, ids, numPrompt } of trace) {
     clock.now = atMs;
@@ -100,14 +113,25 @@ export function replayCache(trace: readonly CacheRequest[], policy: PolicyName, 
   return run;
 }
 
-export async function evictionSuite(): Promise<{ result: EvictionBench; report: string; charts: { [file: string]: string } }> {
+export async function evictionSuite(): Promise<{
+  result: EvictionBench;
+  report: string;
+  charts: { [file: string]: string };
+}> {
   const recorded = readSession();
   const result: EvictionBench = { sessions: [], runs: [] };
   const replayAll = async (kind: 'recorded' | 'day', seed: number): Promise<void> => {
     const trace = await cacheTrace(kind === 'day' ? daySession(recorded, seed) : sessionArrivals(recorded), seed);
     const numIdle = trace.filter(({ priority }) => priority === 'idle').length;
-    result.sessions.push({ kind, seed, numRequests: trace.length - numIdle, numIdle, minutes: (trace.at(-1)!.atMs - trace[0]!.atMs) / 60_000 });
-    for (const ceiling of CEILINGS[kind]) for (const policy of POLICIES) result.runs.push({ kind, seed, ...replayCache(trace, policy, ceiling) });
+    result.sessions.push({
+      kind,
+      seed,
+      numRequests: trace.length - numIdle,
+      numIdle,
+      minutes: (trace.at(-1)!.atMs - trace[0]!.atMs) / 60_000,
+    });
+    for (const ceiling of CEILINGS[kind])
+      for (const policy of POLICIES) result.runs.push({ kind, seed, ...replayCache(trace, policy, ceiling) });
     console.error(`${kind} ${seed}: ${trace.length} requests`);
   };
   for (const seed of DRAWS) await replayAll('recorded', seed);

@@ -9,5 +9,8 @@ writeDocument<EvictionBench & { machine: Machine }>({
   name: 'eviction',
   suite: 'eviction',
   keep: first,
-  write: (measured, before) => ({ text: evictionText(measured, measured.machine, before), charts: evictionCharts(measured) }),
+  write: (measured, before) => ({
+    text: evictionText(measured, measured.machine, before),
+    charts: evictionCharts(measured),
+  }),
 });

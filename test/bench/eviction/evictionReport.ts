@@ -23,7 +23,8 @@ function compare({ runs }: EvictionBench, kind: EvictionRun['kind']): Compared[]
   const of = runs.filter((run) => run.kind === kind);
   const seeds = [...new Set(of.map(({ seed }) => seed))];
   return [...new Set(of.map(({ ceiling }) => ceiling))].map((ceiling) => {
-    const value = (seed: number, policy: EvictionRun['policy'], part: Part): number => of.find((run) => run.seed === seed && run.policy === policy && run.ceiling === ceiling)![part];
+    const value = (seed: number, policy: EvictionRun['policy'], part: Part): number =>
+      of.find((run) => run.seed === seed && run.policy === policy && run.ceiling === ceiling)![part];
     return {
       ceiling,
       total: (policy, part) => seeds.reduce((sum, seed) => sum + value(seed, policy, part), 0),
@@ -39,21 +40,58 @@ function tables(bench: EvictionBench, kind: EvictionRun['kind']): string[] {
   const shares = ({ shares }: Compared, policy: EvictionRun['policy'], part: Part): string => {
     const all = shares(policy, part);
     const mean = all.reduce((sum, share) => sum + share, 0) / all.length;
-    return all.length > 1 ? `${mean.toFixed(3)} (${Math.min(...all).toFixed(3)}–${Math.max(...all).toFixed(3)})` : mean.toFixed(3);
+    return all.length > 1
+      ? `${mean.toFixed(3)} (${Math.min(...all).toFixed(3)}–${Math.max(...all).toFixed(3)})`
+      : mean.toFixed(3);
   };
-  const seconds = ({ total }: Compared, policy: EvictionRun['policy'], part: Part): string => short(((total('lru', part) - total(policy, part)) * TOKEN_MS) / 1000);
+  const seconds = ({ total }: Compared, policy: EvictionRun['policy'], part: Part): string =>
+    short(((total('lru', part) - total(policy, part)) * TOKEN_MS) / 1000);
   return [
     table(
-      ['ceiling, tokens', 'thousand tokens computed without a ceiling', 'besides, computed again: LRU', 'clock', 'utility', 'Belady'],
-      compared.map((each) => [each.ceiling, thousands(each.total('all', 'computed')), ...(['lru', 'clock', 'utility', 'belady'] as const).map((policy) => thousands(each.total(policy, 'computed') - each.total('all', 'computed')))]),
+      [
+        'ceiling, tokens',
+        'thousand tokens computed without a ceiling',
+        'besides, computed again: LRU',
+        'clock',
+        'utility',
+        'Belady',
+      ],
+      compared.map((each) => [
+        each.ceiling,
+        thousands(each.total('all', 'computed')),
+        ...(['lru', 'clock', 'utility', 'belady'] as const).map((policy) =>
+          thousands(each.total(policy, 'computed') - each.total('all', 'computed')),
+        ),
+      ]),
     ),
     table(
       ['ceiling, tokens', 'cost of LRU’s: clock', 'utility', 'Belady', 'seconds saved: utility', 'Belady'],
-      compared.map((each) => [each.ceiling, shares(each, 'clock', 'cost'), shares(each, 'utility', 'cost'), shares(each, 'belady', 'cost'), seconds(each, 'utility', 'cost'), seconds(each, 'belady', 'cost')]),
+      compared.map((each) => [
+        each.ceiling,
+        shares(each, 'clock', 'cost'),
+        shares(each, 'utility', 'cost'),
+        shares(each, 'belady', 'cost'),
+        seconds(each, 'utility', 'cost'),
+        seconds(each, 'belady', 'cost'),
+      ]),
     ),
     table(
-      ['ceiling, tokens', 'what somebody waited for, of LRU’s: clock', 'utility', 'Belady', 'seconds saved: utility', 'Belady'],
-      compared.map((each) => [each.ceiling, shares(each, 'clock', 'waitCost'), shares(each, 'utility', 'waitCost'), shares(each, 'belady', 'waitCost'), seconds(each, 'utility', 'waitCost'), seconds(each, 'belady', 'waitCost')]),
+      [
+        'ceiling, tokens',
+        'what somebody waited for, of LRU’s: clock',
+        'utility',
+        'Belady',
+        'seconds saved: utility',
+        'Belady',
+      ],
+      compared.map((each) => [
+        each.ceiling,
+        shares(each, 'clock', 'waitCost'),
+        shares(each, 'utility', 'waitCost'),
+        shares(each, 'belady', 'waitCost'),
+        seconds(each, 'utility', 'waitCost'),
+        seconds(each, 'belady', 'waitCost'),
+      ]),
     ),
   ];
 }
@@ -65,7 +103,10 @@ function outcome(bench: EvictionBench, kind: EvictionRun['kind']): string {
     const shares = compared.map((each) => each.total('utility', part) / each.total('lru', part));
     const less = shares.filter((share) => share < 1 - EQUAL).length;
     const more = shares.filter((share) => share > 1 + EQUAL).length;
-    const saved = compared.reduce((sum, each) => sum + ((each.total('lru', part) - each.total('utility', part)) * TOKEN_MS) / 1000, 0);
+    const saved = compared.reduce(
+      (sum, each) => sum + ((each.total('lru', part) - each.total('utility', part)) * TOKEN_MS) / 1000,
+      0,
+    );
     return `${what} utility is below LRU under ${less} of ${shares.length} ceilings, above it under ${more} and within a thousandth of it under ${shares.length - less - more}: from ${(100 * (Math.min(...shares) - 1)).toFixed(1)}% to ${(100 * (Math.max(...shares) - 1)).toFixed(1)}%, ${short(saved)} s saved under all of them together.`;
   };
   return `${sentence('In what computing again costs', 'cost')} ${sentence('In what somebody waited for', 'waitCost')}`;
@@ -96,9 +137,22 @@ export function evictionCharts(bench: EvictionBench): { [file: string]: string }
     const bars = (policy: EvictionRun['policy']) =>
       compared.map(({ shares }) => {
         const all = shares(policy, part);
-        return { value: all.reduce((sum, share) => sum + share, 0) / all.length, least: Math.min(...all), most: Math.max(...all) };
+        return {
+          value: all.reduce((sum, share) => sum + share, 0) / all.length,
+          least: Math.min(...all),
+          most: Math.max(...all),
+        };
       });
-    return barChart({ title, unit: 'of LRU’s', groups: compared.map(({ ceiling }) => `${ceiling} tokens`), series: [{ name: 'clock', bars: bars('clock') }, { name: 'utility', bars: bars('utility') }, { name: 'Belady', bars: bars('belady') }] });
+    return barChart({
+      title,
+      unit: 'of LRU’s',
+      groups: compared.map(({ ceiling }) => `${ceiling} tokens`),
+      series: [
+        { name: 'clock', bars: bars('clock') },
+        { name: 'utility', bars: bars('utility') },
+        { name: 'Belady', bars: bars('belady') },
+      ],
+    });
   };
   return {
     'eviction-recorded.svg': chart('Cost of computing again, recorded session', 'recorded', 'cost'),

@@ -51,7 +51,12 @@ export class Future implements Eviction {
       let same = child.from + 1;
       while (same < Math.min(child.to, numTokens) && child.ids[same] === ids[same]) same++;
       if (same < child.to) {
-        const upper: Asked = { ...child, to: same, times: [...child.times], children: new Map([[child.ids[same]!, child]]) };
+        const upper: Asked = {
+          ...child,
+          to: same,
+          times: [...child.times],
+          children: new Map([[child.ids[same]!, child]]),
+        };
         at.children.set(ids[at.to]!, upper);
         child.from = same;
         at = upper;

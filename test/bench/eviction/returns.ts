@@ -14,7 +14,12 @@ const LEAST = 1;
 
 /** For each age from an edge to the next: of the returns to a file the share that come then, and how many come for ten minutes that a file is of that age. */
 export function returns(days: readonly number[]): { fromMinutes: number; share: number; perTenMinutes: number }[] {
-  const ages = [0, ...EDGES].map((from, i) => ({ from, to: EDGES[i] ?? Number.POSITIVE_INFINITY, found: 0, minutes: 0 }));
+  const ages = [0, ...EDGES].map((from, i) => ({
+    from,
+    to: EDGES[i] ?? Number.POSITIVE_INFINITY,
+    found: 0,
+    minutes: 0,
+  }));
   const add = (ms: number, found: boolean): void => {
     const gap = ms / MINUTE;
     if (gap < LEAST) return;
@@ -38,7 +43,11 @@ export function returns(days: readonly number[]): { fromMinutes: number; share: 
     for (const at of last.values()) add(now - at, false);
   }
   const all = ages.reduce((sum, { found }) => sum + found, 0);
-  return ages.map(({ from, found, minutes }) => ({ fromMinutes: from, share: found / all, perTenMinutes: (10 * found) / minutes }));
+  return ages.map(({ from, found, minutes }) => ({
+    fromMinutes: from,
+    share: found / all,
+    perTenMinutes: (10 * found) / minutes,
+  }));
 }
 
 if (process.argv[1] === import.meta.filename) console.table(returns(DAYS));

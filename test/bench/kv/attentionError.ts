@@ -44,7 +44,14 @@ function headFloats(rows: KvRows, head: number, headSize: number): { keys: Float
  * Errors of `coded` against `rows`, both of tokens 0 .. n-1 of a text, where the first `numCoded` went through a codec: K and V
  * over those, attention of the queries at positions `from` and on. @param queries see queriesOf
  */
-export function rowErrors(subject: KvSubject, rows: KvRows, coded: KvRows, numCoded: number, queries: readonly Float32Array[], from: number): RowErrors {
+export function rowErrors(
+  subject: KvSubject,
+  rows: KvRows,
+  coded: KvRows,
+  numCoded: number,
+  queries: readonly Float32Array[],
+  from: number,
+): RowErrors {
   const { config } = subject.model;
   const { kvHeads, headSize, numHeads } = config;
   const n = rows.numTokens;
@@ -54,7 +61,8 @@ export function rowErrors(subject: KvSubject, rows: KvRows, coded: KvRows, numCo
     for (let g = 0; g < kvHeads; g++) {
       const a = headFloats(rows, l * kvHeads + g, headSize);
       const b = headFloats(coded, l * kvHeads + g, headSize);
-      for (const side of ['keys', 'values'] as const) for (let i = 0; i < numCoded * headSize; i++) errors[side].add(a[side][i]!, b[side][i]!);
+      for (const side of ['keys', 'values'] as const)
+        for (let i = 0; i < numCoded * headSize; i++) errors[side].add(a[side][i]!, b[side][i]!);
       const bias = subject.biases.get(l);
       if (bias) {
         const turned = new Float32Array(headSize);
@@ -76,7 +84,13 @@ export function rowErrors(subject: KvSubject, rows: KvRows, coded: KvRows, numCo
 }
 
 /** One query over the first n tokens -> [headSize]. */
-function attention(q: Float32Array, at: number, { keys, values }: { keys: Float32Array; values: Float32Array }, n: number, { headSize }: ModelConfig): Float64Array {
+function attention(
+  q: Float32Array,
+  at: number,
+  { keys, values }: { keys: Float32Array; values: Float32Array },
+  n: number,
+  { headSize }: ModelConfig,
+): Float64Array {
   const shares = new Float64Array(n);
   let max = Number.NEGATIVE_INFINITY;
   for (let s = 0; s < n; s++) {

@@ -21,8 +21,14 @@ export async function biasedShapeFolder(name: ShapeName, root: string, seed = 1)
   const temporary = `${folder}.writing-${process.pid}`;
   mkdirSync(temporary, { recursive: true });
   try {
-    for (const file of ['config.json', 'tokenizer.json', 'model.safetensors']) copyFileSync(path.join(plain, file), path.join(temporary, file));
-    await writeBiases(path.join(temporary, 'model.safetensors'), SHAPES[name].num_hidden_layers, SHAPES[name].num_key_value_heads, seed);
+    for (const file of ['config.json', 'tokenizer.json', 'model.safetensors'])
+      copyFileSync(path.join(plain, file), path.join(temporary, file));
+    await writeBiases(
+      path.join(temporary, 'model.safetensors'),
+      SHAPES[name].num_hidden_layers,
+      SHAPES[name].num_key_value_heads,
+      seed,
+    );
     renameSync(temporary, folder);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
@@ -39,15 +45,22 @@ async function writeBiases(file: string, numLayers: number, kvHeads: number, see
     const headerBytes = Number(length.readBigUInt64LE());
     const header = Buffer.alloc(headerBytes);
     await handle.read(header, 0, headerBytes, 8);
-    const tensors = JSON.parse(header.toString()) as Record<string, { shape: number[]; data_offsets: [number, number] }>;
+    const tensors = JSON.parse(header.toString()) as Record<
+      string,
+      { shape: number[]; data_offsets: [number, number] }
+    >;
     for (const layer of [0, numLayers - 1]) {
-      const { shape, data_offsets: [from] } = tensors[`model.layers.${layer}.self_attn.k_proj.bias`]!;
+      const {
+        shape,
+        data_offsets: [from],
+      } = tensors[`model.layers.${layer}.self_attn.k_proj.bias`]!;
       const headSize = shape[0]! / kvHeads;
       const bytes = Buffer.alloc(2 * shape[0]!);
       for (let head = 0; head < kvHeads; head++) {
         const values = Array.from({ length: headSize }, (_, i) => uniform(seed + layer, head * headSize + i) - 0.5);
         const norm = Math.hypot(...values);
-        for (const [i, value] of values.entries()) bytes.writeUInt16LE(bfloat16((value / norm) * NORM), 2 * (head * headSize + i));
+        for (const [i, value] of values.entries())
+          bytes.writeUInt16LE(bfloat16((value / norm) * NORM), 2 * (head * headSize + i));
       }
       await handle.write(bytes, 0, bytes.length, 8 + headerBytes + from);
     }

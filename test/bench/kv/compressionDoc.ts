@@ -10,8 +10,22 @@ writeDocument<MeasuredQuality>({
   suite: 'kv',
   options: '--only quality,window,rows',
   keep: (results) => {
-    const [ofQuality, ofWindow, ofRows] = [results.find(({ quality }) => quality && 'starter' in quality), results.find(({ window }) => window), results.find(({ rows }) => rows)];
-    return ofQuality && ofWindow && ofRows && ({ machine: ofQuality.machine, quality: ofQuality.quality, window: ofWindow.window, rows: ofRows.rows } as MeasuredQuality);
+    const [ofQuality, ofWindow, ofRows] = [
+      results.find(({ quality }) => quality && 'starter' in quality),
+      results.find(({ window }) => window),
+      results.find(({ rows }) => rows),
+    ];
+    return (
+      ofQuality &&
+      ofWindow &&
+      ofRows &&
+      ({
+        machine: ofQuality.machine,
+        quality: ofQuality.quality,
+        window: ofWindow.window,
+        rows: ofRows.rows,
+      } as MeasuredQuality)
+    );
   },
   write: compressionText,
 });

@@ -3,7 +3,18 @@ import { baseline } from '../../../engine/cli/evaluateReport.ts';
 import { notesIn } from '../docNotes.ts';
 import type { Machine } from '../performanceTargets.ts';
 import type { QualityBench } from './qualityBench.ts';
-import { CHANGES, changeTable, differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, smallerTable, windowTable } from './qualityReport.ts';
+import {
+  CHANGES,
+  changeTable,
+  differences,
+  fixtureTable,
+  groupTable,
+  qualityCharts,
+  qualityTable,
+  READING,
+  smallerTable,
+  windowTable,
+} from './qualityReport.ts';
 import { type RowsResult, rowsTable } from './rows.ts';
 import type { WindowCost } from './windowCost.ts';
 
@@ -15,13 +26,18 @@ export interface MeasuredQuality {
 }
 
 /** Under the table, where it has those rows. */
-const AUTO = '`auto` is a mixture: what the setting makes of a context depends on how long its parts have been out of use and how full memory is (see above). This row is one state of it: memory nine tenths full and nothing coded yet, the first third of the context used a minute ago (left as it was), the second six minutes ago (`int4-kivi`), the last twelve minutes ago (`turboquant`). Whoever uses tokens uses those before them, so it is always the end that has been left longest, and it is what comes next is likeliest to attend to. Until three quarters of memory are taken `auto` is the row `int8`, and a file that is left while they are is the row `int4-kivi` after five minutes, for good.';
-const SKETCH = '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).';
+const AUTO =
+  '`auto` is a mixture: what the setting makes of a context depends on how long its parts have been out of use and how full memory is (see above). This row is one state of it: memory nine tenths full and nothing coded yet, the first third of the context used a minute ago (left as it was), the second six minutes ago (`int4-kivi`), the last twelve minutes ago (`turboquant`). Whoever uses tokens uses those before them, so it is always the end that has been left longest, and it is what comes next is likeliest to attend to. Until three quarters of memory are taken `auto` is the row `int8`, and a file that is left while they are is the row `int4-kivi` after five minutes, for good.';
+const SKETCH =
+  '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).';
 
 const PLACES = ['summary', 'choosing', 'reading', 'smaller', 'window', 'rows'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
-export function compressionText({ machine, quality, window, rows }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
+export function compressionText(
+  { machine, quality, window, rows }: MeasuredQuality,
+  before = '',
+): { text: string; charts: Record<string, string> } {
   const note = notesIn(before, PLACES);
   const charts = qualityCharts(quality);
   const chart = (name: string, what: string): string => `![${what}](compression/${name})`;
@@ -32,9 +48,20 @@ export function compressionText({ machine, quality, window, rows }: MeasuredQual
     '## What there is, and which to choose',
     note('choosing'),
     '## All of it in one table',
-    [baseline(quality.starter), baseline(quality.shape), `The fixtures are ${quality.fixtures.length} small models with random weights, ${quality.fixtures[0]?.numTokens ?? 0} tokens predicted with each. Random weights say nothing of lines, questions and needles: there is nothing to be right about.`].map((line) => `- ${line}`).join('\n'),
+    [
+      baseline(quality.starter),
+      baseline(quality.shape),
+      `The fixtures are ${quality.fixtures.length} small models with random weights, ${quality.fixtures[0]?.numTokens ?? 0} tokens predicted with each. Random weights say nothing of lines, questions and needles: there is nothing to be right about.`,
+    ]
+      .map((line) => `- ${line}`)
+      .join('\n'),
     READING,
-    ...[['auto', AUTO], ['sketch', SKETCH]].filter(([name]) => quality.starter.treatments.some(({ treatment }) => treatment === name)).map(([, text]) => text!),
+    ...[
+      ['auto', AUTO],
+      ['sketch', SKETCH],
+    ]
+      .filter(([name]) => quality.starter.treatments.some(({ treatment }) => treatment === name))
+      .map(([, text]) => text!),
     qualityTable(quality),
     note('reading'),
     '## Right answers lost and gained',
@@ -57,7 +84,10 @@ export function compressionText({ machine, quality, window, rows }: MeasuredQual
     note('window'),
     '## What it does to the rows',
     'Errors of keys, of values, and of what attention makes of both (the weighted values of each head, for the true queries of the tokens that come next), relative to their size, root mean square over layers and heads. Of the formats alone, before any token is dropped.',
-    ...rows.flatMap((of) => [`${of.model === 'starter' ? 'Built-in model' : of.model[0]!.toUpperCase() + of.model.slice(1)}, ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}:`, rowsTable(of)]),
+    ...rows.flatMap((of) => [
+      `${of.model === 'starter' ? 'Built-in model' : of.model[0]!.toUpperCase() + of.model.slice(1)}, ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}:`,
+      rowsTable(of),
+    ]),
     note('rows'),
     '## In detail',
     '### Needles: a made-up constant, by how many tokens ago it was said',

@@ -10,6 +10,11 @@ const FOLDER = path.resolve(import.meta.dirname, '../../fixtures/heldout');
 
 /** `cache-store.ts.txt` as `cache/store.ts`: under their own names tools would take them for the project's. */
 export function heldoutFiles(): SourceFile[] {
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.txt')).sort();
-  return names.map((name) => ({ path: name.replace('-', '/').replace(/\.txt$/, ''), text: readFileSync(path.join(FOLDER, name), 'utf8') }));
+  const names = readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.txt'))
+    .sort();
+  return names.map((name) => ({
+    path: name.replace('-', '/').replace(/\.txt$/, ''),
+    text: readFileSync(path.join(FOLDER, name), 'utf8'),
+  }));
 }

@@ -45,9 +45,13 @@ export interface KvBench {
   window?: WindowCost[];
 }
 
-export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; report: string; charts: Record<string, string> }> {
+export async function kvSuite(
+  given: KvArguments,
+): Promise<{ result: KvBench; report: string; charts: Record<string, string> }> {
   const only = given.only?.split(',') ?? PARTS;
-  for (const part of only) if (!PARTS.includes(part as (typeof PARTS)[number])) throw new Error(`--only ${part}: it must be one of ${PARTS.join(', ')}`);
+  for (const part of only)
+    if (!PARTS.includes(part as (typeof PARTS)[number]))
+      throw new Error(`--only ${part}: it must be one of ${PARTS.join(', ')}`);
   const rounds = count('rounds', given.rounds, 5);
   const numTexts = count('requests', given.requests, STARTER_OPTIONS.numTexts);
   const threads = given.threads === undefined ? 0 : count('threads', given.threads, 0);
@@ -66,9 +70,13 @@ export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; re
     }
   };
   if (only.includes('speed')) {
-    for (const [name, dir] of [[shape, await shapeFolder(shape, cache)], ['starter', STARTER]] as const) {
+    for (const [name, dir] of [
+      [shape, await shapeFolder(shape, cache)],
+      ['starter', STARTER],
+    ] as const) {
       await over(name, dir, async (subject) => {
-        for (const runTokens of RUN_TOKENS) result.speed.push(await measureSpeed(subject, SPEED_TOKENS, runTokens, rounds));
+        for (const runTokens of RUN_TOKENS)
+          result.speed.push(await measureSpeed(subject, SPEED_TOKENS, runTokens, rounds));
       });
     }
   }
@@ -77,13 +85,23 @@ export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; re
     await over('starter', STARTER, async (subject) => {
       const { coded, compared, texts } = ROWS.starter;
       const tokenizer = await Tokenizer.load(STARTER);
-      const long = heldoutFiles().map(({ text }) => tokenizer.encode(text).slice(0, coded + compared)).filter((ids) => ids.length === coded + compared);
+      const long = heldoutFiles()
+        .map(({ text }) => tokenizer.encode(text).slice(0, coded + compared))
+        .filter((ids) => ids.length === coded + compared);
       rows.push(await measureRows(subject, long.slice(0, texts), coded));
     });
     await over('random weights, large key biases', BIASED, async (subject) => {
       const { coded, compared, texts } = ROWS.biased;
       const random = seededRandom(4);
-      rows.push(await measureRows(subject, Array.from({ length: texts }, () => Array.from({ length: coded + compared }, () => below(random, subject.runner.vocabSize))), coded));
+      rows.push(
+        await measureRows(
+          subject,
+          Array.from({ length: texts }, () =>
+            Array.from({ length: coded + compared }, () => below(random, subject.runner.vocabSize)),
+          ),
+          coded,
+        ),
+      );
     });
     result.rows = rows;
   }
@@ -107,11 +125,23 @@ export function kvReport({ speed, rows = [], quality, window }: KvBench): string
       `Computing the same tokens from an empty context: ${withSpread(recompute)} tokens/s. MB are those of the window's rows; median (least–most).`,
       table(
         ['codec', 'bytes per token', 'against float16', 'encode, MB/s', 'decode, MB/s', 'both, of computing'],
-        codecs.map((c) => [c.codec, c.bytesPerToken.toFixed(1), `${c.compression.toFixed(2)}x`, withSpread(c.encode), withSpread(c.decode), percent(c.ofRecompute.median, 2)]),
+        codecs.map((c) => [
+          c.codec,
+          c.bytesPerToken.toFixed(1),
+          `${c.compression.toFixed(2)}x`,
+          withSpread(c.encode),
+          withSpread(c.decode),
+          percent(c.ofRecompute.median, 2),
+        ]),
       ),
     );
   }
-  for (const of of rows) parts.push(`## Errors of the rows, ${of.model}: ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}`, 'Relative, root mean square.', rowsTable(of));
+  for (const of of rows)
+    parts.push(
+      `## Errors of the rows, ${of.model}: ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}`,
+      'Relative, root mean square.',
+      rowsTable(of),
+    );
   // Results from before there was such a part have an empty list.
   if (quality && 'starter' in quality) parts.push(qualityReport(quality));
   if (window) parts.push('## The window itself', windowTable(window));

@@ -12,7 +12,11 @@ export interface Paired {
 const Z = 1.959964;
 
 /** The change of the share of right answers, -1..1, and the ends of its 95% interval (Newcombe, Statistics in Medicine 17, 1998, p. 2635: method 10). */
-export function pairedChange({ lost, gained, n, rightBefore }: Paired): { change: number; least: number; most: number } {
+export function pairedChange({ lost, gained, n, rightBefore }: Paired): {
+  change: number;
+  least: number;
+  most: number;
+} {
   if (n === 0) return { change: 0, least: -1, most: 1 };
   const both = rightBefore - lost;
   const neither = n - both - lost - gained;
@@ -22,7 +26,11 @@ export function pairedChange({ lost, gained, n, rightBefore }: Paired): { change
   const phi = correlation(both, lost, gained, neither);
   const half = (a: number, b: number): number => Math.sqrt(Math.max(0, a * a - 2 * phi * a * b + b * b));
   const change = after - before;
-  return { change, least: change - half(after - leastAfter, mostBefore - before), most: change + half(mostAfter - after, before - leastBefore) };
+  return {
+    change,
+    least: change - half(after - leastAfter, mostBefore - before),
+    most: change + half(mostAfter - after, before - leastBefore),
+  };
 }
 
 /** Ends of the 95% interval of a share of n (Wilson, 1927). */

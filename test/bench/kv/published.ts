@@ -9,17 +9,76 @@ export interface Published {
 }
 
 export const PUBLISHED: Readonly<Record<string, Published>> = {
-  int8: { reported: 'q8_0: KL 0.001', source: 'llama.cpp #7412', difference: 'Theirs is against 16 bits; ours is the window itself, so the row is 0 here, and its own cost against float32 rows is given apart. Theirs has a scale for 32 values, ours one for the 64 of a head.' },
-  fp8: { reported: 'half of 16 bits', source: 'the documentation of vLLM, *Quantized KV Cache*', difference: 'The size is the same up to scales. Here the values have been int8 before, so the errors of both add up; it saves 6% against int8 and is there for what other runtimes can read.' },
-  int4: { reported: 'GSM8K -3 points', source: 'the documentation of LMDeploy, *KV Cache Quantization*: internlm2-chat-7b, 70.1 to 66.9', difference: 'A benchmark of a 7B model with long answers, in which an error of one step spoils all later ones; here lines and short answers of a model that is some 270 times smaller. KL is the figure to compare across models.' },
-  'int4-hadamard': { reported: 'merged for q4', source: 'llama.cpp #21038', difference: 'Rotation helps where few channels are much larger than the rest, which a model this small hardly has.' },
-  'int4-kivi': { reported: '2.6x less peak memory, 4 bits nearly lossless on LongBench', source: 'KIVI, arXiv 2402.02750', difference: 'Their 2.6x is the peak of a whole process with 2 bits; 3.5x is the cache alone with 4 bits and 8-bit bounds, and only of what is older than the last 128 tokens, which stay as they are: short contexts compress less.' },
-  nvfp4: { reported: 'half of FP8, below 1% loss', source: 'NVIDIA Developer Blog, 8 December 2025, *Optimizing Inference for Long Context and Large Batch Sizes with NVFP4 KV Cache*', difference: 'Theirs is read by Blackwell directly and its loss is of large models on benchmarks; here it is a format of the store, and one float32 scale is shared by a block of 32 tokens.' },
+  int8: {
+    reported: 'q8_0: KL 0.001',
+    source: 'llama.cpp #7412',
+    difference:
+      'Theirs is against 16 bits; ours is the window itself, so the row is 0 here, and its own cost against float32 rows is given apart. Theirs has a scale for 32 values, ours one for the 64 of a head.',
+  },
+  fp8: {
+    reported: 'half of 16 bits',
+    source: 'the documentation of vLLM, *Quantized KV Cache*',
+    difference:
+      'The size is the same up to scales. Here the values have been int8 before, so the errors of both add up; it saves 6% against int8 and is there for what other runtimes can read.',
+  },
+  int4: {
+    reported: 'GSM8K -3 points',
+    source: 'the documentation of LMDeploy, *KV Cache Quantization*: internlm2-chat-7b, 70.1 to 66.9',
+    difference:
+      'A benchmark of a 7B model with long answers, in which an error of one step spoils all later ones; here lines and short answers of a model that is some 270 times smaller. KL is the figure to compare across models.',
+  },
+  'int4-hadamard': {
+    reported: 'merged for q4',
+    source: 'llama.cpp #21038',
+    difference: 'Rotation helps where few channels are much larger than the rest, which a model this small hardly has.',
+  },
+  'int4-kivi': {
+    reported: '2.6x less peak memory, 4 bits nearly lossless on LongBench',
+    source: 'KIVI, arXiv 2402.02750',
+    difference:
+      'Their 2.6x is the peak of a whole process with 2 bits; 3.5x is the cache alone with 4 bits and 8-bit bounds, and only of what is older than the last 128 tokens, which stay as they are: short contexts compress less.',
+  },
+  nvfp4: {
+    reported: 'half of FP8, below 1% loss',
+    source:
+      'NVIDIA Developer Blog, 8 December 2025, *Optimizing Inference for Long Context and Large Batch Sizes with NVFP4 KV Cache*',
+    difference:
+      'Theirs is read by Blackwell directly and its loss is of large models on benchmarks; here it is a format of the store, and one float32 scale is shared by a block of 32 tokens.',
+  },
   'nvfp4-hadamard': { reported: '–', source: '–', difference: 'As nvfp4, behind the rotation.' },
-  kvquant3: { reported: 'below 0.1 perplexity at 3 bits', source: 'KVQuant, arXiv 2401.18079', difference: 'Theirs fits the levels to a calibration set, weighted by Fisher information, on models of 7B and more, whose rows are more redundant. Here levels are fitted to each block of 128 tokens, so nothing must be calibrated, and heads have 64 values.' },
-  turboquant: { reported: 'nothing lost at 3.5 bits', source: 'TurboQuant, arXiv 2504.19874', difference: 'Theirs rotates at random, codes all layers alike and corrects scores by a second code of one bit; here the rotation is a Hadamard matrix, keys are coded before the rotary embedding and without the mean of each channel, scales are such that scores are right on average, and layers have 2, 3 or 4 bits by what the model was measured to lose.' },
-  auto: { reported: '–', source: '–', difference: 'A setting of this project: three states of the codecs above in one context.' },
-  kvzip: { reported: '3-4x smaller without loss', source: 'KVzip, arXiv 2505.23416', difference: 'Theirs shares one budget over all heads of models of several billion parameters with contexts of up to 170,000 tokens, of which more is redundant; here all heads keep the same 90% of the tokens, and it is bits that layers have unevenly, 2, 3 or 4, in contexts of a thousand tokens.' },
-  h2o: { reported: '20% kept, accuracy held', source: 'H2O, arXiv 2306.14048', difference: 'Theirs keeps what generating has attended to, so does ours; but what is asked afterwards was not known then. That is why it is for long conversations only, never for files, and keeps 90%, coded as those of kvzip.' },
-  sketch: { reported: '2.3x, perplexity +0.8%', source: 'SpeCache, arXiv 2503.16163', difference: 'Theirs looks for rows at every token while the one before it is computed, and keeps all others at hand in 1-2 bits to attend to; here blocks of 32 tokens are chosen, at the end of the prompt in this table, and nothing is attended to but a third of the rows. With contexts that are read in parts, as in use: [long-contexts.md](long-contexts.md).' },
+  kvquant3: {
+    reported: 'below 0.1 perplexity at 3 bits',
+    source: 'KVQuant, arXiv 2401.18079',
+    difference:
+      'Theirs fits the levels to a calibration set, weighted by Fisher information, on models of 7B and more, whose rows are more redundant. Here levels are fitted to each block of 128 tokens, so nothing must be calibrated, and heads have 64 values.',
+  },
+  turboquant: {
+    reported: 'nothing lost at 3.5 bits',
+    source: 'TurboQuant, arXiv 2504.19874',
+    difference:
+      'Theirs rotates at random, codes all layers alike and corrects scores by a second code of one bit; here the rotation is a Hadamard matrix, keys are coded before the rotary embedding and without the mean of each channel, scales are such that scores are right on average, and layers have 2, 3 or 4 bits by what the model was measured to lose.',
+  },
+  auto: {
+    reported: '–',
+    source: '–',
+    difference: 'A setting of this project: three states of the codecs above in one context.',
+  },
+  kvzip: {
+    reported: '3-4x smaller without loss',
+    source: 'KVzip, arXiv 2505.23416',
+    difference:
+      'Theirs shares one budget over all heads of models of several billion parameters with contexts of up to 170,000 tokens, of which more is redundant; here all heads keep the same 90% of the tokens, and it is bits that layers have unevenly, 2, 3 or 4, in contexts of a thousand tokens.',
+  },
+  h2o: {
+    reported: '20% kept, accuracy held',
+    source: 'H2O, arXiv 2306.14048',
+    difference:
+      'Theirs keeps what generating has attended to, so does ours; but what is asked afterwards was not known then. That is why it is for long conversations only, never for files, and keeps 90%, coded as those of kvzip.',
+  },
+  sketch: {
+    reported: '2.3x, perplexity +0.8%',
+    source: 'SpeCache, arXiv 2503.16163',
+    difference:
+      'Theirs looks for rows at every token while the one before it is computed, and keeps all others at hand in 1-2 bits to attend to; here blocks of 32 tokens are chosen, at the end of the prompt in this table, and nothing is attended to but a third of the rows. With contexts that are read in parts, as in use: [long-contexts.md](long-contexts.md).',
+  },
 };

@@ -31,7 +31,16 @@ export interface QualityBench {
 }
 
 /** Of the built-in model. */
-export const STARTER_OPTIONS: ExerciseOptions = { contextTokens: 1024, scoredTokens: 127, numTexts: 32, holes: 2, questions: 4, distances: [256, 512, 768, 1024, 1536, 1900], needles: 8, seed: 1 };
+export const STARTER_OPTIONS: ExerciseOptions = {
+  contextTokens: 1024,
+  scoredTokens: 127,
+  numTexts: 32,
+  holes: 2,
+  questions: 4,
+  distances: [256, 512, 768, 1024, 1536, 1900],
+  needles: 8,
+  seed: 1,
+};
 const SHAPE_OPTIONS = { contextTokens: 512, scoredTokens: 63, numTexts: 4 };
 /** Contexts that are long enough for rows to be let go. */
 const FIXTURE_OPTIONS = { contextTokens: 384, scoredTokens: 127, numTexts: 4 };
@@ -57,14 +66,25 @@ export async function qualityBench({ cache, shape, threads, starter, log }: Qual
       await subject.dispose();
     }
   };
-  const random = (name: string, dir: string, options: typeof SHAPE_OPTIONS): Promise<QualityResult> => over(name, dir, (subject) => measureQuality(subject, textExercises(randomTexts(subject.runner.vocabSize, options), options), TREATMENTS, { onProgress: log }));
+  const random = (name: string, dir: string, options: typeof SHAPE_OPTIONS): Promise<QualityResult> =>
+    over(name, dir, (subject) =>
+      measureQuality(subject, textExercises(randomTexts(subject.runner.vocabSize, options), options), TREATMENTS, {
+        onProgress: log,
+      }),
+    );
 
   const files = heldoutFiles();
   const text = await ModelText.load(STARTER);
   const quality = await over('starter', STARTER, async (subject) => {
-    const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
+    const layout = new Layout(text, {
+      contextTokens: subject.model.config.contextTokens,
+      numParameters: subject.model.parameters,
+    });
     const exercises = await exercisesOf(layout, new Grammars(GRAMMARS), files, starter);
-    return measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => text.tokenizer.decode(ids), onProgress: log });
+    return measureQuality(subject, exercises, TREATMENTS, {
+      decode: (ids) => text.tokenizer.decode(ids),
+      onProgress: log,
+    });
   });
   const fixtures: QualityResult[] = [];
   for (const name of readdirSync(FIXTURES).sort()) {
@@ -84,12 +104,24 @@ export async function windowBench({ cache, shape, threads, starter, log }: Quali
   };
   const { tokenizer } = await ModelText.load(STARTER);
   const costs = [
-    await measured('starter', STARTER, heldoutFiles().slice(0, starter.numTexts).map(({ text }) => tokenizer.encode(text).slice(0, WINDOW_TOKENS))),
-    await measured(biasedName(shape), await biasedShapeFolder(shape, cache), randomTexts(SHAPES[shape].vocab_size, SHAPE_OPTIONS)),
+    await measured(
+      'starter',
+      STARTER,
+      heldoutFiles()
+        .slice(0, starter.numTexts)
+        .map(({ text }) => tokenizer.encode(text).slice(0, WINDOW_TOKENS)),
+    ),
+    await measured(
+      biasedName(shape),
+      await biasedShapeFolder(shape, cache),
+      randomTexts(SHAPES[shape].vocab_size, SHAPE_OPTIONS),
+    ),
   ];
   for (const name of readdirSync(FIXTURES).sort()) {
     const dir = path.join(FIXTURES, name);
-    costs.push(await measured(name, dir, randomTexts((await ModelText.load(dir)).tokenizer.vocabSize, FIXTURE_OPTIONS)));
+    costs.push(
+      await measured(name, dir, randomTexts((await ModelText.load(dir)).tokenizer.vocabSize, FIXTURE_OPTIONS)),
+    );
   }
   return costs;
 }
@@ -98,5 +130,7 @@ const biasedName = (shape: ShapeName): string => `${shape}, large key biases`;
 
 function randomTexts(vocabSize: number, { contextTokens, scoredTokens, numTexts }: typeof SHAPE_OPTIONS): number[][] {
   const random = seededRandom(4);
-  return Array.from({ length: numTexts }, () => Array.from({ length: contextTokens + scoredTokens + 1 }, () => below(random, vocabSize)));
+  return Array.from({ length: numTexts }, () =>
+    Array.from({ length: contextTokens + scoredTokens + 1 }, () => below(random, vocabSize)),
+  );
 }

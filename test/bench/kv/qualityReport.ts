@@ -1,7 +1,12 @@
 /** The quality part's tables and charts. Pure. */
 import { FORMATS } from '../../../engine/cache/codecs/registry.ts';
 import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
-import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
+import {
+  answersOf,
+  type ContextBytes,
+  type QualityResult,
+  type TreatmentQuality,
+} from '../../../engine/cli/evaluateQuality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
 import type { Divergence } from '../../../engine/divergence.ts';
 import { table } from '../spread.ts';
@@ -11,9 +16,11 @@ import { PUBLISHED } from './published.ts';
 import type { QualityBench } from './qualityBench.ts';
 import type { WindowCost } from './windowCost.ts';
 
-const of = (result: QualityResult, treatment: string): TreatmentQuality => result.treatments.find((each) => each.treatment === treatment)!;
+const of = (result: QualityResult, treatment: string): TreatmentQuality =>
+  result.treatments.find((each) => each.treatment === treatment)!;
 /** "3.55x, 9.0e-3 (50.8%)": against float16, KL mean, top-1. */
-const sizeAndLoss = ({ compression, klMean, top1 }: TreatmentQuality): string => `${compression.toFixed(2)}x, ${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
+const sizeAndLoss = ({ compression, klMean, top1 }: TreatmentQuality): string =>
+  `${compression.toFixed(2)}x, ${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
 const SIZE_AND_LOSS = 'vs float16, KL mean (top-1)';
 
 /** Of the fixtures, the one that it costs most. */
@@ -35,14 +42,21 @@ export function qualityTable({ starter, shape, fixtures }: QualityBench): string
   );
 }
 
-const ANSWERED: readonly (readonly [ExerciseKind, string])[] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
+const ANSWERED: readonly (readonly [ExerciseKind, string])[] = [
+  ['fim', 'lines'],
+  ['question', 'questions'],
+  ['needle', 'needles'],
+];
 
 /** What each treatment changes in right answers, over the same ones before and after it, with 95% intervals. */
 export function changeTable({ answers, treatments }: QualityResult): string {
   const kinds = ANSWERED.filter(([kind]) => answersOf(answers, kind));
   const points = (share: number): string => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
   return table(
-    ['points of right answers (95% interval); lost, gained', ...kinds.map(([kind, name]) => `${name} (${answersOf(answers, kind)!.n})`)],
+    [
+      'points of right answers (95% interval); lost, gained',
+      ...kinds.map(([kind, name]) => `${name} (${answersOf(answers, kind)!.n})`),
+    ],
     treatments.map(({ treatment, changes }) => [
       treatment,
       ...kinds.map(([kind]) => {
@@ -60,22 +74,43 @@ export function smallerTable({ treatments }: QualityResult): string {
   const int8 = treatments.find(({ treatment }) => treatment === 'int8');
   const times = (bytes: number, other: number): string => `${(other / bytes).toFixed(2)}x`;
   const perToken = ({ bytes, numTokens }: ContextBytes): number => bytes / numTokens;
-  const kinds = (int8?.contexts ?? []).map((contexts) => ({ ...contexts, name: [...ANSWERED, ['text', 'texts'] as const].find(([kind]) => kind === contexts.kind)![1] }));
+  const kinds = (int8?.contexts ?? []).map((contexts) => ({
+    ...contexts,
+    name: [...ANSWERED, ['text', 'texts'] as const].find(([kind]) => kind === contexts.kind)![1],
+  }));
   return table(
-    ['smaller than int8', 'long contexts', ...kinds.map(({ name, numContexts, numTokens }) => `${name}: ${numContexts} contexts of ${Math.round(numTokens / numContexts)} tokens on average`), 'all of these'],
-    !int8 ? [] : treatments.map(({ treatment, bytesPerToken, bytesPerTokenHere, contexts }) => [
-      treatment,
-      times(bytesPerToken, int8.bytesPerToken),
-      ...kinds.map((of) => times(perToken(contexts.find(({ kind }) => kind === of.kind)!), perToken(of))),
-      times(bytesPerTokenHere, int8.bytesPerTokenHere),
-    ]),
+    [
+      'smaller than int8',
+      'long contexts',
+      ...kinds.map(
+        ({ name, numContexts, numTokens }) =>
+          `${name}: ${numContexts} contexts of ${Math.round(numTokens / numContexts)} tokens on average`,
+      ),
+      'all of these',
+    ],
+    !int8
+      ? []
+      : treatments.map(({ treatment, bytesPerToken, bytesPerTokenHere, contexts }) => [
+          treatment,
+          times(bytesPerToken, int8.bytesPerToken),
+          ...kinds.map((of) => times(perToken(contexts.find(({ kind }) => kind === of.kind)!), perToken(of))),
+          times(bytesPerTokenHere, int8.bytesPerTokenHere),
+        ]),
   );
 }
 
 export function windowTable(window: readonly WindowCost[]): string {
-  const cells = ({ klSum, klMax, agreed, numTokens }: Divergence): string[] => [(klSum / numTokens).toExponential(1), klMax.toExponential(1), percent(agreed / numTokens, 2)];
+  const cells = ({ klSum, klMax, agreed, numTokens }: Divergence): string[] => [
+    (klSum / numTokens).toExponential(1),
+    klMax.toExponential(1),
+    percent(agreed / numTokens, 2),
+  ];
   return table(
-    ['int8 window against float32 rows', ...['read', 'written'].flatMap((how) => [`${how}: KL mean`, 'KL max', 'top-1']), 'tokens'],
+    [
+      'int8 window against float32 rows',
+      ...['read', 'written'].flatMap((how) => [`${how}: KL mean`, 'KL max', 'top-1']),
+      'tokens',
+    ],
     window.map(({ model, read, written }) => [model, ...cells(read), ...cells(written), read.numTokens]),
   );
 }
@@ -87,30 +122,52 @@ export function groupTable(result: QualityResult, kind: ExerciseKind, what: stri
     [what, ...groups.map(({ group, n }) => `${group} (${n})`)],
     [
       ['as it was', ...groups.map(({ right, n }) => percent(right / n))],
-      ...result.treatments.map(({ treatment, answers }) => [treatment, ...groups.map(({ group }) => answerCell(answers.find((counts) => counts.kind === kind && counts.group === group) ?? null))]),
+      ...result.treatments.map(({ treatment, answers }) => [
+        treatment,
+        ...groups.map(({ group }) =>
+          answerCell(answers.find((counts) => counts.kind === kind && counts.group === group) ?? null),
+        ),
+      ]),
     ],
   );
 }
 
 export function fixtureTable({ fixtures }: QualityBench): string {
   const [first] = fixtures;
-  return table([SIZE_AND_LOSS, ...fixtures.map(({ model }) => model)], (first?.treatments ?? []).map(({ treatment }) => [treatment, ...fixtures.map((result) => sizeAndLoss(of(result, treatment)))]));
+  return table(
+    [SIZE_AND_LOSS, ...fixtures.map(({ model }) => model)],
+    (first?.treatments ?? []).map(({ treatment }) => [
+      treatment,
+      ...fixtures.map((result) => sizeAndLoss(of(result, treatment))),
+    ]),
+  );
 }
 
-export const differences = (treatments: readonly { treatment: string }[]): string => treatments.flatMap(({ treatment }) => {
-  const published = PUBLISHED[treatment];
-  return published ? [`- **${treatment}**: ${published.reported} (${published.source}). ${published.difference}`] : [];
-}).join('\n');
+export const differences = (treatments: readonly { treatment: string }[]): string =>
+  treatments
+    .flatMap(({ treatment }) => {
+      const published = PUBLISHED[treatment];
+      return published
+        ? [`- **${treatment}**: ${published.reported} (${published.source}). ${published.difference}`]
+        : [];
+    })
+    .join('\n');
 
-export const READING = 'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
+export const READING =
+  'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
 
 /** Above changeTable. */
-export const CHANGES = 'The same questions are asked over the context as it was and after each treatment, so what counts is which of them were right and no longer are (lost), and the other way round (gained). The intervals are for such pairs (Newcombe 1998, method 10); questions about one file are taken to be as different as those about two.';
+export const CHANGES =
+  'The same questions are asked over the context as it was and after each treatment, so what counts is which of them were right and no longer are (lost), and the other way round (gained). The intervals are for such pairs (Newcombe 1998, method 10); questions about one file are taken to be as different as those about two.';
 
 export function qualityReport(bench: QualityBench): string {
   return [
     '## Quality of compressed contexts',
-    [baseline(bench.starter), baseline(bench.shape), `Fixtures: ${bench.fixtures.length} models with random weights, ${bench.fixtures[0]?.numTokens ?? 0} tokens each.`].join('\n'),
+    [
+      baseline(bench.starter),
+      baseline(bench.shape),
+      `Fixtures: ${bench.fixtures.length} models with random weights, ${bench.fixtures[0]?.numTokens ?? 0} tokens each.`,
+    ].join('\n'),
     READING,
     qualityTable(bench),
     CHANGES,
@@ -133,20 +190,48 @@ export function qualityReport(bench: QualityBench): string {
 /** By file name. */
 export function qualityCharts({ starter }: QualityBench): Record<string, string> {
   // Labels are broken at spaces.
-  const labels = (of: readonly TreatmentQuality[]): string[] => of.map(({ treatment }) => treatment.replaceAll('-', ' '));
+  const labels = (of: readonly TreatmentQuality[]): string[] =>
+    of.map(({ treatment }) => treatment.replaceAll('-', ' '));
   const groups = labels(starter.treatments);
-  const bars = (value: (treatment: TreatmentQuality) => number) => starter.treatments.map((treatment) => ({ value: value(treatment) }));
+  const bars = (value: (treatment: TreatmentQuality) => number) =>
+    starter.treatments.map((treatment) => ({ value: value(treatment) }));
   // Beside what rows that are let go cost, nothing of the formats would be seen.
   const formats = starter.treatments.filter(({ treatment }) => FORMATS.some(({ name }) => name === treatment));
-  const share = (kind: ExerciseKind, key: 'right' | 'same') => ({ answers }: TreatmentQuality) => {
-    const counts = answersOf(answers, kind);
-    return counts ? (100 * counts[key]) / counts.n : 0;
-  };
-  const kinds: [ExerciseKind, string][] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
+  const share =
+    (kind: ExerciseKind, key: 'right' | 'same') =>
+    ({ answers }: TreatmentQuality) => {
+      const counts = answersOf(answers, kind);
+      return counts ? (100 * counts[key]) / counts.n : 0;
+    };
+  const kinds: [ExerciseKind, string][] = [
+    ['fim', 'lines'],
+    ['question', 'questions'],
+    ['needle', 'needles'],
+  ];
   return {
-    'kv-size.svg': barChart({ title: 'A token of a long context', unit: 'bytes', groups, series: [{ name: 'built-in model', bars: bars(({ bytesPerToken }) => bytesPerToken) }] }),
-    'kv-divergence.svg': barChart({ title: 'Mean KL divergence of the next token, formats', unit: 'thousandths of a nat', groups: labels(formats), series: [{ name: 'built-in model', bars: formats.map(({ klMean }) => ({ value: 1000 * klMean })) }] }),
-    'kv-right.svg': barChart({ title: 'Right answers', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'right')) })) }),
-    'kv-same.svg': barChart({ title: 'Answers as without compression', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'same')) })) }),
+    'kv-size.svg': barChart({
+      title: 'A token of a long context',
+      unit: 'bytes',
+      groups,
+      series: [{ name: 'built-in model', bars: bars(({ bytesPerToken }) => bytesPerToken) }],
+    }),
+    'kv-divergence.svg': barChart({
+      title: 'Mean KL divergence of the next token, formats',
+      unit: 'thousandths of a nat',
+      groups: labels(formats),
+      series: [{ name: 'built-in model', bars: formats.map(({ klMean }) => ({ value: 1000 * klMean })) }],
+    }),
+    'kv-right.svg': barChart({
+      title: 'Right answers',
+      unit: '%',
+      groups,
+      series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'right')) })),
+    }),
+    'kv-same.svg': barChart({
+      title: 'Answers as without compression',
+      unit: '%',
+      groups,
+      series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'same')) })),
+    }),
   };
 }

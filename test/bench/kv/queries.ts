@@ -52,7 +52,13 @@ function turn(x: Float32Array, n: number, count: number, headSize: number, rope:
   }
 }
 
-function attend(q: Float32Array, k: Float32Array, v: Float32Array, n: number, { numHeads, kvHeads, headSize }: ModelConfig): Float32Array {
+function attend(
+  q: Float32Array,
+  k: Float32Array,
+  v: Float32Array,
+  n: number,
+  { numHeads, kvHeads, headSize }: ModelConfig,
+): Float32Array {
   const out = new Float32Array(q.length);
   const shares = new Float32Array(n);
   for (let h = 0; h < numHeads; h++) {
@@ -77,17 +83,24 @@ function attend(q: Float32Array, k: Float32Array, v: Float32Array, n: number, { 
 }
 
 /** Per layer, [n, numHeads * headSize], turned by their positions. */
-export async function queriesOf(modelDir: string, config: ModelConfig, rope: RopeTable, tokenIds: readonly number[]): Promise<Float32Array[]> {
+export async function queriesOf(
+  modelDir: string,
+  config: ModelConfig,
+  rope: RopeTable,
+  tokenIds: readonly number[],
+): Promise<Float32Array[]> {
   const weights = await Weights.open(await ModelFolder.open(modelDir));
   try {
     const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, rmsEps } = config;
     const n = tokenIds.length;
-    const tensor = (name: string, rows: number, width: number): Promise<Float32Array> => weights.rows(name, 0, rows, new Float32Array(rows * width));
+    const tensor = (name: string, rows: number, width: number): Promise<Float32Array> =>
+      weights.rows(name, 0, rows, new Float32Array(rows * width));
     const linear: Linear = async (x, name, width, outputs) => {
       const matrix = await tensor(`${name}.weight`, outputs, width);
       const bias = weights.has(`${name}.bias`) ? await tensor(`${name}.bias`, 1, outputs) : new Float32Array(outputs);
       const y = new Float32Array(n * outputs);
-      for (let o = 0; o < outputs; o++) for (let t = 0; t < n; t++) y[t * outputs + o] = dot(matrix, o * width, x, t * width, width) + bias[o]!;
+      for (let o = 0; o < outputs; o++)
+        for (let t = 0; t < n; t++) y[t * outputs + o] = dot(matrix, o * width, x, t * width, width) + bias[o]!;
       return y;
     };
     const heads = async (x: Float32Array, at: string, kind: 'q' | 'k', count: number): Promise<Float32Array> => {
@@ -97,7 +110,8 @@ export async function queriesOf(modelDir: string, config: ModelConfig, rope: Rop
       return y;
     };
     const x = new Float32Array(n * hiddenSize);
-    for (const [t, id] of tokenIds.entries()) x.set(await weights.rows('model.embed_tokens.weight', id, 1, new Float32Array(hiddenSize)), t * hiddenSize);
+    for (const [t, id] of tokenIds.entries())
+      x.set(await weights.rows('model.embed_tokens.weight', id, 1, new Float32Array(hiddenSize)), t * hiddenSize);
     const add = (y: Float32Array): void => {
       for (let i = 0; i < x.length; i++) x[i]! += y[i]!;
     };
@@ -105,13 +119,23 @@ export async function queriesOf(modelDir: string, config: ModelConfig, rope: Rop
     for (let l = 0; l < config.numLayers; l++) {
       const layer = `model.layers.${l}`;
       const at = `${layer}.self_attn`;
-      const normed = normRows(x.slice(), hiddenSize, await tensor(`${layer}.input_layernorm.weight`, 1, hiddenSize), rmsEps);
+      const normed = normRows(
+        x.slice(),
+        hiddenSize,
+        await tensor(`${layer}.input_layernorm.weight`, 1, hiddenSize),
+        rmsEps,
+      );
       const q = await heads(normed, at, 'q', numHeads);
       const k = await heads(normed, at, 'k', kvHeads);
       const v = await linear(normed, `${at}.v_proj`, hiddenSize, kvHeads * headSize);
       queries.push(q);
       add(await linear(attend(q, k, v, n, config), `${at}.o_proj`, numHeads * headSize, hiddenSize));
-      const between = normRows(x.slice(), hiddenSize, await tensor(`${layer}.post_attention_layernorm.weight`, 1, hiddenSize), rmsEps);
+      const between = normRows(
+        x.slice(),
+        hiddenSize,
+        await tensor(`${layer}.post_attention_layernorm.weight`, 1, hiddenSize),
+        rmsEps,
+      );
       const gate = await linear(between, `${layer}.mlp.gate_proj`, hiddenSize, ffnSize);
       const up = await linear(between, `${layer}.mlp.up_proj`, hiddenSize, ffnSize);
       for (let i = 0; i < gate.length; i++) gate[i] = (gate[i]! / (1 + Math.exp(-gate[i]!))) * up[i]!;

@@ -17,7 +17,11 @@ export interface RowsResult {
 }
 
 /** @param texts each of coded + compared tokens. */
-export async function measureRows(subject: KvSubject, texts: readonly (readonly number[])[], coded: number): Promise<RowsResult> {
+export async function measureRows(
+  subject: KvSubject,
+  texts: readonly (readonly number[])[],
+  coded: number,
+): Promise<RowsResult> {
   const errors = FORMATS.map((): RowErrors[] => []);
   for (const text of texts) {
     const whole = await subject.compute(text);
@@ -29,16 +33,25 @@ export async function measureRows(subject: KvSubject, texts: readonly (readonly 
       subject.restore(whole);
     }
   }
-  const mean = (of: readonly RowErrors[], key: keyof RowErrors): number => of.reduce((sum, error) => sum + error[key], 0) / of.length;
+  const mean = (of: readonly RowErrors[], key: keyof RowErrors): number =>
+    of.reduce((sum, error) => sum + error[key], 0) / of.length;
   return {
     model: subject.name,
     numTexts: texts.length,
     coded,
     compared: (texts[0]?.length ?? coded) - coded,
-    codecs: FORMATS.map(({ name }, f) => ({ codec: name, keys: mean(errors[f]!, 'keys'), values: mean(errors[f]!, 'values'), attention: mean(errors[f]!, 'attention') })),
+    codecs: FORMATS.map(({ name }, f) => ({
+      codec: name,
+      keys: mean(errors[f]!, 'keys'),
+      values: mean(errors[f]!, 'values'),
+      attention: mean(errors[f]!, 'attention'),
+    })),
   };
 }
 
 export function rowsTable({ codecs }: RowsResult): string {
-  return table(['format', 'K', 'V', 'attention'], codecs.map((c) => [c.codec, ...(['keys', 'values', 'attention'] as const).map((key) => percent(c[key], 2))]));
+  return table(
+    ['format', 'K', 'V', 'attention'],
+    codecs.map((c) => [c.codec, ...(['keys', 'values', 'attention'] as const).map((key) => percent(c[key], 2))]),
+  );
 }

@@ -29,11 +29,18 @@ export interface SpeedResult {
 }
 
 /** @param runTokens tokens that are encoded by themselves, as the store's blocks are. */
-export async function measureSpeed(subject: KvSubject, numTokens: number, runTokens: number, rounds: number): Promise<SpeedResult> {
+export async function measureSpeed(
+  subject: KvSubject,
+  numTokens: number,
+  runTokens: number,
+  rounds: number,
+): Promise<SpeedResult> {
   const random = seededRandom(3);
   const tokenIds = Array.from({ length: numTokens }, () => below(random, subject.runner.vocabSize));
   const { slots } = await subject.compute(tokenIds);
-  const runs = Array.from({ length: Math.ceil(numTokens / runTokens) }, (_, i) => subject.runner.window.read(slots.subarray(i * runTokens, (i + 1) * runTokens)));
+  const runs = Array.from({ length: Math.ceil(numTokens / runTokens) }, (_, i) =>
+    subject.runner.window.read(slots.subarray(i * runTokens, (i + 1) * runTokens)),
+  );
   const { numLayers, kvHeads, headSize } = subject.shape;
   const rowBytes = numTokens * numLayers * kvHeads * (2 * headSize + 8);
   const codecs = FORMATS.map(({ name }) => subject.codec(name));

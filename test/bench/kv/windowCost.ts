@@ -15,9 +15,16 @@ export interface WindowCost {
 }
 
 /** @param texts read from their beginning, each by itself. */
-export async function measureWindow(name: string, modelDir: string, cacheDir: string, threads: number, texts: readonly (readonly number[])[]): Promise<WindowCost> {
+export async function measureWindow(
+  name: string,
+  modelDir: string,
+  cacheDir: string,
+  threads: number,
+  texts: readonly (readonly number[])[],
+): Promise<WindowCost> {
   const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
-  const open = (kv: KvPrecision): Promise<OnnxRunner> => OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), 0), { threads });
+  const open = (kv: KvPrecision): Promise<OnnxRunner> =>
+    OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');
   const cost: Record<Lane, Divergence> = { prefill: noDivergence(), window: noDivergence() };
@@ -25,7 +32,14 @@ export async function measureWindow(name: string, modelDir: string, cacheDir: st
     for (const text of texts) {
       const reference: Float64Array[] = [];
       await forEachLogits(exact, text, (_, logits) => void reference.push(logProbabilities(logits)));
-      for (const lane of ['prefill', 'window'] as const) await forEachLogits(coded, text, (position, logits) => addPosition(cost[lane], reference[position]!, logProbabilities(logits)), undefined, lane);
+      for (const lane of ['prefill', 'window'] as const)
+        await forEachLogits(
+          coded,
+          text,
+          (position, logits) => addPosition(cost[lane], reference[position]!, logProbabilities(logits)),
+          undefined,
+          lane,
+        );
     }
   } finally {
     await exact.dispose();

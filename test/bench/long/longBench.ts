@@ -27,7 +27,16 @@ import { longReport } from './longReport.ts';
 
 const STARTER = path.resolve(import.meta.dirname, '../../../model');
 const GRAMMARS = path.resolve(import.meta.dirname, '../../../dist/grammars');
-const EXERCISES: ExerciseOptions = { contextTokens: 1024, scoredTokens: 127, numTexts: 0, holes: 0, questions: 4, distances: [256, 512, 768, 1024, 1536], needles: 8, seed: 1 };
+const EXERCISES: ExerciseOptions = {
+  contextTokens: 1024,
+  scoredTokens: 127,
+  numTexts: 0,
+  holes: 0,
+  questions: 4,
+  distances: [256, 512, 768, 1024, 1536],
+  needles: 8,
+  seed: 1,
+};
 /** What the ceiling holds of the built-in model's contexts, as a window: contexts are longer than the most, and 1,480 is about the least with which the longest are answered (see docs/long-contexts.md). */
 const STARTER_SLOTS = [1800, 1480] as const;
 const [MOST_SLOTS] = STARTER_SLOTS;
@@ -92,7 +101,21 @@ function ask(engine: Engine, id: string, { promptIds, blockTokens, maxTokens, eo
   const onToken = ({ tokenId }: { tokenId: number }): void => {
     if (asked.ids.push(tokenId) === 1) asked.firstAt = performance.now();
   };
-  engine.add(new Sequence({ id, priority: 'chat', promptIds, prefill: [[0, blockTokens]], sampling: { maxTokens }, eosIds, detokenizer: { push: () => '', flush: () => '' }, draftSources: null, onToken, onFinish: () => end(), onError: (error) => end(error) }));
+  engine.add(
+    new Sequence({
+      id,
+      priority: 'chat',
+      promptIds,
+      prefill: [[0, blockTokens]],
+      sampling: { maxTokens },
+      eosIds,
+      detokenizer: { push: () => '', flush: () => '' },
+      draftSources: null,
+      onToken,
+      onFinish: () => end(),
+      onError: (error) => end(error),
+    }),
+  );
   return asked;
 }
 
@@ -110,19 +133,46 @@ interface Subject {
 
 async function load(modelDir: string, cacheDir: string, threads: number): Promise<Subject> {
   const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-  return { model, runner: await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads }) };
+  return {
+    model,
+    runner: await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads }),
+  };
 }
 
 /** An engine whose ceiling allows for a window of so many slots, and a scratch for as much beside it. */
-function engineOf({ model, runner }: Subject, slots: number, choosing: Choosing, spillFile: SpillFile): { engine: Engine; maxBytes: number } {
+function engineOf(
+  { model, runner }: Subject,
+  slots: number,
+  choosing: Choosing,
+  spillFile: SpillFile,
+): { engine: Engine; maxBytes: number } {
   const maxBytes = slots * kvBytesPerToken(runner.window.shape);
   // Of its own, so that the ceiling is of rows.
   const prefillTokens = prefillTokensIn(prefillRows(choosing === 'whole' ? slots : Math.ceil(slots / 2)));
   const scratch = scratchRows(prefillTokens) * runner.prefillBytesPerToken;
-  return { maxBytes, engine: new Engine({ runner, window: runner.window, maxBytes: maxBytes + scratch + sketchingBytes(runner.window.shape), prefillTokens, prefillBytesPerToken: runner.prefillBytesPerToken, maxContext: model.config.contextTokens, spillFile: choosing === 'whole' ? null : spillFile, policies: { sketch: choosing === 'sketch' } }) };
+  return {
+    maxBytes,
+    engine: new Engine({
+      runner,
+      window: runner.window,
+      maxBytes: maxBytes + scratch + sketchingBytes(runner.window.shape),
+      prefillTokens,
+      prefillBytesPerToken: runner.prefillBytesPerToken,
+      maxContext: model.config.contextTokens,
+      spillFile: choosing === 'whole' ? null : spillFile,
+      policies: { sketch: choosing === 'sketch' },
+    }),
+  };
 }
 
-async function answers(subject: Subject, text: ModelText, exercises: readonly Exercise[], { choosing, slots }: Pick<LongAnswers, 'choosing' | 'slots'>, folder: string, expected: string[]): Promise<AnswerCounts[]> {
+async function answers(
+  subject: Subject,
+  text: ModelText,
+  exercises: readonly Exercise[],
+  { choosing, slots }: Pick<LongAnswers, 'choosing' | 'slots'>,
+  folder: string,
+  expected: string[],
+): Promise<AnswerCounts[]> {
   const spillFile = new SpillFile(folder, SPILL_BYTES, (line) => console.error(line));
   const { engine } = engineOf(subject, slots ?? WHOLE_SLOTS, choosing, spillFile);
   const { vocabSize } = subject.model.config;
@@ -131,7 +181,12 @@ async function answers(subject: Subject, text: ModelText, exercises: readonly Ex
   for (const { kind, contextIds, prompts } of exercises) {
     for (const { tail, group, judge } of prompts) {
       const ends = Array.from({ length: vocabSize }, (_, id) => id).filter((id) => tail.ends(id));
-      const asked = ask(engine, `q${i}`, { promptIds: [...contextIds, ...tail.ids], blockTokens: contextIds.length, maxTokens: tail.maxTokens, eosIds: ends });
+      const asked = ask(engine, `q${i}`, {
+        promptIds: [...contextIds, ...tail.ids],
+        blockTokens: contextIds.length,
+        maxTokens: tail.maxTokens,
+        eosIds: ends,
+      });
       await drain(engine);
       await asked.done;
       const last = asked.ids.at(-1)!;
@@ -157,28 +212,55 @@ async function answers(subject: Subject, text: ModelText, exercises: readonly Ex
 async function cost(subject: Subject, choosing: Choosing, folder: string): Promise<LongCost> {
   const spillFile = new SpillFile(folder, SPILL_BYTES, (line) => console.error(line));
   const contextTokens = TIMES * WINDOW_SLOTS;
-  const { engine, maxBytes } = engineOf(subject, choosing === 'whole' ? contextTokens + 1024 : WINDOW_SLOTS, choosing, spillFile);
+  const { engine, maxBytes } = engineOf(
+    subject,
+    choosing === 'whole' ? contextTokens + 1024 : WINDOW_SLOTS,
+    choosing,
+    spillFile,
+  );
   const random = seededRandom(5);
   const ids = (n: number): number[] => Array.from({ length: n }, () => below(random, subject.runner.vocabSize));
   const block = ids(contextTokens);
   let peakBytes = 0;
   const question = async (id: string): Promise<{ firstMs: number; tokenMs: number }> => {
     const start = performance.now();
-    const asked = ask(engine, id, { promptIds: [...block, ...ids(QUESTION_TOKENS)], blockTokens: block.length, maxTokens: ANSWER_TOKENS, eosIds: [] });
+    const asked = ask(engine, id, {
+      promptIds: [...block, ...ids(QUESTION_TOKENS)],
+      blockTokens: block.length,
+      maxTokens: ANSWER_TOKENS,
+      eosIds: [],
+    });
     await drain(engine, () => (peakBytes = Math.max(peakBytes, engine.cacheBytes)));
     await asked.done;
     return { firstMs: asked.firstAt - start, tokenMs: (performance.now() - asked.firstAt) / (ANSWER_TOKENS - 1) };
   };
   const { firstMs } = await question('first');
   const next = await question('next');
-  const result = { choosing, contextTokens, maxBytes, peakBytes, spilledBytes: spillFile.bytes, firstMs, nextMs: next.firstMs, tokenMs: next.tokenMs };
+  const result = {
+    choosing,
+    contextTokens,
+    maxBytes,
+    peakBytes,
+    spilledBytes: spillFile.bytes,
+    firstMs,
+    nextMs: next.firstMs,
+    tokenMs: next.tokenMs,
+  };
   engine.evict();
   engine.setMaxBytes(0);
   spillFile.close();
   return result;
 }
 
-export async function longSuite({ shape = 'qwen2.5-0.5b', threads, only = 'answers,cost' }: { shape?: string; threads?: string; only?: string }): Promise<{ result: LongBench; report: string }> {
+export async function longSuite({
+  shape = 'qwen2.5-0.5b',
+  threads,
+  only = 'answers,cost',
+}: {
+  shape?: string;
+  threads?: string;
+  only?: string;
+}): Promise<{ result: LongBench; report: string }> {
   const cache = path.resolve('.cache/bench');
   const imported = path.join(cache, 'imported');
   const folder = await mkdtemp(path.join(cache, 'long-'));
@@ -187,18 +269,31 @@ export async function longSuite({ shape = 'qwen2.5-0.5b', threads, only = 'answe
     if (only.includes('answers')) {
       const subject = await load(STARTER, imported, Number(threads ?? 0));
       const text = await ModelText.load(STARTER);
-      const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
-      const exercises = (await exercisesOf(layout, new Grammars(GRAMMARS), heldoutFiles(), EXERCISES)).filter(({ contextIds }) => contextIds.length > MOST_SLOTS);
+      const layout = new Layout(text, {
+        contextTokens: subject.model.config.contextTokens,
+        numParameters: subject.model.parameters,
+      });
+      const exercises = (await exercisesOf(layout, new Grammars(GRAMMARS), heldoutFiles(), EXERCISES)).filter(
+        ({ contextIds }) => contextIds.length > MOST_SLOTS,
+      );
       result.contexts = exercises.length;
-      const meanTokens = (of: readonly Exercise[]): number => Math.round(of.reduce((sum, { contextIds }) => sum + contextIds.length, 0) / of.length);
+      const meanTokens = (of: readonly Exercise[]): number =>
+        Math.round(of.reduce((sum, { contextIds }) => sum + contextIds.length, 0) / of.length);
       result.contextTokens = meanTokens(exercises);
       result.needleTokens = meanTokens(exercises.filter(({ kind }) => kind === 'needle'));
       const expected: string[] = [];
-      const ways = [{ choosing: 'whole' as const, slots: null }, ...STARTER_SLOTS.flatMap((slots) => (['sketch', 'newest'] as const).map((choosing) => ({ choosing, slots })))];
+      const ways = [
+        { choosing: 'whole' as const, slots: null },
+        ...STARTER_SLOTS.flatMap((slots) => (['sketch', 'newest'] as const).map((choosing) => ({ choosing, slots }))),
+      ];
       for (const way of ways) {
         result.answers.push({ ...way, answers: await answers(subject, text, exercises, way, folder, expected) });
-        const [question, needle] = (['question', 'needle'] as const).map((kind) => answersOf(result.answers.at(-1)!.answers, kind));
-        console.error(`${way.choosing}, ${way.slots ?? 'all'}: questions ${question?.right} of ${question?.n} (${question?.same} the same), needles ${needle?.right} of ${needle?.n} (${needle?.same})`);
+        const [question, needle] = (['question', 'needle'] as const).map((kind) =>
+          answersOf(result.answers.at(-1)!.answers, kind),
+        );
+        console.error(
+          `${way.choosing}, ${way.slots ?? 'all'}: questions ${question?.right} of ${question?.n} (${question?.same} the same), needles ${needle?.right} of ${needle?.n} (${needle?.same})`,
+        );
       }
       await subject.runner.dispose();
     }

@@ -2,4 +2,9 @@
 import { first, writeDocument } from '../keptDocument.ts';
 import { longText, type MeasuredLong } from './longText.ts';
 
-writeDocument<MeasuredLong>({ name: 'long-contexts', suite: 'long', keep: first, write: (result, before) => ({ text: longText(result, before) }) });
+writeDocument<MeasuredLong>({
+  name: 'long-contexts',
+  suite: 'long',
+  keep: first,
+  write: (result, before) => ({ text: longText(result, before) }),
+});

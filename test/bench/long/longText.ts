@@ -14,7 +14,7 @@ export function longText(measured: MeasuredLong, before = ''): string {
   const note = notesIn(before, PLACES);
   const parts = [
     '<!-- Written by test/bench/long/longDoc.ts from the result of the benchmark. What stands between note marks is kept; all else is written anew. -->',
-    '# Contexts longer than the cache\'s memory',
+    "# Contexts longer than the cache's memory",
     note('summary'),
     '## What it is worth',
     `Built-in model, ${contexts} contexts of held-out code, ${contextTokens.toLocaleString('en')} tokens on average (those with a needle, a constant that stands somewhere in the text and is asked for at its end, ${needleTokens.toLocaleString('en')}), under ceilings that would hold so many tokens as a window. "Same text": as with all rows there.`,

@@ -91,13 +91,36 @@ interface Way {
 }
 
 export async function mixedBench(options: MixedBenchOptions = {}): Promise<MixedBench> {
-  const { model = 'qwen2.5-0.5b', threads = 0, only = SCENES, rounds = 1, rush = 50, speed = 2, seed = 1, cache = path.resolve('.cache/bench'), onProgress = () => {} } = options;
+  const {
+    model = 'qwen2.5-0.5b',
+    threads = 0,
+    only = SCENES,
+    rounds = 1,
+    rush = 50,
+    speed = 2,
+    seed = 1,
+    cache = path.resolve('.cache/bench'),
+    onProgress = () => {},
+  } = options;
   onProgress(`model ${model}`);
-  const bench = await EngineUnderTest.open({ modelDir: model === 'starter' ? 'model' : await shapeFolder(model, cache), cacheDir: path.join(cache, 'imported'), threads, seed });
+  const bench = await EngineUnderTest.open({
+    modelDir: model === 'starter' ? 'model' : await shapeFolder(model, cache),
+    cacheDir: path.join(cache, 'imported'),
+    threads,
+    seed,
+  });
   try {
     const { parameters: numParameters, config } = bench.model;
     const contextTokens = Math.min(config.contextTokens, options.contextTokens ?? 8192);
-    const workload = await mixedWorkload(readSession(), { contextTokens, vocabSize: config.vocabSize, numParameters, fewestPrefill: bench.fewestPrefill, suffixFirst: model === 'starter', seed, untilMs: options.untilMs });
+    const workload = await mixedWorkload(readSession(), {
+      contextTokens,
+      vocabSize: config.vocabSize,
+      numParameters,
+      fewestPrefill: bench.fewestPrefill,
+      suffixFirst: model === 'starter',
+      seed,
+      untilMs: options.untilMs,
+    });
     const rushed = seen(workload.requests);
     const runs: Run[] = [];
     const most = only.includes('rush') || only.includes('live') ? rounds : 1;
@@ -107,12 +130,32 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
         const run = await measure(bench, way, workload, { seed, rush, speed });
         runs.push({ round, ...run });
         const tokens = run.records.reduce((sum, { tokens }) => sum + tokens.length, 0);
-        onProgress(`round ${round + 1}: ${way.scene}, ${way.name}: ${tokens} tokens in ${(run.makespanMs / 1000).toFixed(1)} s, ${(run.busyMs / 1000).toFixed(1)} s of it in steps`);
+        onProgress(
+          `round ${round + 1}: ${way.scene}, ${way.name}: ${tokens} tokens in ${(run.makespanMs / 1000).toFixed(1)} s, ${(run.busyMs / 1000).toFixed(1)} s of it in steps`,
+        );
       }
     }
-    const counts = Object.fromEntries((['completion', 'chat', 'summary'] as const).map((priority) => [priority, rushed.filter((request) => request.priority === priority).length]));
+    const counts = Object.fromEntries(
+      (['completion', 'chat', 'summary'] as const).map((priority) => [
+        priority,
+        rushed.filter((request) => request.priority === priority).length,
+      ]),
+    );
     const promptTokens = rushed.reduce((sum, { promptIds }) => sum + promptIds.length, 0);
-    return { model, threads: bench.threads, parameters: numParameters, contextTokens, seed, rush, speed, batchSize: BATCH_SIZE, batchTimeoutMs: BATCH_TIMEOUT_MS, counts, promptTokens, runs };
+    return {
+      model,
+      threads: bench.threads,
+      parameters: numParameters,
+      contextTokens,
+      seed,
+      rush,
+      speed,
+      batchSize: BATCH_SIZE,
+      batchTimeoutMs: BATCH_TIMEOUT_MS,
+      counts,
+      promptTokens,
+      runs,
+    };
   } finally {
     await bench.dispose();
   }
@@ -130,8 +173,15 @@ function waysOf(only: readonly Scene[], round: number): Way[][] {
   const loaded: Way = { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true };
   const compared: Way[] = [];
   const groups: Way[][] = [];
-  if (only.includes('rush')) compared.push({ ...continuous, name: 'one by one', policies: { batching: 'single' } }, { ...continuous, name: 'padded batches', padded: true });
-  const without = (way: Way): Way[] => (only.includes('policies') && round === 0 ? SHOWN[way.scene].map((name) => ({ ...way, name: `without ${name}`, policies: { [name]: false } })) : []);
+  if (only.includes('rush'))
+    compared.push(
+      { ...continuous, name: 'one by one', policies: { batching: 'single' } },
+      { ...continuous, name: 'padded batches', padded: true },
+    );
+  const without = (way: Way): Way[] =>
+    only.includes('policies') && round === 0
+      ? SHOWN[way.scene].map((name) => ({ ...way, name: `without ${name}`, policies: { [name]: false } }))
+      : [];
   compared.push(...without(continuous));
   if (compared.length) groups.push([continuous, ...compared.flatMap((way) => [way, continuous])]);
   if (only.includes('live')) groups.push([{ scene: 'live', name: 'alone', policies: {} }], [loaded]);
@@ -139,7 +189,12 @@ function waysOf(only: readonly Scene[], round: number): Way[][] {
   return groups.filter(({ length }) => length > 0);
 }
 
-async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: MixedWorkload, { seed, rush, speed }: { seed: number; rush: number; speed: number }): Promise<Omit<Run, 'round'>> {
+async function measure(
+  bench: EngineUnderTest,
+  way: Way,
+  { requests, blocks }: MixedWorkload,
+  { seed, rush, speed }: { seed: number; rush: number; speed: number },
+): Promise<Omit<Run, 'round'>> {
   bench.renew({ policies: way.policies });
   for (const block of blocks) {
     const read = bench.add(block, 0, 'idle', false, [[0, block.length]]);
@@ -148,16 +203,39 @@ async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: M
   const { engine } = bench;
   const before = engine.stats().busyMs;
   const server: Server = way.padded
-    ? new PaddedBatches(engine, { size: BATCH_SIZE, timeoutMs: BATCH_TIMEOUT_MS, now: () => performance.now(), sleep: (ms) => sleep(ms), random: seededRandom(seed), vocabSize: bench.model.config.vocabSize })
+    ? new PaddedBatches(engine, {
+        size: BATCH_SIZE,
+        timeoutMs: BATCH_TIMEOUT_MS,
+        now: () => performance.now(),
+        sleep: (ms) => sleep(ms),
+        random: seededRandom(seed),
+        vocabSize: bench.model.config.vocabSize,
+      })
     : new EngineServer(engine);
   const answers = (priority: string) => requests.filter((request) => request.priority === priority);
   const background = way.loaded ? [answers('chat'), answers('summary')] : [];
   const kinds = new StepKinds();
-  const { records, makespanMs, background: had } = await bench.watch(
+  const {
+    records,
+    makespanMs,
+    background: had,
+  } = await bench.watch(
     (batch, ms) => kinds.add(batch, ms),
-    () => (way.scene === 'rush' ? replay(server, seen(requests), { speed: rush }) : replay(server, answers('completion'), { speed, background })),
+    () =>
+      way.scene === 'rush'
+        ? replay(server, seen(requests), { speed: rush })
+        : replay(server, answers('completion'), { speed, background }),
   );
   const { busyMs, classes } = engine.stats();
   const { p50, p95 } = classes.completion.stepMs;
-  return { scene: way.scene, way: way.name, makespanMs, busyMs: busyMs - before, records, completionSteps: { p50, p95 }, background: had, steps: kinds.all };
+  return {
+    scene: way.scene,
+    way: way.name,
+    makespanMs,
+    busyMs: busyMs - before,
+    records,
+    completionSteps: { p50, p95 },
+    background: had,
+    steps: kinds.all,
+  };
 }

@@ -70,15 +70,33 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
       perBusySecond: (1000 * numTokens) / sum(({ busyMs }) => busyMs),
       makespanMs: sum(({ makespanMs }) => makespanMs) / ofWay.length,
       overBeside: overBeside(runs, ofWay),
-      ...(ofWay.every(({ completionSteps }) => completionSteps) && { completionSteps: { p50: median(ofWay.map((run) => run.completionSteps!.p50)), p95: median(ofWay.map((run) => run.completionSteps!.p95)) } }),
+      ...(ofWay.every(({ completionSteps }) => completionSteps) && {
+        completionSteps: {
+          p50: median(ofWay.map((run) => run.completionSteps!.p50)),
+          p95: median(ofWay.map((run) => run.completionSteps!.p95)),
+        },
+      }),
       unseen: records.filter(({ unseen }) => unseen).length,
-      classes: Object.fromEntries(CLASSES.map((priority) => [priority, classFigures(records.filter((record) => record.priority === priority && !record.unseen))])) as WayFigures['classes'],
+      classes: Object.fromEntries(
+        CLASSES.map((priority) => [
+          priority,
+          classFigures(records.filter((record) => record.priority === priority && !record.unseen)),
+        ]),
+      ) as WayFigures['classes'],
       background: Object.fromEntries(
         [...new Set(ofWay.flatMap((run) => Object.keys(run.background ?? {})))].map((priority) => {
           const had = ofWay.map((run) => run.background?.[priority] ?? { tokens: 0, ended: 0 });
-          const perSecond = (tokens: readonly number[]): number => (1000 * tokens.reduce((total, of) => total + of, 0)) / sum(({ makespanMs }) => makespanMs);
+          const perSecond = (tokens: readonly number[]): number =>
+            (1000 * tokens.reduce((total, of) => total + of, 0)) / sum(({ makespanMs }) => makespanMs);
           const prompts = had.flatMap(({ promptTokens }) => promptTokens ?? []);
-          return [priority, { ...(prompts.length && { promptPerSecond: perSecond(prompts) }), perSecond: perSecond(had.map(({ tokens }) => tokens)), ended: had.reduce((total, { ended }) => total + ended, 0) }];
+          return [
+            priority,
+            {
+              ...(prompts.length && { promptPerSecond: perSecond(prompts) }),
+              perSecond: perSecond(had.map(({ tokens }) => tokens)),
+              ended: had.reduce((total, { ended }) => total + ended, 0),
+            },
+          ];
         }),
       ),
     };
@@ -90,18 +108,29 @@ function overBeside(runs: readonly Run[], ofWay: readonly Run[]): number {
   if (ofWay[0]!.scene !== 'rush' || ofWay[0]!.way === 'continuous') return Number.NaN;
   const ratios = ofWay.flatMap((run) => {
     const at = runs.indexOf(run);
-    const beside = [runs[at - 1], runs[at + 1]].filter((other) => other?.scene === 'rush' && other.way === 'continuous').map((other) => other!.makespanMs);
+    const beside = [runs[at - 1], runs[at + 1]]
+      .filter((other) => other?.scene === 'rush' && other.way === 'continuous')
+      .map((other) => other!.makespanMs);
     return beside.length ? [beside.reduce((sum, ms) => sum + ms, 0) / beside.length / run.makespanMs] : [];
   });
   return ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
 }
 
 export function targetsOf(figures: readonly WayFigures[]): Targets {
-  const find = (scene: Run['scene'], way: string): WayFigures | undefined => figures.find((one) => one.scene === scene && one.way === way);
-  const [single, alone, loaded] = [find('rush', 'one by one'), find('live', 'alone'), find('live', 'with chat and summaries')];
+  const find = (scene: Run['scene'], way: string): WayFigures | undefined =>
+    figures.find((one) => one.scene === scene && one.way === way);
+  const [single, alone, loaded] = [
+    find('rush', 'one by one'),
+    find('live', 'alone'),
+    find('live', 'with chat and summaries'),
+  ];
   return {
     ...(single && !Number.isNaN(single.overBeside) && { throughput: 1 / single.overBeside }),
-    ...(alone && loaded && { ttft: loaded.classes.completion.ttft.p95 / alone.classes.completion.ttft.p95, total: loaded.classes.completion.total.p95 / alone.classes.completion.total.p95 }),
+    ...(alone &&
+      loaded && {
+        ttft: loaded.classes.completion.ttft.p95 / alone.classes.completion.ttft.p95,
+        total: loaded.classes.completion.total.p95 / alone.classes.completion.total.p95,
+      }),
   };
 }
 
@@ -110,10 +139,20 @@ function classFigures(records: readonly Record[]): ClassFigures {
     // One that ended without a token has waited for ever.
     ttft: spread(records.map(({ due, tokens }) => (tokens[0] ?? Number.POSITIVE_INFINITY) - due)),
     total: spread(records.map(({ due, tokens }) => (tokens.at(-1) ?? Number.POSITIVE_INFINITY) - due)),
-    tpot: spread(records.filter(({ tokens }) => tokens.length > 1).map(({ tokens }) => (tokens.at(-1)! - tokens[0]!) / (tokens.length - 1))),
+    tpot: spread(
+      records
+        .filter(({ tokens }) => tokens.length > 1)
+        .map(({ tokens }) => (tokens.at(-1)! - tokens[0]!) / (tokens.length - 1)),
+    ),
   };
 }
 
 function spread(values: readonly number[]): Spread {
-  return { count: values.length, p50: quantile(values, 0.5), p95: quantile(values, 0.95), p99: quantile(values, 0.99), most: quantile(values, 1) };
+  return {
+    count: values.length,
+    p50: quantile(values, 0.5),
+    p95: quantile(values, 0.95),
+    p99: quantile(values, 0.99),
+    most: quantile(values, 1),
+  };
 }

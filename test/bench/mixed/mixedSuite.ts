@@ -16,7 +16,9 @@ export interface MixedArguments {
   threads?: string;
 }
 
-export async function mixedSuite(given: MixedArguments): Promise<{ result: MixedBench; report: string; charts: { [file: string]: string } }> {
+export async function mixedSuite(
+  given: MixedArguments,
+): Promise<{ result: MixedBench; report: string; charts: { [file: string]: string } }> {
   const result = await mixedBench({ ...mixedOptions(given), onProgress: (line) => console.error(line) });
   return { result, report: mixedReport(result), charts: mixedCharts(result) };
 }
@@ -41,6 +43,7 @@ function among<T extends string>(name: string, value: string, allowed: readonly 
 
 function above(name: string, text: string, whole = false): number {
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  if (!(value > 0 && value < Number.POSITIVE_INFINITY) || (whole && !Number.isInteger(value))) throw new Error(`--${name} ${text}: it must be a ${whole ? 'whole ' : ''}number above 0`);
+  if (!(value > 0 && value < Number.POSITIVE_INFINITY) || (whole && !Number.isInteger(value)))
+    throw new Error(`--${name} ${text}: it must be a ${whole ? 'whole ' : ''}number above 0`);
   return value;
 }

@@ -39,7 +39,11 @@ interface Event {
 }
 
 /** @throws Error when a request gets other than its number of tokens without having been aborted. */
-export async function replay(server: Server, requests: readonly MixedRequest[], { speed, background = [] }: ReplayOptions): Promise<Replay> {
+export async function replay(
+  server: Server,
+  requests: readonly MixedRequest[],
+  { speed, background = [] }: ReplayOptions,
+): Promise<Replay> {
   const origin = requests[0]?.atMs ?? 0;
   const records: Record[] = [];
   let numOpen = requests.length;
@@ -56,7 +60,11 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
       record.ended = now();
       numOpen--;
     };
-    events.push({ at: due, run: () => server.add({ id, priority, promptIds, prefill, numTokens, onToken: () => record.tokens.push(now()), onEnd }) });
+    events.push({
+      at: due,
+      run: () =>
+        server.add({ id, priority, promptIds, prefill, numTokens, onToken: () => record.tokens.push(now()), onEnd }),
+    });
     if (abortMs !== undefined) events.push({ at: (abortMs - origin) / speed, run: () => server.abort(id) });
   }
   events.sort((a, b) => a.at - b.at);
@@ -80,7 +88,15 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
     };
     running.add(id);
     // Each turn is another text from its second token on: nothing of an earlier turn's is found.
-    server.add({ id, priority, promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds, prefill, numTokens, onToken, onEnd });
+    server.add({
+      id,
+      priority,
+      promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds,
+      prefill,
+      numTokens,
+      onToken,
+      onEnd,
+    });
   };
   for (const list of background) if (list.length > 0) keepRunning(list, 0);
 
@@ -99,7 +115,9 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
   while (server.hasWork()) await server.step();
 
   const wanted = new Map(requests.map((request) => [request.id, request.numTokens]));
-  for (const { id, tokens, unseen } of records) if (!unseen && tokens.length !== wanted.get(id)) throw new Error(`${id} got ${tokens.length} tokens of ${wanted.get(id)}.`);
+  for (const { id, tokens, unseen } of records)
+    if (!unseen && tokens.length !== wanted.get(id))
+      throw new Error(`${id} got ${tokens.length} tokens of ${wanted.get(id)}.`);
   return { records, makespanMs, background: got };
 }
 

@@ -65,11 +65,20 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
   const requests = new Map<string, MixedRequest>();
   const blocks = new Map<string, number[]>();
   const inVocabulary = (tokenIds: readonly number[]): number[] => tokenIds.map((id) => id % options.vocabSize);
-  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, prefill, blockTokens, sampling }: PreparedRequest): void => {
-    const numTokens = priority === 'completion' ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1) : sampling.maxTokens;
+  const add = (
+    id: string,
+    priority: MixedRequest['priority'],
+    atMs: number,
+    { promptIds, prefill, blockTokens, sampling }: PreparedRequest,
+  ): void => {
+    const numTokens =
+      priority === 'completion'
+        ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1)
+        : sampling.maxTokens;
     const ids = inVocabulary(promptIds);
     requests.set(id, { id, priority, atMs, promptIds: ids, prefill, numTokens });
-    if (priority !== 'completion' && blockTokens > 0) blocks.set(String(ids.slice(0, blockTokens)), ids.slice(0, blockTokens));
+    if (priority !== 'completion' && blockTokens > 0)
+      blocks.set(String(ids.slice(0, blockTokens)), ids.slice(0, blockTokens));
   };
   for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {
     if (message.type === 'documentChanged') {
@@ -80,9 +89,17 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
       if (request && atMs - request.atMs < LOOK_MS - DEBOUNCE_MS) request.abortMs = atMs;
     } else if (message.type === 'generate' && atMs <= untilMs) {
       const { requestId, task } = message;
-      if (task.kind === 'complete') add(requestId, 'completion', atMs, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }));
-      if (task.kind === 'chat') add(requestId, 'chat', atMs, prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
-      if (task.kind === 'summarize') add(requestId, 'summary', atMs, prepareSummarize(layout, documents.get(task.docId)));
+      if (task.kind === 'complete')
+        add(requestId, 'completion', atMs, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }));
+      if (task.kind === 'chat')
+        add(
+          requestId,
+          'chat',
+          atMs,
+          prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }),
+        );
+      if (task.kind === 'summarize')
+        add(requestId, 'summary', atMs, prepareSummarize(layout, documents.get(task.docId)));
     }
   }
   return { requests: [...requests.values()], blocks: [...blocks.values()] };

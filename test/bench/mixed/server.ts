@@ -134,7 +134,9 @@ export class PaddedBatches implements Server {
   }
 
   #begin(jobs: readonly Job[]): void {
-    const missing = jobs.map(({ promptIds, prefill }) => promptIds.length - this.#engine.describe(promptIds, prefill).tokens);
+    const missing = jobs.map(
+      ({ promptIds, prefill }) => promptIds.length - this.#engine.describe(promptIds, prefill).tokens,
+    );
     const longest = Math.max(...missing);
     const numTokens = Math.max(...jobs.map((job) => job.numTokens));
     for (const [i, job] of jobs.entries()) {
@@ -149,19 +151,35 @@ export class PaddedBatches implements Server {
         onEnd: () => {
           this.#live.delete(job.id);
           job.onEnd();
-          if (this.#live.size > 0 && numGenerated < numTokens) this.#ghost(job, sequence.tokenIds, numTokens - numGenerated);
+          if (this.#live.size > 0 && numGenerated < numTokens)
+            this.#ghost(job, sequence.tokenIds, numTokens - numGenerated);
         },
       });
       this.#engine.add(sequence);
       const pad = longest - missing[i]!;
-      if (pad > 0) this.#ghost({ ...job, prefill: prefillRanges(0, [[0, pad]]) }, Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)), 0);
+      if (pad > 0)
+        this.#ghost(
+          { ...job, prefill: prefillRanges(0, [[0, pad]]) },
+          Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)),
+          0,
+        );
     }
   }
 
   #ghost({ priority, prefill }: Job, promptIds: readonly number[], numTokens: number): void {
     const id = `ghost ${this.#numGhosts++}`;
     this.#ghosts.add(id);
-    this.#engine.add(sequenceOf({ id, priority, promptIds, prefill, numTokens, onToken: () => {}, onEnd: () => this.#ghosts.delete(id) }));
+    this.#engine.add(
+      sequenceOf({
+        id,
+        priority,
+        promptIds,
+        prefill,
+        numTokens,
+        onToken: () => {},
+        onEnd: () => this.#ghosts.delete(id),
+      }),
+    );
   }
 }
 

@@ -25,7 +25,15 @@ export class StepKinds {
     const promptTokens = batch.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) - answers;
     const i = MOST.findIndex((most) => answers <= most);
     const key = `${promptTokens > 0} ${i}`;
-    const kind = this.#kinds.get(key) ?? { prompt: promptTokens > 0, least: (MOST[i - 1] ?? -1) + 1, most: MOST[i]!, steps: 0, ms: 0, promptTokens: 0, answerTokens: 0 };
+    const kind = this.#kinds.get(key) ?? {
+      prompt: promptTokens > 0,
+      least: (MOST[i - 1] ?? -1) + 1,
+      most: MOST[i]!,
+      steps: 0,
+      ms: 0,
+      promptTokens: 0,
+      answerTokens: 0,
+    };
     this.#kinds.set(key, kind);
     kind.steps++;
     kind.ms += ms;

@@ -41,7 +41,10 @@ export class DriverProcess {
     const reply = await this.#ask({ op: 'generate', request });
     if (!('generated' in reply)) throw this.#failure(`answered "generate" by ${JSON.stringify(reply)}`);
     for (const { tokenIds, atMs } of reply.generated) {
-      if (tokenIds.length !== request.tokens || atMs.length !== tokenIds.length) throw this.#failure(`generated ${tokenIds.length} tokens with ${atMs.length} times where ${request.tokens} were asked for`);
+      if (tokenIds.length !== request.tokens || atMs.length !== tokenIds.length)
+        throw this.#failure(
+          `generated ${tokenIds.length} tokens with ${atMs.length} times where ${request.tokens} were asked for`,
+        );
     }
     return reply.generated;
   }

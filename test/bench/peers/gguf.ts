@@ -149,8 +149,16 @@ function metadata(config: ModelConfig, fileType: number): Buffer[] {
     entry('qwen2.attention.layer_norm_rms_epsilon', F32, f32(config.rmsEps)),
     entry('tokenizer.ggml.model', TEXT, text('gpt2')),
     entry('tokenizer.ggml.pre', TEXT, text('qwen2')),
-    entry('tokenizer.ggml.tokens', ARRAY, array(TEXT, vocabSize, Buffer.concat(Array.from({ length: vocabSize }, (_, id) => text(`t${id}`))))),
-    entry('tokenizer.ggml.token_type', ARRAY, array(I32, vocabSize, Buffer.from(new Int32Array(vocabSize).fill(1).buffer))),
+    entry(
+      'tokenizer.ggml.tokens',
+      ARRAY,
+      array(TEXT, vocabSize, Buffer.concat(Array.from({ length: vocabSize }, (_, id) => text(`t${id}`)))),
+    ),
+    entry(
+      'tokenizer.ggml.token_type',
+      ARRAY,
+      array(I32, vocabSize, Buffer.from(new Int32Array(vocabSize).fill(1).buffer)),
+    ),
     entry('tokenizer.ggml.merges', ARRAY, array(TEXT, 1, text('t 1'))),
     entry('tokenizer.ggml.eos_token_id', U32, u32(vocabSize - 1)),
     entry('tokenizer.ggml.bos_token_id', U32, u32(vocabSize - 1)),
@@ -172,10 +180,17 @@ function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
   const { hiddenSize: hidden, ffnSize: ffn } = config;
   const queries = config.numHeads * config.headSize;
   const kv = config.kvHeads * config.headSize;
-  const vector = (name: string, source: string, size: number): Tensor => ({ name, source, shape: [size], type: 'f32', bytes: 4 * size });
+  const vector = (name: string, source: string, size: number): Tensor => ({
+    name,
+    source,
+    shape: [size],
+    type: 'f32',
+    bytes: 4 * size,
+  });
   const matrix = (name: string, source: string, rows: number, width: number, type: BlockType = format): Tensor => {
     const { values, bytes } = BLOCKS[type];
-    if (width % values !== 0) throw new Error(`${source} has rows of ${width} values; ${type} needs a multiple of ${values}`);
+    if (width % values !== 0)
+      throw new Error(`${source} has rows of ${width} values; ${type} needs a multiple of ${values}`);
     return { name, source, shape: [rows, width], type, bytes: rows * (width / values) * bytes };
   };
   const layers = Array.from({ length: config.numLayers }, (_, l) => {
@@ -196,7 +211,11 @@ function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
       ...linear('ffn_down', 'mlp.down_proj', hidden, ffn, false),
     ];
   }).flat();
-  return [matrix('token_embd.weight', 'model.embed_tokens.weight', config.vocabSize, hidden, headType(format, hidden)), vector('output_norm.weight', 'model.norm.weight', hidden), ...layers];
+  return [
+    matrix('token_embd.weight', 'model.embed_tokens.weight', config.vocabSize, hidden, headType(format, hidden)),
+    vector('output_norm.weight', 'model.norm.weight', hidden),
+    ...layers,
+  ];
 }
 
 const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
@@ -207,7 +226,8 @@ export async function writeGguf(modelDir: string, target: string, format: BlockF
   const json = await folder.readJson('config.json');
   if (!json) throw new Error(`${modelDir} has no config.json`);
   const config = parseConfig(json.value);
-  if (config.architecture !== 'qwen2' || !config.tied) throw new Error(`${modelDir}: only Qwen2 with tied embeddings is written as GGUF`);
+  if (config.architecture !== 'qwen2' || !config.tied)
+    throw new Error(`${modelDir}: only Qwen2 with tied embeddings is written as GGUF`);
   const weights = await Weights.open(folder);
   const temporary = `${target}.writing-${process.pid}`;
   try {
@@ -230,11 +250,24 @@ async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig,
   let offset = 0;
   const infos = tensors.map(({ name, shape, type, bytes }) => {
     // Dimensions fastest first.
-    const info = Buffer.concat([text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(type === 'f32' ? 0 : BLOCKS[type].ggmlType), u64(offset)]);
+    const info = Buffer.concat([
+      text(name),
+      u32(shape.length),
+      ...[...shape].reverse().map(u64),
+      u32(type === 'f32' ? 0 : BLOCKS[type].ggmlType),
+      u64(offset),
+    ]);
     offset += aligned(bytes);
     return info;
   });
-  const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length), ...entries, ...infos]);
+  const head = Buffer.concat([
+    Buffer.from('GGUF'),
+    u32(3),
+    u64(tensors.length),
+    u64(entries.length),
+    ...entries,
+    ...infos,
+  ]);
   await file.writeFile(Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]));
   for (const { source, shape, type, bytes } of tensors) {
     weights.check(source, shape, config.int8Weights);

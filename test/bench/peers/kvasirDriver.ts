@@ -10,7 +10,14 @@ class KvasirDriver implements Driver {
   #numAdded = 0;
 
   async open({ model, installed, threads, contextTokens, settings }: OpenOptions): Promise<Opened> {
-    this.#model = await loadModel({ modelDir: model, cacheDir: installed, precision: settings.precision === 'int4' ? 'int4' : 'int8', maxBytes: 0, threads, contextTokens });
+    this.#model = await loadModel({
+      modelDir: model,
+      cacheDir: installed,
+      precision: settings.precision === 'int4' ? 'int4' : 'int8',
+      maxBytes: 0,
+      threads,
+      contextTokens,
+    });
     const { info } = this.#model;
     return { name: 'Kvasir', settings: { precision: info.precision, kv: info.kv, threads: info.threads } };
   }

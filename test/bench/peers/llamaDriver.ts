@@ -29,13 +29,26 @@ class LlamaDriver implements Driver {
   #alone: LlamaSequence | undefined;
   #together: LlamaSequence[] = [];
 
-  async open({ model, installed, threads, contextTokens, sequences, sharedTokens, settings }: OpenOptions): Promise<Opened> {
+  async open({
+    model,
+    installed,
+    threads,
+    contextTokens,
+    sequences,
+    sharedTokens,
+    settings,
+  }: OpenOptions): Promise<Opened> {
     const folder = path.join(installed, 'node_modules/node-llama-cpp');
-    const library = (await import(pathToFileURL(path.join(folder, 'dist/index.js')).href)) as { getLlama(options: object): Promise<Llama>; getModuleVersion(): Promise<string> };
+    const library = (await import(pathToFileURL(path.join(folder, 'dist/index.js')).href)) as {
+      getLlama(options: object): Promise<Llama>;
+      getModuleVersion(): Promise<string>;
+    };
     const llama = await library.getLlama({ build: 'never', gpu: false, logLevel: 'error', maxThreads: threads });
     this.#model = await llama.loadModel({ modelPath: model });
     const options = { threads, flashAttention: true, batchSize: 512, ...settings };
-    this.#alone = (await this.#model.createContext({ ...options, contextSize: contextTokens, sequences: 1 })).getSequence();
+    this.#alone = (
+      await this.#model.createContext({ ...options, contextSize: contextTokens, sequences: 1 })
+    ).getSequence();
     const shared = await this.#model.createContext({ ...options, contextSize: sharedTokens, sequences });
     this.#together = Array.from({ length: sequences }, () => shared.getSequence());
     return { name: `node-llama-cpp ${await library.getModuleVersion()}`, settings: { kv: 'f16', ...options } };
@@ -56,7 +69,10 @@ async function continued(sequence: LlamaSequence, prompt: number[], tokens: numb
   const generated: Generated = { tokenIds: [], atMs: [] };
   // The last token is always evaluated: its logits are what the first one is chosen from.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
-  for await (const tokenId of sequence.evaluate(prompt.slice(sequence.nextTokenIndex), { temperature: 0, yieldEogToken: true })) {
+  for await (const tokenId of sequence.evaluate(prompt.slice(sequence.nextTokenIndex), {
+    temperature: 0,
+    yieldEogToken: true,
+  })) {
     generated.tokenIds.push(tokenId);
     generated.atMs.push(performance.now() - start);
     if (generated.tokenIds.length >= tokens) break;

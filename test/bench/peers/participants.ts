@@ -26,7 +26,14 @@ export interface Places {
 
 export function places(cache: string): Places {
   const at = (...parts: string[]): string => path.resolve(cache, 'bench', ...parts);
-  return { shapes: at('shapes'), imported: at('imported'), node: at('peers/node'), python: at('peers/python'), models: at('peers/models'), logs: at('peers/logs') };
+  return {
+    shapes: at('shapes'),
+    imported: at('imported'),
+    node: at('peers/node'),
+    python: at('peers/python'),
+    models: at('peers/models'),
+    logs: at('peers/logs'),
+  };
 }
 
 export function pythonProgram({ python }: Places): string {
@@ -51,27 +58,69 @@ export interface Participant {
 }
 
 /** Found best at 2k: 551 tok/s of prefill with chunks of 1024 (256: 516, 4096: 537), 687 with groups of 128 activations (default groups: 551). */
-const OPENVINO_SETTINGS = { scheduler: { max_num_batched_tokens: 1024 }, properties: { DYNAMIC_QUANTIZATION_GROUP_SIZE: '128' } };
+const OPENVINO_SETTINGS = {
+  scheduler: { max_num_batched_tokens: 1024 },
+  properties: { DYNAMIC_QUANTIZATION_GROUP_SIZE: '128' },
+};
 
 /** Kvasir first, then the forms of the peers asked for. @throws Error naming what is not set up. */
 export async function participants(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Participant[]> {
-  const node = (driver: string): string[] => [process.execPath, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, driver)];
-  const llama = (id: string, label: string, file: ModelFile): Participant => ({ id, label, peer: 'llama', command: node('llamaDriver.ts'), model: modelFile(at, shape, file), installed: at.node, settings: {} });
+  const node = (driver: string): string[] => [
+    process.execPath,
+    '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON',
+    path.join(import.meta.dirname, driver),
+  ];
+  const llama = (id: string, label: string, file: ModelFile): Participant => ({
+    id,
+    label,
+    peer: 'llama',
+    command: node('llamaDriver.ts'),
+    model: modelFile(at, shape, file),
+    installed: at.node,
+    settings: {},
+  });
   const shapeDir = await shapeFolder(shape, at.shapes, SEED);
-  const kvasir = (id: string, precision: string): Participant => ({ id, label: `Kvasir ${precision}`, peer: 'kvasir', command: node('kvasirDriver.ts'), model: shapeDir, installed: at.imported, settings: { precision } });
+  const kvasir = (id: string, precision: string): Participant => ({
+    id,
+    label: `Kvasir ${precision}`,
+    peer: 'kvasir',
+    command: node('kvasirDriver.ts'),
+    model: shapeDir,
+    installed: at.imported,
+    settings: { precision },
+  });
   const all: Participant[] = [
     kvasir('kvasir', 'int8'),
     // Against the form of llama.cpp's with as many bits.
     ...(peers.includes('llama') ? [kvasir('kvasir-int4', 'int4')] : []),
     llama('llama-q8', 'llama.cpp Q8_0', 'q8_0.gguf'),
     llama('llama-q4', 'llama.cpp Q4_0', 'q4_0-head.gguf'),
-    { id: 'openvino', label: 'OpenVINO GenAI int8', peer: 'openvino', command: [pythonProgram(at), path.join(import.meta.dirname, 'openvinoDriver.py')], model: modelFile(at, shape, 'openvino'), installed: at.python, settings: OPENVINO_SETTINGS },
-    { id: 'transformers', label: 'transformers.js q8', peer: 'transformers', command: node('transformersDriver.ts'), model: modelFile(at, shape, 'transformers'), installed: at.node, settings: {} },
+    {
+      id: 'openvino',
+      label: 'OpenVINO GenAI int8',
+      peer: 'openvino',
+      command: [pythonProgram(at), path.join(import.meta.dirname, 'openvinoDriver.py')],
+      model: modelFile(at, shape, 'openvino'),
+      installed: at.python,
+      settings: OPENVINO_SETTINGS,
+    },
+    {
+      id: 'transformers',
+      label: 'transformers.js q8',
+      peer: 'transformers',
+      command: node('transformersDriver.ts'),
+      model: modelFile(at, shape, 'transformers'),
+      installed: at.node,
+      settings: {},
+    },
   ];
   const chosen = all.filter(({ peer }) => peer === 'kvasir' || peers.includes(peer));
   for (const { peer, model, installed } of chosen) {
     const missing = [model, ...(peer === 'kvasir' ? [] : [installed])].find((file) => !existsSync(file));
-    if (missing) throw new Error(`${peer}: ${missing} is missing; set it up with: npm run bench -- peers --setup --peers ${peer} --shape ${shape}`);
+    if (missing)
+      throw new Error(
+        `${peer}: ${missing} is missing; set it up with: npm run bench -- peers --setup --peers ${peer} --shape ${shape}`,
+      );
   }
   return chosen;
 }

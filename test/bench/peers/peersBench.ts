@@ -11,7 +11,18 @@ import { SHAPES, type ShapeName } from '../shapes.ts';
 import { DriverProcess } from './driverProcess.ts';
 import { type Participant, participants, type PeerName, type Places } from './participants.ts';
 import type { Opened } from './protocol.ts';
-import { contextTokens, type Figures, type Outcome, playScene, type SceneName, SEQUENCES, SIZES, type Sizes, sharedTokens, TINY_SIZES } from './workload.ts';
+import {
+  contextTokens,
+  type Figures,
+  type Outcome,
+  playScene,
+  type SceneName,
+  SEQUENCES,
+  SIZES,
+  type Sizes,
+  sharedTokens,
+  TINY_SIZES,
+} from './workload.ts';
 
 export interface Sample {
   participant: string;
@@ -28,7 +39,10 @@ export interface PeersResult {
   shape: ShapeName;
   threads: number;
   sizes: Sizes;
-  participants: Record<string, Opened & { label: string; /** Of its files; Kvasir's are what it was imported from. */ modelBytes: number }>;
+  participants: Record<
+    string,
+    Opened & { label: string /** Of its files; Kvasir's are what it was imported from. */; modelBytes: number }
+  >;
   samples: Sample[];
 }
 
@@ -54,30 +68,63 @@ const REST_MS = 200;
 const WARM_UP = 1_000_000;
 
 /** @throws Error naming the participant that is not set up, or that failed. */
-export async function peersBench({ peers, shape, scenes, rounds, threads, at, earlier, settings = {}, onSample }: PeersOptions): Promise<PeersResult> {
+export async function peersBench({
+  peers,
+  shape,
+  scenes,
+  rounds,
+  threads,
+  at,
+  earlier,
+  settings = {},
+  onSample,
+}: PeersOptions): Promise<PeersResult> {
   const sizes = shape === 'tiny' ? TINY_SIZES : SIZES;
-  if (earlier && (earlier.shape !== shape || earlier.threads !== threads)) throw new Error(`the earlier result is of ${earlier.shape} with ${earlier.threads} threads; it cannot be added to`);
-  const result: PeersResult = { shape, threads, sizes, participants: { ...earlier?.participants }, samples: [...(earlier?.samples ?? [])] };
+  if (earlier && (earlier.shape !== shape || earlier.threads !== threads))
+    throw new Error(`the earlier result is of ${earlier.shape} with ${earlier.threads} threads; it cannot be added to`);
+  const result: PeersResult = {
+    shape,
+    threads,
+    sizes,
+    participants: { ...earlier?.participants },
+    samples: [...(earlier?.samples ?? [])],
+  };
   const firstRound = 1 + Math.max(-1, ...result.samples.map(({ round }) => round));
   mkdirSync(at.logs, { recursive: true });
 
   // What reads memory beside us changes from minute to minute on a shared machine, and a token's time with it.
   const scan = await openWasmScan(shape === 'tiny' ? 1 : 8 * lastLevelCacheBytes(), threads);
   const running: { participant: Participant; driver: DriverProcess }[] = [];
-  const play = async ({ participant, driver }: (typeof running)[number], scene: SceneName, round: number): Promise<Outcome> => {
+  const play = async (
+    { participant, driver }: (typeof running)[number],
+    scene: SceneName,
+    round: number,
+  ): Promise<Outcome> => {
     driver.thaw();
     await sleep(REST_MS);
     try {
-      return await playScene(scene, (request) => driver.generate(request), sizes, SHAPES[shape].vocab_size, 1 + SCENES.length * round + SCENES.indexOf(scene));
+      return await playScene(
+        scene,
+        (request) => driver.generate(request),
+        sizes,
+        SHAPES[shape].vocab_size,
+        1 + SCENES.length * round + SCENES.indexOf(scene),
+      );
     } catch (error) {
-      throw new Error(`${participant.label}, scene ${scene}: ${error instanceof Error ? error.message : String(error)}`);
+      throw new Error(
+        `${participant.label}, scene ${scene}: ${error instanceof Error ? error.message : String(error)}`,
+      );
     } finally {
       driver.freeze();
     }
   };
   try {
     for (const participant of await participants(peers, shape, at)) {
-      const driver = new DriverProcess(participant.label, participant.command, path.join(at.logs, `${participant.id}.log`));
+      const driver = new DriverProcess(
+        participant.label,
+        participant.command,
+        path.join(at.logs, `${participant.id}.log`),
+      );
       running.push({ participant, driver });
       const opened = await driver.open({
         model: participant.model,
@@ -88,7 +135,11 @@ export async function peersBench({ peers, shape, scenes, rounds, threads, at, ea
         sharedTokens: sharedTokens(sizes),
         settings: { ...participant.settings, ...settings[participant.id] },
       });
-      result.participants[participant.id] = { label: participant.label, modelBytes: bytesOf(participant.model), ...opened };
+      result.participants[participant.id] = {
+        label: participant.label,
+        modelBytes: bytesOf(participant.model),
+        ...opened,
+      };
       // The first requests compile, allocate and learn.
       for (const scene of ['small', 'together'] as const) await play(running.at(-1)!, scene, WARM_UP);
     }
@@ -98,7 +149,13 @@ export async function peersBench({ peers, shape, scenes, rounds, threads, at, ea
           const one = running[(i + round) % running.length]!;
           const before = await gigabytesPerSecond(scan);
           const outcome = await play(one, scene, round);
-          const sample: Sample = { participant: one.participant.id, scene, round, ...outcome, memory: [before, await gigabytesPerSecond(scan)] };
+          const sample: Sample = {
+            participant: one.participant.id,
+            scene,
+            round,
+            ...outcome,
+            memory: [before, await gigabytesPerSecond(scan)],
+          };
           result.samples.push(sample);
           onSample?.(sample);
         }

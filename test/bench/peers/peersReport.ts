@@ -18,7 +18,8 @@ export function medians(samples: readonly Sample[]): Medians {
       byParticipant[participant] ??= [];
       byParticipant[participant].push(value);
     }
-    if (Object.keys(byParticipant).length) result[name] = Object.fromEntries(Object.entries(byParticipant).map(([id, values]) => [id, figure(values)]));
+    if (Object.keys(byParticipant).length)
+      result[name] = Object.fromEntries(Object.entries(byParticipant).map(([id, values]) => [id, figure(values)]));
   }
   return result;
 }
@@ -32,7 +33,9 @@ export function ratio(name: MeasureName, ours: number, theirs: number): number {
 export function agreement(samples: readonly Sample[], a: string, b: string): number {
   let [alike, all] = [0, 0];
   for (const one of samples.filter(({ participant }) => participant === a)) {
-    const other = samples.find(({ participant, scene, round }) => participant === b && scene === one.scene && round === one.round);
+    const other = samples.find(
+      ({ participant, scene, round }) => participant === b && scene === one.scene && round === one.round,
+    );
     for (const [i, id] of (other?.firstTokens ?? []).entries()) {
       all++;
       if (id === one.firstTokens[i]) alike++;
@@ -46,12 +49,17 @@ function memoryTable(ids: readonly string[], { participants, samples }: PeersRes
   const scenes = [...new Set(samples.filter(({ memory }) => memory).map(({ scene }) => scene))];
   if (!scenes.length) return [];
   const cell = (scene: string, id: string): string => {
-    const rates = samples.flatMap((sample) => (sample.scene === scene && sample.participant === id ? (sample.memory ?? []) : []));
+    const rates = samples.flatMap((sample) =>
+      sample.scene === scene && sample.participant === id ? (sample.memory ?? []) : [],
+    );
     return rates.length ? withSpread(figure(rates)) : '–';
   };
   return [
     'How fast memory was read before and after each scene, GB/s (medians, least–most), by a scan of eight times the last-level cache with as many threads:',
-    table(['scene', ...ids.map((id) => participants[id]!.label)], scenes.map((scene) => [scene, ...ids.map((id) => cell(scene, id))])),
+    table(
+      ['scene', ...ids.map((id) => participants[id]!.label)],
+      scenes.map((scene) => [scene, ...ids.map((id) => cell(scene, id))]),
+    ),
   ];
 }
 
@@ -67,13 +75,16 @@ export function peersReport(result: PeersResult): string {
     const cell = (id: string): string => {
       const theirs = row[id];
       if (!theirs) return '–';
-      return id === 'kvasir' ? withSpread(theirs) : `${withSpread(theirs)} · **${short(ratio(name, ours, theirs.median))}x**`;
+      return id === 'kvasir'
+        ? withSpread(theirs)
+        : `${withSpread(theirs)} · **${short(ratio(name, ours, theirs.median))}x**`;
     };
     return [[`${label} (${unit})`, ...ids.map(cell)]];
   });
   const settings = ids.map((id) => {
     const { label, name, modelBytes, settings: chosen } = participants[id]!;
-    const alike = id === 'kvasir' ? '' : `; first tokens as Kvasir's: ${short(100 * agreement(samples, 'kvasir', id))}%`;
+    const alike =
+      id === 'kvasir' ? '' : `; first tokens as Kvasir's: ${short(100 * agreement(samples, 'kvasir', id))}%`;
     return `- ${label}: ${name}, model files of ${short(modelBytes / 1e6)} MB, ${JSON.stringify(chosen)}${alike}`;
   });
   return [

@@ -33,11 +33,14 @@ export interface PeersArguments {
 /** @returns null after the set-up step. @throws Error whose message says what to do. */
 export async function peersSuite(given: PeersArguments): Promise<{ result: PeersResult; report: string } | null> {
   const peers = names<PeerName>('peers', given.peers ?? PEERS.join(), PEERS);
-  const [shape] = names<ShapeName>('shape', given.shape ?? 'qwen2.5-0.5b', Object.keys(SHAPES) as ShapeName[]) as [ShapeName];
+  const [shape] = names<ShapeName>('shape', given.shape ?? 'qwen2.5-0.5b', Object.keys(SHAPES) as ShapeName[]) as [
+    ShapeName,
+  ];
   const at = places('.cache');
   if (given.setup) {
     const failures = await setUp(peers, shape, at);
-    if (failures.size) throw new Error(`not set up: ${[...failures.keys()].join(', ')}; the others can be run with --peers`);
+    if (failures.size)
+      throw new Error(`not set up: ${[...failures.keys()].join(', ')}; the others can be run with --peers`);
     return null;
   }
   const options = {
@@ -50,7 +53,11 @@ export async function peersSuite(given: PeersArguments): Promise<{ result: Peers
     settings: JSON.parse(given.settings ?? '{}') as Record<string, Record<string, unknown>>,
     earlier: given.add ? earlierResult(given.out) : undefined,
   };
-  const result = await peersBench({ ...options, onSample: ({ participant, scene, round, figures }) => console.error(`${round} ${scene} ${participant} ${JSON.stringify(figures)}`) });
+  const result = await peersBench({
+    ...options,
+    onSample: ({ participant, scene, round, figures }) =>
+      console.error(`${round} ${scene} ${participant} ${JSON.stringify(figures)}`),
+  });
   return { result, report: peersReport(result) };
 }
 

@@ -34,7 +34,10 @@ export interface Generated {
   atMs: number[];
 }
 
-export type Command = { op: 'open'; options: OpenOptions } | { op: 'generate'; request: GenerateRequest } | { op: 'close' };
+export type Command =
+  | { op: 'open'; options: OpenOptions }
+  | { op: 'generate'; request: GenerateRequest }
+  | { op: 'close' };
 
 export interface Opened {
   /** Library and version. */
@@ -62,7 +65,9 @@ export async function serve(driver: Driver): Promise<void> {
     return { closed: true };
   };
   for await (const line of createInterface({ input: process.stdin })) {
-    const reply = await answer(JSON.parse(line) as Command).catch((error: unknown): Reply => ({ error: error instanceof Error ? error.message : String(error) }));
+    const reply = await answer(JSON.parse(line) as Command).catch(
+      (error: unknown): Reply => ({ error: error instanceof Error ? error.message : String(error) }),
+    );
     writeSync(REPLIES, `${JSON.stringify(reply)}\n`);
     if ('closed' in reply) break;
   }

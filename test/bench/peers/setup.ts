@@ -53,8 +53,15 @@ async function gguf(modelDir: string, target: string, format: BlockFormat): Prom
 function run(what: string, command: string, args: string[], options: { cwd?: string; advice: string }): void {
   console.log(`${what}: ${[command, ...args].join(' ')}`);
   // On Windows npm is a .cmd file, which needs a shell.
-  const { status, error, signal } = spawnSync(command, args, { stdio: 'inherit', cwd: options.cwd, shell: process.platform === 'win32' && command === 'npm' });
-  if (status !== 0) throw new Error(`${what} failed (${error?.message ?? (signal ? `ended by ${signal}` : `exit code ${status}`)}); ${options.advice}`);
+  const { status, error, signal } = spawnSync(command, args, {
+    stdio: 'inherit',
+    cwd: options.cwd,
+    shell: process.platform === 'win32' && command === 'npm',
+  });
+  if (status !== 0)
+    throw new Error(
+      `${what} failed (${error?.message ?? (signal ? `ended by ${signal}` : `exit code ${status}`)}); ${options.advice}`,
+    );
 }
 
 /** Where the last step of an installation leaves the list that it was made from. */
@@ -71,13 +78,20 @@ function installNode(folder: string): void {
   const list = path.join(import.meta.dirname, 'package-lock.json');
   if (isInstalled(folder, list)) return;
   mkdirSync(folder, { recursive: true });
-  for (const file of ['package.json', 'package-lock.json']) copyFileSync(path.join(import.meta.dirname, file), path.join(folder, file));
-  const advice = 'the npm registry must be reachable, and the platform must be one that node-llama-cpp and sharp have binaries for';
+  for (const file of ['package.json', 'package-lock.json'])
+    copyFileSync(path.join(import.meta.dirname, file), path.join(folder, file));
+  const advice =
+    'the npm registry must be reachable, and the platform must be one that node-llama-cpp and sharp have binaries for';
   // Without optional packages: they include gigabytes for GPUs. Those of this platform are named below.
   const flags = ['--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund'];
   // Not `npm ci`: it refuses a lock file that lacks optional packages, and a registry need not have those of every platform.
   run('installing the npm packages', 'npm', ['install', ...flags], { cwd: folder, advice });
-  run('installing their binaries', 'npm', ['install', '--no-save', '--no-package-lock', ...flags, ...platformPackages(folder)], { cwd: folder, advice });
+  run(
+    'installing their binaries',
+    'npm',
+    ['install', '--no-save', '--no-package-lock', ...flags, ...platformPackages(folder)],
+    { cwd: folder, advice },
+  );
   markInstalled(folder, list);
 }
 
@@ -89,7 +103,9 @@ function platformPackages(folder: string): string[] {
     sharp: [`@img/sharp-${process.platform}-${process.arch}`, `@img/sharp-libvips-${process.platform}-${process.arch}`],
   };
   return Object.entries(wanted).flatMap(([owner, names]) => {
-    const { optionalDependencies } = JSON.parse(readFileSync(path.join(folder, 'node_modules', owner, 'package.json'), 'utf8')) as { optionalDependencies: Record<string, string> };
+    const { optionalDependencies } = JSON.parse(
+      readFileSync(path.join(folder, 'node_modules', owner, 'package.json'), 'utf8'),
+    ) as { optionalDependencies: Record<string, string> };
     return names.filter((name) => optionalDependencies[name]).map((name) => `${name}@${optionalDependencies[name]}`);
   });
 }
@@ -98,8 +114,12 @@ function installPython(at: Places): void {
   const list = path.join(import.meta.dirname, 'requirements.txt');
   if (isInstalled(at.python, list)) return;
   const advice = 'Python 3.10 to 3.13 with venv and a reachable PyPI are needed';
-  run('making a virtual environment', process.platform === 'win32' ? 'python' : 'python3', ['-m', 'venv', at.python], { advice });
-  run('installing the Python packages', pythonProgram(at), ['-m', 'pip', 'install', '--quiet', '--requirement', list], { advice });
+  run('making a virtual environment', process.platform === 'win32' ? 'python' : 'python3', ['-m', 'venv', at.python], {
+    advice,
+  });
+  run('installing the Python packages', pythonProgram(at), ['-m', 'pip', 'install', '--quiet', '--requirement', list], {
+    advice,
+  });
   markInstalled(at.python, list);
 }
 
@@ -108,7 +128,12 @@ function exported(format: 'openvino' | 'transformers', modelDir: string, target:
   if (existsSync(target)) return;
   const temporary = `${target}.writing-${process.pid}`;
   try {
-    run(`exporting for ${format}`, pythonProgram(at), [path.join(import.meta.dirname, 'exportModels.py'), format, modelDir, temporary], { advice: 'the export needs about 10 bytes of memory per parameter' });
+    run(
+      `exporting for ${format}`,
+      pythonProgram(at),
+      [path.join(import.meta.dirname, 'exportModels.py'), format, modelDir, temporary],
+      { advice: 'the export needs about 10 bytes of memory per parameter' },
+    );
     renameSync(temporary, target);
   } finally {
     rmSync(temporary, { recursive: true, force: true });

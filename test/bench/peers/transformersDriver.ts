@@ -34,19 +34,31 @@ class TransformersDriver implements Driver {
   #cachedIds: number[] = [];
 
   async open({ model, installed, threads, settings }: OpenOptions): Promise<Opened> {
-    const library = (await import(pathToFileURL(path.join(installed, 'node_modules/@huggingface/transformers/dist/transformers.node.mjs')).href)) as Library;
+    const library = (await import(
+      pathToFileURL(path.join(installed, 'node_modules/@huggingface/transformers/dist/transformers.node.mjs')).href
+    )) as Library;
     this.#library = library;
     library.env.allowRemoteModels = false;
     library.env.localModelPath = path.dirname(model);
     const { chunk, dtype, ...sessionOptions } = { chunk: 512, dtype: 'q8', ...settings };
     this.#chunk = chunk;
-    this.#model = await library.AutoModelForCausalLM.from_pretrained(path.basename(model), { dtype, device: 'cpu', local_files_only: true, session_options: { intraOpNumThreads: threads, interOpNumThreads: 1, ...sessionOptions } });
-    return { name: `@huggingface/transformers ${library.env.version}`, settings: { dtype, chunk, threads, ...sessionOptions } };
+    this.#model = await library.AutoModelForCausalLM.from_pretrained(path.basename(model), {
+      dtype,
+      device: 'cpu',
+      local_files_only: true,
+      session_options: { intraOpNumThreads: threads, interOpNumThreads: 1, ...sessionOptions },
+    });
+    return {
+      name: `@huggingface/transformers ${library.env.version}`,
+      settings: { dtype, chunk, threads, ...sessionOptions },
+    };
   }
 
   async generate({ prompts, tokens }: GenerateRequest): Promise<Generated[]> {
     const start = performance.now();
-    return prompts.length === 1 ? [await this.#alone(prompts[0]!, tokens, start)] : this.#together(prompts, tokens, start);
+    return prompts.length === 1
+      ? [await this.#alone(prompts[0]!, tokens, start)]
+      : this.#together(prompts, tokens, start);
   }
 
   async close(): Promise<void> {
@@ -58,7 +70,8 @@ class TransformersDriver implements Driver {
     let known = Math.min(differing === -1 ? this.#cachedIds.length : differing, prompt.length - 1);
     let cache = this.#cache && known > 0 ? this.#cut(this.#cache, known) : undefined;
     if (!cache) known = 0;
-    for (; prompt.length - known > this.#chunk; known += this.#chunk) cache = (await this.#run([prompt.slice(0, known + this.#chunk)], 1, cache, () => {})).past_key_values;
+    for (; prompt.length - known > this.#chunk; known += this.#chunk)
+      cache = (await this.#run([prompt.slice(0, known + this.#chunk)], 1, cache, () => {})).past_key_values;
     const generated: Generated = { tokenIds: [], atMs: [] };
     const result = await this.#run([prompt], tokens, cache, (ids) => {
       generated.tokenIds.push(ids[0]!);
@@ -71,11 +84,20 @@ class TransformersDriver implements Driver {
   }
 
   async #together(prompts: number[][], tokens: number, start: number): Promise<Generated[]> {
-    if (prompts.some(({ length }) => length !== prompts[0]!.length)) throw new Error('prompts of one batch must be of one length');
+    if (prompts.some(({ length }) => length !== prompts[0]!.length))
+      throw new Error('prompts of one batch must be of one length');
     const generated = prompts.map((): Generated => ({ tokenIds: [], atMs: [] }));
     const { length } = prompts[0]!;
     let cache: Cache | undefined;
-    for (let known = this.#chunk; known < length; known += this.#chunk) cache = (await this.#run(prompts.map((prompt) => prompt.slice(0, known)), 1, cache, () => {})).past_key_values;
+    for (let known = this.#chunk; known < length; known += this.#chunk)
+      cache = (
+        await this.#run(
+          prompts.map((prompt) => prompt.slice(0, known)),
+          1,
+          cache,
+          () => {},
+        )
+      ).past_key_values;
     await this.#run(prompts, tokens, cache, (ids) => {
       const at = performance.now() - start;
       for (const [i, id] of ids.entries()) {
@@ -86,7 +108,12 @@ class TransformersDriver implements Driver {
     return generated;
   }
 
-  #run(prompts: number[][], tokens: number, cache: Cache | undefined, onTokens: (ids: number[]) => void): Promise<{ past_key_values: Cache }> {
+  #run(
+    prompts: number[][],
+    tokens: number,
+    cache: Cache | undefined,
+    onTokens: (ids: number[]) => void,
+  ): Promise<{ past_key_values: Cache }> {
     const { Tensor } = this.#library!;
     const shape = [prompts.length, prompts[0]!.length];
     let sawPrompt = false;
@@ -116,7 +143,8 @@ class TransformersDriver implements Driver {
       if (rows === length) entries[name] = tensor;
       else {
         const data = new Float32Array(batch * heads * length * size);
-        for (let head = 0; head < batch * heads; head++) data.set(tensor.data.subarray(head * rows * size, (head * rows + length) * size), head * length * size);
+        for (let head = 0; head < batch * heads; head++)
+          data.set(tensor.data.subarray(head * rows * size, (head * rows + length) * size), head * length * size);
         entries[name] = new Tensor('float32', data, [batch, heads, length, size]);
       }
     }

@@ -50,9 +50,29 @@ export interface Sizes {
   together: number;
 }
 
-export const SIZES: Sizes = { small: 512, medium: 2048, large: 8192, question: 64, chunk: 512, line: 10, editedLine: 12, decode: 32, together: 64 };
+export const SIZES: Sizes = {
+  small: 512,
+  medium: 2048,
+  large: 8192,
+  question: 64,
+  chunk: 512,
+  line: 10,
+  editedLine: 12,
+  decode: 32,
+  together: 64,
+};
 /** For tests of the benchmark itself. */
-export const TINY_SIZES: Sizes = { small: 16, medium: 48, large: 160, question: 8, chunk: 16, line: 4, editedLine: 5, decode: 8, together: 16 };
+export const TINY_SIZES: Sizes = {
+  small: 16,
+  medium: 48,
+  large: 160,
+  question: 8,
+  chunk: 16,
+  line: 4,
+  editedLine: 5,
+  decode: 8,
+  together: 16,
+};
 
 export const SEQUENCES = 4;
 
@@ -76,10 +96,17 @@ export interface Outcome {
 export type SceneName = 'small' | 'medium' | 'large' | 'together';
 
 /** @param seed of the prompts: the same one gives every participant the same ids. */
-export async function playScene(name: SceneName, ask: Ask, sizes: Sizes, vocabSize: number, seed: number): Promise<Outcome> {
+export async function playScene(
+  name: SceneName,
+  ask: Ask,
+  sizes: Sizes,
+  vocabSize: number,
+  seed: number,
+): Promise<Outcome> {
   const next = seededRandom(seed);
   // Ids at both ends of a vocabulary may be control tokens.
-  const ids = (count: number): number[] => Array.from({ length: count }, () => Math.floor((0.1 + 0.8 * next()) * vocabSize));
+  const ids = (count: number): number[] =>
+    Array.from({ length: count }, () => Math.floor((0.1 + 0.8 * next()) * vocabSize));
   const firstTokens: number[] = [];
   const one = async (prompt: number[], tokens: number): Promise<Generated> => {
     const [generated] = await ask({ prompts: [prompt], tokens });
@@ -95,7 +122,11 @@ export async function playScene(name: SceneName, ask: Ask, sizes: Sizes, vocabSi
       const prompt = ids(sizes.medium);
       const { atMs } = await one(prompt, sizes.decode);
       const more = await one([...prompt, ...ids(sizes.chunk)], 1);
-      return { prompt2k: perSecond(sizes.medium, atMs[0]!), decode2k: perToken(atMs), chunk2k: perSecond(sizes.chunk, more.atMs[0]!) };
+      return {
+        prompt2k: perSecond(sizes.medium, atMs[0]!),
+        decode2k: perToken(atMs),
+        chunk2k: perSecond(sizes.chunk, more.atMs[0]!),
+      };
     },
     large: async (): Promise<Figures> => {
       const file = ids(sizes.large - sizes.question);

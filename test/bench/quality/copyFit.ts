@@ -24,7 +24,10 @@ const LEAST_PROBABILITY = 1e-9;
 export function copyLoss(cases: readonly CopyCase[], { doubt, match, agreement, confidence }: FittedWeights): number {
   let sum = 0;
   for (const given of cases) {
-    const weight = Math.min(MOST_WEIGHT, sigmoid(match * Math.log(given.longest) + agreement * given.agreement - confidence * given.likeliest - doubt));
+    const weight = Math.min(
+      MOST_WEIGHT,
+      sigmoid(match * Math.log(given.longest) + agreement * given.agreement - confidence * given.likeliest - doubt),
+    );
     sum -= Math.log(Math.max(LEAST_PROBABILITY, (1 - weight) * given.model + weight * given.copied));
   }
   return sum / cases.length;
@@ -40,7 +43,10 @@ export function fitCopy(cases: readonly CopyCase[], start: FittedWeights): Fitte
       const inputs = [-1, Math.log(longest), agreement, -likeliest];
       const weight = sigmoid(NAMES.reduce((sum, name, i) => sum + at[name] * inputs[i]!, 0));
       if (weight >= MOST_WEIGHT) continue;
-      const slope = (-(copied - model) * weight * (1 - weight)) / Math.max(LEAST_PROBABILITY, (1 - weight) * model + weight * copied) / cases.length;
+      const slope =
+        (-(copied - model) * weight * (1 - weight)) /
+        Math.max(LEAST_PROBABILITY, (1 - weight) * model + weight * copied) /
+        cases.length;
       for (let i = 0; i < NAMES.length; i++) gradients[i]! += slope * inputs[i]!;
     }
     for (const [i, name] of NAMES.entries()) {

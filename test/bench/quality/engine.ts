@@ -3,7 +3,16 @@
  * document of its own, closed afterwards, so that nothing of what was taken out of a text is known to the next one; what texts begin
  * with in common is found in the cache, as in an editor.
  */
-import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { MOST_COPIED, type ModelInfo, type Task } from '../../../engine/protocol.ts';
 import type { Manifest } from '../../../engine/text/manifest.ts';
@@ -59,22 +68,42 @@ export class QualityEngine {
    * What is offered at an offset. The character before it is typed when the text around it has been read, as the keys before it would
    * have had it read. `beside`: other files that are open, the nearest first.
    */
-  async complete(file: string, text: string, offset: number, beside: readonly { readonly path: string; readonly text: string }[] = []): Promise<Completion> {
+  async complete(
+    file: string,
+    text: string,
+    offset: number,
+    beside: readonly { readonly path: string; readonly text: string }[] = [],
+  ): Promise<Completion> {
     const copyFrom = this.#openBeside(beside);
     const typed = text.slice(Math.max(0, offset - 1), offset);
     const docId = this.#open(file, text.slice(0, offset - typed.length) + text.slice(offset));
     try {
       if (typed !== '') {
         const read = new AbortController();
-        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length, copyFrom, unsure: true }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
+        await this.#client.generate({
+          task: () => ({ kind: 'complete', docId, offset: offset - typed.length, copyFrom, unsure: true }),
+          priority: 'completion',
+          onChunk: () => read.abort(),
+          signal: read.signal,
+        });
       }
       const start = performance.now();
       let firstMs: number | null = null;
-      if (typed !== '') this.#client.notify({ type: 'documentChanged', docId, version: 2, edits: [{ start: offset - typed.length, end: offset - typed.length, text: typed }] });
+      if (typed !== '')
+        this.#client.notify({
+          type: 'documentChanged',
+          docId,
+          version: 2,
+          edits: [{ start: offset - typed.length, end: offset - typed.length, text: typed }],
+        });
       const onChunk = (chunk: string): void => {
         if (chunk !== '') firstMs ??= performance.now() - start;
       };
-      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset, copyFrom }), priority: 'completion', onChunk });
+      const done = await this.#client.generate({
+        task: () => ({ kind: 'complete', docId, offset, copyFrom }),
+        priority: 'completion',
+        onChunk,
+      });
       return { text: done.text, firstMs };
     } finally {
       this.#client.notify({ type: 'documentClosed', docId });
@@ -83,7 +112,11 @@ export class QualityEngine {
 
   /** The chat's answer to a question about a file. */
   ask(file: string, text: string, question: string): Promise<string> {
-    return this.#answer(file, text, (docId) => ({ kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: question }] }));
+    return this.#answer(file, text, (docId) => ({
+      kind: 'chat',
+      docIds: [docId],
+      messages: [{ role: 'user', content: question }],
+    }));
   }
 
   summarize(file: string, text: string, range: { start: number; end: number; label: string }): Promise<string> {
@@ -111,7 +144,8 @@ export class QualityEngine {
       this.#client.notify({ type: 'sourceClosed', docId });
       this.#beside.delete(name);
     }
-    for (const { path: name, text } of files) if (!this.#beside.has(name)) this.#beside.set(name, this.#source(name, text));
+    for (const { path: name, text } of files)
+      if (!this.#beside.has(name)) this.#beside.set(name, this.#source(name, text));
     return files.map((file) => this.#beside.get(file.path)!);
   }
 
@@ -135,7 +169,10 @@ export function layoutsOf(modelDir: string): { shipped: PromptLayout; other: Pro
   const manifest = manifestOf(modelDir);
   const shipped = manifest.completion?.layout ?? 'tail';
   // A block inside a chat's first turn is nothing to complete behind.
-  return { shipped, other: manifest.fileBlock === 'fileSeparator' ? (shipped === 'tail' ? 'blockAndTail' : 'tail') : undefined };
+  return {
+    shipped,
+    other: manifest.fileBlock === 'fileSeparator' ? (shipped === 'tail' ? 'blockAndTail' : 'tail') : undefined,
+  };
 }
 
 /** The same model with another layout in its manifest, in a folder of its own. */
@@ -157,11 +194,17 @@ export function withCompletion(modelDir: string, completion: Partial<Manifest['c
     }
   }
   const manifest = manifestOf(modelDir);
-  writeFileSync(path.join(folder, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, ...completion } }));
+  writeFileSync(
+    path.join(folder, 'kvasir.json'),
+    JSON.stringify({ ...manifest, completion: { ...manifest.completion, ...completion } }),
+  );
   return folder;
 }
 
-export function manifestOf(modelDir: string): { fileBlock?: Manifest['fileBlock']; completion?: Partial<Manifest['completion']> } {
+export function manifestOf(modelDir: string): {
+  fileBlock?: Manifest['fileBlock'];
+  completion?: Partial<Manifest['completion']>;
+} {
   const file = path.join(modelDir, 'kvasir.json');
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
 }

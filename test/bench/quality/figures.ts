@@ -60,7 +60,8 @@ export interface HoleFigures {
 
 export function holeFigures(holes: readonly ScoredHole[]): HoleFigures {
   const shown = holes.filter((hole) => hole.shown);
-  const share = (of: readonly ScoredHole[], what: (hole: ScoredHole) => boolean): number => (of.length === 0 ? Number.NaN : of.filter(what).length / of.length);
+  const share = (of: readonly ScoredHole[], what: (hole: ScoredHole) => boolean): number =>
+    of.length === 0 ? Number.NaN : of.filter(what).length / of.length;
   const times = shown.flatMap(({ firstMs }) => firstMs ?? []);
   return {
     n: holes.length,
@@ -88,9 +89,30 @@ export interface Cell extends HoleFigures {
 export function cellsOf(holes: readonly ScoredHole[], layouts: readonly PromptLayout[]): Cell[] {
   return layouts.flatMap((layout) => {
     const of = holes.filter((hole) => hole.layout === layout);
-    const cells = HOLE_KINDS.flatMap((kind) => ([...LANGUAGES, 'all'] as const).map((language): Cell => ({ layout, kind, language, ...holeFigures(of.filter((hole) => hole.kind === kind && (language === 'all' || hole.language === language))) })));
+    const cells = HOLE_KINDS.flatMap((kind) =>
+      ([...LANGUAGES, 'all'] as const).map(
+        (language): Cell => ({
+          layout,
+          kind,
+          language,
+          ...holeFigures(of.filter((hole) => hole.kind === kind && (language === 'all' || hole.language === language))),
+        }),
+      ),
+    );
     const rests = of.filter(({ kind }) => kind === 'rest');
-    const where = ([['rest, between words', false], ['rest, in a word', true]] as const).map(([kind, midWord]): Cell => ({ layout, kind, language: 'all', ...holeFigures(rests.filter((hole) => hole.midWord === midWord)) }));
+    const where = (
+      [
+        ['rest, between words', false],
+        ['rest, in a word', true],
+      ] as const
+    ).map(
+      ([kind, midWord]): Cell => ({
+        layout,
+        kind,
+        language: 'all',
+        ...holeFigures(rests.filter((hole) => hole.midWord === midWord)),
+      }),
+    );
     return [...cells, ...where].filter(({ n }) => n > 0);
   });
 }
@@ -106,10 +128,23 @@ export interface QuestionFigures {
 /** By language, then by kind, then all. */
 export function questionFigures(questions: readonly ScoredQuestion[]): QuestionFigures[] {
   const figures = (kind: QuestionFigures['kind'], language: QuestionFigures['language']): QuestionFigures => {
-    const of = questions.filter((question) => (kind === 'all' || question.kind === kind) && (language === 'all' || question.language === language));
-    return { kind, language, n: of.length, right: mean(of.map(({ right }) => Number(right))), exact: mean(of.map(({ exact }) => Number(exact))) };
+    const of = questions.filter(
+      (question) =>
+        (kind === 'all' || question.kind === kind) && (language === 'all' || question.language === language),
+    );
+    return {
+      kind,
+      language,
+      n: of.length,
+      right: mean(of.map(({ right }) => Number(right))),
+      exact: mean(of.map(({ exact }) => Number(exact))),
+    };
   };
-  return [...LANGUAGES.map((language) => figures('all', language)), ...QUESTION_KINDS.map((kind) => figures(kind, 'all')), figures('all', 'all')].filter(({ n }) => n > 0);
+  return [
+    ...LANGUAGES.map((language) => figures('all', language)),
+    ...QUESTION_KINDS.map((kind) => figures(kind, 'all')),
+    figures('all', 'all'),
+  ].filter(({ n }) => n > 0);
 }
 
 export interface SummaryFigures extends Pick<ScoredSummary, 'rougeL' | 'chrF' | 'nameRougeL' | 'nameChrF'> {
@@ -120,6 +155,13 @@ export interface SummaryFigures extends Pick<ScoredSummary, 'rougeL' | 'chrF' | 
 export function summaryFigures(summaries: readonly ScoredSummary[]): SummaryFigures[] {
   return LANGUAGES.filter((language) => summaries.some((summary) => summary.language === language)).map((language) => {
     const of = summaries.filter((summary) => summary.language === language);
-    return { language, n: of.length, rougeL: mean(of.map(({ rougeL }) => rougeL)), chrF: mean(of.map(({ chrF }) => chrF)), nameRougeL: mean(of.map(({ nameRougeL }) => nameRougeL)), nameChrF: mean(of.map(({ nameChrF }) => nameChrF)) };
+    return {
+      language,
+      n: of.length,
+      rougeL: mean(of.map(({ rougeL }) => rougeL)),
+      chrF: mean(of.map(({ chrF }) => chrF)),
+      nameRougeL: mean(of.map(({ nameRougeL }) => nameRougeL)),
+      nameChrF: mean(of.map(({ nameChrF }) => nameChrF)),
+    };
   });
 }

@@ -25,7 +25,15 @@ import { samplesOf } from './samples.ts';
 import { mean, scoreHole } from './scores.ts';
 import { FITTED_ON, qualityTexts } from './sources.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { n: { type: 'string', default: '150' }, line: { type: 'string', default: '0.05,0.1' }, words: { type: 'string', default: '0.45' }, lines: { type: 'string', default: '0.3,0.4' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    n: { type: 'string', default: '150' },
+    line: { type: 'string', default: '0.05,0.1' },
+    words: { type: 'string', default: '0.45' },
+    lines: { type: 'string', default: '0.3,0.4' },
+  },
+});
 const modelDir = path.resolve(positionals[0] ?? 'model');
 const folder = path.resolve('.cache/bench/quality');
 const cacheDir = path.resolve('.cache/bench/imported');
@@ -33,22 +41,43 @@ const cacheDir = path.resolve('.cache/bench/imported');
 const MOST_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
-const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line', 'block'], seed: 2, beside: 100 });
+const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, {
+  n: Number(values.n),
+  groups: ['rest', 'line', 'block'],
+  seed: 2,
+  beside: 100,
+});
 const before = manifestOf(modelDir).completion?.copy;
-if (!before) throw new Error(`${modelDir}: its kvasir.json says nothing of copying, so there is nothing to begin from.`);
+if (!before)
+  throw new Error(`${modelDir}: its kvasir.json says nothing of copying, so there is nothing to begin from.`);
 
 const cases = await copyCases();
 const copying = cases.filter(({ longest }) => longest > 0);
 const others = cases.filter(({ longest }) => longest === 0);
 const fitted = fitCopy(copying, before);
 const copy: CopyWeights = { share: 1, others: before.others, ...rounded(fitted) };
-console.log(`${cases.length} tokens at ${holes.length} cursors, ${copying.length} with something to copy. Nats a token: ${loss(null)} without, ${loss(before)} with the manifest's weights, ${loss(copy)} with ${JSON.stringify(copy)}`);
+console.log(
+  `${cases.length} tokens at ${holes.length} cursors, ${copying.length} with something to copy. Nats a token: ${loss(null)} without, ${loss(before)} with the manifest's weights, ${loss(copy)} with ${JSON.stringify(copy)}`,
+);
 
 const limits = (given: string): number[] => given.split(',').map(Number);
 const rows: string[][] = [];
-for (const line of limits(values.line)) for (const words of limits(values.words)) for (const lines of limits(values.lines)) rows.push([String(line), String(words), String(lines), ...(await written({ line, words, lines }))]);
+for (const line of limits(values.line))
+  for (const words of limits(values.words))
+    for (const lines of limits(values.lines))
+      rows.push([String(line), String(words), String(lines), ...(await written({ line, words, lines }))]);
 const COLUMNS = ['exact', 'shown', 'exact of shown', 'whole of shown', 'first word of shown', 'kept per shown'];
-console.log(table(['line', 'words', 'lines', ...['rests', 'lines', 'blocks', 'all'].flatMap((kind) => COLUMNS.map((column) => `${kind}: ${column}`))], rows));
+console.log(
+  table(
+    [
+      'line',
+      'words',
+      'lines',
+      ...['rests', 'lines', 'blocks', 'all'].flatMap((kind) => COLUMNS.map((column) => `${kind}: ${column}`)),
+    ],
+    rows,
+  ),
+);
 
 /** Of each token that stood at a cursor and is not said again for the sake of healing. */
 async function copyCases(): Promise<CopyCase[]> {
@@ -56,14 +85,21 @@ async function copyCases(): Promise<CopyCase[]> {
   const text = await ModelText.load(modelDir);
   // So that a weight tells how long the longest match was: n / (n + 1).
   Object.assign(text.manifest.completion.copy, { share: 1, doubt: 0, match: 1, agreement: 0, confidence: 0 });
-  const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
+  const layout = new Layout(text, {
+    contextTokens: subject.model.config.contextTokens,
+    numParameters: subject.model.parameters,
+  });
   const cases: CopyCase[] = [];
   try {
-    for (const [i, { path: file, text: content, offset, taken, beside }] of holes.filter(({ kind }) => kind !== 'block').entries()) {
+    for (const [i, { path: file, text: content, offset, taken, beside }] of holes
+      .filter(({ kind }) => kind !== 'block')
+      .entries()) {
       const copyFrom = beside.map((other) => new SourceDocument(other.path, other.path, other.text));
       const document = new SourceDocument(file, file, content);
       const { promptIds, prior, sampling } = prepareComplete(layout, document, { offset, copyFrom, unsure: true });
-      const { opening } = completionPrompt(layout, document, offset, { answerTokens: answerRoom(sampling.maxTokens, layout.contextTokens) });
+      const { opening } = completionPrompt(layout, document, offset, {
+        answerTokens: answerRoom(sampling.maxTokens, layout.contextTokens),
+      });
       const { ids: said, ends } = text.tokenizer.encodeWithOffsets(opening + taken);
       const ids = said.slice(0, MOST_TOKENS);
       const copies = prior!();
@@ -91,26 +127,51 @@ function caseOf(logprobs: Float64Array, next: ReturnType<CopyPrior['next']>, id:
   if (!next) return { model, likeliest, copied: 0, agreement: 0, longest: 0 };
   const weight = next.weight(0);
   const at = next.tokenIds.indexOf(id);
-  return { model, likeliest, copied: at < 0 ? 0 : next.shares[at]!, agreement: next.shares[0]!, longest: Math.round(weight / (1 - weight)) };
+  return {
+    model,
+    likeliest,
+    copied: at < 0 ? 0 : next.shares[at]!,
+    agreement: next.shares[0]!,
+    longest: Math.round(weight / (1 - weight)),
+  };
 }
 
 function loss(weights: CopyWeights | null): string {
   const alone = (some: readonly CopyCase[]): number => some.reduce((sum, { model }) => sum - Math.log(model), 0);
-  return ((alone(others) + (weights ? copying.length * copyLoss(copying, weights) : alone(copying))) / cases.length).toFixed(3);
+  return (
+    (alone(others) + (weights ? copying.length * copyLoss(copying, weights) : alone(copying))) /
+    cases.length
+  ).toFixed(3);
 }
 
 function rounded<T extends object>(weights: T): T {
-  return Object.fromEntries(Object.entries(weights).filter(([name]) => name !== 'share' && name !== 'others').map(([name, value]) => [name, Number((value as number).toFixed(2))])) as T;
+  return Object.fromEntries(
+    Object.entries(weights)
+      .filter(([name]) => name !== 'share' && name !== 'others')
+      .map(([name, value]) => [name, Number((value as number).toFixed(2))]),
+  ) as T;
 }
 
 /** What is shown with these limits, through the engine as shipped. */
 async function written(confidence: Manifest['completion']['confidence']): Promise<string[]> {
   const dir = withCompletion(modelDir, { copy, confidence }, path.join(folder, 'model-fitted'));
-  const engine = await QualityEngine.open({ createTransport: (t) => new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text)), modelDir: dir, cacheDir, threads: 0 });
+  const engine = await QualityEngine.open({
+    createTransport: (t) =>
+      new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text)),
+    modelDir: dir,
+    cacheDir,
+    threads: 0,
+  });
   try {
     const scored: ({ kind: string } & ReturnType<typeof scoreHole>)[] = [];
-    for (const hole of holes) scored.push({ kind: hole.kind, ...scoreHole(hole, (await engine.complete(hole.path, hole.text, hole.offset, hole.beside)).text) });
-    return (['rest', 'line', 'block', 'all'] as const).flatMap((wanted) => shares(scored.filter(({ kind }) => wanted === 'all' || kind === wanted)));
+    for (const hole of holes)
+      scored.push({
+        kind: hole.kind,
+        ...scoreHole(hole, (await engine.complete(hole.path, hole.text, hole.offset, hole.beside)).text),
+      });
+    return (['rest', 'line', 'block', 'all'] as const).flatMap((wanted) =>
+      shares(scored.filter(({ kind }) => wanted === 'all' || kind === wanted)),
+    );
   } finally {
     await engine.dispose();
   }
@@ -119,5 +180,12 @@ async function written(confidence: Manifest['completion']['confidence']): Promis
 function shares(scored: readonly ReturnType<typeof scoreHole>[]): string[] {
   const shown = scored.filter((one) => one.shown);
   const percent = (some: readonly boolean[]): string => `${(100 * mean(some.map(Number))).toFixed(1)}%`;
-  return [percent(scored.map(({ exact }) => exact)), percent(scored.map((one) => one.shown)), percent(shown.map(({ exact }) => exact)), percent(shown.map(({ whole }) => whole)), percent(shown.map(({ firstWord }) => firstWord)), mean(shown.map(({ kept }) => kept)).toFixed(1)];
+  return [
+    percent(scored.map(({ exact }) => exact)),
+    percent(scored.map((one) => one.shown)),
+    percent(shown.map(({ exact }) => exact)),
+    percent(shown.map(({ whole }) => whole)),
+    percent(shown.map(({ firstWord }) => firstWord)),
+    mean(shown.map(({ kept }) => kept)).toFixed(1),
+  ];
 }

@@ -40,14 +40,24 @@ function lines(tree: Tree, text: string, kind: 'rest' | 'line', random: Random):
   const every = text.split('\n');
   const starts: number[] = [];
   for (let i = 0, at = 0; i < every.length; at += every[i]!.length + 1, i++) starts.push(at);
-  const candidates = every.map((_, i) => i).filter((i) => i >= FIRST_LINE && isCode(every[i]!.trim()) && !isInside(tree, starts[i]! + every[i]!.search(/\S/), /comment|string|regex/));
+  const candidates = every
+    .map((_, i) => i)
+    .filter(
+      (i) =>
+        i >= FIRST_LINE &&
+        isCode(every[i]!.trim()) &&
+        !isInside(tree, starts[i]! + every[i]!.search(/\S/), /comment|string|regex/),
+    );
   const holes: QualityHole[] = [];
   for (const i of shuffled(candidates, random)) {
     const line = every[i]!.trimEnd();
     const midWord = kind === 'rest' && holes.length % 2 === 1;
     const all = kind === 'line' ? [line.search(/\S/)] : midWord ? wordMiddles(line) : boundariesIn(line);
     const places = all.filter((place) => !isInside(tree, starts[i]! + place, /comment/));
-    if (places.length > 0) holes.push(without(kind, text, starts[i]! + places[below(random, places.length)]!, starts[i]! + line.length, midWord));
+    if (places.length > 0)
+      holes.push(
+        without(kind, text, starts[i]! + places[below(random, places.length)]!, starts[i]! + line.length, midWord),
+      );
   }
   return holes;
 }
@@ -61,14 +71,27 @@ function blocks(tree: Tree, text: string, random: Random): QualityHole[] {
     const inner = named(node);
     const [first, last] = [inner[0], inner.at(-1)];
     // A comment or a documentation string is no code to write again.
-    if (!first || !last || inner.some(({ type }) => type === 'comment') || (first.type === 'expression_statement' && first.firstNamedChild?.type === 'string')) return [];
-    const { startIndex: start, endIndex: end } = { startIndex: first.startIndex, endIndex: last.startIndex + last.text.trimEnd().length };
+    if (
+      !first ||
+      !last ||
+      inner.some(({ type }) => type === 'comment') ||
+      (first.type === 'expression_statement' && first.firstNamedChild?.type === 'string')
+    )
+      return [];
+    const { startIndex: start, endIndex: end } = {
+      startIndex: first.startIndex,
+      endIndex: last.startIndex + last.text.trimEnd().length,
+    };
     const numLines = text.slice(start, end).split('\n').length;
-    const alone = text.slice(text.lastIndexOf('\n', start - 1) + 1, start).trim() === '' && /^;?[ \t]*(\n|$)/.test(text.slice(end));
+    const alone =
+      text.slice(text.lastIndexOf('\n', start - 1) + 1, start).trim() === '' && /^;?[ \t]*(\n|$)/.test(text.slice(end));
     const fits = numLines >= LINES.least && numLines <= LINES.most && end - start <= LONGEST_BLOCK;
-    return alone && fits && text.slice(0, start).split('\n').length > FIRST_LINE ? [[start, end + (text[end] === ';' ? 1 : 0)] as const] : [];
+    return alone && fits && text.slice(0, start).split('\n').length > FIRST_LINE
+      ? [[start, end + (text[end] === ';' ? 1 : 0)] as const]
+      : [];
   });
   const kept: (readonly [number, number])[] = [];
-  for (const body of shuffled(bodies, random)) if (kept.every(([start, end]) => body[1] <= start || body[0] >= end)) kept.push(body);
+  for (const body of shuffled(bodies, random))
+    if (kept.every(([start, end]) => body[1] <= start || body[0] >= end)) kept.push(body);
   return kept.map(([start, end]) => without('block', text, start, end));
 }

@@ -4,7 +4,14 @@
  * one that is helped by the syntax tree, may put it otherwise. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
-import { definitionsIn, judged, listed, named, QUESTION_KINDS as READ_OFF, questionsOf } from '../../../engine/cli/evaluateQuestions.ts';
+import {
+  definitionsIn,
+  judged,
+  listed,
+  named,
+  QUESTION_KINDS as READ_OFF,
+  questionsOf,
+} from '../../../engine/cli/evaluateQuestions.ts';
 import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
 import { below, type Random } from '../../engine/workload.ts';
 
@@ -24,11 +31,33 @@ const MOST_NAMES = 8;
 const SPECIAL = /^(constructor|__\w+__|#\w+|\[.*\])$/;
 
 /** All of one text, in random order within each kind. @param elsewhere names that other files define */
-export function qualityQuestions(tree: Tree, file: { path: string; text: string }, elsewhere: readonly string[], random: Random): QualityQuestion[] {
+export function qualityQuestions(
+  tree: Tree,
+  file: { path: string; text: string },
+  elsewhere: readonly string[],
+  random: Random,
+): QualityQuestion[] {
   const { text } = file;
-  const read = questionsOf(tree, text).map((question): QualityQuestion => ({ ...question, right: (given) => judged(question, given).right || (question.kind === 'where' && namesLine(text, question.core.slice(1, -1), given)) }));
-  const all: QualityQuestion[] = [...read, ...importsOf(tree, text), ...membersOf(tree, text), ...missing(file, elsewhere, random)];
-  return QUESTION_KINDS.flatMap((kind) => shuffled(all.filter((question) => question.kind === kind), random));
+  const read = questionsOf(tree, text).map(
+    (question): QualityQuestion => ({
+      ...question,
+      right: (given) =>
+        judged(question, given).right ||
+        (question.kind === 'where' && namesLine(text, question.core.slice(1, -1), given)),
+    }),
+  );
+  const all: QualityQuestion[] = [
+    ...read,
+    ...importsOf(tree, text),
+    ...membersOf(tree, text),
+    ...missing(file, elsewhere, random),
+  ];
+  return QUESTION_KINDS.flatMap((kind) =>
+    shuffled(
+      all.filter((question) => question.kind === kind),
+      random,
+    ),
+  );
 }
 
 function importsOf(tree: Tree, text: string): QualityQuestion[] {
@@ -36,7 +65,14 @@ function importsOf(tree: Tree, text: string): QualityQuestion[] {
   if (modules.length === 0 || modules.length > MOST_NAMES) return [];
   // What functions and blocks import, the file imports, too, but an answer may leave it out.
   const deeper = tree.rootNode.descendantsOfType(IMPORTING).flatMap((node) => (node ? modulesIn(node) : []));
-  return [{ kind: 'imports', text: 'Which modules does this file import?', answer: `This file imports ${listed(modules)}.`, right: (given) => namesAll(given, modules, (name) => deeper.includes(name)) }];
+  return [
+    {
+      kind: 'imports',
+      text: 'Which modules does this file import?',
+      answer: `This file imports ${listed(modules)}.`,
+      right: (given) => namesAll(given, modules, (name) => deeper.includes(name)),
+    },
+  ];
 }
 
 const IMPORTING = ['import_statement', 'import_from_statement', 'lexical_declaration', 'variable_declaration'];
@@ -48,7 +84,10 @@ function modulesIn(node: Node): string[] {
   if (node.type === 'import_statement') {
     const source = node.childForFieldName('source');
     if (source) return [source.text.slice(1, -1)];
-    return named(node).map((part) => (part.type === 'aliased_import' ? part.childForFieldName('name')! : part)).filter(({ type }) => type === 'dotted_name').map((part) => part.text);
+    return named(node)
+      .map((part) => (part.type === 'aliased_import' ? part.childForFieldName('name')! : part))
+      .filter(({ type }) => type === 'dotted_name')
+      .map((part) => part.text);
   }
   if (!/^(lexical|variable)_declaration$/.test(node.type)) return [];
   const values = named(node).map((declarator) => declarator.childForFieldName('value')?.text ?? '');
@@ -59,25 +98,51 @@ function membersOf(tree: Tree, text: string): QualityQuestion[] {
   const definitions = definitionsIn(tree.rootNode, text);
   return [...new Set(definitions.flatMap(({ owner }) => owner ?? []))].flatMap((owner): QualityQuestion[] => {
     const members = definitions.filter((definition) => definition.owner === owner);
-    const mayBe = (name: string): boolean => SPECIAL.test(name) || members.some((member) => member.name === name && new RegExp(`\\b[gs]et ${name}\\(`).test(member.line));
+    const mayBe = (name: string): boolean =>
+      SPECIAL.test(name) ||
+      members.some((member) => member.name === name && new RegExp(`\\b[gs]et ${name}\\(`).test(member.line));
     const names = [...new Set(members.map(({ name }) => name))].filter((name) => !mayBe(name));
     if (names.length === 0 || names.length > MOST_NAMES) return [];
-    return [{ kind: 'members', text: `Which methods does \`${owner}\` have?`, answer: `\`${owner}\` has ${listed(names)}.`, right: (given) => namesAll(given, names, (name) => name === owner || mayBe(name)) }];
+    return [
+      {
+        kind: 'members',
+        text: `Which methods does \`${owner}\` have?`,
+        answer: `\`${owner}\` has ${listed(names)}.`,
+        right: (given) => namesAll(given, names, (name) => name === owner || mayBe(name)),
+      },
+    ];
   });
 }
 
-function missing({ path, text }: { path: string; text: string }, elsewhere: readonly string[], random: Random): QualityQuestion[] {
+function missing(
+  { path, text }: { path: string; text: string },
+  elsewhere: readonly string[],
+  random: Random,
+): QualityQuestion[] {
   const names = elsewhere.filter((name) => !text.includes(name));
   if (names.length === 0) return [];
   const name = names[below(random, names.length)]!;
-  return [{ kind: 'missing', text: `Where is \`${name}\` defined?`, answer: `There is no \`${name}\` in ${path}.`, right: denies }];
+  return [
+    {
+      kind: 'missing',
+      text: `Where is \`${name}\` defined?`,
+      answer: `There is no \`${name}\` in ${path}.`,
+      right: denies,
+    },
+  ];
 }
 
 /** Whether an answer names all of them and, in backticks, nothing else. */
 export function namesAll(given: string, names: readonly string[], may: (name: string) => boolean): boolean {
-  const quoted = [...given.matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!.replace(/^['"]|['"]$/g, '').replace(/\(\)$/, ''));
-  const said = quoted.length > 0 ? quoted : (given.match(/[^\s,;'"()]+/g) ?? []).map((word) => word.replace(/[.:]$/, ''));
-  return names.every((name) => said.includes(name)) && (quoted.length === 0 || quoted.every((name) => names.includes(name) || may(name)));
+  const quoted = [...given.matchAll(/`([^`\n]+)`/g)].map(([, name]) =>
+    name!.replace(/^['"]|['"]$/g, '').replace(/\(\)$/, ''),
+  );
+  const said =
+    quoted.length > 0 ? quoted : (given.match(/[^\s,;'"()]+/g) ?? []).map((word) => word.replace(/[.:]$/, ''));
+  return (
+    names.every((name) => said.includes(name)) &&
+    (quoted.length === 0 || quoted.every((name) => names.includes(name) || may(name)))
+  );
 }
 
 /** Whether an answer says that there is no such name. */
@@ -93,5 +158,7 @@ function namesLine(text: string, line: string, given: string): boolean {
 
 /** Names that a text defines, to ask other files for. */
 export function namesDefined(tree: Tree, text: string): string[] {
-  return definitionsIn(tree.rootNode, text).map(({ name }) => name).filter((name) => name.length > 5 && !SPECIAL.test(name));
+  return definitionsIn(tree.rootNode, text)
+    .map(({ name }) => name)
+    .filter((name) => name.length > 5 && !SPECIAL.test(name));
 }

@@ -7,8 +7,19 @@ import { interval } from './scores.ts';
 import type { QualityFigures } from './suite.ts';
 
 const LAYOUTS: Record<PromptLayout, string> = { blockAndTail: 'file block + tail', tail: 'FIM in the file' };
-const KINDS: Record<Cell['kind'], string> = { rest: 'rest of the line', line: 'whole line', block: 'block', 'rest, in a word': 'rest, in the middle of a word', 'rest, between words': 'rest, between words' };
-const LANGUAGES: Record<Cell['language'], string> = { typescript: 'TypeScript', javascript: 'JavaScript', python: 'Python', all: 'all' };
+const KINDS: Record<Cell['kind'], string> = {
+  rest: 'rest of the line',
+  line: 'whole line',
+  block: 'block',
+  'rest, in a word': 'rest, in the middle of a word',
+  'rest, between words': 'rest, between words',
+};
+const LANGUAGES: Record<Cell['language'], string> = {
+  typescript: 'TypeScript',
+  javascript: 'JavaScript',
+  python: 'Python',
+  all: 'all',
+};
 
 const percent = (share: number): string => (Number.isNaN(share) ? '–' : `${(100 * share).toFixed(1)}%`);
 
@@ -18,7 +29,8 @@ function withInterval(share: number, n: number): string {
   return `${percent(share)} (${(100 * least).toFixed(0)}–${(100 * most).toFixed(0)})`;
 }
 
-const layoutName = (layout: PromptLayout, { shipped }: Pick<QualityFigures, 'shipped'>): string => `${LAYOUTS[layout]}${layout === shipped ? ' (as shipped)' : ''}`;
+const layoutName = (layout: PromptLayout, { shipped }: Pick<QualityFigures, 'shipped'>): string =>
+  `${LAYOUTS[layout]}${layout === shipped ? ' (as shipped)' : ''}`;
 
 export function qualityReport(result: QualityFigures): string {
   const { model, parameters, loadMs, threads, n, sources, beside = 0 } = result;
@@ -30,16 +42,54 @@ export function qualityReport(result: QualityFigures): string {
 export function qualityTable(result: QualityFigures): string {
   const tables: string[] = [];
   if (result.cells.length > 0) {
-    const columns = ['layout', 'to write', 'language', 'n', 'exact', 'first word', 'shown', 'exact of shown', 'first word of shown', 'accepted whole of shown', 'characters kept per shown', 'shown, characters', 'to write, characters', 'first text, ms', 'P95, ms'];
-    const rows = result.cells.map((c) => [layoutName(c.layout, result), KINDS[c.kind], LANGUAGES[c.language], c.n, withInterval(c.exact, c.n), percent(c.firstWord), percent(c.shown), percent(c.exactOfShown), percent(c.firstWordOfShown), percent(c.wholeOfShown), ...[c.keptPerShown, c.shownCharacters, c.takenCharacters, c.medianMs, c.p95Ms].map(short)]);
+    const columns = [
+      'layout',
+      'to write',
+      'language',
+      'n',
+      'exact',
+      'first word',
+      'shown',
+      'exact of shown',
+      'first word of shown',
+      'accepted whole of shown',
+      'characters kept per shown',
+      'shown, characters',
+      'to write, characters',
+      'first text, ms',
+      'P95, ms',
+    ];
+    const rows = result.cells.map((c) => [
+      layoutName(c.layout, result),
+      KINDS[c.kind],
+      LANGUAGES[c.language],
+      c.n,
+      withInterval(c.exact, c.n),
+      percent(c.firstWord),
+      percent(c.shown),
+      percent(c.exactOfShown),
+      percent(c.firstWordOfShown),
+      percent(c.wholeOfShown),
+      ...[c.keptPerShown, c.shownCharacters, c.takenCharacters, c.medianMs, c.p95Ms].map(short),
+    ]);
     tables.push(table(columns, rows));
   }
   if (result.questions.length > 0) {
-    const rows = result.questions.map(({ kind, language, n, right, exact }) => [kind === 'all' ? 'all questions' : kind, LANGUAGES[language], n, withInterval(right, n), percent(exact)]);
+    const rows = result.questions.map(({ kind, language, n, right, exact }) => [
+      kind === 'all' ? 'all questions' : kind,
+      LANGUAGES[language],
+      n,
+      withInterval(right, n),
+      percent(exact),
+    ]);
     tables.push(table(['question', 'language', 'n', 'right', 'word for word'], rows));
   }
   if (result.summaries.length > 0) {
-    const rows = result.summaries.map(({ language, n, rougeL, chrF, nameRougeL, nameChrF }) => [LANGUAGES[language], n, ...[rougeL, nameRougeL, chrF, nameChrF].map((value) => value.toFixed(3))]);
+    const rows = result.summaries.map(({ language, n, rougeL, chrF, nameRougeL, nameChrF }) => [
+      LANGUAGES[language],
+      n,
+      ...[rougeL, nameRougeL, chrF, nameChrF].map((value) => value.toFixed(3)),
+    ]);
     tables.push(table(['summaries', 'n', 'ROUGE-L', 'of the name alone', 'chrF', 'of the name alone'], rows));
   }
   return tables.join('\n\n');

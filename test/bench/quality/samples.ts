@@ -25,10 +25,17 @@ export interface Samples {
 }
 
 /** @param n of each hole's kind, of questions (evenly over their kinds) and of summaries, in each language, as far as the texts have them; @param beside so many other files are open */
-export async function samplesOf(grammars: Grammars, texts: readonly QualityText[], { n, groups, seed, beside = 0 }: { n: number; groups: readonly Group[]; seed: number; beside?: number }): Promise<Samples> {
+export async function samplesOf(
+  grammars: Grammars,
+  texts: readonly QualityText[],
+  { n, groups, seed, beside = 0 }: { n: number; groups: readonly Group[]; seed: number; beside?: number },
+): Promise<Samples> {
   const samples: { [K in keyof Samples]: Samples[K][number][] } = { holes: [], questions: [], summaries: [] };
   for (const language of LANGUAGES) {
-    const files = shuffled(texts.filter((text) => text.language === language), randomOf(seed, language));
+    const files = shuffled(
+      texts.filter((text) => text.language === language),
+      randomOf(seed, language),
+    );
     const kinds = HOLE_KINDS.filter((kind) => groups.includes(kind));
     const holes: Record<HoleKind, (QualityHole & Of)[][]> = { rest: [], line: [], block: [] };
     const parts: { of: Of; text: string }[] = [];
@@ -36,7 +43,10 @@ export async function samplesOf(grammars: Grammars, texts: readonly QualityText[
       const of = { source, path, language };
       parts.push(...partsOf(text).map((part) => ({ of, text: part })));
       await withTree(grammars, path, text, (tree) => {
-        for (const kind of kinds) holes[kind].push(holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })));
+        for (const kind of kinds)
+          holes[kind].push(
+            holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })),
+          );
       });
     }
     const open = new Map(files.map((file) => [`${file.source} ${file.path}`, neighbours(files, file, beside, seed)]));
@@ -45,7 +55,16 @@ export async function samplesOf(grammars: Grammars, texts: readonly QualityText[
     const mixed = shuffled(parts, randomOf(seed, language, 'parts'));
     if (groups.includes('questions')) samples.questions.push(...(await questions(grammars, mixed, n, seed)));
     if (groups.includes('summaries')) {
-      const lists = await Promise.all(mixed.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => summariesOf(tree, text, randomOf(seed, 'summaries', of.source, of.path)).map((summary) => ({ ...summary, ...of })))));
+      const lists = await Promise.all(
+        mixed.map(({ of, text }) =>
+          withTree(grammars, of.path, text, (tree) =>
+            summariesOf(tree, text, randomOf(seed, 'summaries', of.source, of.path)).map((summary) => ({
+              ...summary,
+              ...of,
+            })),
+          ),
+        ),
+      );
       samples.summaries.push(...inTurn(lists, n));
     }
   }
@@ -58,14 +77,41 @@ const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** As many rests in the middle of words as at their ends. */
 function halves(lists: readonly (readonly (QualityHole & Of)[])[], n: number): (QualityHole & Of)[] {
-  const some = (midWord: boolean, count: number) => inTurn(lists.map((list) => list.filter((hole) => hole.midWord === midWord)), count);
+  const some = (midWord: boolean, count: number) =>
+    inTurn(
+      lists.map((list) => list.filter((hole) => hole.midWord === midWord)),
+      count,
+    );
   return [...some(false, Math.ceil(n / 2)), ...some(true, Math.floor(n / 2))];
 }
 
-async function questions(grammars: Grammars, parts: readonly { of: Of; text: string }[], n: number, seed: number): Promise<Samples['questions'][number][]> {
-  const names = await Promise.all(parts.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => namesDefined(tree, text))));
+async function questions(
+  grammars: Grammars,
+  parts: readonly { of: Of; text: string }[],
+  n: number,
+  seed: number,
+): Promise<Samples['questions'][number][]> {
+  const names = await Promise.all(
+    parts.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => namesDefined(tree, text))),
+  );
   const all = [...new Set(names.flat())];
-  const lists = await Promise.all(parts.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => qualityQuestions(tree, { path: of.path, text }, all, randomOf(seed, 'questions', of.source, of.path, text)).map((question) => ({ ...question, ...of, file: text })))));
+  const lists = await Promise.all(
+    parts.map(({ of, text }) =>
+      withTree(grammars, of.path, text, (tree) =>
+        qualityQuestions(tree, { path: of.path, text }, all, randomOf(seed, 'questions', of.source, of.path, text)).map(
+          (question) => ({ ...question, ...of, file: text }),
+        ),
+      ),
+    ),
+  );
   // One of each kind in turn, and of a kind one of each part.
-  return inTurn(QUESTION_KINDS.map((kind) => inTurn(lists.map((list) => list.filter((question) => question.kind === kind)), n)), n);
+  return inTurn(
+    QUESTION_KINDS.map((kind) =>
+      inTurn(
+        lists.map((list) => list.filter((question) => question.kind === kind)),
+        n,
+      ),
+    ),
+    n,
+  );
 }

@@ -22,11 +22,21 @@ export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, 
   if (given.trim() === '') return { shown: false, exact: false, whole: false, firstWord: false, kept: 0 };
   const whole = given === wanted || (kind === 'block' && wanted.startsWith(`${given}\n`));
   const exact = given === wanted || (kind !== 'block' && given.split('\n')[0]!.trimEnd() === wanted);
-  return { shown: true, exact, whole, firstWord: WORD.exec(given)?.[0] === WORD.exec(wanted)?.[0], kept: rightBeginning(given, wanted) };
+  return {
+    shown: true,
+    exact,
+    whole,
+    firstWord: WORD.exec(given)?.[0] === WORD.exec(wanted)?.[0],
+    kept: rightBeginning(given, wanted),
+  };
 }
 
 /** Without white space at the ends of its lines and at its own. */
-const tidy = (text: string): string => text.replaceAll('\r\n', '\n').replace(/[ \t]+$/gm, '').trimEnd();
+const tidy = (text: string): string =>
+  text
+    .replaceAll('\r\n', '\n')
+    .replace(/[ \t]+$/gm, '')
+    .trimEnd();
 
 function rightBeginning(given: string, wanted: string): number {
   let same = 0;
@@ -46,7 +56,8 @@ export function rougeL(given: string, reference: string): number {
   let before = new Uint16Array(b.length + 1);
   for (const word of a) {
     const now = new Uint16Array(b.length + 1);
-    for (const [i, other] of b.entries()) now[i + 1] = word === other ? before[i]! + 1 : Math.max(before[i + 1]!, now[i]!);
+    for (const [i, other] of b.entries())
+      now[i + 1] = word === other ? before[i]! + 1 : Math.max(before[i + 1]!, now[i]!);
     before = now;
   }
   return (2 * before[b.length]!) / (a.length + b.length);
@@ -71,7 +82,8 @@ export function chrF(given: string, reference: string): number {
 
 function grams(text: string, n: number): Map<string, number> {
   const counts = new Map<string, number>();
-  for (let i = 0; i + n <= text.length; i++) counts.set(text.slice(i, i + n), (counts.get(text.slice(i, i + n)) ?? 0) + 1);
+  for (let i = 0; i + n <= text.length; i++)
+    counts.set(text.slice(i, i + n), (counts.get(text.slice(i, i + n)) ?? 0) + 1);
   return counts;
 }
 

@@ -8,7 +8,17 @@ import path from 'node:path';
 import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
 import { type EngineOptions, layoutsOf, type PromptLayout, QualityEngine, withLayout } from './engine.ts';
-import { type Cell, cellsOf, type QuestionFigures, questionFigures, type ScoredHole, type ScoredQuestion, type ScoredSummary, type SummaryFigures, summaryFigures } from './figures.ts';
+import {
+  type Cell,
+  cellsOf,
+  type QuestionFigures,
+  questionFigures,
+  type ScoredHole,
+  type ScoredQuestion,
+  type ScoredSummary,
+  type SummaryFigures,
+  summaryFigures,
+} from './figures.ts';
 import { qualityCharts, qualityReport } from './report.ts';
 import { type Group, GROUPS, type Samples, samplesOf } from './samples.ts';
 import { chrF, rougeL, scoreHole } from './scores.ts';
@@ -64,10 +74,13 @@ const BESIDE = 100;
 const TOGETHER = 6;
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
 
-export async function qualitySuite(given: QualityArguments): Promise<{ result: QualityBench; report: string; charts: Record<string, string> }> {
+export async function qualitySuite(
+  given: QualityArguments,
+): Promise<{ result: QualityBench; report: string; charts: Record<string, string> }> {
   const options = qualityOptions(given);
   const worker = path.join(PROJECT, 'dist/worker.js');
-  if (!existsSync(worker)) throw new Error('dist/worker.js is missing: the suite runs the engine as it is shipped. Run npm run build first.');
+  if (!existsSync(worker))
+    throw new Error('dist/worker.js is missing: the suite runs the engine as it is shipped. Run npm run build first.');
   const cache = path.resolve('.cache/bench');
   const folder = path.join(cache, 'quality');
   const texts = qualityTexts(folder, (line) => console.error(line));
@@ -86,12 +99,25 @@ export async function qualitySuite(given: QualityArguments): Promise<{ result: Q
 }
 
 /** @throws Error with one sentence that says what is wrong. */
-export function qualityOptions({ n = String(N), only = GROUPS.join(), model = path.join(PROJECT, 'model'), threads = '0', beside = String(BESIDE) }: QualityArguments): QualityOptions {
+export function qualityOptions({
+  n = String(N),
+  only = GROUPS.join(),
+  model = path.join(PROJECT, 'model'),
+  threads = '0',
+  beside = String(BESIDE),
+}: QualityArguments): QualityOptions {
   const groups = only.split(',').map((name) => name.trim() as Group);
-  for (const name of groups) if (!GROUPS.includes(name)) throw new Error(`--only ${name}: it must be one of ${GROUPS.join(', ')}`);
-  for (const [name, value] of [['n', n], ['threads', threads], ['beside', beside]] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  for (const name of groups)
+    if (!GROUPS.includes(name)) throw new Error(`--only ${name}: it must be one of ${GROUPS.join(', ')}`);
+  for (const [name, value] of [
+    ['n', n],
+    ['threads', threads],
+    ['beside', beside],
+  ] as const)
+    if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
   if (Number(n) === 0) throw new Error('--n 0: it must be above 0');
-  if (!existsSync(path.join(model, 'config.json'))) throw new Error(`--model ${model}: there is no config.json in it, so it is no model's folder`);
+  if (!existsSync(path.join(model, 'config.json')))
+    throw new Error(`--model ${model}: there is no config.json in it, so it is no model's folder`);
   return { n: Number(n), groups, modelDir: path.resolve(model), threads: Number(threads), beside: Number(beside) };
 }
 
@@ -103,26 +129,46 @@ export interface Bench extends Pick<EngineOptions, 'createTransport' | 'cacheDir
 }
 
 /** Asks everything, first with what the product ships, then the holes once more in the other layout. */
-export async function qualityBench(samples: Samples, { n, modelDir, threads, beside }: QualityOptions, { folder, onProgress, onAnswer = () => {}, createTransport, cacheDir }: Bench): Promise<QualityBench> {
+export async function qualityBench(
+  samples: Samples,
+  { n, modelDir, threads, beside }: QualityOptions,
+  { folder, onProgress, onAnswer = () => {}, createTransport, cacheDir }: Bench,
+): Promise<QualityBench> {
   const { shipped, other } = layoutsOf(modelDir);
   const items: QualityBench['items'] = { holes: [], questions: [], summaries: [] };
-  const engineOf = (dir: string): Promise<QualityEngine> => QualityEngine.open({ createTransport, modelDir: dir, cacheDir, threads });
+  const engineOf = (dir: string): Promise<QualityEngine> =>
+    QualityEngine.open({ createTransport, modelDir: dir, cacheDir, threads });
   mkdirSync(folder, { recursive: true });
   const engine = await engineOf(modelDir);
   const { model } = engine;
   try {
     items.holes.push(...(await fill(engine, shipped, samples.holes, onProgress, onAnswer)));
-    items.questions = await together(samples.questions, async ({ kind, source, path: file, language, text, file: content, answer, right }) => {
-      const given = await engine.ask(file, content, text);
-      onAnswer({ kind, file, question: text, answer, given });
-      return { kind, source, path: file, language, right: right(given), exact: given.trim() === answer };
-    });
+    items.questions = await together(
+      samples.questions,
+      async ({ kind, source, path: file, language, text, file: content, answer, right }) => {
+        const given = await engine.ask(file, content, text);
+        onAnswer({ kind, file, question: text, answer, given });
+        return { kind, source, path: file, language, right: right(given), exact: given.trim() === answer };
+      },
+    );
     onProgress(`${items.questions.length} questions`);
-    items.summaries = await together(samples.summaries, async ({ name, source, path: file, language, text, start, end, reference }) => {
-      const given = await engine.summarize(file, text, { start, end, label: name });
-      onAnswer({ kind: 'summary', file, name, reference, given });
-      return { name, source, path: file, language, rougeL: rougeL(given, reference), chrF: chrF(given, reference), nameRougeL: rougeL(wordsOfName(name), reference), nameChrF: chrF(wordsOfName(name), reference) };
-    });
+    items.summaries = await together(
+      samples.summaries,
+      async ({ name, source, path: file, language, text, start, end, reference }) => {
+        const given = await engine.summarize(file, text, { start, end, label: name });
+        onAnswer({ kind: 'summary', file, name, reference, given });
+        return {
+          name,
+          source,
+          path: file,
+          language,
+          rougeL: rougeL(given, reference),
+          chrF: chrF(given, reference),
+          nameRougeL: rougeL(wordsOfName(name), reference),
+          nameChrF: chrF(wordsOfName(name), reference),
+        };
+      },
+    );
     onProgress(`${items.summaries.length} summaries`);
   } finally {
     await engine.dispose();
@@ -136,7 +182,21 @@ export async function qualityBench(samples: Samples, { n, modelDir, threads, bes
     }
   }
   const sources = SOURCES.map(({ name, version, licence }) => ({ name, version, licence }));
-  return { model: model.name, parameters: model.parameters, loadMs: Math.round(model.loadMs), threads: model.threads, beside, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
+  return {
+    model: model.name,
+    parameters: model.parameters,
+    loadMs: Math.round(model.loadMs),
+    threads: model.threads,
+    beside,
+    n,
+    seed: SEED,
+    shipped,
+    sources,
+    cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]),
+    questions: questionFigures(items.questions),
+    summaries: summaryFigures(items.summaries),
+    items,
+  };
 }
 
 /** Several at a time: they share the engine's steps, and their tokens are those that each would have alone. Results in the items' order. */
@@ -151,13 +211,40 @@ async function together<T, R>(items: readonly T[], ask: (item: T) => Promise<R>)
 }
 
 /** One after the other: each is timed. */
-async function fill(engine: QualityEngine, layout: PromptLayout, holes: Samples['holes'], onProgress: Bench['onProgress'], onAnswer: NonNullable<Bench['onAnswer']>): Promise<ScoredHole[]> {
+async function fill(
+  engine: QualityEngine,
+  layout: PromptLayout,
+  holes: Samples['holes'],
+  onProgress: Bench['onProgress'],
+  onAnswer: NonNullable<Bench['onAnswer']>,
+): Promise<ScoredHole[]> {
   const scored: ScoredHole[] = [];
   for (const { kind, midWord, source, path: file, language, text, offset, taken, beside } of holes) {
     const { text: shown, firstMs } = await engine.complete(file, text, offset, beside);
-    onAnswer({ layout, kind, midWord, file, before: text.slice(text.lastIndexOf('\n', offset - 1) + 1, offset), taken, shown });
-    scored.push({ layout, kind, midWord, source, path: file, language, offset, numTaken: taken.length, numShown: shown.length, firstMs, ...scoreHole({ kind, taken }, shown) });
-    if (scored.length % 200 === 0 || scored.length === holes.length) onProgress(`${layout}: ${scored.length} of ${holes.length} completions`);
+    onAnswer({
+      layout,
+      kind,
+      midWord,
+      file,
+      before: text.slice(text.lastIndexOf('\n', offset - 1) + 1, offset),
+      taken,
+      shown,
+    });
+    scored.push({
+      layout,
+      kind,
+      midWord,
+      source,
+      path: file,
+      language,
+      offset,
+      numTaken: taken.length,
+      numShown: shown.length,
+      firstMs,
+      ...scoreHole({ kind, taken }, shown),
+    });
+    if (scored.length % 200 === 0 || scored.length === holes.length)
+      onProgress(`${layout}: ${scored.length} of ${holes.length} completions`);
   }
   return scored;
 }

@@ -19,7 +19,8 @@ export interface QualitySummary {
 }
 
 const WORDS = { least: 4, most: 40 };
-const FUNCTION = /^(function_declaration|generator_function_declaration|function_definition|method_definition|arrow_function|function_expression)$/;
+const FUNCTION =
+  /^(function_declaration|generator_function_declaration|function_definition|method_definition|arrow_function|function_expression)$/;
 
 interface Documented {
   name: string;
@@ -36,17 +37,29 @@ export function summariesOf(tree: Tree, text: string, random: Random): QualitySu
     // With its line, so that nothing shows where it stood.
     const from = text.lastIndexOf('\n', comment.startIndex - 1) + 1;
     const to = text.indexOf('\n', comment.endIndex) + 1;
-    if (to === 0 || text.slice(from, comment.startIndex).trim() !== '' || text.slice(comment.endIndex, to).trim() !== '') return [];
+    if (
+      to === 0 ||
+      text.slice(from, comment.startIndex).trim() !== '' ||
+      text.slice(comment.endIndex, to).trim() !== ''
+    )
+      return [];
     const without = text.slice(0, from) + text.slice(to);
     // Overloads and copies say the same.
     if (plain(without).includes(plain(reference))) return [];
     const moved = (at: number): number => (at <= from ? at : at - (to - from));
     return [{ name, text: without, start: moved(node.startIndex), end: moved(node.endIndex), reference }];
   });
-  return shuffled(all.filter(({ name }) => all.filter((other) => other.name === name).length === 1), random);
+  return shuffled(
+    all.filter(({ name }) => all.filter((other) => other.name === name).length === 1),
+    random,
+  );
 }
 
-const plain = (text: string): string => text.replace(/[^\w]+/g, ' ').toLowerCase().trim();
+const plain = (text: string): string =>
+  text
+    .replace(/[^\w]+/g, ' ')
+    .toLowerCase()
+    .trim();
 
 function documentedIn(root: Node): Documented[] {
   const found: Documented[] = [];
@@ -69,7 +82,9 @@ function documentedIn(root: Node): Documented[] {
 /** The first statement of a body that goes on after it. */
 function docString(node: Node): Node | undefined {
   const [first, second] = named(node.childForFieldName('body'));
-  return second && first?.type === 'expression_statement' && first.firstNamedChild?.type === 'string' ? first : undefined;
+  return second && first?.type === 'expression_statement' && first.firstNamedChild?.type === 'string'
+    ? first
+    : undefined;
 }
 
 function commentBefore(node: Node): Node | undefined {
@@ -79,8 +94,12 @@ function commentBefore(node: Node): Node | undefined {
 
 /** Of a documentation comment of either language, without its marks, before its first tag and its first blank line; empty where there is none. */
 export function firstSentence(comment: string): string {
-  const inside = comment.startsWith('/*') ? comment.replace(/^\/\*+|\*+\/$/g, '') : comment.replace(/^\w*("""|'''|["'])|("""|'''|["'])$/g, '');
-  const lines = inside.split('\n').map((line) => (comment.startsWith('/*') ? line.replace(/^\s*\* ?/, '') : line).trim());
+  const inside = comment.startsWith('/*')
+    ? comment.replace(/^\/\*+|\*+\/$/g, '')
+    : comment.replace(/^\w*("""|'''|["'])|("""|'''|["'])$/g, '');
+  const lines = inside
+    .split('\n')
+    .map((line) => (comment.startsWith('/*') ? line.replace(/^\s*\* ?/, '') : line).trim());
   const from = lines.findIndex((line) => line !== '');
   const paragraph: string[] = [];
   for (const line of from < 0 ? [] : lines.slice(from)) {
@@ -93,5 +112,11 @@ export function firstSentence(comment: string): string {
 
 /** The words of a name: what a summary has to be better than. */
 export function wordsOfName(name: string): string {
-  return name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/([A-Z])([A-Z][a-z])/g, '$1 $2').replaceAll('_', ' ').replace(/\s+/g, ' ').trim().toLowerCase();
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .replaceAll('_', ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .toLowerCase();
 }

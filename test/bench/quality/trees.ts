@@ -29,7 +29,8 @@ export async function withTree<T>(grammars: Grammars, path: string, text: string
 
 /** Whether the character at an offset is of a node of such a type, or of something inside one. */
 export function isInside(tree: Tree, offset: number, type: RegExp): boolean {
-  for (let node: Node | null = tree.rootNode.descendantForIndex(offset, offset + 1); node; node = node.parent) if (type.test(node.type)) return true;
+  for (let node: Node | null = tree.rootNode.descendantForIndex(offset, offset + 1); node; node = node.parent)
+    if (type.test(node.type)) return true;
   return false;
 }
 

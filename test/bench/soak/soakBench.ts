@@ -24,9 +24,12 @@ export interface SoakArguments {
   requests?: string;
 }
 
-export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<{ result: SoakBench; report: string; charts: { [file: string]: string } }> {
+export async function soakSuite({
+  requests = '10000',
+}: SoakArguments): Promise<{ result: SoakBench; report: string; charts: { [file: string]: string } }> {
   const numRequests = Number(requests);
-  if (!(Number.isInteger(numRequests) && numRequests >= 100)) throw new Error(`--requests ${requests}: it must be a whole number of at least 100`);
+  if (!(Number.isInteger(numRequests) && numRequests >= 100))
+    throw new Error(`--requests ${requests}: it must be a whole number of at least 100`);
   const seed = 1;
   const cacheDir = path.resolve('.cache/bench/imported');
   const ways: [string, SoakOptions][] = [
@@ -39,7 +42,12 @@ export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<
     console.error(`${name}: ${numRequests} requests`);
     const started = performance.now();
     const run = await soakProcess(options);
-    result.runs.push({ name, result: run, growthPer1000: 1000 * slope(run.samples), seconds: (performance.now() - started) / 1000 });
+    result.runs.push({
+      name,
+      result: run,
+      growthPer1000: 1000 * slope(run.samples),
+      seconds: (performance.now() - started) / 1000,
+    });
   }
   return { result, report: soakReport(result), charts: soakCharts(result) };
 }
@@ -48,7 +56,17 @@ export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<
 export function soakProcess(options: SoakOptions): Promise<SoakResult> {
   const script = path.join(import.meta.dirname, 'soakProcess.ts');
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--expose-gc', `--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(
+      process.execPath,
+      [
+        '--expose-gc',
+        `--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`,
+        '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON',
+        script,
+        JSON.stringify(options),
+      ],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    );
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -67,13 +85,39 @@ export function soakProcess(options: SoakOptions): Promise<SoakResult> {
 
 export function soakReport({ seed, runs }: SoakBench): string {
   const rows = runs.map(({ name, result, growthPer1000, seconds }) => [
-    name, result.numRequests, result.aborted, result.failed, result.steps, result.tokensCompared, result.tokensDiffering,
-    result.events.evictions, result.events.preemptions, short(result.samples.at(-1)!.bytes / 1e6), short(growthPer1000 / 1e6), short(seconds),
+    name,
+    result.numRequests,
+    result.aborted,
+    result.failed,
+    result.steps,
+    result.tokensCompared,
+    result.tokensDiffering,
+    result.events.evictions,
+    result.events.preemptions,
+    short(result.samples.at(-1)!.bytes / 1e6),
+    short(growthPer1000 / 1e6),
+    short(seconds),
   ]);
   return [
     `## Soak: random requests against the request alone, seed ${seed}`,
     'Slots (free + held = total), bytes and the integrity of the cache are checked after every step; a token that differs beyond rounding ends the run.',
-    table(['runner', 'requests', 'aborted', 'refused', 'steps', 'tokens compared', 'differing within rounding', 'evictions', 'preemptions', 'resident at the end, MB', 'growth over the last half, MB per 1,000 requests', 'seconds'], rows),
+    table(
+      [
+        'runner',
+        'requests',
+        'aborted',
+        'refused',
+        'steps',
+        'tokens compared',
+        'differing within rounding',
+        'evictions',
+        'preemptions',
+        'resident at the end, MB',
+        'growth over the last half, MB per 1,000 requests',
+        'seconds',
+      ],
+      rows,
+    ),
     `Target: growth below ${MOST_GROWTH_BYTES / 1e6} MB per 1,000 requests.`,
   ].join('\n\n');
 }
@@ -85,6 +129,12 @@ export function soakCharts(bench: SoakBench): { [file: string]: string } {
 
 function memoryChart({ runs }: SoakBench): BarChart {
   const shares = [0, 0.25, 0.5, 0.75, 1];
-  const at = ({ samples }: SoakResult, share: number): number => samples[Math.round(share * (samples.length - 1))]!.bytes / 1e6;
-  return { title: 'Resident memory over a run', unit: 'MB', groups: shares.map((share) => `${100 * share}% of the requests`), series: runs.map(({ name, result }) => ({ name, bars: shares.map((share) => ({ value: at(result, share) })) })) };
+  const at = ({ samples }: SoakResult, share: number): number =>
+    samples[Math.round(share * (samples.length - 1))]!.bytes / 1e6;
+  return {
+    title: 'Resident memory over a run',
+    unit: 'MB',
+    groups: shares.map((share) => `${100 * share}% of the requests`),
+    series: runs.map(({ name, result }) => ({ name, bars: shares.map((share) => ({ value: at(result, share) })) })),
+  };
 }

@@ -13,7 +13,14 @@ import { OnnxRunner } from '../../../engine/model/runner.ts';
 import type { Precision } from '../../../engine/protocol.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from '../../engine/fakeRunner.ts';
 import { runAlone } from '../../engine/oracle.ts';
-import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from '../../engine/workload.ts';
+import {
+  below,
+  driveWorkload,
+  makeWorkload,
+  type Outcome,
+  seededRandom,
+  type WorkItem,
+} from '../../engine/workload.ts';
 import { chunkNoise } from '../../model/chunkNoise.ts';
 
 const MAX_CONTEXT = 260;
@@ -74,9 +81,32 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { engine, window, noise } = subject;
   try {
     const random = seededRandom(seed + 1);
-    const items = makeWorkload({ seed, numRequests, numTokens: subject.vocabSize, numFiles: 5, fileTokens: 45, tailTokens: 12, maxTokens: 32, arrivalsPerStep: 0.25, aborts: 0.15, sampled: noise > 0 ? 0 : 0.3, tooLong: 0.01 });
+    const items = makeWorkload({
+      seed,
+      numRequests,
+      numTokens: subject.vocabSize,
+      numFiles: 5,
+      fileTokens: 45,
+      tailTokens: 12,
+      maxTokens: 32,
+      arrivalsPerStep: 0.25,
+      aborts: 0.15,
+      sampled: noise > 0 ? 0 : 0.3,
+      tooLong: 0.01,
+    });
     if (options.model) for (const item of items) item.sampling.topLogprobs = 2;
-    const result: SoakResult = { numRequests, steps: 0, finished: 0, aborted: 0, failed: 0, tokensCompared: 0, noise, tokensDiffering: 0, events: engine.stats().events, samples: [] };
+    const result: SoakResult = {
+      numRequests,
+      steps: 0,
+      finished: 0,
+      aborted: 0,
+      failed: 0,
+      tokensCompared: 0,
+      noise,
+      tokensDiffering: 0,
+      events: engine.stats().events,
+      samples: [],
+    };
     const expected: Expected[] = [];
     for (const item of items) {
       const { tokenIds, error, gaps } = await subject.oracle(item);
@@ -93,14 +123,21 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
         ceiling = LEAST_SLOTS + below(random, MOST_SLOTS - LEAST_SLOTS + 1);
         engine.setMaxBytes(ceiling * kvBytesPerToken(window.shape) + subject.scratchBytes);
       }
-      if (random() < 0.01) engine.pin(`pin ${below(random, 2)}`, random() < 0.5 ? null : items[below(random, items.length)]!.promptIds.slice(0, 20));
-      if (random() < 0.02) engine.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
+      if (random() < 0.01)
+        engine.pin(
+          `pin ${below(random, 2)}`,
+          random() < 0.5 ? null : items[below(random, items.length)]!.promptIds.slice(0, 20),
+        );
+      if (random() < 0.02)
+        engine.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
     };
     const account = (): void => {
       engine.checkIntegrity();
       const { windowSlots, windowBytes, storeBytes } = engine.stats();
-      if (windowSlots.free + windowSlots.held !== windowSlots.total) throw new Error(`${windowSlots.free} free and ${windowSlots.held} held slots are not ${windowSlots.total}.`);
-      if (windowBytes + storeBytes > ceiling * kvBytesPerToken(window.shape)) throw new Error(`${windowBytes + storeBytes} bytes are more than ${ceiling} slots have.`);
+      if (windowSlots.free + windowSlots.held !== windowSlots.total)
+        throw new Error(`${windowSlots.free} free and ${windowSlots.held} held slots are not ${windowSlots.total}.`);
+      if (windowBytes + storeBytes > ceiling * kvBytesPerToken(window.shape))
+        throw new Error(`${windowBytes + storeBytes} bytes are more than ${ceiling} slots have.`);
     };
     await driveWorkload(engine, items, {
       detokenizer: () => ({ push: () => '', flush: () => '' }),
@@ -133,15 +170,22 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
 /** Bytes per request of the least-squares line through the last half of the samples. */
 export function slope(samples: SoakResult['samples'], of: 'bytes' | 'heapBytes' = 'bytes'): number {
   const last = samples.slice(samples.length >> 1);
-  const mean = (value: (sample: SoakResult['samples'][number]) => number): number => last.reduce((sum, sample) => sum + value(sample), 0) / last.length;
+  const mean = (value: (sample: SoakResult['samples'][number]) => number): number =>
+    last.reduce((sum, sample) => sum + value(sample), 0) / last.length;
   const [x, y] = [mean(({ ended }) => ended), mean((sample) => sample[of])];
   return mean((sample) => (sample.ended - x) * (sample[of] - y)) / mean((sample) => (sample.ended - x) ** 2);
 }
 
 /** @throws Error where the outcome is not the oracle's; only an abort may say less. */
-function compare(item: WorkItem, outcome: Outcome, expected: Expected, noise: number): { compared: number; differing: number } {
+function compare(
+  item: WorkItem,
+  outcome: Outcome,
+  expected: Expected,
+  noise: number,
+): { compared: number; differing: number } {
   const { tokenIds, finishReason, error } = outcome;
-  const wrong = (what: string): Error => new Error(`${item.id}: ${what}; got ${tokenIds.join(' ')}, alone ${expected.tokenIds.join(' ')}`);
+  const wrong = (what: string): Error =>
+    new Error(`${item.id}: ${what}; got ${tokenIds.join(' ')}, alone ${expected.tokenIds.join(' ')}`);
   if (error !== expected.error) throw wrong(`error ${error} rather than ${expected.error}`);
   for (const [i, tokenId] of tokenIds.entries()) {
     if (tokenId === expected.tokenIds[i]) continue;
@@ -164,9 +208,24 @@ function memory(): { bytes: number; heapBytes: number } {
 
 function fakeSubject(): Subject {
   const window = new KvWindow(fakeShape(), 0);
-  const engine = new Engine({ runner: new FakeRunner(window), window, maxBytes: LEAST_SLOTS * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: TOKEN_BUDGET });
+  const engine = new Engine({
+    runner: new FakeRunner(window),
+    window,
+    maxBytes: LEAST_SLOTS * kvBytesPerToken(window.shape),
+    maxContext: MAX_CONTEXT,
+    tokenBudget: TOKEN_BUDGET,
+  });
   const limits = { maxContext: MAX_CONTEXT, capacity: LEAST_SLOTS };
-  return { engine, window, vocabSize: VOCAB_SIZE, noise: 0, scratchBytes: 0, oracle: async (item) => ({ ...runAlone(item.promptIds, item.sampling, limits), gaps: [] }), oracleIsDone: async () => {}, dispose: async () => {} };
+  return {
+    engine,
+    window,
+    vocabSize: VOCAB_SIZE,
+    noise: 0,
+    scratchBytes: 0,
+    oracle: async (item) => ({ ...runAlone(item.promptIds, item.sampling, limits), gaps: [] }),
+    oracleIsDone: async () => {},
+    dispose: async () => {},
+  };
 }
 
 /** The oracle has a session and a window of its own. */
@@ -182,12 +241,33 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
   const noise = await chunkNoise(alone.runner, alone.window, imported.config.vocabSize);
   const { prefillBytesPerToken } = runner;
   const scratchBytes = scratchRows(PREFILL_TOKENS) * prefillBytesPerToken;
-  const limits = (slots: number) => ({ maxBytes: slots * kvBytesPerToken(shape) + scratchBytes, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS, maxContext: MAX_CONTEXT });
+  const limits = (slots: number) => ({
+    maxBytes: slots * kvBytesPerToken(shape) + scratchBytes,
+    prefillBytesPerToken,
+    prefillTokens: PREFILL_TOKENS,
+    maxContext: MAX_CONTEXT,
+  });
   const engine = new Engine({ runner, window, ...limits(LEAST_SLOTS), tokenBudget: TOKEN_BUDGET });
   const oracle: Oracle = async ({ abortAfter: _, ...item }) => {
-    const fresh = new Engine({ runner: alone.runner, window: alone.window, ...limits(4 * MAX_CONTEXT), tokenBudget: 512 });
-    const outcomes = await driveWorkload(fresh, [{ ...item, arriveStep: 0 }], { detokenizer: () => ({ push: () => '', flush: () => '' }) });
+    const fresh = new Engine({
+      runner: alone.runner,
+      window: alone.window,
+      ...limits(4 * MAX_CONTEXT),
+      tokenBudget: 512,
+    });
+    const outcomes = await driveWorkload(fresh, [{ ...item, arriveStep: 0 }], {
+      detokenizer: () => ({ push: () => '', flush: () => '' }),
+    });
     return outcomes.get(item.id)!;
   };
-  return { engine, window, vocabSize: imported.config.vocabSize, oracle, oracleIsDone: () => alone.runner.dispose(), noise, scratchBytes, dispose: () => runner.dispose() };
+  return {
+    engine,
+    window,
+    vocabSize: imported.config.vocabSize,
+    oracle,
+    oracleIsDone: () => alone.runner.dispose(),
+    noise,
+    scratchBytes,
+    dispose: () => runner.dispose(),
+  };
 }

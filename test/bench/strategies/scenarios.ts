@@ -11,7 +11,8 @@ export interface Scenario {
 export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'insurance',
-    system: 'You are the claims assistant of Harbour Mutual, an insurer of homes and cars. Be brief and polite, never promise a payment, and ask for the policy number before you speak of a policy.',
+    system:
+      'You are the claims assistant of Harbour Mutual, an insurer of homes and cars. Be brief and polite, never promise a payment, and ask for the policy number before you speak of a policy.',
     questions: [
       'Hello, a tree has fallen on my garage during the storm last night. What should I do first?',
       'My policy number is HM-204417. Does it cover damage by storms to a garage that stands apart from the house?',
@@ -23,7 +24,8 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'banking',
-    system: 'You are the support assistant of Northgate Bank. You can explain products, fees and forms. You cannot see accounts or move money, and you never ask for a password or a PIN.',
+    system:
+      'You are the support assistant of Northgate Bank. You can explain products, fees and forms. You cannot see accounts or move money, and you never ask for a password or a PIN.',
     questions: [
       'I lost my debit card this morning. How do I have it blocked?',
       'There are two payments on my account that I did not make, of 42 and of 180 euros. What happens with them?',
@@ -35,7 +37,8 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'shop',
-    system: 'You are the assistant of a shop for bicycles and their parts. You know orders, returns and sizes. Answer in a few sentences, and say so when you do not know something.',
+    system:
+      'You are the assistant of a shop for bicycles and their parts. You know orders, returns and sizes. Answer in a few sentences, and say so when you do not know something.',
     questions: [
       'My order 88120 should have come on Tuesday, and it has not. Where is it?',
       'It was a wheel of 28 inches and two tyres. Can I change the tyres to a width of 40 mm while it is on its way?',

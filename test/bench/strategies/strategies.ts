@@ -21,7 +21,12 @@ export interface Answer {
 
 export interface Strategy {
   readonly name: string;
-  answer(promptIds: readonly number[], prefill: readonly TokenRange[], maxTokens: number, stopIds: readonly number[]): Promise<Answer>;
+  answer(
+    promptIds: readonly number[],
+    prefill: readonly TokenRange[],
+    maxTokens: number,
+    stopIds: readonly number[],
+  ): Promise<Answer>;
 }
 
 const GREEDY = resolveSampling({ temperature: 0 });
@@ -48,7 +53,12 @@ abstract class Direct implements Strategy {
     this.#peakBytes = Math.max(this.#peakBytes, before + window.bytes);
   }
 
-  async answer(promptIds: readonly number[], prefill: readonly TokenRange[], maxTokens: number, stopIds: readonly number[]): Promise<Answer> {
+  async answer(
+    promptIds: readonly number[],
+    prefill: readonly TokenRange[],
+    maxTokens: number,
+    stopIds: readonly number[],
+  ): Promise<Answer> {
     const { window } = this.runner;
     const before = window.bytes;
     const ids = [...promptIds];
@@ -78,11 +88,24 @@ abstract class Direct implements Strategy {
     for (let at = from; at < ids.length; ) {
       const range = prefill.find(([start, end]) => start <= at && at < end);
       const lane: Lane = range ? 'prefill' : 'window';
-      const laneEnd = Math.min(ids.length, range ? range[1] : (prefill.find(([start]) => start > at)?.[0] ?? ids.length));
+      const laneEnd = Math.min(
+        ids.length,
+        range ? range[1] : (prefill.find(([start]) => start > at)?.[0] ?? ids.length),
+      );
       const end = Math.min(laneEnd, at + CHUNK[lane]);
       const slots = Int32Array.from({ length: end }, (_, i) => i);
       const numLogits = end === ids.length ? 1 : 0;
-      const got = await this.runner.run([{ tokenIds: ids.slice(at, end), startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at), lane, prefillEnd: laneEnd, numLogits }]);
+      const got = await this.runner.run([
+        {
+          tokenIds: ids.slice(at, end),
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: slots.subarray(at),
+          lane,
+          prefillEnd: laneEnd,
+          numLogits,
+        },
+      ]);
       if (numLogits) logits = got;
       at = end;
     }

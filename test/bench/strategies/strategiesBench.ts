@@ -50,7 +50,13 @@ class WindowCache implements Strategy {
   #numAsked = 0;
 
   constructor(runner: OnnxRunner, contextTokens: number) {
-    this.#engine = new Engine({ runner, window: runner.window, maxBytes: MAX_BYTES, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken });
+    this.#engine = new Engine({
+      runner,
+      window: runner.window,
+      maxBytes: MAX_BYTES,
+      maxContext: contextTokens,
+      prefillBytesPerToken: runner.prefillBytesPerToken,
+    });
   }
 
   get #bytes(): number {
@@ -58,14 +64,25 @@ class WindowCache implements Strategy {
     return windowBytes + storeBytes;
   }
 
-  async answer(promptIds: readonly number[], prefill: readonly TokenRange[], maxTokens: number, stopIds: readonly number[]): Promise<Answer> {
+  async answer(
+    promptIds: readonly number[],
+    prefill: readonly TokenRange[],
+    maxTokens: number,
+    stopIds: readonly number[],
+  ): Promise<Answer> {
     const before = this.#bytes;
     let peakBytes = before;
     const tokenIds: number[] = [];
     let ended = false;
     this.#engine.add(
       new Sequence({
-        id: `answer${this.#numAsked++}`, priority: 'chat', promptIds, prefill, sampling: { temperature: 0, maxTokens }, eosIds: stopIds, draftSources: null,
+        id: `answer${this.#numAsked++}`,
+        priority: 'chat',
+        promptIds,
+        prefill,
+        sampling: { temperature: 0, maxTokens },
+        eosIds: stopIds,
+        draftSources: null,
         detokenizer: { push: () => '', flush: () => '' },
         onToken: ({ tokenId }) => tokenIds.push(tokenId),
         onFinish: () => (ended = true),
@@ -88,11 +105,29 @@ type StrategyName = keyof typeof STRATEGIES;
 const ALL = Object.keys(STRATEGIES) as StrategyName[];
 
 /** @param only which strategies; all when left out. */
-export async function strategiesBench({ only = ALL, samples = SAMPLES, answerTokens = ANSWER_TOKENS, threads = 0, cacheDir = path.resolve('.cache/bench/imported'), scenarios = SCENARIOS, onProgress = () => {} }: { only?: readonly StrategyName[]; samples?: number; answerTokens?: number; threads?: number; cacheDir?: string; scenarios?: typeof SCENARIOS; onProgress?: (line: string) => void } = {}): Promise<StrategiesBench> {
+export async function strategiesBench({
+  only = ALL,
+  samples = SAMPLES,
+  answerTokens = ANSWER_TOKENS,
+  threads = 0,
+  cacheDir = path.resolve('.cache/bench/imported'),
+  scenarios = SCENARIOS,
+  onProgress = () => {},
+}: {
+  only?: readonly StrategyName[];
+  samples?: number;
+  answerTokens?: number;
+  threads?: number;
+  cacheDir?: string;
+  scenarios?: typeof SCENARIOS;
+  onProgress?: (line: string) => void;
+} = {}): Promise<StrategiesBench> {
   const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
   const { contextTokens } = model.config;
   const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+    threads,
+  });
   const records: TurnRecord[] = [];
   try {
     for (let sample = 0; sample < samples; sample++) {
@@ -104,16 +139,42 @@ export async function strategiesBench({ only = ALL, samples = SAMPLES, answerTok
           // What differs from sample to sample is who asks, so that nothing is found of another's conversation.
           const messages: ChatMessage[] = [];
           for (const [turn, question] of questions.entries()) {
-            messages.push({ role: 'user', content: turn === 0 ? `${system}\n\nCustomer ${sample + 1}: ${question}` : question });
-            const { promptIds, prefill, stopTokenIds } = prepareChat(layout, { messages, docs: [] }, { maxTokens: answerTokens });
+            messages.push({
+              role: 'user',
+              content: turn === 0 ? `${system}\n\nCustomer ${sample + 1}: ${question}` : question,
+            });
+            const { promptIds, prefill, stopTokenIds } = prepareChat(
+              layout,
+              { messages, docs: [] },
+              { maxTokens: answerTokens },
+            );
             const start = performance.now();
-            const { tokenIds, peakBytes, keptBytes } = await strategy.answer(promptIds, prefill, answerTokens, stopTokenIds);
+            const { tokenIds, peakBytes, keptBytes } = await strategy.answer(
+              promptIds,
+              prefill,
+              answerTokens,
+              stopTokenIds,
+            );
             const seconds = (performance.now() - start) / 1000;
             const key = `${turn}`;
-            if (written.has(key) && written.get(key) !== String(tokenIds)) throw new Error(`${scenario}, turn ${turn + 1}: ${strategy.name} wrote other tokens than the others.`);
+            if (written.has(key) && written.get(key) !== String(tokenIds))
+              throw new Error(`${scenario}, turn ${turn + 1}: ${strategy.name} wrote other tokens than the others.`);
             written.set(key, String(tokenIds));
-            records.push({ strategy: strategy.name, scenario, sample, turn, contextTokens: promptIds.length, tokens: tokenIds.length, seconds, keptBytes, peakBytes });
-            messages.push({ role: 'assistant', content: layout.text.tokenizer.decode(tokenIds.filter((id) => !stopTokenIds.includes(id))) || '.' });
+            records.push({
+              strategy: strategy.name,
+              scenario,
+              sample,
+              turn,
+              contextTokens: promptIds.length,
+              tokens: tokenIds.length,
+              seconds,
+              keptBytes,
+              peakBytes,
+            });
+            messages.push({
+              role: 'assistant',
+              content: layout.text.tokenizer.decode(tokenIds.filter((id) => !stopTokenIds.includes(id))) || '.',
+            });
           }
           runner.window.resize(0);
         }
@@ -130,11 +191,26 @@ export async function strategiesBench({ only = ALL, samples = SAMPLES, answerTok
 function strategiesNamed(only: string): StrategyName[] {
   const names = only.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !Object.hasOwn(STRATEGIES, name));
-  if (unknown.length) throw new Error(`--only ${unknown.join(',')}: there is no such strategy; there are ${ALL.join(', ')}`);
+  if (unknown.length)
+    throw new Error(`--only ${unknown.join(',')}: there is no such strategy; there are ${ALL.join(', ')}`);
   return names as StrategyName[];
 }
 
-export async function strategiesSuite({ threads, only }: { threads?: string; only?: string }): Promise<{ result: StrategiesBench; report: string; charts: { [file: string]: string } }> {
-  const result = await strategiesBench({ ...(only === undefined ? {} : { only: strategiesNamed(only) }), threads: Number(threads ?? 0), onProgress: (line) => console.error(line) });
-  return { result, report: strategiesReport(result), charts: { ...strategiesCharts(result), 'strategies.csv': strategiesCsv(result.records) } };
+export async function strategiesSuite({
+  threads,
+  only,
+}: {
+  threads?: string;
+  only?: string;
+}): Promise<{ result: StrategiesBench; report: string; charts: { [file: string]: string } }> {
+  const result = await strategiesBench({
+    ...(only === undefined ? {} : { only: strategiesNamed(only) }),
+    threads: Number(threads ?? 0),
+    onProgress: (line) => console.error(line),
+  });
+  return {
+    result,
+    report: strategiesReport(result),
+    charts: { ...strategiesCharts(result), 'strategies.csv': strategiesCsv(result.records) },
+  };
 }

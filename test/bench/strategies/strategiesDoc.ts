@@ -10,7 +10,10 @@ import { keptResult } from '../keptResult.ts';
 import { strategiesCsv } from './strategiesReport.ts';
 import { type StrategiesResults, strategiesDoc, SUITES } from './strategiesText.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { out: { type: 'string', default: 'docs' } },
+});
 const [from] = positionals;
 if (from === undefined || positionals.length !== 1) {
   console.error('usage: node test/bench/strategies/strategiesDoc.ts DIR [--out docs]');
@@ -24,7 +27,9 @@ const measured: Record<string, unknown> = {};
 for (const name of SUITES) {
   const file = [from, kept].map((dir) => path.join(dir, `${name}.json`)).find((candidate) => existsSync(candidate));
   if (!file) {
-    console.error(`${from} has no ${name}.json, and neither has ${kept}; it is made by: npm run bench -- ${name} --out ${from}`);
+    console.error(
+      `${from} has no ${name}.json, and neither has ${kept}; it is made by: npm run bench -- ${name} --out ${from}`,
+    );
     process.exit(1);
   }
   const json = keptResult(JSON.parse(readFileSync(file, 'utf8')));

@@ -4,7 +4,11 @@ import { barChart } from '../svgPlot.ts';
 import type { StrategiesBench, TurnRecord } from './strategiesBench.ts';
 
 /** What the study reports, of Llama-3.2-1B on a GPU of Google Colab: seconds an answer, MB, tokens a second. */
-const STUDY: { [strategy: string]: readonly [number, number, number] } = { none: [54.2749, 0.009814, 6.3264], dynamic: [3.4433, 0.009814, 34.1041], static: [4.857, 4.5137, 34.4357] };
+const STUDY: { [strategy: string]: readonly [number, number, number] } = {
+  none: [54.2749, 0.009814, 6.3264],
+  dynamic: [3.4433, 0.009814, 34.1041],
+  static: [4.857, 4.5137, 34.4357],
+};
 
 const COLUMNS = ['strategy', 'time of an answer, s', 'memory, MB', 'tokens/s'];
 
@@ -20,17 +24,38 @@ function byStrategy(records: readonly TurnRecord[]): Map<string, TurnRecord[]> {
 }
 
 export function studyTable(): string {
-  return table(COLUMNS, Object.entries(STUDY).map(([name, [seconds, megabytes, tokensPerSecond]]) => [name, short(seconds), short(megabytes), short(tokensPerSecond)]));
+  return table(
+    COLUMNS,
+    Object.entries(STUDY).map(([name, [seconds, megabytes, tokensPerSecond]]) => [
+      name,
+      short(seconds),
+      short(megabytes),
+      short(tokensPerSecond),
+    ]),
+  );
 }
 
 export function strategiesReport({ model, threads, records }: StrategiesBench): string {
   const rows = [...byStrategy(records)].map(([name, of]) => {
-    return [name, short(mean(of.map(({ seconds }) => seconds))), short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6), short(mean(of.map(({ tokens, seconds }) => tokens / seconds))), short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6)];
+    return [
+      name,
+      short(mean(of.map(({ seconds }) => seconds))),
+      short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6),
+      short(mean(of.map(({ tokens, seconds }) => tokens / seconds))),
+      short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6),
+    ];
   });
   const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
   const [numAnswers = 0] = Array.from(byStrategy(records).values(), ({ length }) => length);
-  const perTurn = [...byStrategy(records)].map(([name, of]) => [name, ...turns.map((turn) => short(mean(of.filter((record) => record.turn === turn).map(({ seconds }) => seconds)) * 1000))]);
-  const contexts = turns.map((turn) => Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))));
+  const perTurn = [...byStrategy(records)].map(([name, of]) => [
+    name,
+    ...turns.map((turn) =>
+      short(mean(of.filter((record) => record.turn === turn).map(({ seconds }) => seconds)) * 1000),
+    ),
+  ]);
+  const contexts = turns.map((turn) =>
+    Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))),
+  );
   return [
     `## Strategies: the ${model} model, ${threads} threads`,
     `The mean over ${numAnswers} answers each, all of which have the same tokens whatever the strategy. Memory: rows of keys and values kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses: arrays that grow are counted with those that they are copied from, which are there until the copy is made. The runner's working memory is not counted.`,
@@ -45,7 +70,15 @@ export function strategiesCharts({ model, records }: StrategiesBench): { [file: 
   const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
   const groups = turns.map((turn) => `turn ${turn + 1}`);
   const chart = (title: string, unit: string, of: (record: TurnRecord) => number): string =>
-    barChart({ title: `${title}, ${model} model`, unit, groups, series: [...byStrategy(records)].map(([name, all]) => ({ name, bars: turns.map((turn) => ({ value: mean(all.filter((record) => record.turn === turn).map(of)) })) })) });
+    barChart({
+      title: `${title}, ${model} model`,
+      unit,
+      groups,
+      series: [...byStrategy(records)].map(([name, all]) => ({
+        name,
+        bars: turns.map((turn) => ({ value: mean(all.filter((record) => record.turn === turn).map(of)) })),
+      })),
+    });
   return {
     'strategies-time.svg': chart('Time of an answer', 'ms', ({ seconds }) => 1000 * seconds),
     'strategies-throughput.svg': chart('Throughput', 'tokens/s', ({ tokens, seconds }) => tokens / seconds),
@@ -54,8 +87,19 @@ export function strategiesCharts({ model, records }: StrategiesBench): { [file: 
 }
 
 export function strategiesCsv(records: readonly TurnRecord[]): string {
-  const columns = ['strategy', 'scenario', 'sample', 'turn', 'contextTokens', 'tokens', 'seconds', 'keptBytes', 'peakBytes'] as const;
+  const columns = [
+    'strategy',
+    'scenario',
+    'sample',
+    'turn',
+    'contextTokens',
+    'tokens',
+    'seconds',
+    'keptBytes',
+    'peakBytes',
+  ] as const;
   // Six digits are more than the clock knows.
-  const cell = (value: string | number): string => (typeof value === 'number' && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value));
+  const cell = (value: string | number): string =>
+    typeof value === 'number' && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
   return `${[columns.join(','), ...records.map((record) => columns.map((column) => cell(record[column])).join(','))].join('\n')}\n`;
 }

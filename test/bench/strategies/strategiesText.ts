@@ -37,10 +37,21 @@ export function strategiesDoc({ strategies, tiers, heads }: StrategiesResults, b
     '## What it was measured on',
     table(
       ['suite', 'machine', 'threads', 'ended (UTC)', 'load before', 'load after'],
-      [['strategies', strategies], ['tiers', tiers], ['heads', heads]].map(([name, of]) => {
+      [
+        ['strategies', strategies],
+        ['tiers', tiers],
+        ['heads', heads],
+      ].map(([name, of]) => {
         const { machine, result } = of as StrategiesResults['heads'];
         const { cpu, processors, memoryBytes, platform, node, date, loadBefore, loadAfter } = machine;
-        return [name as string, `${cpu ?? 'unknown processor'}, ${processors} processors, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${platform}, Node ${node}, no GPU`, result.threads, date.slice(0, 16).replace('T', ' '), short(loadBefore), short(loadAfter)];
+        return [
+          name as string,
+          `${cpu ?? 'unknown processor'}, ${processors} processors, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${platform}, Node ${node}, no GPU`,
+          result.threads,
+          date.slice(0, 16).replace('T', ' '),
+          short(loadBefore),
+          short(loadAfter),
+        ];
       }),
     ),
     '## No cache, a growing one, a static one, the window',

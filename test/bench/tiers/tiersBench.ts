@@ -30,7 +30,14 @@ export interface TiersOptions {
   anewEvery: number;
 }
 
-const OPTIONS: TiersOptions = { numFiles: 40, fileTokens: 4096, maxBytes: 256e6, diskBytes: 2e9, revisits: 120, anewEvery: 15 };
+const OPTIONS: TiersOptions = {
+  numFiles: 40,
+  fileTokens: 4096,
+  maxBytes: 256e6,
+  diskBytes: 2e9,
+  revisits: 120,
+  anewEvery: 15,
+};
 /** Of the second scene. */
 const SETTING = 'int4-kivi';
 const QUESTION_TOKENS = 16;
@@ -58,8 +65,19 @@ class Scene {
     this.#disk = disk;
     const { config, biased, key } = bench.model;
     const kv = kvShape(config, 'int8', biased);
-    const compression = setting === null ? null : compressionOf(setting, codecNames(setting).map((name) => codecNamed(name, kv, new RopeTable(config.rope, config.headSize))));
-    bench.renew({ maxBytes: options.maxBytes, snapshots: { disk, codec: codecNamed('int8', kv, null), modelKey: key, log }, compression, clock: () => performance.now() + this.#aheadMs });
+    const compression =
+      setting === null
+        ? null
+        : compressionOf(
+            setting,
+            codecNames(setting).map((name) => codecNamed(name, kv, new RopeTable(config.rope, config.headSize))),
+          );
+    bench.renew({
+      maxBytes: options.maxBytes,
+      snapshots: { disk, codec: codecNamed('int8', kv, null), modelKey: key, log },
+      compression,
+      clock: () => performance.now() + this.#aheadMs,
+    });
   }
 
   async run(log: Log): Promise<TiersScene> {
@@ -77,7 +95,9 @@ class Scene {
       this.#weigh();
       await this.#pause(LONG_PAUSE_MS, kept);
     }
-    log(`${numFiles} files are read, ${this.#disk.numSegments} segments of ${short(this.#disk.bytes / 1e6)} MB on disk`);
+    log(
+      `${numFiles} files are read, ${this.#disk.numSegments} segments of ${short(this.#disk.bytes / 1e6)} MB on disk`,
+    );
     const anew: number[] = [];
     const revisits: Revisit[] = [];
     for (let i = 0; i < numRevisits; i++) {
@@ -90,13 +110,22 @@ class Scene {
       revisits.push({ tier, codecs, ...(await this.#ask(file)) });
       await this.#pause(bench.random() < 1 / 3 ? LONG_PAUSE_MS : SHORT_PAUSE_MS, kept);
     }
-    return { setting: this.#setting, peakBytes: this.#peakBytes, diskBytes: this.#disk.bytes, anew: figure(anew), written: figure(written), revisits };
+    return {
+      setting: this.#setting,
+      peakBytes: this.#peakBytes,
+      diskBytes: this.#disk.bytes,
+      anew: figure(anew),
+      written: figure(written),
+      revisits,
+    };
   }
 
   /** Milliseconds to the first token of a question about a file, and how many of its tokens were found. */
   async #ask(file: readonly number[]): Promise<{ ms: number; found: number }> {
     const start = performance.now();
-    const asked = this.#bench.add([...file, ...this.#bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [[0, file.length]]);
+    const asked = this.#bench.add([...file, ...this.#bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [
+      [0, file.length],
+    ]);
     await this.#bench.finish(asked);
     const ms = performance.now() - start;
     this.#weigh();
@@ -116,8 +145,19 @@ class Scene {
 }
 
 /** @param cache folder for the shape and its import. */
-export async function tiersBench(shape: ShapeName, cache: string, threads: number, options: TiersOptions = OPTIONS, log: Log = () => {}): Promise<TiersBench> {
-  const bench = await EngineUnderTest.open({ modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed: 1 });
+export async function tiersBench(
+  shape: ShapeName,
+  cache: string,
+  threads: number,
+  options: TiersOptions = OPTIONS,
+  log: Log = () => {},
+): Promise<TiersBench> {
+  const bench = await EngineUnderTest.open({
+    modelDir: await shapeFolder(shape, cache),
+    cacheDir: path.join(cache, 'imported'),
+    threads,
+    seed: 1,
+  });
   const { numFiles, fileTokens, maxBytes, diskBytes } = options;
   const { numLayers, kvHeads, headSize } = kvShape(bench.model.config, 'int8', bench.model.biased);
   const scenes: TiersScene[] = [];
@@ -126,7 +166,9 @@ export async function tiersBench(shape: ShapeName, cache: string, threads: numbe
       const folder = await mkdtemp(path.join(cache, 'tiers-'));
       try {
         log(`scene: ${setting ?? 'as computed'}`);
-        scenes.push(await new Scene(bench, options, setting, await DiskTier.open(folder, diskBytes, log), log).run(log));
+        scenes.push(
+          await new Scene(bench, options, setting, await DiskTier.open(folder, diskBytes, log), log).run(log),
+        );
       } finally {
         bench.engine.close();
         await rm(folder, { recursive: true, force: true });
@@ -135,10 +177,30 @@ export async function tiersBench(shape: ShapeName, cache: string, threads: numbe
   } finally {
     await bench.dispose();
   }
-  return { model: shape, threads: bench.threads, numFiles, fileTokens, maxBytes, fileBytes: fileTokens * numLayers * kvHeads * (2 * headSize + 8), scenes };
+  return {
+    model: shape,
+    threads: bench.threads,
+    numFiles,
+    fileTokens,
+    maxBytes,
+    fileBytes: fileTokens * numLayers * kvHeads * (2 * headSize + 8),
+    scenes,
+  };
 }
 
-export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: string; threads?: string }): Promise<{ result: TiersBench; report: string }> {
-  const result = await tiersBench(shape as ShapeName, path.resolve('.cache/bench'), Number(threads ?? 0), OPTIONS, (line) => console.error(line));
+export async function tiersSuite({
+  shape = 'qwen2.5-0.5b',
+  threads,
+}: {
+  shape?: string;
+  threads?: string;
+}): Promise<{ result: TiersBench; report: string }> {
+  const result = await tiersBench(
+    shape as ShapeName,
+    path.resolve('.cache/bench'),
+    Number(threads ?? 0),
+    OPTIONS,
+    (line) => console.error(line),
+  );
   return { result, report: tiersReport(result) };
 }

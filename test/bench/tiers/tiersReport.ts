@@ -50,22 +50,43 @@ export function tiersReport({ model, threads, numFiles, fileTokens, maxBytes, fi
   ].join('\n\n');
 }
 
-function sceneReport({ setting, peakBytes, diskBytes, anew, written, revisits }: TiersScene, fileTokens: number): string[] {
+function sceneReport(
+  { setting, peakBytes, diskBytes, anew, written, revisits }: TiersScene,
+  fileTokens: number,
+): string[] {
   const ofAnew = (ms: number): string => `1/${short(anew.median / ms)}`;
   const row = (name: string, of: readonly Revisit[]): (string | number)[] => {
     const times = of.map(({ ms }) => ms);
     const found = of.reduce((sum, revisit) => sum + revisit.found, 0) / (of.length * fileTokens);
-    return [name, of.length, `${(100 * found).toFixed(1)}%`, withSpread(figure(times)), short(quantile(times, LATE)), ofAnew(median(times)), ofAnew(quantile(times, LATE))];
+    return [
+      name,
+      of.length,
+      `${(100 * found).toFixed(1)}%`,
+      withSpread(figure(times)),
+      short(quantile(times, LATE)),
+      ofAnew(median(times)),
+      ofAnew(quantile(times, LATE)),
+    ];
   };
   const rows = TIERS.flatMap((tier) => {
     const of = revisits.filter((revisit) => revisit.tier === tier);
     const codecs = [...new Set(of.map(({ codecs }) => codecs.join(' and ')))].sort();
-    return codecs.map((codec) => row(setting === null ? tier : `${tier}, ${codec}`, of.filter((revisit) => revisit.codecs.join(' and ') === codec)));
+    return codecs.map((codec) =>
+      row(
+        setting === null ? tier : `${tier}, ${codec}`,
+        of.filter((revisit) => revisit.codecs.join(' and ') === codec),
+      ),
+    );
   });
   return [
-    setting === null ? '### Rows as they are computed' : `### With \`${setting}\`, and quiet moments between the questions`,
+    setting === null
+      ? '### Rows as they are computed'
+      : `### With \`${setting}\`, and quiet moments between the questions`,
     `Reading a file anew, ${anew.samples.length} times between the questions, takes ${withSpread(anew)} ms to the first token of a question about it, writing its rows to the disk ${withSpread(written)} ms; on disk are ${short(diskBytes / 1e6)} MB. ${revisits.length} questions about files that were read before, by where most of the file was:`,
-    table(['tier', 'questions', 'found', 'first token, ms', 'P95, ms', 'of reading anew', 'P95 of it'], [...rows, row('all', revisits)]),
+    table(
+      ['tier', 'questions', 'found', 'first token, ms', 'P95, ms', 'of reading anew', 'P95 of it'],
+      [...rows, row('all', revisits)],
+    ),
     `Target: less than 1/5 of reading anew. The cache took ${short(peakBytes / 1e6)} MB of memory at most.`,
   ];
 }

@@ -1,4 +1,19 @@
 /** The fake editor under the names of the editor's API: what `vscode` is outside of an editor and of vitest (typingBench.ts). */
 import { vscodeApi } from '../../unit/fakeEditor.ts';
 
-export const { EndOfLine, InlineCompletionTriggerKind, ConfigurationTarget, Position, Range, EventEmitter, TabInputText, TabInputTextDiff, TabInputNotebook, l10n, languages, commands, window, workspace } = vscodeApi;
+export const {
+  EndOfLine,
+  InlineCompletionTriggerKind,
+  ConfigurationTarget,
+  Position,
+  Range,
+  EventEmitter,
+  TabInputText,
+  TabInputTextDiff,
+  TabInputNotebook,
+  l10n,
+  languages,
+  commands,
+  window,
+  workspace,
+} = vscodeApi;

@@ -15,7 +15,7 @@ const VARIANTS = {
   all: {},
   'no joining': { joinRunning: false },
   'no carrying over': { carryOver: false },
-  'neither': { joinRunning: false, carryOver: false },
+  neither: { joinRunning: false, carryOver: false },
   'no ahead': { ahead: false },
   'no warmup': { warmup: false },
 } as const satisfies Record<string, Partial<CompletionPolicies>>;
@@ -49,14 +49,21 @@ export interface TypingBench extends TypingOptions {
 export async function typingSuite(given: TypingArguments): Promise<{ result: TypingBench; report: string }> {
   const options = typingOptions(given);
   const fake = new URL('./fakeVscode.ts', import.meta.url).href;
-  const hooks = registerHooks({ resolve: (specifier, context, next) => (specifier === 'vscode' ? { url: fake, shortCircuit: true } : next(specifier, context)) });
+  const hooks = registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === 'vscode' ? { url: fake, shortCircuit: true } : next(specifier, context),
+  });
   // What imports the editor's API comes after the hook.
   const { typeSession } = await import('./typist.ts');
   const session = readSession();
   const passes: Pass[] = [];
   for (let round = 0; round < options.rounds; round++) {
     for (const variant of round % 2 ? [...options.variants].reverse() : options.variants) {
-      const pass = await typeSession(session, { ...options, policies: { ...ALL_POLICIES, ...VARIANTS[variant] }, cacheDir: path.resolve('.cache/bench/imported') });
+      const pass = await typeSession(session, {
+        ...options,
+        policies: { ...ALL_POLICIES, ...VARIANTS[variant] },
+        cacheDir: path.resolve('.cache/bench/imported'),
+      });
       passes.push({ variant, ...pass });
       console.error(`${variant}, round ${round + 1}: ${pass.requests.asked} requests, ${pass.seconds.toFixed(0)} s`);
     }
@@ -67,13 +74,22 @@ export async function typingSuite(given: TypingArguments): Promise<{ result: Typ
 }
 
 /** @throws Error with one sentence that says what is wrong. */
-export function typingOptions({ only, rounds = '2', speed = '1', threads = '0', chat = false }: TypingArguments): TypingOptions {
+export function typingOptions({
+  only,
+  rounds = '2',
+  speed = '1',
+  threads = '0',
+  chat = false,
+}: TypingArguments): TypingOptions {
   const names = Object.keys(VARIANTS) as Variant[];
   const variants = only?.split(',').map((name) => name as Variant) ?? names;
-  for (const name of variants) if (!names.includes(name)) throw new Error(`--only ${name}: it must be one of ${names.join(', ')}`);
-  for (const [name, value] of Object.entries({ rounds, threads })) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  for (const name of variants)
+    if (!names.includes(name)) throw new Error(`--only ${name}: it must be one of ${names.join(', ')}`);
+  for (const [name, value] of Object.entries({ rounds, threads }))
+    if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
   if (!(Number(rounds) > 0)) throw new Error(`--rounds ${rounds}: it must be above 0`);
-  if (!(Number(speed) > 0 && Number(speed) < Number.POSITIVE_INFINITY)) throw new Error(`--speed ${speed}: it must be a number above 0`);
+  if (!(Number(speed) > 0 && Number(speed) < Number.POSITIVE_INFINITY))
+    throw new Error(`--speed ${speed}: it must be a number above 0`);
   return { variants, rounds: Number(rounds), speed: Number(speed), threads: Number(threads), chat };
 }
 

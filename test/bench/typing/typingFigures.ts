@@ -29,7 +29,22 @@ export interface Pass {
 
 const IN_TIME_MS = 300;
 
-const MEASURES = ['keys', 'asked', 'givenUp', 'ahead', 'promptTokens', 'writtenTokens', 'stepSeconds', 'processorSeconds', 'shown', 'inTime', 'p50Ms', 'p95Ms', 'accepted', 'acceptedCharacters'] as const;
+const MEASURES = [
+  'keys',
+  'asked',
+  'givenUp',
+  'ahead',
+  'promptTokens',
+  'writtenTokens',
+  'stepSeconds',
+  'processorSeconds',
+  'shown',
+  'inTime',
+  'p50Ms',
+  'p95Ms',
+  'accepted',
+  'acceptedCharacters',
+] as const;
 /** `shown` and `inTime`: shares of the keys, 0..1, with a completion before the next key, and within 300 ms; the times are over those that had one. */
 type PassFigures = Record<(typeof MEASURES)[number], number>;
 
@@ -67,7 +82,37 @@ export function variantFigures(passes: readonly Pass[]): VariantFigures[] {
 /** Medians over the passes, with the least and the most. */
 export function variantTable(variants: readonly VariantFigures[]): string {
   const percent = (value: Figure): string => withSpread(figure(value.samples.map((share) => 100 * share)));
-  const head = ['policies', 'keys', 'requests', 'given up', 'ahead of time', 'tokens of prompts', 'tokens written', 'steps, s', 'processor, s', 'keys with a completion, %', 'within 300 ms, %', 'P50, ms', 'P95, ms', 'characters accepted'];
-  const rows = variants.map((one) => [one.variant, ...[one.keys, one.asked, one.givenUp, one.ahead, one.promptTokens, one.writtenTokens, one.stepSeconds, one.processorSeconds].map(withSpread), percent(one.shown), percent(one.inTime), ...[one.p50Ms, one.p95Ms, one.acceptedCharacters].map(withSpread)]);
+  const head = [
+    'policies',
+    'keys',
+    'requests',
+    'given up',
+    'ahead of time',
+    'tokens of prompts',
+    'tokens written',
+    'steps, s',
+    'processor, s',
+    'keys with a completion, %',
+    'within 300 ms, %',
+    'P50, ms',
+    'P95, ms',
+    'characters accepted',
+  ];
+  const rows = variants.map((one) => [
+    one.variant,
+    ...[
+      one.keys,
+      one.asked,
+      one.givenUp,
+      one.ahead,
+      one.promptTokens,
+      one.writtenTokens,
+      one.stepSeconds,
+      one.processorSeconds,
+    ].map(withSpread),
+    percent(one.shown),
+    percent(one.inTime),
+    ...[one.p50Ms, one.p95Ms, one.acceptedCharacters].map(withSpread),
+  ]);
   return table(head, rows);
 }

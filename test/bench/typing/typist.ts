@@ -34,7 +34,15 @@ export interface PassOptions {
 }
 
 /** The settings' defaults. */
-const COMPLETION: Config['completion'] = { enable: true, debounceMs: 50, maxTokens: 0, languages: ['*'], exclude: [], snippets: true, pauseOnBattery: false };
+const COMPLETION: Config['completion'] = {
+  enable: true,
+  debounceMs: 50,
+  maxTokens: 0,
+  languages: ['*'],
+  exclude: [],
+  snippets: true,
+  pauseOnBattery: false,
+};
 
 const CHAT_QUESTION = 'What does this file do, step by step?';
 
@@ -45,12 +53,16 @@ const now = (): number => performance.now();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 
 /** @throws Error when the text is not the session's in the end, or the engine fails. */
-export async function typeSession(session: Session, { policies, speed, threads, chat, cacheDir }: PassOptions): Promise<Omit<Pass, 'variant'>> {
+export async function typeSession(
+  session: Session,
+  { policies, speed, threads, chat, cacheDir }: PassOptions,
+): Promise<Omit<Pass, 'variant'>> {
   editor.reset();
   const requests = new CountedRequests();
   const failures: string[] = [];
   const client = new EngineClient({
-    createTransport: () => requests.over(new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text))),
+    createTransport: () =>
+      requests.over(new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text))),
     loadOptions: () => ({ modelDir: path.resolve('model'), cacheDir, precision: 'int8', maxBytes: 0, threads }),
     onState: (state) => state.kind === 'failed' && failures.push(state.message),
     onActivity: () => {},
@@ -62,7 +74,15 @@ export async function typeSession(session: Session, { policies, speed, threads, 
   const snippets = new SnippetSource(client, settings);
   const snooze = new Snooze();
   const log = { info: () => {}, debug: () => {} } as unknown as Log;
-  const provider = new CompletionProvider({ client, mirror, settings, log, snooze, beside: beside(snippets, client, mirror, { near: () => [] }, settings), policies });
+  const provider = new CompletionProvider({
+    client,
+    mirror,
+    settings,
+    log,
+    snooze,
+    beside: beside(snippets, client, mirror, { near: () => [] }, settings),
+    policies,
+  });
   await client.ready();
   const typist = new Typist(provider, session, speed);
   const stopChat = new AbortController();
@@ -82,13 +102,21 @@ export async function typeSession(session: Session, { policies, speed, threads, 
   provider.dispose();
   for (const part of [snippets, snooze, mirror]) part.dispose();
   await client.dispose('end of the pass');
-  for (const [file, text] of finalTexts(session)) if (typist.textOf(file) !== text) failures.push(`${file} is not what was typed`);
+  for (const [file, text] of finalTexts(session))
+    if (typist.textOf(file) !== text) failures.push(`${file} is not what was typed`);
   if (failures.length || !stats) throw new Error(failures.join('; ') || 'the engine gave no figures');
   return {
     seconds,
-    keys: typist.keys.map(({ at, shownAt, accepted }) => ({ at: at - startedAt, ...(shownAt !== undefined && { shownAt: shownAt - startedAt }), ...(accepted !== undefined && { accepted }) })),
+    keys: typist.keys.map(({ at, shownAt, accepted }) => ({
+      at: at - startedAt,
+      ...(shownAt !== undefined && { shownAt: shownAt - startedAt }),
+      ...(accepted !== undefined && { accepted }),
+    })),
     requests: requests.counts,
-    tokens: { prompt: stats.tokens.promptComputed - chatTokens.prompt, written: stats.tokens.generated - chatTokens.written },
+    tokens: {
+      prompt: stats.tokens.promptComputed - chatTokens.prompt,
+      written: stats.tokens.generated - chatTokens.written,
+    },
     stepMs: stats.busyMs,
     processorMs: (user + system) / 1000,
   };
@@ -98,7 +126,11 @@ export async function typeSession(session: Session, { policies, speed, threads, 
 async function answerOn(client: EngineClient, docId: () => string, signal: AbortSignal): Promise<Pass['tokens']> {
   const tokens = { prompt: 0, written: 0 };
   while (!signal.aborted) {
-    const { usage } = await client.generate({ task: () => ({ kind: 'chat', docIds: [docId()], messages: [{ role: 'user', content: CHAT_QUESTION }] }), priority: 'chat', signal });
+    const { usage } = await client.generate({
+      task: () => ({ kind: 'chat', docIds: [docId()], messages: [{ role: 'user', content: CHAT_QUESTION }] }),
+      priority: 'chat',
+      signal,
+    });
     tokens.prompt += usage.promptTokens - usage.cachedTokens;
     tokens.written += usage.completionTokens;
   }
@@ -116,10 +148,11 @@ class CountedRequests {
         this.#sent(message);
         transport.send(message);
       },
-      onMessage: (listener) => transport.onMessage((message) => {
-        this.#received(message);
-        listener(message);
-      }),
+      onMessage: (listener) =>
+        transport.onMessage((message) => {
+          this.#received(message);
+          listener(message);
+        }),
       onExit: (listener) => transport.onExit(listener),
       dispose: (acknowledged) => transport.dispose(acknowledged),
     };
@@ -134,7 +167,8 @@ class CountedRequests {
   }
 
   #received(message: EngineMessage): void {
-    if (message.type === 'done' && message.finishReason === 'abort' && this.#asked.has(message.requestId)) this.counts.givenUp++;
+    if (message.type === 'done' && message.finishReason === 'abort' && this.#asked.has(message.requestId))
+      this.counts.givenUp++;
   }
 }
 
@@ -196,10 +230,15 @@ class Typist {
         author.accepted(insertText);
       } else if (act.do === 'undo') {
         const left = author.written.slice(0, act.to);
-        if (left !== author.written) this.#change({ offset: start + left.length, deleted: author.written.length - left.length, text: '' });
+        if (left !== author.written)
+          this.#change({ offset: start + left.length, deleted: author.written.length - left.length, text: '' });
         author.undone(left);
       } else {
-        this.#change(act.do === 'backspace' ? { offset: cursor - 1, deleted: 1, text: '' } : { offset: cursor, deleted: 0, text: act.text });
+        this.#change(
+          act.do === 'backspace'
+            ? { offset: cursor - 1, deleted: 1, text: '' }
+            : { offset: cursor, deleted: 0, text: act.text },
+        );
         author.typed(act);
       }
     }

@@ -13,11 +13,25 @@ function write(name, value) {
   renameSync(`${file}.part`, file);
 }
 
-const failure = (error) => ({ languageModelError: error instanceof vscode.LanguageModelError, code: error.code, message: error.message });
+const failure = (error) => ({
+  languageModelError: error instanceof vscode.LanguageModelError,
+  code: error.code,
+  message: error.message,
+});
 
 async function listModels() {
   const listed = await models();
-  write('models.json', listed.map(({ id, vendor, family, version, name, maxInputTokens }) => ({ id, vendor, family, version, name, maxInputTokens })));
+  write(
+    'models.json',
+    listed.map(({ id, vendor, family, version, name, maxInputTokens }) => ({
+      id,
+      vendor,
+      family,
+      version,
+      name,
+      maxInputTokens,
+    })),
+  );
 }
 
 async function useModel() {
@@ -26,7 +40,9 @@ async function useModel() {
   const neverCancelled = new vscode.CancellationTokenSource().token;
   try {
     found.count = await model.countTokens('export class Inventory {\n  private readonly entries = new Map();\n}\n');
-    found.countMessage = await model.countTokens(user('export class Inventory {\n  private readonly entries = new Map();\n}\n'));
+    found.countMessage = await model.countTokens(
+      user('export class Inventory {\n  private readonly entries = new Map();\n}\n'),
+    );
     const question = 'def area(width, height):\n    return width * height\n\nWhat does `area` do?';
     const response = await model.sendRequest([user(question)], { modelOptions: { maxTokens: 40 } }, neverCancelled);
     for await (const text of response.text) found.chunks.push(text);
@@ -54,5 +70,8 @@ async function useModel() {
 }
 
 exports.activate = (context) => {
-  context.subscriptions.push(vscode.commands.registerCommand('kvasirTest.listModels', listModels), vscode.commands.registerCommand('kvasirTest.useModel', useModel));
+  context.subscriptions.push(
+    vscode.commands.registerCommand('kvasirTest.listModels', listModels),
+    vscode.commands.registerCommand('kvasirTest.useModel', useModel),
+  );
 };
