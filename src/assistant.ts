@@ -1,6 +1,6 @@
 /**
- * Everything that `kvasir.enable` switches on: the features, made and registered together and disposed together. Making
- * them starts nothing; the engine starts with the first request.
+ * Creates, registers and disposes every feature that `kvasir.enable` switches on. Does not start the engine: the first
+ * request does.
  */
 import * as vscode from './vscode.ts';
 import { registerChatCommands } from './chat/chatCommands.ts';
@@ -38,7 +38,7 @@ import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
 import { tellOfWrongSettings } from './wrongSettings.ts';
 
-/** Extension and walkthrough, as package.json names them. */
+/** Extension id and walkthrough id, as in package.json. */
 const WALKTHROUGH = 'kvasir.kvasir#start';
 
 export class Assistant {
@@ -71,7 +71,8 @@ export class Assistant {
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
-      // Whose files they are is not known on the disk: all of it goes, and what may stay comes again.
+      // The disk cache does not record which file an entry belongs to. So everything is cleared, and what is still
+      // allowed is computed again.
       onNewlyExcluded(context.workspaceState, settings, () => {
         mirror.reviewSecrets();
         project.forget();
@@ -133,7 +134,10 @@ export class Assistant {
     ];
   }
 
-  /** Unregisters everything, then stops the engine; settles when that has freed its memory and the conversations are written. */
+  /**
+   * Unregisters everything, then stops the engine. Resolves when the engine has freed its memory and the conversations
+   * are written.
+   */
   async stop(): Promise<void> {
     const written = Promise.allSettled(this.#disposables.map((disposable) => disposable.dispose() as unknown));
     await this.#host.stop();

@@ -1,14 +1,13 @@
 /**
- * The only reader of settings. Defaults are those of package.json; values that make no sense (they may come from a
- * hand-edited file) are brought into range or replaced by the default here, so that nothing behind this file has to doubt them.
+ * The only reader of settings. Defaults are those of package.json. Invalid values, for example from a hand-edited file,
+ * are clamped or replaced by the default, so that other code need not check them.
  */
 import { CACHE_CODECS, type CacheCodec } from '../engine/protocol.ts';
 import * as vscode from './vscode.ts';
 
-/** How the engine is reached; each has its entry in engineHost.ts. */
 const TRANSPORTS = ['thread', 'process'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
-/** Of the model's weights. */
+/** Precisions of the model's weights. */
 const PRECISIONS = ['int8', 'int4'] as const;
 export type WeightPrecision = (typeof PRECISIONS)[number];
 
@@ -18,20 +17,20 @@ export interface Config {
   model: string;
   /** Folders searched for models, besides the Hugging Face cache. */
   modelFolders: string[];
-  /** Ceiling of window + store in bytes; 0 lets the engine choose. */
+  /** Memory budget of the KV pool and the KV store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
   /** Of the available memory, where the engine chooses. */
   cacheMemoryShare: number;
-  /** Cap of what is kept on disk, in bytes; 0 keeps nothing. */
+  /** Limit of the disk cache in bytes; 0 keeps nothing on disk. */
   cacheDiskBytes: number;
   cacheCodec: CacheCodec;
-  /** Whether tokens behind an edit may be approximated by those of before it. */
+  /** Whether tokens after an edit may be approximated by those computed before it. */
   cacheReuseShifted: boolean;
   /** 0 lets the engine choose. */
   threads: number;
   precision: WeightPrecision;
   transport: TransportName;
-  /** 0 keeps the model loaded. */
+  /** Minutes; 0 keeps the model loaded. */
   unloadAfterMinutes: number;
   completion: {
     enable: boolean;
@@ -40,9 +39,9 @@ export interface Config {
     maxTokens: number;
     /** Language ids or globs. */
     languages: string[];
-    /** Globs of files that never reach the model by themselves. */
+    /** Globs of files that reach the model only when the user attaches them. */
     exclude: string[];
-    /** The same of workspace folders that have globs of their own, by the folder's address. */
+    /** The lists of workspace folders that have their own, by the folder's URI. */
     excludeIn?: ReadonlyMap<string, readonly string[]>;
     /** Whether other open editors and recent edits are offered to the model. */
     snippets: boolean;
@@ -55,7 +54,7 @@ export interface Config {
   summary: { codeLens: boolean; hover: boolean };
 }
 
-/** A setting that is written as something that it cannot be. */
+/** A setting with an invalid value. */
 export interface WrongSetting {
   /** With "kvasir.". */
   key: string;
@@ -63,10 +62,10 @@ export interface WrongSetting {
   used: unknown;
 }
 
-/** A setting that another place overrules is never as it was written. */
+/** Time limit for `until`: a setting overruled in another scope never gets the written value. */
 const CHANGE_MS = 5000;
 
-/** The settings as they are now, read once and again after each change. */
+/** The current settings. Read once, and again after each change. */
 export class Settings implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<{ before: Config; now: Config }>();
   readonly #subscriptions: readonly vscode.Disposable[];
@@ -77,7 +76,7 @@ export class Settings implements vscode.Disposable {
     ({ config: this.#current, wrong: this.#wrong } = read());
     this.#subscriptions = [
       vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('kvasir') && this.#readAgain()),
-      // One that comes may have settings of its own.
+      // A new folder may have its own settings.
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.#readAgain()),
     ];
   }
@@ -86,7 +85,7 @@ export class Settings implements vscode.Disposable {
     return this.#current;
   }
 
-  /** What is used in their place is in `current`. */
+  /** Settings with invalid values; `current` has the values used instead. */
   get wrong(): readonly WrongSetting[] {
     return this.#wrong;
   }
@@ -95,7 +94,7 @@ export class Settings implements vscode.Disposable {
     return this.#changed.event;
   }
 
-  /** Settles when the settings are so: the editor announces a change on its own time. */
+  /** Resolves when `holds` is true of the settings. The editor announces changes with a delay. */
   async until(holds: (config: Config) => boolean): Promise<void> {
     if (holds(this.#current)) return;
     await new Promise<void>((resolve, reject) => {
@@ -124,7 +123,7 @@ export class Settings implements vscode.Disposable {
   }
 }
 
-/** A value of another type counts as not set: the default, which for `exclude` is what keeps secrets out. */
+/** A value of the wrong type counts as not set. The default applies, which for `exclude` keeps secrets out. */
 function validIn<T>(
   settings: vscode.WorkspaceConfiguration,
   key: string,
@@ -140,7 +139,7 @@ function textsIn(settings: vscode.WorkspaceConfiguration, key: string): string[]
   );
 }
 
-/** Of the workspace's folders those whose globs are others than the window's. */
+/** The lists of workspace folders that differ from the window's. */
 function excludeIn(exclude: readonly string[]): Pick<Config['completion'], 'excludeIn'> {
   const own = new Map<string, readonly string[]>();
   for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
@@ -151,10 +150,10 @@ function excludeIn(exclude: readonly string[]): Pick<Config['completion'], 'excl
 }
 
 function read(): { config: Config; wrong: WrongSetting[] } {
-  // Of no file in particular: what each folder may have of its own is asked for by itself.
+  // Not for a certain file: the folders' own values are read separately.
   const settings = vscode.workspace.getConfiguration('kvasir', null);
   const wrong: WrongSetting[] = [];
-  /** As it is used, having told where it is not what is written. */
+  /** Returns the value in use and records the setting if the written value differs. */
   const told = <T>(key: string, used: T, fits: (written: unknown) => boolean): T => {
     const written: unknown = settings.get(key);
     if (written !== undefined && !fits(written)) wrong.push({ key: `kvasir.${key}`, written, used });
@@ -172,15 +171,15 @@ function read(): { config: Config; wrong: WrongSetting[] } {
       (written) => typeof written === 'string' && names.some((name) => name === written.trim()),
     );
   };
-  /** A fraction is taken as such: minutes may be less than one. */
-  const amount = (key: string, most: number, least = 0) => {
+  /** Fractions are kept: minutes may be less than one. */
+  const amount = (key: string, max: number, min = 0) => {
     const within = Math.min(
-      most,
-      Math.max(least, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)),
+      max,
+      Math.max(min, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)),
     );
     return told(key, within, (written) => written === within);
   };
-  const count = (key: string, most: number) => Math.floor(amount(key, most));
+  const count = (key: string, max: number) => Math.floor(amount(key, max));
   const texts = (key: string) => told(key, textsIn(settings, key), Array.isArray);
   const exclude = texts('completion.exclude');
   const config: Config = {

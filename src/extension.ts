@@ -1,4 +1,7 @@
-/** Entry of the extension: construct, register, dispose. Follows `kvasir.enable`; while that is off, only this file and the settings are at work. */
+/**
+ * Entry point of the extension: activate and deactivate. Follows `kvasir.enable`; while it is off, only this file and
+ * the settings are active.
+ */
 import type * as vscode from 'vscode';
 import { Assistant } from './assistant.ts';
 import { Settings } from './config.ts';

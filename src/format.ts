@@ -1,21 +1,21 @@
-/** Numbers as people read them, in their language. Pure. */
+/** Numbers in the user's language. Pure. */
 
-/** Made once for each language: to make one of Intl's formats takes longer than to use it a hundred times. */
+/** Created once per language: creating an Intl format takes longer than using it a hundred times. */
 export interface Numbers {
   readonly language: string;
   /** 1234.5 as "1,235" */
   count(value: number): string;
-  /** One digit after the point, always: 1234 as "1,234.0" */
+  /** Always one decimal: 1234 as "1,234.0" */
   decimal(value: number): string;
-  /** One digit after the point where that says something: 17 as "17", 17.25 as "17.3", 172.5 as "173" */
+  /** One decimal where it is significant: 17 as "17", 17.25 as "17.3", 172.5 as "173" */
   figure(value: number): string;
-  /** 1234567 as "1.2 MB"; decimal units, as the command line shows them. */
+  /** 1234567 as "1.2 MB", in decimal units. */
   bytes(bytes: number): string;
-  /** 0..1 as "96%"; never "100%" or "0%" unless it is exactly that. */
+  /** 0..1 as "96%"; "100%" and "0%" only for exactly these. */
   share(share: number): string;
   /** 0..1 as "96.0%" */
   percent(share: number): string;
-  /** 0.00123 as "1.2e-3", or with no digit after the point as "1e-3" */
+  /** 0.00123 as "1.2e-3", or without decimals as "1e-3" */
   scientific(value: number, digits?: 0 | 1): string;
   /** Milliseconds: 61.3 as "61 ms", 1234 as "1.2 s" */
   duration(ms: number): string;
@@ -55,5 +55,5 @@ export function numbersIn(language: string): Numbers {
   };
 }
 
-/** For what is in English in every language. */
+/** For texts that are always in English. */
 export const ENGLISH = numbersIn('en');

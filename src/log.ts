@@ -1,4 +1,4 @@
-/** The "Kvasir" output channel: the one place that says what happened and why nothing did. */
+/** The "Kvasir" output channel, where every part of the extension logs what it did and why it did nothing. */
 import * as vscode from './vscode.ts';
 
 export type Log = vscode.LogOutputChannel;

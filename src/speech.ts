@@ -1,4 +1,4 @@
-/** The user's language, as far as the extension speaks it. */
+/** The user's language, if the extension has texts in it. */
 import { type Numbers, numbersIn } from './format.ts';
 import type { Speech } from './translate.ts';
 import * as vscode from './vscode.ts';
@@ -6,7 +6,7 @@ import * as vscode from './vscode.ts';
 let numbers: Numbers | undefined;
 
 export function speech(): Speech {
-  // An editor has one language for as long as it runs. Where there are no texts in it, they are English, and so are the numbers in them.
+  // The editor's language is fixed while it runs. Without texts in that language, both texts and numbers are English.
   numbers ??= numbersIn(vscode.l10n.bundle ? vscode.env.language : 'en');
   return { t: vscode.l10n.t, numbers };
 }

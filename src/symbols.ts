@@ -1,19 +1,19 @@
-/** The functions, classes and the like of a document, as the language's own extension names them. */
+/** The functions, classes and other definitions of a document, as reported by the language's extension. */
 import * as vscode from './vscode.ts';
 
 export interface CodeSymbol {
   name: string;
   range: vscode.Range;
-  /** Where its name stands. */
+  /** Range of the name. */
   nameRange: vscode.Range;
-  /** How deep it is nested in other symbols. */
+  /** Nesting depth in other symbols. */
   depth: number;
 }
 
-/** A language server that is still starting does not keep the user waiting. */
+/** A language server that is still starting must not keep the user waiting. */
 const PATIENCE_MS = 2000;
 
-/** Names of vscode.SymbolKind: what has a body of its own. */
+/** Names of vscode.SymbolKind for definitions that have a body. */
 const KINDS = new Set([
   'Class',
   'Constructor',
@@ -26,16 +26,16 @@ const KINDS = new Set([
   'Struct',
 ]);
 
-/** What has been found, for as long as the text is the same. */
+/** Symbols of the last version of each document. */
 const known = new WeakMap<vscode.TextDocument, { version: number; symbols: CodeSymbol[] }>();
 
-/** In the order of the document; empty where no extension knows the language, or does not answer in time. */
+/** In document order. Empty if no extension knows the language or it does not answer in time. */
 export async function symbolsOf(document: vscode.TextDocument): Promise<CodeSymbol[]> {
   const { version } = document;
   const last = known.get(document);
   if (last && last.version === version) return last.symbols;
   const symbols = await ask(document);
-  // None may mean that the language's extension is still starting.
+  // An empty list may mean that the language's extension is still starting.
   if (symbols.length && document.version === version) known.set(document, { version, symbols });
   return symbols;
 }
@@ -53,7 +53,7 @@ async function ask(document: vscode.TextDocument): Promise<CodeSymbol[]> {
     const found = await Promise.race([asked, late]);
     return flatten(found ?? [], 0);
   } catch {
-    // A provider that fails is one that knows nothing of this file; it reports its failure itself.
+    // A failing provider counts as one without symbols. It reports its failure itself.
     return [];
   } finally {
     clearTimeout(timer);
@@ -74,7 +74,7 @@ function flatten(found: readonly (vscode.DocumentSymbol | vscode.SymbolInformati
   });
 }
 
-/** Some servers name a function with its parameters. */
+/** Some servers include the parameters in a function's name. */
 function nameOf(name: string): string {
   return name.replace(/\(.*$/s, '').trim() || name;
 }

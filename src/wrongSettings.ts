@@ -1,14 +1,14 @@
-/** Says once of each setting that cannot be what is written there what is used instead. */
+/** Warns once about each setting with an invalid value, and says what is used instead. */
 import * as vscode from './vscode.ts';
 import { openSettings } from './client/applyRemedy.ts';
 import type { Settings, WrongSetting } from './config.ts';
 import type { Log } from './log.ts';
 
-/** Characters of a value that are quoted. */
-const MOST_QUOTED = 60;
-/** A message is read at a glance; the log has all. */
-const MOST_TOLD = 3;
-/** Switching Kvasir off and on is no news. */
+/** Longest quoted value, in characters. */
+const MAX_QUOTED = 60;
+/** Number of settings named in one message. The log names all. */
+const MAX_SHOWN = 3;
+/** Warnings already shown. Kept when Kvasir is switched off and on. */
 const told = new Set<string>();
 
 export function tellOfWrongSettings(
@@ -17,7 +17,7 @@ export function tellOfWrongSettings(
 ): vscode.Disposable {
   const tell = async (): Promise<void> => {
     const texts = new Map(settings.wrong.map((each) => [textOf(each), each.key]));
-    // One that has been mended and is wrong again is news.
+    // A setting that was corrected and is wrong again is reported again.
     for (const text of told) if (!texts.has(text)) told.delete(text);
     const untold = [...texts].filter(([text]) => !told.has(text));
     if (untold.length === 0) return;
@@ -27,9 +27,9 @@ export function tellOfWrongSettings(
     }
     const open = vscode.l10n.t('Open Setting');
     const rest =
-      untold.length > MOST_TOLD ? [vscode.l10n.t('The log names further ones: {0}.', untold.length - MOST_TOLD)] : [];
+      untold.length > MAX_SHOWN ? [vscode.l10n.t('The log names further ones: {0}.', untold.length - MAX_SHOWN)] : [];
     const chosen = await vscode.window.showWarningMessage(
-      `Kvasir: ${[...untold.slice(0, MOST_TOLD).map(([text]) => text), ...rest].join(' ')}`,
+      `Kvasir: ${[...untold.slice(0, MAX_SHOWN).map(([text]) => text), ...rest].join(' ')}`,
       open,
     );
     if (chosen === open) await openSettings(untold.map(([, key]) => key));
@@ -44,5 +44,5 @@ function textOf({ key, written, used }: WrongSetting): string {
 
 function quoted(value: unknown): string {
   const text = JSON.stringify(value);
-  return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
+  return text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
 }

@@ -1,18 +1,18 @@
 /**
- * Where a block of code of an answer belongs in a file. Pure: offsets and texts. In this order: the selection; the
- * whole file, if the block is another version of it; the definitions that the block has, where they follow one another;
- * the lines between the block's first and last; else the cursor.
+ * Finds where a code block of an answer belongs in a file. Tries in this order: the selection; the whole file, if the
+ * block is a version of it; the block's definitions, if they are adjacent in the file; the lines from the block's first
+ * to its last; the cursor. Pure: works on offsets and texts.
  */
 
 export interface Place {
   start: number;
   end: number;
-  /** The block as it is to stand there, indented like what it replaces. */
+  /** The block, indented like the text it replaces. */
   text: string;
 }
 
 export interface PlaceOptions {
-  /** Empty is the cursor. */
+  /** Empty for a cursor. */
   selection: { start: number; end: number };
   /** Definitions of the file. */
   symbols: readonly { name: string; start: number; end: number }[];
@@ -20,24 +20,24 @@ export interface PlaceOptions {
 
 const MODIFIERS =
   '(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly|final)\\s+)*';
-/** A definition that begins with a word for it; a Go method's receiver comes before the name. */
+/** A definition that starts with a keyword. In Go, a method's receiver comes before the name. */
 const DEFINITION = new RegExp(
   `^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`,
 );
 /** A method of a class. */
 const METHOD = new RegExp(`^\\s*${MODIFIERS}([A-Za-z_$][\\w$]*)\\s*(?:<[^>]*>)?\\([^;]*\\{`);
-/** A line of a comment, or a decorator. */
+/** A comment line or a decorator. */
 const COMMENT = /^\s*(?:\/\*|\*|\/\/|#|@)/;
 const NO_NAMES = new Set(['if', 'for', 'while', 'switch', 'return', 'catch', 'with', 'match', 'else', 'try', 'do']);
 
-/** `text` and `block` with LF or CRLF line ends. */
+/** `text` and `block` may have LF or CRLF line ends. */
 export function placeBlock(text: string, block: string, { selection, symbols }: PlaceOptions): Place {
   const code = block.replace(/\r\n/g, '\n').replace(/^\n+|\s+$/g, '');
   if (selection.start < selection.end) return replaceLines(text, selection.start, selection.end, code);
   const known = definedNames(code)
     .flatMap((name) => {
       const named = symbols.filter((symbol) => symbol.name === name);
-      // Of two with one name, the one that the cursor is in.
+      // Of two definitions with one name, the one around the cursor.
       return (
         named.find(({ start, end }) => start <= selection.start && selection.start <= end) ??
         (named.length === 1 ? named : [])
@@ -47,7 +47,7 @@ export function placeBlock(text: string, block: string, { selection, symbols }: 
   const [first, last] = [known[0], known.at(-1)];
   if ((known.length > 1 || !startsWithDefinition(code)) && isVersionOf(text, code))
     return { start: 0, end: text.length, text: `${code}\n` };
-  // What stands between two definitions must not be lost.
+  // Text between two definitions must not be lost.
   const together = known.every(({ start }, i) => {
     const before = known[i - 1]?.end ?? start;
     return (
@@ -65,17 +65,17 @@ export function placeBlock(text: string, block: string, { selection, symbols }: 
   return replaceLines(text, selection.start, selection.start, code);
 }
 
-/** Names of the outermost things that the block defines. */
+/** Names of the outermost definitions in the block. */
 export function definedNames(code: string): string[] {
   const found = code.split('\n').flatMap((line) => {
     const name = DEFINITION.exec(line)?.[1] ?? methodName(line);
     return name === undefined ? [] : [{ name, indent: line.search(/\S/) }];
   });
-  const least = Math.min(...found.map(({ indent }) => indent));
-  return [...new Set(found.filter(({ indent }) => indent === least).map(({ name }) => name))];
+  const min = Math.min(...found.map(({ indent }) => indent));
+  return [...new Set(found.filter(({ indent }) => indent === min).map(({ name }) => name))];
 }
 
-/** Whether nothing but a comment comes before the first definition. */
+/** Whether only comments come before the first definition. */
 function startsWithDefinition(code: string): boolean {
   const line = code.split('\n').find((each) => !COMMENT.test(each) && each.trim()) ?? '';
   return (DEFINITION.exec(line)?.[1] ?? methodName(line)) !== undefined;
@@ -87,7 +87,10 @@ export function methodName(line: string): string | undefined {
   return name === undefined || NO_NAMES.has(name) ? undefined : name;
 }
 
-/** The code with the indentation that all its lines share replaced by `indent`; the first line gets none, as it starts where the text it replaces does. */
+/**
+ * The code with its common indentation replaced by `indent`. The first line gets none, because it starts where the
+ * replaced text starts.
+ */
 function replaceLines(text: string, start: number, end: number, code: string): Place {
   const lineStart = text.lastIndexOf('\n', start - 1) + 1;
   const before = text.slice(lineStart, start);
@@ -100,12 +103,12 @@ function replaceLines(text: string, start: number, end: number, code: string): P
     if (!bare.trim()) return '';
     return i === 0 ? (before.trim() === '' ? indent.slice(before.length) : '') + bare : indent + bare;
   });
-  // A selection of whole lines ends behind a line break, which stays.
+  // A selection of whole lines ends after a line break, which stays.
   const tail = start < end && text.slice(start, end).endsWith('\n') ? '\n' : '';
   return { start, end, text: indented.join('\n') + tail };
 }
 
-/** The start of the comment above a definition where the block brings one of its own. */
+/** The start of the comment above a definition, if the block brings its own comment. */
 function withComment(text: string, start: number, code: string): number {
   if (!COMMENT.test(code)) return start;
   let at = text.lastIndexOf('\n', start - 1) + 1;
@@ -119,7 +122,7 @@ function withComment(text: string, start: number, code: string): number {
   return at + (/^[ \t]*/.exec(text.slice(at))?.[0].length ?? 0);
 }
 
-/** The lines from the block's first to its last, where each stands in the text exactly once. */
+/** The lines from the block's first to its last, if each occurs exactly once in the text. */
 function regionOf(text: string, code: string): { start: number; end: number } | undefined {
   const wanted = code
     .split('\n')
@@ -146,7 +149,7 @@ function regionOf(text: string, code: string): { start: number; end: number } | 
   };
 }
 
-/** Whether most lines of the file are in the block and the other way round. */
+/** Whether most lines of the file are in the block, and most of the block's in the file. */
 function isVersionOf(text: string, code: string): boolean {
   const linesOf = (of: string) =>
     of

@@ -1,6 +1,6 @@
 /**
- * The chat behind its view: several conversations of which one is shown, what the next question is about, and what the
- * user does with them. A conversation goes on while another one or none is shown. chatView.ts carries it to the page.
+ * The chat behind its view: several conversations, one of them shown, the context of the next question, and the user's
+ * actions. A conversation continues while another one is shown. Does not talk to the page: chatView.ts does.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -17,10 +17,10 @@ import { type Measured, TokenMeter } from './meter.ts';
 import { QuestionTasks } from './questionTask.ts';
 import { parseSlash } from './slash.ts';
 
-/** An answer that came out complete is wanted different when it is asked for again. */
+/** When a complete answer is asked for again, a different one is wanted. */
 const OTHER_ANSWER = { temperature: 0.8, topP: 0.95 };
 
-/** What the view has to show anew. */
+/** What the view has to draw again. */
 export type ChatChange = { type: 'conversation' } | { type: 'meter' } | Exclude<ConversationChange, { type: 'turns' }>;
 
 export class Chat implements vscode.Disposable {
@@ -32,7 +32,7 @@ export class Chat implements vscode.Disposable {
   readonly #meter: TokenMeter;
   readonly #changed = new vscode.EventEmitter<ChatChange>();
   readonly #subscriptions: vscode.Disposable[];
-  /** The one that is shown and those that are being written to. */
+  /** The shown conversation and those with a running answer. */
   readonly #live = new Map<string, Conversation>();
   #current: Conversation;
   #disposed = false;
@@ -61,7 +61,7 @@ export class Chat implements vscode.Disposable {
       this.context,
       this.context.onDidChange(() => this.#meter.changed()),
       host.onState(({ kind }) => {
-        // Its progress comes many times a second.
+        // Progress events come many times a second.
         if (kind !== 'starting') this.#meter.changed();
       }),
     ];
@@ -75,12 +75,12 @@ export class Chat implements vscode.Disposable {
     return this.#current;
   }
 
-  /** Newest first, the running ones as they are now. */
+  /** Newest first, including the running ones. */
   get conversations(): readonly SavedConversation[] {
     return this.#store.all;
   }
 
-  /** What is being written to the next question. */
+  /** The draft of the next question. */
   get draft(): string {
     return this.#store.draft;
   }
@@ -90,13 +90,13 @@ export class Chat implements vscode.Disposable {
     this.#meter.changed();
   }
 
-  /** While nobody looks, nothing is counted. */
+  /** While the view is hidden, nothing is counted. */
   watch(watched: boolean): void {
     this.context.watch(watched);
     this.#meter.watch(watched);
   }
 
-  /** False, with nothing done, while another question is being answered. */
+  /** Returns false and does nothing while another question is being answered. */
   async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<boolean> {
     if (this.#current.asking) return false;
     const question = text.trim();
@@ -115,13 +115,16 @@ export class Chat implements vscode.Disposable {
     const again = conversation.askOf(question.id);
     conversation.dropFrom(question.id);
     const { context } = question as UserTurn;
-    // A command that lacked a file is tried again with the one that is open now.
+    // A command that lacked a file is tried again with the file that is open now.
     const refs = context.length || !parseSlash(question.text) ? context : this.context.refs;
     const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, refs, anyway || !refused);
     await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
   }
 
-  /** Asks an earlier question in other words. False, with nothing done, while one above it is being answered. */
+  /**
+   * Asks an earlier question in other words. Returns false and does nothing while a question above it is being
+   * answered.
+   */
   async resend(id: string, text: string): Promise<boolean> {
     const conversation = this.#current;
     if (conversation.askingAbove(id)) return false;
@@ -137,7 +140,7 @@ export class Chat implements vscode.Disposable {
     return true;
   }
 
-  /** Adds a turn whose answer is `task`'s, made where the request is sent. */
+  /** Adds a turn that is answered by `task`, which is built when the request is sent. */
   async run(question: string, context: ContextRef[], task: () => Task): Promise<void> {
     await this.#current.run({
       question,
@@ -152,7 +155,7 @@ export class Chat implements vscode.Disposable {
     this.#current.stop();
   }
 
-  /** Shows an empty conversation; what was shown is kept. */
+  /** Shows an empty conversation. The shown one is kept. */
   newChat(): void {
     if (this.#current.turns.length) this.show(empty());
   }
@@ -165,12 +168,15 @@ export class Chat implements vscode.Disposable {
     this.#announce();
   }
 
-  /** Takes a conversation out and stops what is being written in it. Returns what puts it back, and shows it if it was shown; undefined for an empty one. */
+  /**
+   * Removes a conversation and stops its running answer. Returns a function that restores it, and shows it if it was
+   * shown; undefined for an empty one.
+   */
   delete(id: string): (() => void) | undefined {
     const live = this.#live.get(id);
     const saved = live?.saved ?? this.#store.find(id);
     const shown = live === this.#current;
-    // From here on nobody follows it.
+    // From here on nothing listens to it.
     this.#live.delete(id);
     live?.stop();
     this.#store.delete(id);
@@ -187,7 +193,7 @@ export class Chat implements vscode.Disposable {
     this.#disposed = true;
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#meter.dispose();
-    // As they are: what is being written now counts as interrupted when it is seen again.
+    // Stored as they are: an answer that is being written counts as interrupted after the restart.
     const saved = this.#store.flush();
     const running = [...this.#live.values()];
     this.#live.clear();
@@ -199,7 +205,7 @@ export class Chat implements vscode.Disposable {
   #restore(deleted: Conversation | SavedConversation, shown: boolean): void {
     if (this.#disposed) return;
     const saved = deleted instanceof Conversation ? deleted.saved : deleted;
-    // Its stopped answers may not have heard of it yet, and it knows what was asked.
+    // Its stopped answers may not have ended yet, and it remembers the questions.
     if (deleted instanceof Conversation && (shown || deleted.busy)) this.#live.set(saved.id, deleted);
     this.#store.restore(saved);
     if (shown) this.show(saved);
@@ -242,7 +248,7 @@ export class Chat implements vscode.Disposable {
 
   #askOf(question: string, context: ContextRef[], anyway: boolean): Ask {
     const prepare: Ask['prepare'] = async (history, about) => {
-      // The question is there at once; the language's extension may take its time to say where a definition is.
+      // The question appears at once, because the language's extension may be slow to find the definition.
       const refs = parseSlash(question) ? await this.#tasks.contextFor(question, context) : context;
       if (refs !== context) about(refs);
       return this.#tasks.prepare(question, refs, history, anyway);

@@ -1,4 +1,6 @@
-/** The chat's commands: conversations, attaching, and questions about the selection or the definition at the cursor. */
+/**
+ * The chat's commands: conversations, attachments, and questions about the selection or the definition at the cursor.
+ */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from './chatView.ts';
 import { fileRef, selectionRef } from './contextRefs.ts';
@@ -9,7 +11,7 @@ import type { SlashName } from './slash.ts';
 import { symbolAt } from './symbols.ts';
 import { UndoOffer } from './undoOffer.ts';
 
-/** Registers them; dispose what it returns. */
+/** Registers them. Dispose the result. */
 export function registerChatCommands(view: ChatView): vscode.Disposable[] {
   const { chat } = view;
   const undo = new UndoOffer();
@@ -37,7 +39,10 @@ export function registerChatCommands(view: ChatView): vscode.Disposable[] {
   ];
 }
 
-/** From the palette and the editor's menu about the selection or the definition at the cursor; a code action names the place and the problem. */
+/**
+ * From the palette or the editor's menu: about the selection or the definition at the cursor. From a code action: about
+ * the given place and problem.
+ */
 async function askAbout(
   view: ChatView,
   name: SlashName,
@@ -56,14 +61,14 @@ async function askAbout(
   }
   const place = range instanceof vscode.Range ? range : (editor?.selection ?? new vscode.Range(0, 0, 0, 0));
   const refs = [fileRef(document.uri)];
-  // The definition around a problem; what the user has selected stays as it is.
+  // The definition around a problem. The user's selection is kept.
   const symbol = typeof message === 'string' || place.isEmpty ? await symbolAt(document, place.start) : undefined;
   if (symbol) refs.push(selectionRef(document, symbol.range, symbol.name));
   else if (!place.isEmpty) refs.push(selectionRef(document, place));
   await view.ask([`/${name}`, ...(typeof message === 'string' ? [message] : [])].join(' '), refs);
 }
 
-/** From the explorer: files and folders; from an editor: its selection, or the file. */
+/** From the explorer: files and folders. From an editor: its selection or its file. */
 async function addToChat(view: ChatView, uri: vscode.Uri | undefined, uris: vscode.Uri[] | undefined): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   const named = uris?.length ? uris : uri ? [uri] : editor ? [editor.document.uri] : [];
@@ -71,7 +76,7 @@ async function addToChat(view: ChatView, uri: vscode.Uri | undefined, uris: vsco
     void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to add to the chat.'));
     return;
   }
-  // Only the explorer says what else is selected in it.
+  // Only the explorer passes the list of all selected entries.
   const fromEditor =
     !Array.isArray(uris) && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]);
   view.chat.context.add(
@@ -95,7 +100,7 @@ interface Item extends vscode.QuickPickItem {
   conversation?: SavedConversation;
 }
 
-/** A list of all conversations; each can be shown or deleted. */
+/** Lists all conversations; each can be shown or deleted. */
 async function showConversations(view: ChatView, undo: UndoOffer): Promise<void> {
   const pick = vscode.window.createQuickPick<Item>();
   const remove = { iconPath: new vscode.ThemeIcon('trash'), tooltip: vscode.l10n.t('Delete') };
@@ -114,7 +119,7 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
   };
   pick.placeholder = vscode.l10n.t('Choose a conversation');
   pick.matchOnDescription = true;
-  // One after the other is deleted.
+  // Several may be deleted one after another.
   pick.keepScrollPosition = true;
   fill();
   let open = true;
@@ -128,7 +133,7 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
         restore();
         if (open) fill();
       });
-    // Of several, one may be the wrong one.
+    // The notification offers to undo each deletion.
     void undo.show(vscode.l10n.t('The conversation "{0}" is deleted.', item.label), putBack);
   });
   pick.onDidAccept(() => {

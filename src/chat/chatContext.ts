@@ -1,6 +1,6 @@
 /**
- * What the next question is about: the active editor's file and selection, unless the user has taken them out, and what
- * the user has added. Files that are kept from completions (secrets) are attached only by hand. Reads no file: gather.ts.
+ * The context of the next question: the active editor's file and selection, unless removed by the user, and what the
+ * user has added. Secret files are attached only by hand. Does not read files: gather.ts does.
  */
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS, isSecret } from '../completion/filter.ts';
@@ -9,22 +9,22 @@ import type { Chip, ContextRef } from './chatMessages.ts';
 import { fileRef, refId, selectionRef } from './contextRefs.ts';
 import { exampleQuestions } from './questions.ts';
 
-/** Silence after which an edited file or a growing selection is looked at again. */
+/** Time without changes after which an edited file or a growing selection is looked at again. */
 const DELAY_MS = 300;
 
-/** Tokens of an attached thing, as texts. */
+/** Token counts of an attached item, as texts. */
 export type ChipSizes = ReadonlyMap<string, Pick<Chip, 'tokens' | 'omitted'>>;
 
 export class ChatContext implements vscode.Disposable {
   readonly #settings: Settings;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
-  /** The text editor that was active last. */
+  /** The last active text editor. */
   #last: vscode.TextEditor | undefined;
   #fileWanted = true;
-  /** A secret that the user has attached by hand. */
+  /** A secret file that the user has attached by hand. */
   #allowed: vscode.TextDocument | undefined;
-  /** The selection that the user has taken out. */
+  /** The selection that the user has removed. */
   #refused = '';
   #added: ContextRef[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -38,7 +38,7 @@ export class ChatContext implements vscode.Disposable {
         this.#last = codeEditor(editor) ?? this.#last;
         this.#update();
       }),
-      // A diff comes to the front without a text editor of ours.
+      // When a diff is in front, there is no active text editor.
       vscode.window.tabGroups.onDidChangeTabs(() => this.#update()),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
         if (textEditor === this.editor) this.#updateSoon();
@@ -49,12 +49,12 @@ export class ChatContext implements vscode.Disposable {
     ];
   }
 
-  /** Fires when what is attached, or the text of it, has changed; never while nobody looks. */
+  /** Fires when the attached items or their texts have changed. Never fires while the view is hidden. */
   get onDidChange(): vscode.Event<void> {
     return this.#changed.event;
   }
 
-  /** The editor that a question is about and code is meant for: the last one, while it or a diff of its file is to be seen. */
+  /** The editor that questions and code refer to: the last active one, while it or a diff of its file is visible. */
   get editor(): vscode.TextEditor | undefined {
     const last = this.#last;
     if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last))
@@ -64,14 +64,14 @@ export class ChatContext implements vscode.Disposable {
     return shown.some((uri) => uri.toString() === last.document.uri.toString()) ? last : undefined;
   }
 
-  /** The active file where it is attached. */
+  /** The active file, if it is attached. */
   get document(): vscode.TextDocument | undefined {
     const document = this.editor?.document;
     if (!document || !this.#fileWanted) return undefined;
     return isSecret(document, this.#settings.current.completion) && document !== this.#allowed ? undefined : document;
   }
 
-  /** What is attached: the active file, the selection, then what was added. */
+  /** The attached items: the active file, the selection, then what was added. */
   get refs(): ContextRef[] {
     const selection = this.#selection;
     const own = [...(this.document ? [fileRef(this.document.uri)] : []), ...(selection ? [selection] : [])];
@@ -109,7 +109,7 @@ export class ChatContext implements vscode.Disposable {
     this.#update();
   }
 
-  /** Attaches by name, until it is taken out: also when the active file is another one. */
+  /** Attaches an item until it is removed, also while another file is active. */
   add(refs: readonly ContextRef[]): void {
     for (const ref of refs) {
       if (ref.uri === this.editor?.document.uri.toString() && ref.kind === 'file') {
@@ -129,7 +129,7 @@ export class ChatContext implements vscode.Disposable {
     );
   }
 
-  /** While nobody looks, nothing is announced. */
+  /** While the view is hidden, no event is sent. */
   watch(watched: boolean): void {
     this.#watched = watched;
     if (watched) this.#update();
@@ -156,7 +156,7 @@ export class ChatContext implements vscode.Disposable {
     if (this.#watched) this.#changed.fire();
   }
 
-  /** After the last of a row of keys. */
+  /** After the last of several keys. */
   #updateSoon(): void {
     clearTimeout(this.#timer);
     if (this.#watched) this.#timer = setTimeout(() => this.#changed.fire(), DELAY_MS);

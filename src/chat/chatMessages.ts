@@ -1,10 +1,11 @@
 /**
- * What the chat view's two halves say to each other: chatView.ts in the extension host, src/webview/chat.ts in the page.
- * Plain data only. The host holds the conversations; the page shows what it is told and keeps no more than what is being changed in it.
+ * Messages between the two halves of the chat view: chatView.ts in the extension host and the page's script
+ * (src/webview). Plain data only. The host holds the conversations; the page shows what it is sent and keeps only what
+ * is being edited.
  */
 import type { Remedy } from '../client/remedy.ts';
 
-/** Zero-based, as the editor counts. */
+/** Zero-based, as in the editor's API. */
 export interface TextRange {
   startLine: number;
   startCharacter: number;
@@ -12,7 +13,7 @@ export interface TextRange {
   endCharacter: number;
 }
 
-/** Something that a question is about. */
+/** One item that a question is about. */
 export interface ContextRef {
   kind: 'file' | 'selection' | 'folder';
   uri: string;
@@ -22,7 +23,7 @@ export interface ContextRef {
   path: string;
   /** Of a selection. */
   range?: TextRange;
-  /** Name of the definition that the selection is. */
+  /** Name of the selected definition. */
   symbol?: string;
 }
 
@@ -32,7 +33,7 @@ export interface UserTurn {
   /** As the user wrote it. */
   text: string;
   context: ContextRef[];
-  /** What the model is asked, where that is not `text` (a slash command). */
+  /** The prompt, if it differs from `text` (a slash command). */
   prompt?: string;
 }
 
@@ -47,21 +48,21 @@ export interface AssistantTurn {
   reused?: number;
   /** The file whose lines the text names. */
   linesOf?: Pick<ContextRef, 'uri' | 'path'>;
-  /** What the user should know of the answer: text left out, stopped early. */
+  /** Notes about the answer: text left out, stopped early. */
   notes: string[];
-  /** Under the first answer of a conversation that the model wrote: what its answers are worth. */
+  /** Under the first model answer of a conversation: how reliable the model's answers are. */
   modelNote?: string;
   /** Set in state "error". */
   error?: string;
-  /** What can be done about it. */
+  /** What the user can do about it. */
   remedy?: Remedy;
-  /** In the place of an answer: the name of the model, which was not asked because it is too small for this. */
+  /** Instead of an answer: the name of the model, which is too small and was not asked. */
   refused?: string;
 }
 
 export type Turn = UserTurn | AssistantTurn;
 
-/** One thing attached to the next question, or offered to be. */
+/** An item that is attached to the next question or can be attached. */
 export interface Chip {
   id: string;
   kind: ContextRef['kind'];
@@ -74,7 +75,7 @@ export interface Chip {
   omitted: string | null;
 }
 
-/** What the next question's prompt would take. */
+/** Size of the next question's prompt. */
 export interface Meter {
   /** "1,320 of 4,096 tokens" */
   label: string;
@@ -83,9 +84,9 @@ export interface Meter {
   answer: number;
   /** What will be left out, or why the question does not fit. */
   notes: string[];
-  /** It does not fit at all. */
+  /** The question does not fit. */
   over: boolean;
-  /** Says what the bar shows. */
+  /** Describes the bar for screen readers. */
   title: string;
 }
 
@@ -101,7 +102,7 @@ export interface Found {
 export type CodeAction = 'insert' | 'apply' | 'newFile';
 
 export type ToPage =
-  /** Another conversation, or one whose turns are no longer those that the page has. */
+  /** Another conversation, or one whose list of turns has changed. */
   | { type: 'conversation'; id: string; turns: Turn[] }
   /** A turn has changed. */
   | { type: 'turn'; turn: AssistantTurn }
@@ -110,20 +111,23 @@ export type ToPage =
   | { type: 'meter'; meter: Meter | null }
   | { type: 'found'; query: string; items: Found[] }
   | { type: 'model'; name: string; note: string; status: string }
-  /** What was being written when there was a page last, or could not be asked: comes before what has been typed since. */
+  /**
+   * A draft kept from an earlier page, or a question that could not be asked. Inserted before what has been typed
+   * since.
+   */
   | { type: 'draft'; text: string }
   | { type: 'focus'; draft?: string };
 
 export type ToHost =
-  /** The page has (re)started. */
+  /** The page has started or restarted. */
   | { type: 'ready' }
   | { type: 'ask'; text: string }
-  /** What is being written: measured, and kept. */
+  /** The draft of the question, to be measured and stored. */
   | { type: 'draft'; text: string }
   | { type: 'stop' }
-  /** Asks the last question again; `anyway` although the model is too small. */
+  /** Asks the last question again. `anyway`: although the model is too small. */
   | { type: 'regenerate'; anyway: boolean }
-  /** Asks an earlier question in other words; what follows it is dropped. */
+  /** Asks an earlier question in other words. The turns after it are dropped. */
   | { type: 'resend'; id: string; text: string }
   | { type: 'attach'; id: string; attached: boolean }
   | { type: 'openContext'; id: string }

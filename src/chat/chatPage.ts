@@ -1,4 +1,6 @@
-/** The chat view's HTML: a skeleton that src/webview/chat.ts fills. Nothing but our own script and style may load. */
+/**
+ * HTML of the chat view: a skeleton that the page's script fills. Only the extension's own script and style may load.
+ */
 import { randomBytes } from 'node:crypto';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';

@@ -1,6 +1,6 @@
 /**
- * The view `kvasir.chat`: carries the chat to its page and the user's wishes back. Holds nothing of its own, so the page
- * may come and go.
+ * The view `kvasir.chat`: passes the chat to its page and the user's actions back. Holds no state, so the page may be
+ * closed and reopened at any time.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -33,11 +33,11 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   readonly #finder: FileFinder;
   readonly #subscriptions: vscode.Disposable[];
   #view: vscode.WebviewView | undefined;
-  /** Messages mean something to the page only after its `ready`. */
+  /** The page handles messages only after its `ready`. */
   #pageReady = false;
-  /** The input is wanted in focus, with this text in it. */
+  /** The input should get the focus, with this text in it. */
   #focusWanted: { draft?: string } | undefined;
-  /** What the folder of the setting's model says of itself. */
+  /** What the manifest of the configured model says. */
   #described: { setting: string; name: string; note: string } | undefined;
 
   constructor(
@@ -74,7 +74,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     };
     const received = view.webview.onDidReceiveMessage((message: ToHost) => void this.#receive(message));
     const shown = view.onDidChangeVisibility(() => {
-      // A hidden page is thrown away; it says `ready` when it is there again.
+      // A hidden page is discarded. It sends `ready` when it is back.
       if (!view.visible) this.#pageReady = false;
       this.chat.watch(view.visible);
     });
@@ -90,7 +90,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.chat.watch(view.visible);
   }
 
-  /** Opens the view and puts the cursor into its input, with `draft` in it where that is given. */
+  /** Opens the view and focuses its input, with `draft` in it if given. */
   async open(draft?: string): Promise<void> {
     this.#focusWanted = draft === undefined ? {} : { draft };
     if (draft !== undefined) this.chat.draft = draft;
@@ -102,7 +102,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     await vscode.commands.executeCommand(`${CHAT_VIEW}.focus`);
   }
 
-  /** Shows a turn about `document` whose answer is `task`'s, made where the request is sent. */
+  /** Shows a turn about `document` that is answered by `task`, which is built when the request is sent. */
   async summarize(document: vscode.TextDocument, question: string, task: (docId: string) => Task): Promise<void> {
     await this.reveal();
     await this.chat.run(question, [fileRef(document.uri)], () => task(this.#mirror.sync(document)));
@@ -114,7 +114,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     if (!(await this.chat.ask(question, refs))) this.#sayBusy();
   }
 
-  /** Settles when the conversations are written. */
+  /** Resolves when the conversations are written. */
   async dispose(): Promise<void> {
     for (const subscription of this.#subscriptions) subscription.dispose();
     await this.chat.dispose();
@@ -133,7 +133,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         return this.#postFocus();
       case 'ask':
         if (await chat.ask(message.text)) return;
-        // The page has sent it before it heard of the other question.
+        // The page sent it before it knew of the other question.
         chat.draft = message.text + chat.draft;
         this.#post({ type: 'draft', text: message.text });
         return this.#sayBusy();
@@ -172,7 +172,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       case 'showLog':
         return this.#log.show();
       case 'restart':
-        // A failure is shown by the engine's host.
+        // engineHost.ts reports a failure.
         return void (await this.#host.restart().catch(() => {}));
     }
   }
@@ -198,7 +198,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   #follow(change: ChatChange): void {
     if (change.type === 'conversation') {
       this.#postConversation();
-      // With nothing said yet, there is room for suggestions again.
+      // An empty conversation has room for suggestions.
       this.#postContext();
     } else if (change.type === 'meter') {
       this.#postMeter();
@@ -231,7 +231,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#focusWanted = undefined;
   }
 
-  /** The loaded model, or what its folder says of it: looking at it must not load it. */
+  /** The loaded model, or what its folder's files say. This must not load the model. */
   #postModel(): void {
     if (!this.#view || !this.#pageReady) return;
     const { state } = this.#host.client;
@@ -249,7 +249,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#post({ type: 'model', name, note, status });
   }
 
-  /** While a model is being loaded, its folder is read once: progress comes many times a second. */
+  /** While a model is loading, its folder is read once: progress events come many times a second. */
   #describe(again: boolean): { name: string; note: string } {
     const { model } = this.#settings.current;
     if (again && this.#described?.setting === model) return this.#described;
@@ -257,7 +257,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     try {
       Object.assign(this.#described, describeModel(locateModel(model, this.#context.extensionPath).modelDir));
     } catch {
-      // The first request says what is wrong with the setting.
+      // The first request reports what is wrong with the setting.
     }
     return this.#described;
   }

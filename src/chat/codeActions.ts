@@ -1,4 +1,7 @@
-/** The light bulb's "Kvasir: Explain" and "Kvasir: Fix": on problems with their message in the question, and on a selection. */
+/**
+ * The light bulb's "Kvasir: Explain" and "Kvasir: Fix": for problems, with their message in the question, and for a
+ * selection.
+ */
 import * as vscode from '../vscode.ts';
 
 const MAX_MESSAGE = 300;
@@ -34,7 +37,7 @@ class ChatCodeActions implements vscode.CodeActionProvider {
   }
 }
 
-/** Registered lazily by kind: nobody waits for these. */
+/** Declares the kinds, so that the editor asks only when they are needed. */
 export function registerChatCodeActions(documents: vscode.DocumentSelector): vscode.Disposable {
   return vscode.languages.registerCodeActionsProvider(documents, new ChatCodeActions(), {
     providedCodeActionKinds: [vscode.CodeActionKind.QuickFix, vscode.CodeActionKind.RefactorRewrite],

@@ -1,11 +1,13 @@
-/** What can be done with a block of code of an answer: insert it, propose it as an edit of the open file, or make a file of it. */
+/**
+ * Actions on a code block of an answer: insert it, propose it as an edit of the open file, or make a new file of it.
+ */
 import * as vscode from '../vscode.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import { placeBlock } from './applyBlock.ts';
 import type { CodeAction } from './chatMessages.ts';
 import { type NamedRange, symbolsOf } from './symbols.ts';
 
-/** What models call languages that the editor knows by another id. */
+/** Language names used by models whose editor id differs. */
 const LANGUAGE_IDS: Record<string, string> = {
   ts: 'typescript',
   js: 'javascript',
@@ -48,7 +50,7 @@ export class CodeBlocks {
     const { document } = editor;
     let symbols: NamedRange[] = [];
     for (let version = -1; version !== document.version && editor.selection.isEmpty; ) {
-      // Edited while its definitions were looked for, it has them elsewhere.
+      // If the file was edited while its definitions were looked up, their positions are outdated.
       ({ version } = document);
       symbols = await symbolsOf(document);
     }

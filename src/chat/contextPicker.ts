@@ -8,7 +8,10 @@ interface Item extends vscode.QuickPickItem {
   refs: ContextRef[];
 }
 
-/** What the user has chosen; nothing after Escape. One at a time: where many can be checked, a name and Enter would check nothing. */
+/**
+ * What the user has chosen; empty after Escape. One item at a time: in a list with check boxes, a name and Enter would
+ * select nothing.
+ */
 export async function pickContext(finder: FileFinder, editor: vscode.TextEditor | undefined): Promise<ContextRef[]> {
   const chosen = await vscode.window.showQuickPick(items(finder, editor), {
     matchOnDescription: true,

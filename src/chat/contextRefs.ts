@@ -1,8 +1,8 @@
-/** Making references to what a question is about: files, folders, selections and definitions. */
+/** Makes references to what a question is about: files, folders, selections and definitions. */
 import * as vscode from '../vscode.ts';
 import type { ContextRef, TextRange } from './chatMessages.ts';
 
-/** Equal for references to the same thing. */
+/** Equal for references to the same item. */
 export function refId({ uri, range }: ContextRef): string {
   return range ? `${uri} ${range.startLine}:${range.startCharacter}-${range.endLine}:${range.endCharacter}` : uri;
 }
@@ -33,7 +33,7 @@ export function toRange({ startLine, startCharacter, endLine, endCharacter }: Te
   return new vscode.Range(startLine, startCharacter, endLine, endCharacter);
 }
 
-/** Shows what a reference names. */
+/** Opens the item of a reference. */
 export async function openRef(ref: ContextRef): Promise<void> {
   const uri = vscode.Uri.parse(ref.uri, true);
   if (ref.kind === 'folder') await vscode.commands.executeCommand('revealInExplorer', uri);

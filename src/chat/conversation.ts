@@ -1,7 +1,6 @@
 /**
- * One conversation: its turns and the requests that write them. Knows neither the editor nor the page that shows it nor
- * where it is kept, so that it is tested with a scripted engine. Several answers may stream at once (a summary beside a
- * question).
+ * One conversation: its turns and the requests that write them. Does not know the editor, the page or the storage.
+ * Several answers may stream at once, such as a summary beside a question.
  */
 import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol.ts';
 import { EngineError } from '../client/connection.ts';
@@ -10,17 +9,17 @@ import { remedyOf } from '../client/remedy.ts';
 import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
 import { footerOf } from './footer.ts';
 
-/** What the engine is to be asked. */
+/** A request to the engine. */
 export interface Prepared {
   /** Built when the request is sent. */
   task: () => Task;
-  /** The question in the words that the model reads, where those are not the user's. */
+  /** The prompt, if it differs from the user's words. */
   prompt?: string;
-  /** What could not be taken along. */
+  /** Notes about what could not be included. */
   notes?: string[];
 }
 
-/** Why the engine is not asked: it is no failure. */
+/** Why the engine is not asked. This is not a failure. */
 export type Unasked =
   | { /** A model that is too small for the question. */ refused: string }
   | { /** What the question lacks, in words. */ missing: string };
@@ -29,7 +28,10 @@ export interface Ask {
   /** Shown as the user's turn. */
   question: string;
   context: ContextRef[];
-  /** Runs before the request. `history` is what was said before, `about` is told what the question is about, where that had to be looked for. */
+  /**
+   * Called before the request. `history` is the earlier conversation; `about` is told what the question is about, if
+   * that had to be looked up.
+   */
   prepare(history: ChatMessage[], about: (context: ContextRef[]) => void): Promise<Prepared | Unasked>;
   priority: Priority;
   sampling?: SamplingParams;
@@ -40,7 +42,7 @@ export type ConversationChange =
   | { type: 'turn'; turn: AssistantTurn }
   | { type: 'append'; id: string; text: string };
 
-/** As it is kept. */
+/** The stored form. */
 export interface SavedConversation {
   id: string;
   /** Milliseconds since 1970. */
@@ -51,9 +53,9 @@ export interface SavedConversation {
 
 export interface ConversationOptions {
   engine: Pick<EngineClient, 'generate'>;
-  /** Under an answer that the user has stopped, and under one that a reload of the window has cut off. */
+  /** Notes under an answer that the user stopped, and under one that a reload interrupted. */
   notes: { stopped: string; interrupted: string };
-  /** What the answers of the model that is loaded are worth; empty where it says nothing of them. */
+  /** How reliable the loaded model's answers are; empty if its manifest does not say. */
   modelNote(): string;
   onChange(change: ConversationChange): void;
 }
@@ -63,7 +65,7 @@ export class Conversation {
   readonly createdAt: number;
   readonly #options: ConversationOptions;
   readonly #running = new Map<string, { abort: AbortController; priority: Priority }>();
-  /** What was asked since the window was opened, by the question's turn. */
+  /** Questions asked since the window was opened, by turn. */
   readonly #asks = new Map<string, Ask>();
   #turns: Turn[];
   #updatedAt: number;
@@ -74,13 +76,13 @@ export class Conversation {
     this.createdAt = saved.createdAt;
     this.#updatedAt = saved.updatedAt;
     this.#options = options;
-    // Answers that were being written when this was kept are over.
+    // Answers that were being written when this was stored have ended.
     this.#turns = saved.turns.map((turn) =>
       turn.role === 'assistant' && turn.state === 'streaming'
         ? { ...turn, state: 'done', notes: [...turn.notes, options.notes.interrupted] }
         : turn,
     );
-    this.#numTurns = saved.turns.reduce((most, turn) => Math.max(most, Number(turn.id.slice(1)) || 0), 0);
+    this.#numTurns = saved.turns.reduce((max, turn) => Math.max(max, Number(turn.id.slice(1)) || 0), 0);
   }
 
   get turns(): readonly Turn[] {
@@ -91,12 +93,12 @@ export class Conversation {
     return this.#running.size > 0;
   }
 
-  /** Whether a question is being answered: until then a second one is ignored. */
+  /** Whether a question is being answered. A second one is refused until then. */
   get asking(): boolean {
     return [...this.#running.values()].some(({ priority }) => priority === 'chat');
   }
 
-  /** Whether a question above this one is being answered: asking this one anew would not stop that. */
+  /** Whether a question above this one is being answered. Asking this one again would not stop that. */
   askingAbove(questionId: string): boolean {
     const at = this.#turns.findIndex(({ id }) => id === questionId);
     return this.#turns.slice(0, Math.max(0, at)).some(({ id }) => this.#running.get(id)?.priority === 'chat');
@@ -106,7 +108,7 @@ export class Conversation {
     return { id: this.id, createdAt: this.createdAt, updatedAt: this.#updatedAt, turns: this.#turns };
   }
 
-  /** The finished turns as the model reads them; a question whose answer failed or is still being written is left out with it. */
+  /** The finished turns as the model reads them. A question without a complete answer is left out. */
   history(): ChatMessage[] {
     const messages: ChatMessage[] = [];
     for (const [i, turn] of this.#turns.entries()) {
@@ -117,7 +119,7 @@ export class Conversation {
     return messages;
   }
 
-  /** Adds the question and streams its answer; settles when that has ended, never rejects. */
+  /** Adds the question and streams its answer. Resolves when that has ended; never rejects. */
   async run(ask: Ask): Promise<void> {
     if (ask.priority === 'chat' && this.asking) return;
     const history = this.history();
@@ -204,14 +206,17 @@ export class Conversation {
     for (const { abort } of this.#running.values()) abort.abort();
   }
 
-  /** Takes a question and all that follows it out; undefined for an unknown one. Answers among them that are being written are stopped. */
+  /**
+   * Removes a question and everything after it, and stops running answers among them. Returns undefined for an unknown
+   * question.
+   */
   dropFrom(questionId: string): UserTurn | undefined {
     const at = this.#turns.findIndex(({ id }) => id === questionId);
     const question = this.#turns[at];
     if (question?.role !== 'user') return undefined;
     for (const { id } of this.#turns.slice(at)) {
       this.#running.get(id)?.abort.abort();
-      // What is still being aborted does not keep the next question waiting.
+      // Answers that are being aborted do not block the next question.
       this.#running.delete(id);
     }
     this.#turns = this.#turns.slice(0, at);
@@ -219,7 +224,7 @@ export class Conversation {
     return question;
   }
 
-  /** An answer that has been dropped is nobody's. */
+  /** The turn was removed meanwhile. */
   #changed(change: Extract<ConversationChange, { type: 'turn' | 'append' }>): void {
     const id = change.type === 'turn' ? change.turn.id : change.id;
     if (this.#turns.some((turn) => turn.id === id)) this.#touch(change);

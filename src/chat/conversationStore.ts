@@ -1,24 +1,23 @@
 /**
- * The conversations of a workspace, and the question that is being written, as they are kept across reloads: a bounded
- * number of bounded size, written at a modest rate while an answer streams or the user types. Knows no running request;
- * conversation.ts does.
+ * Stores the conversations of a workspace and the draft across reloads. Bounded in number and size; writes at a limited
+ * rate while an answer streams or the user types. Does not know running requests: conversation.ts does.
  */
 import type { SavedConversation } from './conversation.ts';
 
-/** Where it is kept: the editor's workspace state, or a stand-in. */
+/** The editor's workspace state, or a stand-in. */
 export interface Memento {
   get(key: string): unknown;
   update(key: string, value: unknown): PromiseLike<void>;
 }
 
 const KEY = 'kvasir.chat.conversations';
-/** Of its own: a few typed words are no reason to make all conversations anew. */
+/** Stored separately, so that a draft does not rewrite all conversations. */
 const DRAFT_KEY = 'kvasir.chat.draft';
 const MAX_CONVERSATIONS = 40;
-/** Characters of JSON; the workbench rewrites an extension's whole state each time. */
+/** Characters of JSON. The workbench rewrites an extension's whole state each time. */
 const MAX_CHARACTERS = 600_000;
 const MAX_CHARACTERS_OF_ONE = 300_000;
-/** Between two writes. */
+/** Minimum time between two writes. */
 const SAVE_MS = 1500;
 
 interface Kept {
@@ -32,7 +31,7 @@ export class ConversationStore {
   #conversations: SavedConversation[];
   #current: string | null;
   #draft: string;
-  /** Put back by the user, and so not what gives way to others. */
+  /** Restored by the user, so it is not dropped to make room. */
   readonly #restored = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;
@@ -46,12 +45,12 @@ export class ConversationStore {
     this.#draft = typeof draft === 'string' ? draft : '';
   }
 
-  /** All that have a question in them, newest first. */
+  /** All conversations with a question, newest first. */
   get all(): readonly SavedConversation[] {
     return this.#conversations;
   }
 
-  /** The one that was shown last; undefined when that was an empty one. */
+  /** The conversation shown last; undefined if it was empty. */
   get current(): SavedConversation | undefined {
     return this.#current === null ? undefined : this.find(this.#current);
   }
@@ -64,21 +63,24 @@ export class ConversationStore {
     return this.#draft;
   }
 
-  /** A page keeps its own state, too, but that of a window in a browser is written once a minute. */
+  /** A page keeps its own state, too, but a window in a browser writes that only once a minute. */
   set draft(text: string) {
     if (text === this.#draft) return;
     this.#draft = text;
-    // From the first key on: whoever writes a long question makes no pause.
+    // The first key starts the timer, because a user may type a long question without a pause.
     this.#draftTimer ??= setTimeout(() => void this.#writeDraft(), SAVE_MS);
   }
 
-  /** Which one is shown. */
+  /** Records which conversation is shown. */
   show(id: string): void {
     this.#current = id;
     this.#saveSoon();
   }
 
-  /** Takes a conversation as it is now; one without turns is forgotten. What is `urgent` is written at once: a window that is reloaded asks nobody. */
+  /**
+   * Stores a conversation in its current state; removes one without turns. `urgent` writes at once, because a reload
+   * gives no time.
+   */
   put(conversation: SavedConversation, urgent = false): void {
     this.#conversations = this.#conversations.filter(({ id }) => id !== conversation.id);
     if (conversation.turns.length) this.#conversations.unshift(conversation);
@@ -92,7 +94,7 @@ export class ConversationStore {
     this.#saveSoon();
   }
 
-  /** Puts a deleted one back to its place among the others, at once. */
+  /** Restores a deleted conversation at its old position, at once. */
   restore(conversation: SavedConversation): void {
     this.delete(conversation.id);
     const older = this.#conversations.findIndex(({ updatedAt }) => updatedAt <= conversation.updatedAt);
@@ -112,7 +114,7 @@ export class ConversationStore {
     this.#timer = undefined;
     this.#conversations = bounded(this.#conversations, ({ id }) => id === this.#current || this.#restored.has(id));
     const kept: Kept = { current: this.#current, conversations: this.#conversations };
-    // A copy: what is kept goes on changing while it is on its way to the disk.
+    // A copy, because the original may change while it is being written.
     await this.#memento.update(KEY, structuredClone(kept));
   }
 
@@ -128,7 +130,10 @@ export class ConversationStore {
   }
 }
 
-/** Of those that fit together the ones that are `wanted` and the newest, each without its oldest turns where it alone is too long. */
+/**
+ * Selects the conversations that fit together: the `wanted` ones, then the newest. A conversation that is too long
+ * alone loses its oldest turns.
+ */
 function bounded(
   conversations: readonly SavedConversation[],
   wanted: (conversation: SavedConversation) => boolean,
@@ -150,7 +155,7 @@ function shortened(conversation: SavedConversation, limit: number): SavedConvers
   let size = sizes.reduce((sum, each) => sum + each, JSON.stringify({ ...conversation, turns: [] }).length);
   let first = 0;
   while (size > limit && first < sizes.length) {
-    // With a question goes its answer.
+    // A question is removed together with its answer.
     do size -= sizes[first++] as number;
     while (conversation.turns[first]?.role === 'assistant');
   }

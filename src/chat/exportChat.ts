@@ -1,10 +1,10 @@
-/** A conversation as a Markdown document, and its title. Pure. */
+/** Converts a conversation to Markdown and makes its title. Pure. */
 import type { Turn } from './chatMessages.ts';
 import type { SavedConversation } from './conversation.ts';
 
 const TITLE_LENGTH = 64;
 
-/** Of the first question: its first line, shortened at a word's end. */
+/** The first line of the first question, shortened at a word boundary. */
 export function titleOf(turns: readonly Turn[]): string {
   const first = turns.find((turn) => turn.role === 'user');
   if (first?.role !== 'user') return '';
@@ -17,7 +17,7 @@ export function titleOf(turns: readonly Turn[]): string {
   return title.length <= TITLE_LENGTH ? title : `${title.slice(0, TITLE_LENGTH).replace(/\s+\S*$/, '')}…`;
 }
 
-/** Questions as headings, answers as they are, what they were about and what they cost in small print. */
+/** Questions become headings; answers stay as they are; context and cost are in small print. */
 export function toMarkdown(conversation: SavedConversation, heading: string, errorLabel: string): string {
   const parts = [
     `# ${heading}`,
@@ -40,7 +40,7 @@ export function toMarkdown(conversation: SavedConversation, heading: string, err
   return `${parts.join('\n\n')}\n`;
 }
 
-/** An answer that was cut off inside a block of code must not swallow what follows. */
+/** An answer that was cut off inside a code block must not swallow the text after it. */
 function closed(text: string): string {
   let fence = '';
   for (const [, mark = ''] of text.matchAll(/^ {0,3}(`{3,}|~{3,})/gm)) {

@@ -1,6 +1,6 @@
 /**
- * The workspace's files and folders as the user may attach them: without what the settings exclude and without secrets.
- * The list is read when it is first asked for and again after a while; nothing watches the disk.
+ * The workspace's files and folders that the user may attach: without excluded and secret files. The list is read at
+ * the first use and again after a while. Nothing watches the disk.
  */
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
@@ -8,18 +8,18 @@ import type { Settings } from '../config.ts';
 import type { Found } from './chatMessages.ts';
 import { rank } from './fuzzy.ts';
 
-/** files.exclude applies besides; these fill a list with what nobody asks about. */
+/** In addition to files.exclude: folders that would fill the list with files nobody asks about. */
 const EXCLUDED = '**/{node_modules,.git,.venv,__pycache__}/**';
 const MAX_FILES = 8000;
 const FRESH_MS = 15_000;
 const MAX_FOUND = 12;
 const MAX_BEYOND = 50;
-/** Files of a folder beyond these are not counted. */
+/** Files of a folder are counted up to this number. */
 const MAX_COUNTED = 400;
 
 export class FileFinder {
   readonly #settings: Settings;
-  /** The workspace has more than the list. */
+  /** The workspace has more files than the list. */
   #cutOff = false;
   #list: { read: number; entries: Promise<Found[]> } | undefined;
 
@@ -27,7 +27,7 @@ export class FileFinder {
     this.#settings = settings;
   }
 
-  /** The best matches; with nothing to match, what is open in editors. */
+  /** The best matches. Without a query, the files open in editors. */
   async find(query: string): Promise<Found[]> {
     const listed = await this.#entries();
     const entries = !this.#cutOff ? listed : [...listed, ...(await this.#beyond(query, listed))];
@@ -55,7 +55,7 @@ export class FileFinder {
     return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))];
   }
 
-  /** What is open in editors; a secret is attached by its own name only. */
+  /** The files open in editors. Secret files can be attached only by their full name. */
   open(): vscode.Uri[] {
     return openFiles().filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
   }
@@ -66,7 +66,7 @@ export class FileFinder {
     return this.#list.entries;
   }
 
-  /** Files of that name in a folder with more than the list takes. */
+  /** Files of that name in a workspace that is larger than the list. */
   async #beyond(query: string, listed: readonly Found[]): Promise<Found[]> {
     if (!/^[\w.-]{2,}$/.test(query)) return [];
     const anyCase = query.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
@@ -76,9 +76,9 @@ export class FileFinder {
       .filter(({ uri }) => !known.has(uri));
   }
 
-  async #files(glob: string, most: number): Promise<vscode.Uri[]> {
-    const found = await vscode.workspace.findFiles(glob, EXCLUDED, most);
-    if (most === MAX_FILES) this.#cutOff = found.length === most;
+  async #files(glob: string, max: number): Promise<vscode.Uri[]> {
+    const found = await vscode.workspace.findFiles(glob, EXCLUDED, max);
+    if (max === MAX_FILES) this.#cutOff = found.length === max;
     return found.filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
   }
 
@@ -97,20 +97,23 @@ export class FileFinder {
   }
 }
 
-/** Up to `most` files below a folder, how many there are, and how many were left out as secrets; `more` when there are still more, as a few hundred are looked at. */
+/**
+ * Up to `max` files of a folder, the number of files, and how many were left out as secret. `more`: there are more than
+ * the few hundred that were looked at.
+ */
 export async function filesIn(
   folder: vscode.Uri,
   settings: Settings,
-  most: number,
+  max: number,
 ): Promise<{ taken: vscode.Uri[]; total: number; numSecret: number; more: boolean }> {
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, MAX_COUNTED + 1);
   const more = found.length > MAX_COUNTED;
-  // The one that says that there are more is not counted, whatever it is.
+  // The extra file that shows that there are more is not counted.
   const counted = found.slice(0, MAX_COUNTED);
   const files = counted
     .filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion))
     .sort((a, b) => a.path.localeCompare(b.path));
-  return { taken: files.slice(0, most), total: files.length, numSecret: counted.length - files.length, more };
+  return { taken: files.slice(0, max), total: files.length, numSecret: counted.length - files.length, more };
 }
 
 /** Files open in editors, the active group's first. */
@@ -130,7 +133,7 @@ function parent(uri: vscode.Uri): vscode.Uri {
   return uri.with({ path: uri.path.slice(0, uri.path.lastIndexOf('/')) });
 }
 
-/** Whether an address is a folder's. */
+/** Whether a URI is a folder. */
 export async function kindOf(uri: vscode.Uri): Promise<Found['kind']> {
   return await Promise.resolve(vscode.workspace.fs.stat(uri)).then(
     ({ type }) => ((type & vscode.FileType.Directory) !== 0 ? 'folder' : 'file'),

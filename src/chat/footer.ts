@@ -1,8 +1,11 @@
-/** The line under an answer: what it cost and what the cache saved. Pure. Its wording is a fixed format that outside checks read, so it is not translated. */
+/**
+ * The line under an answer: its cost and what the cache saved. Pure. Not translated, because outside checks read its
+ * fixed format.
+ */
 import type { Timings, Usage } from '../../engine/protocol.ts';
 import { ENGLISH } from '../format.ts';
 
-/** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s"; without a rate for a single token. */
+/** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s". Without a rate for a single token. */
 export function footerOf({ usage, timings }: { usage: Usage; timings: Timings }): string {
   const parts = [
     `${ENGLISH.count(usage.cachedTokens)} of ${ENGLISH.count(usage.promptTokens)} tokens reused`,

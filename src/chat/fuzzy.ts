@@ -1,6 +1,6 @@
-/** How well a path answers what somebody has typed. Pure. */
+/** Scores how well a path matches what was typed. Pure. */
 
-/** 0 is not at all; the name counts more than its folders, a run of letters more than scattered ones. */
+/** 0 is no match. The name counts more than its folders, consecutive letters more than scattered ones. */
 export function rank(query: string, path: string): number {
   const wanted = query.toLowerCase();
   const whole = path.toLowerCase();

@@ -1,6 +1,6 @@
 /**
- * The texts of what a question is about: documents that the engine mirrors, and snippets for selections and files that are
- * not open. What cannot be taken along is said in a note, never left out silently.
+ * Collects the texts that a question is about: mirrored documents, and snippets for selections and for files that are
+ * not open. Reports everything that is left out in a note.
  */
 import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
@@ -10,7 +10,7 @@ import type { ContextRef } from './chatMessages.ts';
 import { refId, toRange } from './contextRefs.ts';
 import { filesIn } from './fileFinder.ts';
 
-/** Larger files are not read: no model takes them whole. */
+/** Larger files are not read, because no model takes them whole. */
 const MAX_BYTES = 1_000_000;
 const MAX_FILES_OF_FOLDER = 24;
 
@@ -18,9 +18,9 @@ export interface Gathered {
   /** The first becomes the shared file block. */
   documents: vscode.TextDocument[];
   snippets: (Snippet & { symbol?: string })[];
-  /** Which attached thing each document and then each snippet belongs to. */
+  /** The attached item of each document, then of each snippet. */
   owners: string[];
-  /** In the first document: what is shown of a large file. */
+  /** In the first document: the position around which a large file is shown. */
   cursor?: () => number;
   notes: string[];
 }
@@ -46,7 +46,7 @@ export async function gather(
         const { taken, total, numSecret, more } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
         let numRead = 0;
         for (const file of taken) {
-          // One that cannot be read (a picture, say) is missing in the count.
+          // Files that cannot be read, such as pictures, are not counted.
           const text = await textOf(file).catch(() => undefined);
           if (text === undefined) continue;
           addSnippet(ref, { path: file.path, text });

@@ -1,6 +1,6 @@
 /**
- * What the next question would take, counted by the engine at each pause in typing: while the view is seen, a model is
- * loaded and no answer is being written. Never loads a model for it.
+ * Measures the prompt of the next question at each pause in typing. Works only while the view is visible, a model is
+ * loaded and no answer is being written. Never loads a model.
  */
 import type { PromptSize } from '../../engine/protocol.ts';
 import { EngineError } from '../client/connection.ts';
@@ -10,14 +10,14 @@ import type { Meter } from './chatMessages.ts';
 
 export interface Measured {
   size: PromptSize;
-  /** Which attached thing each part belongs to. */
+  /** The attached item of each part. */
   owners: readonly string[];
-  /** What could not even be read. */
+  /** What could not be read. */
   notes: readonly string[];
 }
 
 export interface MeterOptions {
-  /** null while nothing can be measured; throws what the answer would fail with. */
+  /** null while nothing can be measured. Throws what the answer would fail with. */
   measure(): Promise<Measured | null>;
   onResult(meter: Meter | null, sizes: ChipSizes): void;
   speech: Speech;
@@ -42,7 +42,7 @@ export class TokenMeter {
     else clearTimeout(this.#timer);
   }
 
-  /** Something that it counts has changed. */
+  /** Call it when something that is measured has changed. */
   changed(): void {
     clearTimeout(this.#timer);
     if (this.#watched) this.#timer = setTimeout(() => void this.#measure(), DELAY_MS);
@@ -53,7 +53,7 @@ export class TokenMeter {
   }
 
   async #measure(): Promise<void> {
-    // One at a time: the engine counts between two steps.
+    // One at a time, because the engine counts between two steps.
     if (this.#measuring) {
       this.#again = true;
       return;
@@ -65,7 +65,7 @@ export class TokenMeter {
       if (!this.#again)
         onResult(measured && meterOf(measured, speech), measured ? sizesOf(measured, speech) : new Map());
     } catch (error) {
-      // Anything else is the question's own to say when it is asked.
+      // Other errors are reported when the question is asked.
       const problem = error instanceof EngineError && error.code === 'contextTooLong' ? error.message : undefined;
       if (!this.#again)
         onResult(
@@ -100,7 +100,7 @@ function meterOf({ size, notes }: Measured, { t, numbers: { count } }: Speech): 
   };
 }
 
-/** The sizes of each attached thing; a folder's is that of its files. */
+/** Sizes of the attached items. A folder's size is that of its files. */
 function sizesOf({ size, owners }: Measured, { t, numbers: { count } }: Speech): ChipSizes {
   const sums = new Map<string, { tokens: number; omitted: number }>();
   for (const [i, { tokens, omittedTokens }] of size.parts.entries()) {

@@ -1,6 +1,6 @@
 /**
- * From a question and what it is about to the engine's task: reads what is attached, puts slash commands into words, and
- * refuses what the model is too small for. Knows no conversation and no view.
+ * Turns a question and its context into the engine's task: reads the attachments, expands slash commands, and refuses
+ * what the model is too small for. Does not know conversations or views.
  */
 import * as vscode from '../vscode.ts';
 import type { ChatMessage, ChatTask, SummarizeTask } from '../../engine/protocol.ts';
@@ -22,7 +22,7 @@ export interface QuestionTasksOptions {
   editor(): vscode.TextEditor | undefined;
 }
 
-/** What is asked, and what it was made of. */
+/** The task, and what it was made of. */
 interface Made {
   task: () => ChatTask | SummarizeTask;
   prompt: string;
@@ -36,16 +36,16 @@ export class QuestionTasks {
     this.#options = options;
   }
 
-  /** What is attached to a question; a slash command about a definition brings that along. */
+  /** The attachments of a question. A slash command about a definition adds that. */
   async contextFor(question: string, refs: readonly ContextRef[]): Promise<ContextRef[]> {
     const command = parseSlash(question);
-    // A summary is of what is attached.
+    // A summary is of the attached file.
     if (!command || (command.name === 'summarize' && namedSymbol(command.rest) === undefined)) return [...refs];
     const file = refs.find(({ kind }) => kind === 'file');
     const editor = this.#options.editor();
     const selection = refs.find(({ kind }) => kind === 'selection');
     const name = namedSymbol(command.rest);
-    // An editor's file that is not attached, as it is secret or was taken out, stays out of the prompt.
+    // A file that is not attached, because it is secret or was removed, stays out of the prompt.
     const inEditor = refs.some(({ uri }) => uri === editor?.document.uri.toString()) ? editor?.document : undefined;
     const document = file ? await openDocument(file.uri) : inEditor;
     if (!document) return [...refs];
@@ -55,7 +55,7 @@ export class QuestionTasks {
     return [...refs.filter(({ kind }) => kind !== 'selection'), ref];
   }
 
-  /** Loads the model for a slash command, as what it becomes depends on the model. */
+  /** Loads the model for a slash command, because the prompt depends on the model. */
   async prepare(
     question: string,
     refs: readonly ContextRef[],
@@ -67,14 +67,14 @@ export class QuestionTasks {
     const model = command ? await client.ready() : undefined;
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
-    // "This file" would be none.
+    // Without a file, "this file" would have no meaning.
     if (command && !command.rest && !refs.length)
       return { missing: vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };
   }
 
-  /** The same question measured; null while no model is loaded. Throws what the answer would fail with. */
+  /** The measured size of the same question; null while no model is loaded. Throws what the answer would fail with. */
   async measure(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[]): Promise<Made | null> {
     const { state } = this.#options.client;
     if (state.kind !== 'ready') return null;
@@ -115,7 +115,7 @@ export class QuestionTasks {
     history: readonly ChatMessage[],
     canEdit: boolean,
   ): ChatTask {
-    // A small model knows questions about a definition of the file before it, without the definition again.
+    // A small model was trained on questions about a definition after its file, without repeating the definition.
     const wanted = canEdit || !documents.length ? snippets : snippets.filter(({ symbol }) => symbol === undefined);
     return {
       kind: 'chat',
@@ -126,7 +126,7 @@ export class QuestionTasks {
     };
   }
 
-  /** The definition that a command is about: the named one, the selected one, or else the one at the cursor. */
+  /** The definition that a command is about: the named one, else the selected one, else the one at the cursor. */
   async #symbolFor(
     document: vscode.TextDocument,
     name: string | undefined,
@@ -146,7 +146,7 @@ export class QuestionTasks {
   }
 }
 
-/** Of what is attached, what a summary is of: the first file and what is selected in it; undefined where it takes a question. */
+/** The file that a summary is of, and what is selected in it; undefined if it has to be asked as a question. */
 function summarizedRefs({ rest }: SlashCommand, refs: readonly ContextRef[]): ContextRef[] | undefined {
   const file = refs.find(({ kind }) => kind === 'file');
   if (!file || (rest && namedSymbol(rest) === undefined)) return undefined;
@@ -154,7 +154,10 @@ function summarizedRefs({ rest }: SlashCommand, refs: readonly ContextRef[]): Co
   return selection ? [file, selection] : [file];
 }
 
-/** A summary is made by the task of that name, in the words that the model knows best. Undefined for a file that cannot be read. */
+/**
+ * A summary uses the task of that name, with the wording that the model knows best. Undefined for a file that cannot be
+ * read.
+ */
 function summaryTask(
   { rest }: SlashCommand,
   refs: readonly ContextRef[],

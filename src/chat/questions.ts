@@ -1,18 +1,18 @@
 /**
- * Example questions about a file, of the kinds that a small model answers best, in the editor's language: what is shown is what is
- * asked. Each translation has to be one that the engine knows (factQuestion.ts).
+ * Example questions about a file, of the kinds that a small model answers best, in the user's language. The shown text
+ * is asked as it is, so each translation must be one that the engine recognizes (engine/facts).
  */
 import * as vscode from '../vscode.ts';
 
-/** Definitions at the start of a line in the common languages; deeper ones are less worth asking about. */
+/** Definitions at the start of a line in common languages. Nested ones are less interesting. */
 const FUNCTION =
   /^(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?(?:function\*?|def|func|fn)\s+([A-Za-z_]\w{2,})/m;
 const CLASS = /^(?:export\s+)?(?:default\s+)?(?:abstract\s+)?(?:public\s+)?(?:class|struct)\s+([A-Za-z_]\w{2,})/m;
 const TYPE = /^(?:export\s+)?(?:public\s+)?(?:interface|type|enum|trait)\s+([A-Za-z_]\w{2,})/m;
-/** Definitions further down are not worth the search in a huge file. */
-const MOST_CHARACTERS = 50_000;
+/** Limits the search in huge files. */
+const MAX_CHARACTERS = 50_000;
 
-/** Languages, by the editor's names, whose files define nothing. */
+/** Languages, by the editor's ids, whose files define nothing. */
 const WITHOUT_DEFINITIONS = new Set([
   'markdown',
   'plaintext',
@@ -36,13 +36,13 @@ const WITHOUT_DEFINITIONS = new Set([
   'ignore',
 ]);
 
-/** Up to `most` questions about a file in a language; `null` is no open file. */
-export function exampleQuestions(text: string | null, language = '', most = 4): string[] {
+/** Up to `max` questions about a file in a language; `null` is no open file. */
+export function exampleQuestions(text: string | null, language = '', max = 4): string[] {
   if (text === null) return [];
   const { t } = vscode.l10n;
   const questions = [t('Summarize this file')];
   if (WITHOUT_DEFINITIONS.has(language)) return questions;
-  const source = text.slice(0, MOST_CHARACTERS);
+  const source = text.slice(0, MAX_CHARACTERS);
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];
   const typeName = TYPE.exec(source)?.[1];
@@ -50,6 +50,6 @@ export function exampleQuestions(text: string | null, language = '', most = 4): 
     questions.push(t('What does {0} do?', functionName), t('What are the parameters of {0}?', functionName));
   if (className) questions.push(t('Explain {0}', className), t('What methods does {0} have?', className));
   if (typeName && !className) questions.push(t('Explain {0}', typeName));
-  if (questions.length < most) questions.push(t('Which functions does this file define?'));
-  return questions.slice(0, most);
+  if (questions.length < max) questions.push(t('Which functions does this file define?'));
+  return questions.slice(0, max);
 }

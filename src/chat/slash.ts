@@ -1,6 +1,6 @@
 /**
- * The chat's slash commands: what they are called, and the question that each stands for. Pure. The questions for a
- * small model are those that it was trained on; one that follows instructions gets the whole of what is wanted.
+ * The chat's slash commands: their names and the question that each stands for. Pure. Small models get the questions
+ * they were trained on; models that follow instructions get the full instruction.
  */
 
 const SLASH_NAMES = ['explain', 'fix', 'tests', 'doc', 'summarize'] as const;
@@ -8,31 +8,31 @@ export type SlashName = (typeof SLASH_NAMES)[number];
 
 export interface SlashCommand {
   name: SlashName;
-  /** What follows the command. */
+  /** The text after the command. */
   rest: string;
 }
 
 /** What a command is about. */
 export interface SlashTarget {
-  /** Name of the definition at the cursor, or the one that the user has named. */
+  /** Name of the definition at the cursor, or the one that the user named. */
   symbol?: string;
   /** Whether code is selected. */
   selection: boolean;
 }
 
-/** The command that a question begins with; null for any other question, also one about a path such as "/etc". */
+/** The command that a question starts with; null for any other question, including a path such as "/etc". */
 export function parseSlash(text: string): SlashCommand | null {
   const [, word = '', rest = ''] = /^\/(\w+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
   const name = SLASH_NAMES.find((each) => each === word.toLowerCase());
   return name ? { name, rest: rest.trim() } : null;
 }
 
-/** Whether a model has to follow instructions for it. */
+/** Whether the command needs a model that follows instructions. */
 export function needsInstructions(name: SlashName): boolean {
   return name === 'fix' || name === 'tests' || name === 'doc';
 }
 
-/** A name such as `flush`, `Store.flush` or `flush()`, or undefined when `rest` says something else. */
+/** A name such as `flush`, `Store.flush` or `flush()`; undefined when `rest` is something else. */
 export function namedSymbol(rest: string): string | undefined {
   return /^`?([A-Za-z_$][\w$]*(?:[.#:]+[A-Za-z_$][\w$]*)*)(?:\(\))?`?$/.exec(rest)?.[1];
 }
@@ -44,7 +44,7 @@ export function slashQuestion(
   canEdit: boolean,
 ): string {
   const what = symbol ? `\`${symbol}\`` : selection ? 'the selected code' : 'this file';
-  // What the user adds in words; a name alone is in `what` already.
+  // The user's further words. A name alone is already in `what`.
   const more = symbol !== undefined && namedSymbol(rest) === symbol ? '' : rest;
   const words = questionWords(name, what, symbol !== undefined || selection, canEdit);
   return more ? `${words} ${more}` : words;

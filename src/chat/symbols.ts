@@ -1,6 +1,6 @@
 /**
- * Definitions in a document, as its language's extension names them; where that does not answer in time, the lines that
- * look like one.
+ * Definitions in a document, as reported by its language's extension. If that does not answer in time, lines that look
+ * like definitions.
  */
 import { symbolsOf as namedByLanguage } from '../symbols.ts';
 import * as vscode from '../vscode.ts';
@@ -11,16 +11,16 @@ export interface NamedRange {
   range: vscode.Range;
 }
 
-/** A file of definitions alone is no source that anyone asks about. */
+/** Lines that look like definitions are searched only in files with code that can be asked about. */
 const MAX_SYMBOLS = 5000;
 
-/** All definitions, outer ones before those in them. */
+/** All definitions, outer ones before inner ones. */
 export async function symbolsOf(document: vscode.TextDocument): Promise<NamedRange[]> {
   const found: NamedRange[] = (await namedByLanguage(document)).slice(0, MAX_SYMBOLS);
   return found.length ? found : byIndentation(document);
 }
 
-/** The innermost definition around a position; at the top level of a file, none. */
+/** The innermost definition around a position; undefined at the top level of a file. */
 export async function symbolAt(
   document: vscode.TextDocument,
   position: vscode.Position,

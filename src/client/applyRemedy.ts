@@ -1,4 +1,4 @@
-/** Takes the user to what a failure calls for. */
+/** Opens the place where the user can fix a failure. */
 import * as vscode from '../vscode.ts';
 import type { Remedy } from './remedy.ts';
 
@@ -7,10 +7,10 @@ export async function applyRemedy(remedy: Remedy): Promise<void> {
   else await openSettings([remedy.key]);
 }
 
-/** One is looked for by its name; several are among all of them. */
+/** Opens the settings page: one setting by its id, several by the list of all of Kvasir's settings. */
 export async function openSettings(keys: readonly string[]): Promise<void> {
   const query = keys.length === 1 ? `@id:${keys[0]}` : '@ext:kvasir.kvasir';
-  // Settings of the machine are not among the user's where that is another one.
+  // In a remote window, machine settings are in the remote settings and not in the user's.
   await vscode.commands.executeCommand(
     vscode.env.remoteName ? 'workbench.action.openRemoteSettings' : 'workbench.action.openSettings',
     { query },

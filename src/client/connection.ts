@@ -1,7 +1,7 @@
 /**
- * One engine from its start to its end: the version handshake, and each request's way from message to result. Whatever
- * happens to the channel, every request ends: in its result, or in an error with the reason. Owns no policy: when to
- * start, load and restart is engineClient.ts.
+ * One engine from start to end: the version handshake, and each request from message to result. Every request ends with
+ * a result or an error, whatever happens to the channel. Does not decide when to start, load or restart
+ * (engineClient.ts).
  */
 import {
   type EngineMessage,
@@ -22,7 +22,7 @@ export interface GenerateSignals {
   hurry?: AbortSignal;
 }
 
-/** A request's end without a result; `message` is one sentence for the user. */
+/** A request that ended without a result. `message` is one sentence for the user. */
 export class EngineError extends Error {
   readonly code: ErrorCode;
 
@@ -33,7 +33,7 @@ export class EngineError extends Error {
   }
 }
 
-/** Who hears of a request before its end: its text, and for one made of several sequences how many have ended. */
+/** Listeners for a running request: its text, and for a request of several sequences how many have ended. */
 export type Listeners = Pick<Pending, 'onChunk' | 'onParts'>;
 
 interface Pending {
@@ -44,13 +44,16 @@ interface Pending {
   reject: (error: EngineError) => void;
 }
 
-/** Starting the thread and reading its script takes well under a second; a machine under load gets many times that. */
+/**
+ * Starting the thread and reading its script takes well under a second. The limit is much longer for machines under
+ * load.
+ */
 const READY_MS = 30_000;
 const SHUTDOWN_MS = 4_000;
 
-/** What the owner of a connection is told besides its requests' results. */
+/** Events of a connection that belong to no single request. */
 export interface ConnectionEvents {
-  /** The channel closed by itself; all pending requests have been rejected. */
+  /** The channel closed without `close`. All pending requests have been rejected. */
   onClosed(reason: string): void;
   /** An error that belongs to no request. */
   onError(error: EngineError): void;
@@ -59,7 +62,7 @@ export interface ConnectionEvents {
 }
 
 export class Connection {
-  /** Settles when the engine has said that it speaks our protocol. */
+  /** Resolves when the engine has sent `ready` with our protocol version. */
   readonly opened: Promise<void>;
   readonly #transport: Transport;
   readonly #t: Translate;
@@ -82,7 +85,7 @@ export class Connection {
     this.opened = new Promise((resolve, reject) => {
       this.#open = { resolve, reject };
     });
-    // Whoever starts the engine awaits `opened`; without that, its rejection is no unhandled one.
+    // The caller that starts the engine awaits `opened`. This keeps a rejection from being reported as unhandled.
     this.opened.catch(() => {});
     this.#readyTimer = setTimeout(() => this.#end(t('it did not start within {0} s', READY_MS / 1000)), READY_MS);
     if (language) transport.send(language);
@@ -90,18 +93,21 @@ export class Connection {
     transport.onExit((reason) => this.#end(reason));
   }
 
-  /** A message without an answer. */
+  /** Sends a message that has no answer. */
   notify(message: HostMessage): void {
     if (this.#ended === undefined) this.#transport.send(message);
   }
 
-  /** A message with one answer. */
+  /** Sends a message that has one answer. */
   ask(message: (requestId: string) => HostMessage, onProgress?: Pending['onProgress']): Promise<ReplyValue> {
     const requestId = `a${++this.#numRequests}`;
     return this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
   }
 
-  /** Streams through `listeners`; after an abort by `signal` resolves with finishReason `abort`. Once `hurry` has fired somebody waits for it: it is a completion then. */
+  /**
+   * Streams through `listeners`. After `signal` aborts, resolves with finishReason `abort`. When `hurry` fires, the
+   * request gets the priority of a completion, because somebody waits for it.
+   */
   generate(request: Generate, listeners: Listeners = {}, { signal, hurry }: GenerateSignals = {}): Promise<Done> {
     const requestId = `g${++this.#numRequests}`;
     const abort = () => this.notify({ type: 'abort', requestId });
@@ -119,7 +125,7 @@ export class Connection {
     });
   }
 
-  /** Rejects what is pending, lets the engine finish its step and free its memory, then ends the channel. */
+  /** Rejects all pending requests, lets the engine finish its step and free its memory, then closes the channel. */
   async close(reason: string): Promise<void> {
     if (this.#ended !== undefined) return;
     const requestId = 'shutdown';

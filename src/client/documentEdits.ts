@@ -1,7 +1,7 @@
-/** The editor's change events as the protocol's edits. Pure. */
+/** Converts the editor's change events to the protocol's edits. Pure. */
 import type { TextEdit } from '../../engine/protocol.ts';
 
-/** The part of vscode.TextDocumentContentChangeEvent that is needed. */
+/** The part of vscode.TextDocumentContentChangeEvent that is used. */
 export interface ContentChange {
   rangeOffset: number;
   rangeLength: number;
@@ -9,8 +9,8 @@ export interface ContentChange {
 }
 
 /**
- * Edits ordered last to first over the text before the event, or null when the event is not in that order (then the
- * offsets' base is unclear and the whole text has to be sent).
+ * Edits ordered last to first over the text before the event. Returns null when the event has another order: the base
+ * of the offsets is unclear then, and the whole text has to be sent.
  */
 export function toEdits(changes: readonly ContentChange[]): TextEdit[] | null {
   const edits: TextEdit[] = [];

@@ -1,6 +1,6 @@
 /**
- * Keeps the engine's copies of documents equal to the editor's. A document is sent when a request first needs it, its
- * edits from then on, until it is closed. Does nothing at all before the first request.
+ * Keeps the engine's copies of documents equal to the editor's. Sends a document when a request first needs it, and its
+ * edits from then on until it closes. Does nothing before the first request.
  */
 import * as vscode from '../vscode.ts';
 import { EngineError } from './connection.ts';
@@ -12,15 +12,15 @@ interface Mirrored {
   version: number;
   length: number;
   eol: vscode.EndOfLine;
-  /** The engine may hold something else: the next request sends the whole text. */
+  /** The engine may hold another text: the next request sends the whole document. */
   stale: boolean;
-  /** Nothing of it may be written to the disk, as the engine knows it. */
+  /** What the engine has been told: nothing of this document may be written to disk. */
   secret: boolean;
-  /** Nothing of it as it is, nor as it was after other edits, until it is saved. */
+  /** What the engine has been told: the text is not saved, so nothing of it is written to disk yet. */
   unsaved: boolean;
 }
 
-/** Whose paths do not say what language they hold. */
+/** Schemes whose paths do not tell the language. */
 const WITHOUT_EXTENSION = new Set(['untitled', 'vscode-notebook-cell']);
 
 export class DocumentMirror implements vscode.Disposable {
@@ -30,13 +30,16 @@ export class DocumentMirror implements vscode.Disposable {
   #subscriptions: vscode.Disposable[] = [];
   #epoch = -1;
 
-  /** @param isSecret whether nothing of a document may be written to the disk. */
+  /** @param isSecret whether nothing of a document may be written to disk. */
   constructor(client: EngineClient, isSecret: (document: vscode.TextDocument) => boolean = () => false) {
     this.#client = client;
     this.#isSecret = isSecret;
   }
 
-  /** Makes the engine's copy current; returns its id. Call it where the request's task is built. @throws EngineError for a document that is too large. */
+  /**
+   * Makes the engine's copy current and returns its id. Call it where the request's task is built. @throws EngineError
+   * for a document that is too large.
+   */
   sync(document: vscode.TextDocument): string {
     if (isTooLarge(document)) throw new EngineError('badRequest', tooLarge(document, vscode.l10n.t));
     this.#follow();
@@ -46,7 +49,7 @@ export class DocumentMirror implements vscode.Disposable {
     return docId;
   }
 
-  /** Which files are secret has changed: the engine hears at once of those that have become so. */
+  /** Call it when the rules for secret files have changed. Tells the engine of documents that are secret now. */
   reviewSecrets(): void {
     for (const document of vscode.workspace.textDocuments) {
       const docId = document.uri.toString();
@@ -80,7 +83,7 @@ export class DocumentMirror implements vscode.Disposable {
     if (!known || known.stale || this.#epoch !== this.#client.epoch) return;
     if (known.version === document.version) return this.#dirty(docId, document, known);
     if (isTooLarge(document)) return this.#closed(document);
-    // Several undo steps may come as one event: its version then skips, and its changes follow one another.
+    // Several undo steps may come as one event: the version then skips, and the changes are relative to each other.
     const edits = document.version === known.version + 1 && known.eol === document.eol ? toEdits(contentChanges) : null;
     if (!edits || lengthAfter(known.length, edits) !== lengthOf(document)) {
       this.#sendText(docId, document);
@@ -96,14 +99,14 @@ export class DocumentMirror implements vscode.Disposable {
     });
   }
 
-  /** That a text is not saved any more the editor may tell behind its first edit, as of a change of nothing. */
+  /** The editor may report that a document is dirty only after its first edit, as an event without changes. */
   #dirty(docId: string, document: vscode.TextDocument, known: Mirrored): void {
     if (known.unsaved || !document.isDirty) return;
     known.unsaved = true;
     this.#client.notify({ type: 'documentSaved', docId, saved: false });
   }
 
-  /** Nothing else says so: a text that is given up is not dirty any more either. */
+  /** The save event is the only sign: a document whose changes are discarded is not dirty either. */
   #saved(document: vscode.TextDocument): void {
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
@@ -132,7 +135,7 @@ export class DocumentMirror implements vscode.Disposable {
     });
   }
 
-  /** Returns whether its text counts as not saved. */
+  /** Returns whether the text counts as unsaved. */
   #remember(docId: string, document: vscode.TextDocument, secret: boolean): boolean {
     const unsaved = document.isDirty || this.#mirrored.get(docId)?.unsaved === true;
     this.#mirrored.set(docId, {

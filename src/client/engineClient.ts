@@ -1,7 +1,6 @@
 /**
- * The engine as the editor's features see it. Starts with the first request, loads the model once, restarts by itself
- * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
- * engine; engineHost.ts gives it settings, folders and a way to tell the user.
+ * The engine as the features see it: starts with the first request, loads the model once, restarts once after a crash
+ * and then stays down. Does not use the editor's API; engineHost.ts supplies settings, folders and messages.
  */
 import type {
   ChatTask,
@@ -32,33 +31,33 @@ export type EngineState =
   | { kind: 'stopped' }
   | { kind: 'starting'; stage: 'thread' | LoadStage; fraction: number }
   | { kind: 'ready'; model: ModelInfo }
-  /** `retry`: the next request tries again (a model that cannot be loaded); otherwise only `restart` helps. */
+  /** `retry`: the next request tries again, as after a model that cannot be loaded. Otherwise only `restart` helps. */
   | { kind: 'failed'; message: string; retry: boolean; code?: ErrorCode };
 
 export interface GenerateRequest extends Omit<Generate, 'task'>, GenerateSignals {
-  /** Built when the message is sent, so that it describes the documents as they are then. */
+  /** Called when the message is sent, so that the task describes the documents as they are then. */
   task: () => Generate['task'];
   onChunk?: (text: string) => void;
-  /** For a request made of several sequences: how many have ended. */
+  /** For a request of several sequences: how many have ended. */
   onParts?: (numDone: number, numTotal: number) => void;
 }
 
 export interface EngineClientOptions {
   createTransport(): Transport;
-  /** Throws an Error whose message is for the user when the settings name no usable model. */
+  /** Throws an Error with a message for the user when the settings name no usable model. */
   loadOptions(): LoadOptions;
   onState(state: EngineState): void;
-  /** A generate request has started or ended; `numPending` counts those under way. */
+  /** A generate request has started or ended; `numPending` are running. */
   onActivity(numPending: number): void;
-  /** Something that needs the engine has begun or ended; `numUses` are under way. Looking at its figures is no use. */
+  /** A use of the engine has begun or ended; `numUses` are running. Reading statistics does not count. */
   onUse?(numUses: number): void;
-  /** For the engine's own sentences; English without it. */
+  /** Translations of the engine's messages; English without it. */
   language?: (HostMessage & { type: 'language' }) | undefined;
   log(level: 'info' | 'warn' | 'error', text: string): void;
   t: Translate;
 }
 
-/** A second crash this soon after an automatic restart is the same fault. */
+/** A second crash within this time after an automatic restart counts as the same fault. */
 const SAME_FAULT_MS = 5 * 60_000;
 
 export class EngineClient {
@@ -71,7 +70,7 @@ export class EngineClient {
   #numPending = 0;
   #numUses = 0;
   #epoch = 0;
-  /** Changes whenever the engine is stopped or breaks down: a load that began before is nobody's. */
+  /** Changes when the engine stops or crashes. A load that began before then is void. */
   #generation = 0;
   #disposed = false;
 
@@ -87,23 +86,26 @@ export class EngineClient {
     return this.#numPending;
   }
 
-  /** Changes with every new engine, and when it has lost track of a document: whatever was sent before has to be sent again. */
+  /**
+   * Changes with every new engine, and when the engine has lost a document. Everything sent before must then be sent
+   * again.
+   */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Starts the engine and loads the model, if that has not been done. */
+  /** Starts the engine and loads the model, unless that has been done. */
   ready(): Promise<ModelInfo> {
     if (this.#disposed) return Promise.reject(new EngineError('notLoaded', this.#options.t('Kvasir is switched off.')));
     if (this.#state.kind === 'failed' && !this.#state.retry)
       return Promise.reject(new EngineError('engineFailed', this.#state.message));
-    // Later, so that a failure in its first lines finds `#loading` set.
+    // In a later microtask, so that a failure in its first lines finds `#loading` set.
     const generation = this.#generation;
     this.#loading ??= Promise.resolve().then(() => this.#load(generation));
     return this.#loading;
   }
 
-  /** Resolves with finishReason `abort` after `signal`, also when that came before the model was loaded. */
+  /** Resolves with finishReason `abort` after `signal` aborts, even before the model is loaded. */
   async generate(request: GenerateRequest): Promise<Done> {
     const { task, onChunk, onParts, signal, hurry, ...rest } = request;
     this.#count(1);
@@ -119,7 +121,7 @@ export class EngineClient {
         return ABORTED;
       const send = () => {
         const built = task();
-        // Building it may find that nobody needs it any more.
+        // Building the task may abort the request.
         return signal?.aborted
           ? ABORTED
           : this.#connected().generate(
@@ -133,12 +135,13 @@ export class EngineClient {
         return await send();
       } catch (error) {
         if (!isDocumentError(error) || signal?.aborted) throw error;
-        // Once more, with the documents as they are now; nothing has been written yet. Requests sent together lose track together.
+        // Try once more with the documents as they are now: nothing has been written yet. Requests sent together share
+        // the new epoch.
         if (this.#epoch === epoch) this.#epoch++;
         return await send();
       }
     } catch (error) {
-      // Switched off: whoever asked is being taken down, too.
+      // Kvasir was switched off, so the caller is being disposed, too.
       if (this.#disposed) return ABORTED;
       throw error;
     } finally {
@@ -147,21 +150,24 @@ export class EngineClient {
     }
   }
 
-  /** A message without an answer; dropped while no model is loaded, as there is nothing that it could concern. */
+  /** Sends a message that has no answer. Drops it while no model is loaded. */
   notify(message: HostMessage): void {
     if (this.#state.kind === 'ready') this.#connection?.notify(message);
   }
 
-  /** Tokens of a mirrored document's file block; null while no model is loaded: counting must not start the engine. */
+  /**
+   * Tokens of a mirrored document's file block. Returns null while no model is loaded, because counting must not start
+   * the engine.
+   */
   async countTokens(docId: () => string): Promise<number | null> {
     if (this.#state.kind !== 'ready' || !this.#connection) return null;
-    // Before the question, as this may send the document.
+    // First, because this may send the document.
     const id = docId();
     const value = await this.#connection.ask((requestId) => ({ type: 'countTokens', requestId, docId: id }));
     return value.kind === 'count' ? value.numTokens : null;
   }
 
-  /** Tokens of a text; loads the model when it is not. */
+  /** Tokens of a text. Loads the model if needed. */
   async countText(text: string): Promise<number> {
     return this.#use(async () => {
       await this.ready();
@@ -169,7 +175,7 @@ export class EngineClient {
     });
   }
 
-  /** What a question's prompt would take; null while no model is loaded. */
+  /** Size of a question's prompt, part by part; null while no model is loaded. */
   async measure(task: () => ChatTask | SummarizeTask, sampling?: SamplingParams): Promise<PromptSize | null> {
     if (this.#state.kind !== 'ready') return null;
     const built = task();
@@ -186,7 +192,7 @@ export class EngineClient {
     );
   }
 
-  /** What a model folder is; starts the engine but loads no model. Rejects with the one reason why it cannot run. */
+  /** Reads a model folder. Starts the engine but loads no model. Rejects with the reason why the model cannot run. */
   async inspect(modelDir: string): Promise<InspectedModel> {
     return this.#use(async () => {
       await this.#open();
@@ -194,7 +200,10 @@ export class EngineClient {
     });
   }
 
-  /** This machine's memory, processors, graphics and battery; starts the engine but loads no model. Without `graphics` it takes no time; `speed` measures how fast it reads memory, too. */
+  /**
+   * Memory, processors, graphics and battery of this machine. Starts the engine but loads no model. Fast without
+   * `graphics`; `speed` also measures how fast memory is read.
+   */
   async machine(options: { graphics?: boolean; speed?: boolean } = {}): Promise<MachineInfo> {
     await this.#open();
     return (await this.#ask('machine', (requestId) => ({ type: 'machine', requestId, ...options }))).machine;
@@ -218,7 +227,7 @@ export class EngineClient {
     return (await this.#ask('stats', (requestId) => ({ type: 'stats', requestId, ...options }))).stats;
   }
 
-  /** Ends the engine; the next request starts a new one. */
+  /** Stops the engine. The next request starts a new one. */
   async stop(reason: string): Promise<void> {
     const connection = this.#connection;
     this.#abandon();
@@ -229,12 +238,12 @@ export class EngineClient {
     await closed;
   }
 
-  /** Settles when all engines that were stopped have ended: what they have computed they may be writing to the disk until then. */
+  /** Resolves when all stopped engines have ended. Until then they may write to the disk. */
   get ended(): Promise<unknown> {
     return this.#ended;
   }
 
-  /** Stops for good: later requests end as aborted and start nothing. */
+  /** Stops for good. Later requests end as aborted and start nothing. */
   dispose(reason: string): Promise<void> {
     this.#disposed = true;
     return this.stop(reason);
@@ -244,7 +253,7 @@ export class EngineClient {
     return this.#disposed;
   }
 
-  /** The engine without a model. Its start is undone by nothing but `stop`; a later `ready` goes on from it. */
+  /** Starts the engine without a model. Only `stop` undoes this; a later `ready` continues from it. */
   async #open(): Promise<void> {
     if (this.#disposed) throw new EngineError('notLoaded', this.#options.t('Kvasir is switched off.'));
     if (this.#state.kind === 'failed' && !this.#state.retry) throw new EngineError('engineFailed', this.#state.message);
@@ -265,7 +274,7 @@ export class EngineClient {
     return value as Extract<ReplyValue, { kind: K }>;
   }
 
-  /** What was under way is no longer this client's. */
+  /** Drops everything in progress. */
   #abandon(): void {
     this.#generation++;
     this.#connection = null;
@@ -279,7 +288,7 @@ export class EngineClient {
   }
 
   #connected(): Connection {
-    // Stopped between the load's end and the request's turn.
+    // The engine was stopped between the end of the load and this request.
     if (!this.#connection) throw this.#stopped();
     return this.#connection;
   }
@@ -316,10 +325,11 @@ export class EngineClient {
       this.#used(0);
       return model;
     } catch (error) {
-      // After a crash or a stop the state is no longer this attempt's to set.
+      // After a crash or a stop, this attempt must not change the state.
       if (generation === this.#generation) {
         this.#loading = null;
-        // A library that could not be loaded stays so in its thread, also when it has been mended: the next attempt has a new one.
+        // A library that failed to load stays failed in its thread, even after it is repaired. The next attempt gets a
+        // new thread.
         if (error instanceof EngineError && error.code === 'engineFailed') this.#dropConnection();
         this.#fail(
           error instanceof Error ? error.message : String(error),
@@ -398,7 +408,7 @@ export class EngineClient {
   }
 }
 
-/** The engine's copy of a document is missing or of no use. */
+/** The engine's copy of a document is missing or unusable. */
 function isDocumentError(error: unknown): boolean {
   return (
     error instanceof EngineError &&

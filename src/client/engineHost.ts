@@ -1,6 +1,6 @@
 /**
- * The engine with its surroundings in the editor: settings and folders in, log and one clear message out, events for
- * the views. Owns the client; its features talk to `client` directly.
+ * Connects the engine to the editor: settings and folders in, log and one clear error message out, events for the
+ * views. Owns the client, which the features use directly.
  */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,13 +17,12 @@ import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
 import type { Transport } from './transport.ts';
 
-/** By the setting kvasir.engine.transport. `script` is the engine's bundle. */
 const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string) => void) => Transport> = {
   thread: (script, onOutput) => new ThreadTransport(script, vscode.l10n.t, onOutput),
   process: (script, onOutput) => new ProcessTransport(script, vscode.l10n.t, onOutput),
 };
 
-/** Settings that a loaded model cannot be given. */
+/** Settings that require a new load of the model. */
 const LOADED_WITH = [
   'model',
   'threads',
@@ -38,7 +37,7 @@ function memoryOf({ cacheMaxBytes, cacheMemoryShare }: Config): { maxBytes: numb
   return { maxBytes: cacheMaxBytes, memoryShare: cacheMemoryShare };
 }
 
-const MOST_PROBLEMS = 10;
+const MAX_PROBLEMS = 10;
 
 export class EngineHost implements vscode.Disposable {
   readonly client: EngineClient;
@@ -49,16 +48,16 @@ export class EngineHost implements vscode.Disposable {
   readonly #activity = new vscode.EventEmitter<number>();
   readonly #idle: IdleUnload;
   readonly #subscriptions: vscode.Disposable[];
-  /** Whether a view is showing the failure of its own request, so that a notification would say it twice. */
+  /** Whether a view already shows the failure of its own request, so that a notification would repeat it. */
   shownElsewhere: () => boolean = () => false;
   /** The last warnings and errors of the engine, oldest first, for a problem report. */
   readonly problems: { at: Date; level: string; text: string }[] = [];
   #numQuiet = 0;
-  /** The failure that the user has been told of; told once until the engine has worked again. */
+  /** The failure that was reported last. It is reported once until the engine works again. */
   #told = '';
-  /** What the engine has been told of the memory that it may take. */
+  /** The memory budget that the engine was told. */
   #memory = { maxBytes: 0, memoryShare: 0 };
-  /** Whether the engine has the folder. */
+  /** Whether the engine has the disk cache folder. */
   #keeps = false;
 
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
@@ -98,7 +97,7 @@ export class EngineHost implements vscode.Disposable {
       () => settings.current.unloadAfterMinutes,
       (minutes) => this.#unload(minutes),
     );
-    // It may have been turned off while the editor was closed.
+    // It may have been set to 0 while the editor was closed.
     if (settings.current.cacheDiskBytes === 0) this.#removeKept();
     this.#subscriptions = [
       this.#idle,
@@ -107,7 +106,7 @@ export class EngineHost implements vscode.Disposable {
         else this.#applyMemory();
         this.#idle.review();
       }),
-      // Nobody waits for a file to be read ahead while the window is in the background.
+      // While the window is in the background, nobody waits for file blocks computed ahead.
       vscode.window.onDidChangeWindowState(({ focused }) =>
         this.client.notify({ type: 'configure', idleWork: focused }),
       ),
@@ -118,12 +117,12 @@ export class EngineHost implements vscode.Disposable {
     return this.#state.event;
   }
 
-  /** Fires with the number of requests under way whenever one starts or ends. */
+  /** Fires with the number of running requests whenever one starts or ends. */
   get onActivity(): vscode.Event<number> {
     return this.#activity.event;
   }
 
-  /** While `work` goes on, whoever called tells the user of a failure. */
+  /** While `work` runs, the caller reports failures to the user. */
   async quietly<T>(work: () => Promise<T>): Promise<T> {
     this.#numQuiet++;
     try {
@@ -138,33 +137,36 @@ export class EngineHost implements vscode.Disposable {
     if (cacheDiskBytes === 0) this.#removeKept();
   }
 
-  /** Everything cached, in memory and on disk; what is pinned stays, unless that is to go, too, or no engine is there that knows it. */
+  /**
+   * Clears everything cached, in memory and on disk. Pinned files stay, unless `pinned` is set or no engine is running
+   * that knows the pins.
+   */
   clearCache({ pinned = false } = {}): void {
     const isReady = this.client.state.kind === 'ready';
     if (isReady) this.client.notify({ type: 'evict', pinned });
     if (!isReady || !this.#keeps) this.#removeKept();
   }
 
-  /** Nobody else uses the folder, but for other windows, to which files may be gone at any time. */
+  /** Only other windows share the folder, and they cope with files that disappear. */
   #removeKept(): void {
     const remove = () =>
       rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) =>
         this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`),
       );
-    // An engine that is just ending writes until it has.
+    // An engine that is stopping may still write.
     void remove()
       .then(() => this.client.ended)
       .then(remove);
   }
 
   async restart(): Promise<void> {
-    // Asked for by a notification that is older than switching off.
+    // The user may click an old notification after switching Kvasir off.
     if (this.client.disposed) return;
     await this.client.stop(vscode.l10n.t('the engine was restarted'));
     await this.client.ready();
   }
 
-  /** Stops the engine; settles when it has freed its memory. */
+  /** Stops the engine. Resolves when it has freed its memory. */
   async stop(): Promise<void> {
     this.dispose();
     await this.client.dispose(vscode.l10n.t('Kvasir was switched off'));
@@ -176,7 +178,7 @@ export class EngineHost implements vscode.Disposable {
     this.#activity.dispose();
   }
 
-  /** A folder that nobody trusts yet leaves nothing on the disk; once it is trusted, the next start of the engine does. */
+  /** Nothing of an untrusted workspace is kept on disk. Once it is trusted, the next start of the engine keeps it. */
   #disk(): Pick<LoadOptions, 'disk'> {
     const { cacheDiskBytes } = this.#settings.current;
     this.#keeps = cacheDiskBytes > 0 && vscode.workspace.isTrusted;
@@ -200,12 +202,12 @@ export class EngineHost implements vscode.Disposable {
 
   #remember(level: string, text: string): void {
     this.problems.push({ at: new Date(), level, text });
-    if (this.problems.length > MOST_PROBLEMS) this.problems.shift();
+    if (this.problems.length > MAX_PROBLEMS) this.problems.shift();
   }
 
   #unload(minutes: number): void {
     const { state } = this.client;
-    // One that is down for good stays so, with its message.
+    // An engine that is down for good keeps its message.
     if (state.kind === 'failed' && !state.retry) return;
     this.#log.info(`unloaded after ${minutes} minutes without a request`);
     void this.client.stop(vscode.l10n.t('the model was unloaded'));
@@ -236,7 +238,7 @@ export class EngineHost implements vscode.Disposable {
     if (chosen === undefined) return;
     if (remedy && chosen === label) await applyRemedy(remedy);
     if (chosen === showLog) this.#log.show();
-    // A new failure sets the state again and is told there.
+    // A new failure sets the state again and is reported there.
     if (chosen === restart) {
       this.#told = '';
       await this.restart().catch(() => {});
@@ -244,7 +246,10 @@ export class EngineHost implements vscode.Disposable {
   }
 }
 
-/** The message as text: a notification would make a link, or a command, of `[text](target)`, and parts of it may come from a model's files. */
+/**
+ * Breaks Markdown links in a message. A notification would turn `[text](target)` into a link or a command, and parts of
+ * the message may come from a model's files.
+ */
 export function withoutLinks(message: string): string {
   return message.replace(/\]\(/g, '] (');
 }

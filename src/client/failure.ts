@@ -1,11 +1,11 @@
-/** One message for a request that failed: the engine's own failures have been told by engineHost.ts already. */
+/** Shows one message for a failed request. Does not repeat failures that engineHost.ts has reported. */
 import * as vscode from '../vscode.ts';
 import { applyRemedy } from './applyRemedy.ts';
 import { EngineError } from './connection.ts';
 import type { EngineHost } from './engineHost.ts';
 import { remedyLabel, remedyOf } from './remedy.ts';
 
-/** Call it before the request; what it returns shows the error that the request ended with. */
+/** Call it before the request. The returned function shows the error that the request ended with. */
 export function failureOf(host: EngineHost): (error: unknown) => void {
   const before = host.client.state;
   return (error) => {

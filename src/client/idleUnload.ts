@@ -1,10 +1,10 @@
 /**
- * Unloads the model when nobody has asked for anything for a while, so that an editor left open overnight holds no memory.
- * One timer while the engine is up and no request under way; none otherwise. Knows no engine: engineHost.ts says what happens.
+ * Unloads the model after a time without use, so that an editor left open overnight holds no memory. Runs one timer
+ * while the engine is up and no request is running, none otherwise. Does not know the engine: engineHost.ts unloads.
  */
 import * as vscode from '../vscode.ts';
 
-/** An unfocused window's user is elsewhere: the model is kept for this share of the time, counted from when the focus went. */
+/** Share of the time that applies while the window is unfocused, counted from the loss of focus. */
 const UNFOCUSED_SHARE = 1 / 3;
 
 export class IdleUnload implements vscode.Disposable {
@@ -13,11 +13,11 @@ export class IdleUnload implements vscode.Disposable {
   readonly #subscription: vscode.Disposable;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastUse = 0;
-  /** There is something to unload, and nobody is using it. */
+  /** Something is loaded and nobody uses it. */
   #idle = false;
   #unfocusedSince: number | null;
 
-  /** `minutes` without a use lead to `unload`; 0 is never. */
+  /** Calls `unload` after `minutes` without use; 0 is never. */
   constructor(minutes: () => number, unload: (minutes: number) => void) {
     this.#minutes = minutes;
     this.#unload = unload;
@@ -29,20 +29,20 @@ export class IdleUnload implements vscode.Disposable {
     });
   }
 
-  /** A use of the engine has begun or ended; `numUses` are under way. */
+  /** A use of the engine has begun or ended; `numUses` are running. */
   used(numUses: number): void {
     this.#lastUse = Date.now();
     this.#idle = numUses === 0;
     this.review();
   }
 
-  /** There is nothing to unload. */
+  /** Nothing is loaded any more. */
   stopped(): void {
     this.#idle = false;
     this.review();
   }
 
-  /** The time may be another one now. */
+  /** Call it when the time limit may have changed. */
   review(): void {
     clearTimeout(this.#timer);
     const minutes = this.#minutes();

@@ -1,21 +1,21 @@
-/** Files that come to be secret, by globs that are added while the extension runs, or while it does not. */
+/** Detects files that have become secret because of new globs, added while the extension runs or while it did not. */
 import type { Disposable, Memento } from 'vscode';
 import type { Config, Settings } from '../config.ts';
 
-/** Of the workspace: the lists as it was open last. */
+/** Key in the workspace state: the globs of the last session. */
 const EXCLUDED = 'kvasir.excluded';
 
-/** The globs that hold, as they are kept. */
+/** The globs in force, in the form that is stored. */
 interface Excluded {
-  /** Where a folder has none of its own. */
+  /** The window's list, for folders without their own. */
   readonly all: readonly string[];
-  /** By a folder's address: its own, in the place of those. */
+  /** Lists of folders that have their own, by the folder's URI. */
   readonly own: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * Calls `clear` whenever a folder, or the window, has a glob of kvasir.completion.exclude that it had not before, be it that it has
- * lost a list of its own: at once where that was when this workspace was open last.
+ * Calls `clear` when the window or a folder gains a glob of kvasir.completion.exclude, also when a folder loses its own
+ * list. Calls it at once when that happened since the last session.
  */
 export function onNewlyExcluded(
   workspace: Memento,
@@ -31,7 +31,7 @@ export function onNewlyExcluded(
   return settings.onDidChange((change) => review(excludedBy(change.before), excludedBy(change.now)));
 }
 
-/** A folder that is in neither has the window's list, as files outside of all folders do. */
+/** A folder in neither list has the window's list, and so have files outside all folders. */
 function hasMore(before: Excluded, now: Excluded): boolean {
   const isNew = (folder: string): boolean =>
     !listOf(now, folder).every((glob) => listOf(before, folder).includes(glob));
@@ -48,7 +48,10 @@ function excludedBy({ completion: { exclude, excludeIn } }: Config): Excluded {
   return { all: exclude, own: Object.fromEntries(excludeIn ?? []) };
 }
 
-/** As earlier versions kept it, one list of all globs: those of folders, behind the folder's address, are nobody's then. */
+/**
+ * Earlier versions stored one list of all globs, with those of folders prefixed by the folder's URI. The prefixed ones
+ * match nothing now.
+ */
 function keptIn(workspace: Memento): Excluded | undefined {
   const kept = workspace.get<Excluded | readonly string[]>(EXCLUDED);
   return kept && !('all' in kept) ? { all: kept, own: {} } : kept;

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
 import type { Translate } from '../translate.ts';
-import { MOST_YOUNG_MB, type Transport } from './transport.ts';
+import { MAX_YOUNG_MB, type Transport } from './transport.ts';
 
 /** Where programs, libraries, temporary files and the home folder are, and the language. Nothing else of the editor's is the engine's business: tokens, its debug flags, its own channel. */
 const PASSED_ON =
@@ -21,7 +21,7 @@ export class ProcessTransport implements Transport {
     this.#t = t;
     this.#child = fork(script, [], {
       serialization: 'advanced',
-      execArgv: [`--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`],
+      execArgv: [`--max-semi-space-size=${Math.floor(MAX_YOUNG_MB / 3)}`],
       env: engineEnvironment(process.env, process.versions),
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       windowsHide: true,

@@ -4,9 +4,9 @@ import type { Translate } from '../translate.ts';
 
 export type Remedy = { kind: 'model' } | { kind: 'setting'; key: string };
 
-/** undefined: nothing that is known. */
+/** undefined: no known remedy. */
 export function remedyOf(message: string, code?: ErrorCode): Remedy | undefined {
-  // Messages name settings where these are what is to be changed, in any language alike.
+  // Messages name the setting to change, in every language.
   const [key] = /\bkvasir\.(?:model\b|(?:cache|chat|completion|engine|summary)\.\w+)/.exec(message) ?? [];
   if (code === 'modelInvalid' || code === 'modelUnsupported' || key === 'kvasir.model') return { kind: 'model' };
   return key === undefined ? undefined : { kind: 'setting', key };

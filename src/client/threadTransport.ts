@@ -1,23 +1,23 @@
-/** The engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
+/** Runs the engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
 import type { Translate } from '../translate.ts';
-import { MOST_YOUNG_MB, type Transport } from './transport.ts';
+import { MAX_YOUNG_MB, type Transport } from './transport.ts';
 
 export class ThreadTransport implements Transport {
   readonly #worker: Worker;
   readonly #t: Translate;
   #disposed = false;
 
-  /** `onOutput` takes what the engine and its libraries print. */
+  /** `onOutput` receives what the engine and its libraries print. */
   constructor(script: string, t: Translate, onOutput: (text: string) => void) {
     this.#t = t;
-    // With the process's own variables, because a native library reads those: the engine switches onnxruntime's telemetry off by one.
-    // The extension host's own flags (--inspect-port and the like) are not for the engine.
+    // The thread shares the process's environment, because native libraries read it: the engine switches off
+    // onnxruntime's telemetry by a variable. It does not get the extension host's own flags, such as --inspect-port.
     this.#worker = new Worker(script, {
       name: 'kvasir-engine',
       execArgv: [],
-      resourceLimits: { maxYoungGenerationSizeMb: MOST_YOUNG_MB },
+      resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MB },
       env: SHARE_ENV,
       stdout: true,
       stderr: true,
@@ -52,7 +52,7 @@ export class ThreadTransport implements Transport {
       void this.#worker.terminate();
       return;
     }
-    // It closes its port when it reaches the `shutdown` message; until then it must not keep the process alive.
+    // The thread closes its port when it reaches the `shutdown` message. Until then it must not keep the process alive.
     this.#worker.unref();
   }
 }

@@ -1,7 +1,6 @@
 /**
- * `Kvasir: Write Commit Message`: the staged diff (else the working tree's) becomes a message that streams into the
- * repository's input box. What stood there comes back on cancel, on failure, and when asked for; what the user types
- * meanwhile stays.
+ * `Kvasir: Write Commit Message`: streams a message for the staged diff, else the working tree's, into the repository's
+ * input box. Restores the former text on cancel, on failure and on request. Keeps what the user types meanwhile.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -13,19 +12,19 @@ import { failureOf } from '../client/failure.ts';
 import { diffFiles } from './diffFiles.ts';
 import { chooseRepository, openRepositories, type Repository } from './git.ts';
 
-/** So many commits show a project's habits. */
+/** Number of recent commits that show a project's style. */
 const NUM_SUBJECTS = 8;
 
 interface Change {
   diff: string;
-  /** What the user should know of it: not staged, files left out. */
+  /** Notes for the user: not staged, files left out. */
   notes: string[];
 }
 
 export class CommitMessage {
   readonly #host: EngineHost;
   readonly #settings: Settings;
-  /** Roots of the repositories whose message is being written; the notification of that says so. */
+  /** Roots of the repositories whose message is being written. */
   readonly #writing = new Set<string>();
 
   constructor(host: EngineHost, settings: Settings) {
@@ -88,7 +87,7 @@ export class CommitMessage {
     let written = before;
     let text = '';
     const put = (value: string) => {
-      // The user types: the box is theirs again.
+      // The user has typed into the box, so it is not written to any more.
       if (!isOurs(inputBox.value, written)) abort.abort();
       else inputBox.value = written = value;
     };
@@ -143,13 +142,13 @@ export class CommitMessage {
   }
 }
 
-/** First lines of the last commits, none in a repository without. */
+/** First lines of the last commits; empty for a repository without commits. */
 async function recentSubjects(repository: Repository): Promise<string[]> {
   const commits = await repository.log({ maxEntries: NUM_SUBJECTS }).catch(() => []);
   return commits.map(({ message }) => message.split('\n', 1)[0] as string);
 }
 
-/** Says what there is to say, with a way back to what stood in the box if that is no longer there. */
+/** Shows the notes, and offers to restore the former text of the box if it was replaced. */
 async function offerBefore(notes: readonly string[], before: string, inputBox: Repository['inputBox']): Promise<void> {
   const again = vscode.l10n.t('Restore Previous Message');
   const replaced = before.trim() !== '' && inputBox.value !== before;
@@ -163,8 +162,8 @@ async function offerBefore(notes: readonly string[], before: string, inputBox: R
 }
 
 /**
- * Whether the box still holds what we wrote. The editor tells what it holds a moment later, so that may be an earlier part; and it
- * has its own line ends and leaves out control characters: what counts is what can be read.
+ * Whether the box still holds what was written. The editor reports the content with a delay, so it may be an earlier
+ * part. It also changes line ends and drops control characters, so only visible text is compared.
  */
 function isOurs(value: string, written: string): boolean {
   const read = (text: string) => text.replace(/[^\p{L}\p{N}\p{P}\p{S}]/gu, '');

@@ -1,18 +1,18 @@
-/** The files of a unified diff. Pure. */
+/** Splits a unified diff into its files. Pure. */
 
 export interface DiffFile {
-  /** Relative to the repository's root, as it is after the change (before it, for a deleted file). */
+  /** Relative to the repository's root, after the change; for a deleted file, before it. */
   path: string;
-  /** Every name that the diff gives the file, the one before a renaming included. */
+  /** Every name of the file in the diff, including the one before a rename. */
   names: string[];
   text: string;
 }
 
-/** In the order of the diff; merges in progress ("diff --cc") included. */
+/** In the order of the diff, including merges in progress ("diff --cc"). */
 export function diffFiles(diff: string): DiffFile[] {
   return (
     diff
-      // Not at every line start that JavaScript knows: in a file's content there may be other line breaks.
+      // Splits at LF only: file content may hold other characters that JavaScript counts as line ends.
       .split(/(?<=^|\n)(?=diff --)/)
       .filter((text) => text.startsWith('diff --'))
       .map((text) => {
@@ -23,7 +23,7 @@ export function diffFiles(diff: string): DiffFile[] {
 }
 
 function namesIn(text: string): string[] {
-  // Below the first hunk, lines are content.
+  // After the first hunk header, lines are content.
   const head = text.slice(0, text.search(/\n@@/) >>> 0);
   const lines = ['rename to', 'copy to', '\\+\\+\\+', '---', 'rename from', 'copy from'].map(
     (word) => new RegExp(`^${word} (.+?)\\t?$`, 'm').exec(head)?.[1],
@@ -34,7 +34,7 @@ function namesIn(text: string): string[] {
   return [...new Set([...named, ...namesInHeader(head)])];
 }
 
-/** "diff --git a/x b/x", where nothing else names the file (a mode, a binary); both names are the same then. */
+/** "diff --git a/x b/x", used if nothing else names the file (mode change, binary). Both names are equal then. */
 function namesInHeader(head: string): string[] {
   const header = /^diff --(?:git|cc|combined) (.+)$/m.exec(head)?.[1] ?? '';
   const twice = /^(?:[a-z]\/)?(.+) (?:[a-z]\/)?\1$/.exec(header)?.[1] ?? /^("?[a-z]\/.+) \1$/.exec(header)?.[1];
@@ -42,12 +42,12 @@ function namesInHeader(head: string): string[] {
   return [twice ?? withoutPrefix(unquoted(second ?? header))];
 }
 
-/** Git writes a/ and b/, or i/, w/, c/ and o/ where diff.mnemonicPrefix is set, or nothing. */
+/** Git writes the prefixes a/ and b/; with diff.mnemonicPrefix also i/, w/, c/ and o/; or none. */
 function withoutPrefix(name: string): string {
   return name.replace(/^[abciwo]\//, '');
 }
 
-/** Git quotes names with unusual characters as C does. */
+/** Git quotes names with unusual characters as C strings. */
 function unquoted(name: string): string {
   if (!name.startsWith('"') || !name.endsWith('"')) return name;
   const bytes: number[] = [];

@@ -1,10 +1,12 @@
-/** The part of the built-in git extension's API (version 1) that a commit message needs, and which repository is meant. */
+/**
+ * The part of the built-in git extension's API (version 1) that commit messages use, and the choice of the repository.
+ */
 import * as vscode from '../vscode.ts';
 
 export interface Repository {
   readonly rootUri: vscode.Uri;
   readonly inputBox: { value: string };
-  /** Unified; `cached` is what is staged. */
+  /** Unified diff; `cached` is the staged one. */
   diff(cached?: boolean): Promise<string>;
   log(options?: { maxEntries?: number }): Promise<{ message: string }[]>;
 }
@@ -18,7 +20,7 @@ interface GitExtension {
   getAPI(version: 1): GitApi;
 }
 
-/** The repositories that are open; throws an Error for the user where git is off. */
+/** The open repositories. Throws an Error for the user if git is disabled. */
 export async function openRepositories(): Promise<Repository[]> {
   const extension = vscode.extensions.getExtension<GitExtension>('vscode.git');
   if (!extension) throw new Error(vscode.l10n.t('The built-in Git extension is switched off.'));
@@ -27,7 +29,7 @@ export async function openRepositories(): Promise<Repository[]> {
   return git.getAPI(1).repositories;
 }
 
-/** The one whose menu was used, else the only one, else the one that the user picks. */
+/** The repository whose menu was used, else the only one, else the user's choice. */
 export async function chooseRepository(
   repositories: readonly Repository[],
   rootUri: vscode.Uri | undefined,

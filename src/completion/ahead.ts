@@ -1,7 +1,7 @@
 /**
- * The completion after the one that is on the screen, computed while the user reads: accepting is then followed by the next
- * one at once. One at a time, in the lowest class, only after a moment of quiet, never on battery, and nothing after a text
- * that is long enough to be thought over. It ends with the first key that goes another way (runs.ts).
+ * Computes the completion after the shown one while the user reads, so that accepting shows the next one at once. One
+ * request at a time, at the lowest priority, after a pause, never on battery, and not after a long text. A key that
+ * leaves its text ends it (runs.ts).
  */
 import type * as vscode from 'vscode';
 import { ASK_RARELY_MS, type Battery } from './battery.ts';
@@ -10,10 +10,10 @@ import type { Found, Question } from './finder.ts';
 import { placeAfter } from './place.ts';
 import type { Runs } from './runs.ts';
 
-/** Typing through what is shown must not become a request for each key. */
+/** Typing through the shown text must not send a request for each key. */
 const QUIET_MS = 150;
-const MOST_LINES = 4;
-const MOST_CHARACTERS = 240;
+const MAX_LINES = 4;
+const MAX_CHARACTERS = 240;
 
 export class Ahead implements vscode.Disposable {
   readonly #runs: Runs;
@@ -27,11 +27,11 @@ export class Ahead implements vscode.Disposable {
     this.#battery = battery;
   }
 
-  /** `found` is what the editor has just been given for `question`. */
+  /** `found` is what the editor was just given for `question`. */
   schedule({ document, origin, selected, version }: Question, { insertion, completion }: Found): void {
     this.cancel();
     const { text, replaces } = insertion;
-    if (!completion || replaces > 0 || text.length > MOST_CHARACTERS || text.split('\n').length > MOST_LINES) return;
+    if (!completion || replaces > 0 || text.length > MAX_CHARACTERS || text.split('\n').length > MAX_LINES) return;
     const given = selected + text;
     const after = placeAfter(origin, given);
     if (this.#cache.lookup(after) || this.#runs.join(after)) return;

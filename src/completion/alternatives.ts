@@ -1,7 +1,7 @@
 /**
- * Several candidates for a completion that the user has asked for by hand, for the editor's own "next suggestion": first the
- * most probable text, then samples over the same cached prompt, whose further lines are shown only where the model is sure of them: drawn
- * ones are rarely of one piece. They are written at the same time; the first is never held back for long.
+ * Finds several candidates for a completion asked for by hand, for the editor's "next suggestion" command. The first is
+ * the most probable text. The others are sampled over the same cached prompt and go beyond one line only where the
+ * model is confident, because samples are rarely coherent.
  */
 import { candidateSampling } from '../../engine/protocol.ts';
 import type { Completion, CompletionCache } from './cache.ts';
@@ -12,7 +12,7 @@ import type { Run } from './run.ts';
 import type { Runs } from './runs.ts';
 import { EXPLICIT_DEADLINE_MS, silence } from './trigger.ts';
 
-/** Besides the most probable text. */
+/** Samples besides the most probable text. */
 const NUM_OTHERS = 2;
 /** How long the first candidate waits for the others. */
 const OTHERS_MS = 700;
@@ -28,7 +28,7 @@ export class Alternatives {
     this.#cache = cache;
   }
 
-  /** Like Finder.find, with `others` in the completion where the model has any by then. */
+  /** Like Finder.find, with `others` in the completion if the samples are ready in time. */
   async find(question: Question, record: CompletionRecord): Promise<Found | SilentReason> {
     const { place, signal } = question;
     const stop = new AbortController();
@@ -44,7 +44,7 @@ export class Alternatives {
       const completion: Completion = { ...place, insert: found.insertion.text };
       const others = sampling.then((texts) => {
         completion.others = [...new Set(texts)].filter((text) => text.trim() !== '' && text !== completion.insert);
-        // The samples may have come too late for this answer; the next one has them.
+        // The samples may be too late for this answer. The next one has them.
         if (!stop.signal.aborted) this.#cache.add(completion);
       });
       const inTime = await Promise.race([others.then(() => true), silence(OTHERS_MS, signal).then(() => false)]);
@@ -55,7 +55,7 @@ export class Alternatives {
   }
 
   async #sample({ document, origin, selected, place, version }: Question, signal: AbortSignal): Promise<string[]> {
-    // After the first candidate, which leads through the prompt.
+    // Start after the first candidate, which computes the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
     const runs = Array.from({ length: NUM_OTHERS }, (_, i) =>
@@ -78,7 +78,7 @@ export class Alternatives {
   }
 }
 
-/** What else is left to insert at `place`, in order, each different. */
+/** The other candidates that still fit at `place`, in order and without duplicates. */
 export function otherInsertions(completion: Completion | undefined, place: Place, first: Insertion): Insertion[] {
   const left = (completion?.others ?? [])
     .map((insert) => carryOver(completion as Completion, insert, place))

@@ -1,4 +1,6 @@
-/** Whether anything may be offered at all, before any text is read: settings, filters, snooze, battery and the engine's state. */
+/**
+ * Whether anything may be offered, before any text is read: settings, filters, snooze, battery and the engine's state.
+ */
 import type * as vscode from 'vscode';
 import type { Settings } from '../config.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -39,7 +41,7 @@ export class Availability {
     return undefined;
   }
 
-  /** Whether the next completion would be offered by itself. */
+  /** Whether a completion would be offered automatically. */
   get byItself(): boolean {
     return this.#settings.current.completion.enable && !this.#snooze.active;
   }

@@ -1,13 +1,13 @@
 /**
- * Whether the machine runs on battery, as the engine tells: asked at most once a minute to pause completions, more rarely for
- * work that nobody waits for, and never again where there is no battery.
+ * Whether the machine runs on battery. Asks the engine at most once a minute for pausing completions, less often for
+ * background work, and never again where there is no battery.
  */
 import type { EngineClient } from '../client/engineClient.ts';
 import { silence } from './trigger.ts';
 
 const ASK_EVERY_MS = 60_000;
 export const ASK_RARELY_MS = 5 * 60_000;
-/** The first question waits for the answer, but not for a machine that is slow to tell. */
+/** The first call waits for the answer, but not longer than this. */
 const PATIENCE_MS = 400;
 
 export class Battery {
@@ -20,7 +20,7 @@ export class Battery {
     this.#client = client;
   }
 
-  /** What is known, after asking for it if that was `everyMs` ago. */
+  /** The last known state. Asks again first if the last answer is older than `everyMs`. */
   async ask(everyMs = ASK_EVERY_MS): Promise<boolean> {
     const first = this.#askedAt === Number.NEGATIVE_INFINITY;
     if (this.#onBattery !== null && performance.now() - this.#askedAt >= everyMs) {
@@ -29,7 +29,7 @@ export class Battery {
         ({ onBattery }) => {
           this.#onBattery = onBattery;
         },
-        // An engine that is down says so where a completion is asked for.
+        // An engine that is down is reported where a completion is asked for.
         () => {},
       );
     }

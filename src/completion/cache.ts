@@ -1,30 +1,32 @@
 /**
- * Past completions of each document and where they hold: at their own position, while the user types them through, and
- * after deleting back. Bounded in number and in the characters of the texts that it keeps. Pure.
+ * Past completions of each document. They apply at their own position, while the user types through them, and after
+ * deleting back. Bounded in number and in characters. Pure.
  */
 import { carryOver, type Insertion, type Place } from './place.ts';
 import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 
 export interface Completion extends Place {
-  /** What the engine offered at `offset`, with the document's own line ends. Never empty. */
+  /** What the engine offered at `offset`, with the document's line ends. Never empty. */
   insert: string;
-  /** Sampled besides it, each different; undefined while nobody has asked for any. */
+  /** Other sampled candidates, without duplicates; undefined if none were asked for. */
   others?: string[];
-  /** Written before it was asked for. */
+  /** Computed before it was asked for. */
   ahead?: boolean;
-  /** The model has more to say that it is not sure enough of. */
+  /** The model wrote more, which was hidden because its confidence is low. */
   heldBack?: true;
 }
 
-/** Enough for typing some lines and deleting them again; older ones are void after an edit elsewhere anyway. */
-const MOST_PER_DOCUMENT = 24;
-const MOST_DOCUMENTS = 8;
-/** Of all texts together; versions of one document are different strings. The newest completion is kept in any case. */
-const MOST_CHARACTERS = 8_000_000;
+/** Enough for typing some lines and deleting them again. Any edit elsewhere makes older entries void anyway. */
+const MAX_PER_DOCUMENT = 24;
+const MAX_DOCUMENTS = 8;
+/**
+ * Limit for all texts together; versions of one document are different strings. The newest completion is always kept.
+ */
+const MAX_CHARACTERS = 8_000_000;
 
 export class CompletionCache {
   readonly #carries: boolean;
-  /** Newest last; in each document newest first. */
+  /** Documents with the newest last; the completions of each with the newest first. */
   readonly #documents = new Map<string, Completion[]>();
 
   constructor({ carryOver }: Pick<CompletionPolicies, 'carryOver'> = ALL_POLICIES) {
@@ -35,15 +37,18 @@ export class CompletionCache {
     const { docId } = completion;
     const others = (this.#documents.get(docId) ?? []).filter((old) => !samePlace(old, completion));
     this.#documents.delete(docId);
-    this.#documents.set(docId, [completion, ...others].slice(0, MOST_PER_DOCUMENT));
+    this.#documents.set(docId, [completion, ...others].slice(0, MAX_PER_DOCUMENT));
     for (const oldest of this.#documents.keys()) {
-      if (this.#documents.size <= MOST_DOCUMENTS) break;
+      if (this.#documents.size <= MAX_DOCUMENTS) break;
       this.#documents.delete(oldest);
     }
     this.#trim();
   }
 
-  /** The completion that says what to insert at `place`: made there, else typed through, else deleted back; of each kind the newest. */
+  /**
+   * The completion to insert at `place`: one made there, else one typed through, else one deleted back to. Newest first
+   * within each kind.
+   */
   lookup(place: Place): { completion: Completion; insertion: Insertion } | undefined {
     const known = this.#documents.get(place.docId) ?? [];
     const typed =
@@ -54,7 +59,7 @@ export class CompletionCache {
     return insertion && { completion, insertion };
   }
 
-  /** What there is of a finished completion to insert at `place`. */
+  /** What remains of a finished completion at `place`. */
   left(completion: Completion, place: Place): Insertion | undefined {
     return this.#carries || samePlace(completion, place) ? carryOver(completion, completion.insert, place) : undefined;
   }
@@ -68,7 +73,10 @@ export class CompletionCache {
     return [...this.#documents.values()].reduce((sum, completions) => sum + completions.length, 0);
   }
 
-  /** Drops the oldest of the document longest without a new one until the texts fit; completions of one version share its text. */
+  /**
+   * Drops the oldest completion of the least recently used document until the texts fit. Completions of one version
+   * share its text.
+   */
   #trim(): void {
     for (;;) {
       const texts = new Set(
@@ -76,7 +84,7 @@ export class CompletionCache {
       );
       const characters = [...texts].reduce((sum, text) => sum + text.length, 0);
       const [docId, completions] = this.#documents.entries().next().value ?? [];
-      if (characters <= MOST_CHARACTERS || docId === undefined || !completions || this.size === 1) return;
+      if (characters <= MAX_CHARACTERS || docId === undefined || !completions || this.size === 1) return;
       completions.pop();
       if (completions.length === 0) this.#documents.delete(docId);
     }

@@ -1,9 +1,9 @@
-/** Completions in the log: one line each, quiet about what a key after the other only repeats. */
+/** Writes one log line per completion. Does not repeat reasons that stay the same from key to key. */
 import type * as vscode from '../vscode.ts';
 import type { Log } from '../log.ts';
 import { type CompletionRecord, logLine, type SilentReason } from './record.ts';
 
-/** Reasons that stay the same from key to key; each is logged once for a document. */
+/** Reasons that stay the same from key to key. Each is logged once per document. */
 const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
   'automatic completions are off (kvasir.completion.enable)',
   'completions are snoozed',
@@ -18,7 +18,7 @@ const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
 
 export class CompletionLog {
   readonly #log: Log;
-  /** The steady reason that was told last. */
+  /** The last steady reason that was logged. */
   readonly #told = new WeakMap<vscode.TextDocument, SilentReason>();
 
   constructor(log: Log) {

@@ -1,4 +1,4 @@
-/** Which documents are completed. */
+/** Which documents get completions. */
 import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
 import { isTooLarge } from '../client/documentSize.ts';
@@ -6,18 +6,21 @@ import { isWanted } from './languages.ts';
 import { targetOf } from './links.ts';
 import type { SilentReason } from './record.ts';
 
-/** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
+/**
+ * Schemes of documents where people write code. Output panes, commit boxes, settings and chat inputs are documents,
+ * too.
+ */
 const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
 
-/** Of a notebook's cells: their path is the notebook's. */
+/** Notebook cells. Their path is the notebook's. */
 const CELL = 'vscode-notebook-cell';
 
-/** Of them those that are files of the machine on which the extension runs. */
+/** The schemes of files on the machine on which the extension runs. */
 export const FILES = new Set(['file', 'vscode-remote']);
 
 export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => ({ scheme }));
 
-/** Why this document is not completed, or undefined. */
+/** Why this document gets no completions, or undefined. */
 export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
   if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
   if (isTooLarge(document)) return 'the file is too large';
@@ -28,8 +31,8 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
 }
 
 /**
- * Files that reach the model only when the user asks about them by name: by their own, or by that of what a link leads to. Takes
- * whatever has the address and the language of a document.
+ * Whether a file reaches the model only when the user asks about it by name. Checks its own path and the target of a
+ * link.
  */
 export function isSecret(document: Addressed, settings: Config['completion']): boolean {
   const { languageId } = document;
@@ -39,7 +42,7 @@ export function isSecret(document: Addressed, settings: Config['completion']): b
   return target !== undefined && isNamedSecret({ uri: target, languageId }, settings);
 }
 
-/** The address of a cell's notebook, which is what lies in a workspace folder, and is a file or none; otherwise the address itself. */
+/** The URI of a cell's notebook, which may be a file in a workspace folder. For other documents, the URI itself. */
 function fileOf(uri: vscode.Uri): vscode.Uri {
   if (uri.scheme !== CELL) return uri;
   return (
@@ -54,14 +57,14 @@ function isNamedSecret(document: Addressed, { exclude, excludeIn }: Config['comp
   return (own ?? exclude).some((glob) => globMatches(document, glob));
 }
 
-/** Whether what is computed of a document may be kept on the disk: only of files, which are on one themselves, and not of secret ones. */
+/** Whether computed state of a document may be kept on disk: only for files on disk that are not secret. */
 export function mayBeKept(document: Addressed, settings: Config['completion']): boolean {
   return FILES.has(document.uri.scheme) && !isSecret(document, settings);
 }
 
 /**
- * Whether a glob of the settings fits. The editor holds it against the whole path, where `secrets.json` or `private/` would
- * fit nothing: it is meant in any folder, and a folder for all that is in it.
+ * Whether a glob of the settings matches. The editor compares globs with the whole path, where `secrets.json` or
+ * `private/` would match nothing. Here a glob matches in any folder, and a folder matches all files in it.
  */
 export function globMatches(document: Addressed, glob: string): boolean {
   const anywhere = glob.startsWith('**') ? glob : `**/${glob.replace(/^\.?\//, '')}`;

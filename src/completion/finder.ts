@@ -1,6 +1,6 @@
 /**
- * The order in which a completion is looked for: what the user is typing through, past completions, the request that is
- * running, a new request. Waits for the engine as long as the editor does; what comes later is lateDisplay.ts.
+ * The order in which a completion is looked up: the text being typed through, past completions, the running request, a
+ * new request. Waits for the engine as long as the editor does. Does not show later results: lateDisplay.ts does.
  */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
@@ -13,20 +13,20 @@ import type { Run } from './run.ts';
 import type { Runs } from './runs.ts';
 import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, type Trigger } from './trigger.ts';
 
-/** The editor's question. */
+/** A completion request of the editor. */
 export interface Question {
   document: vscode.TextDocument;
   version: number;
   line: number;
-  /** Where the document really is. */
+  /** The actual position in the document. */
   origin: Place;
-  /** What the suggestion selected in the list would add at `origin`. */
+  /** What accepting the suggestion selected in the list would add at `origin`. */
   selected: string;
-  /** `origin` with `selected`: what is looked for goes on from here. */
+  /** `origin` with `selected` inserted: the completion continues from here. */
   place: Place;
   /** By performance.now(). */
   started: number;
-  /** The editor or the extension no longer wants an answer. */
+  /** Aborts when the editor or the extension no longer wants an answer. */
   signal: AbortSignal;
 }
 
@@ -42,7 +42,7 @@ export class Finder {
   readonly #late: LateDisplay;
   readonly #trigger: Trigger;
   readonly #settings: Settings;
-  /** What the editor was given last: it stays on the screen while it is typed through, whatever else is known. */
+  /** What the editor was given last. It stays on the screen while the user types through it, whatever else is known. */
   #shown: Completion | undefined;
 
   constructor(runs: Runs, cache: CompletionCache, late: LateDisplay, trigger: Trigger, settings: Settings) {
@@ -53,12 +53,12 @@ export class Finder {
     this.#settings = settings;
   }
 
-  /** What the editor is given; undefined for a first part, or to forget it. */
+  /** Records what the editor is given; undefined for a partial text, or to forget it. */
   show(completion: Completion | undefined): void {
     this.#shown = completion;
   }
 
-  /** The text to show; a reason where there is none. Notes in `record` where it is from and what it took. */
+  /** The text to show, or the reason why there is none. Writes the source and the cost to `record`. */
   async find(question: Question, record: CompletionRecord): Promise<Found | SilentReason> {
     const { document, place, version, started, signal } = question;
     const refresh = record.trigger === 'refresh';
@@ -73,7 +73,7 @@ export class Finder {
         this.#settings.current.completion.debounceMs,
         record.trigger === 'explicit',
       );
-      // The editor does not always cancel: what would be computed after an edit is another text's.
+      // The editor does not always cancel. A result computed after an edit would belong to another text.
       if (!(await silence(delay, signal)) || document.version !== version || document.isClosed)
         return 'superseded by further typing';
       record.waitedMs = performance.now() - started;
@@ -86,7 +86,8 @@ export class Finder {
     for (;;) {
       const patience = this.#patience(record);
       const outcome = await run.settle(place, patience - (performance.now() - started), signal);
-      // On a busy machine the editor may have stopped waiting before we have noticed the time; who has moved on does not want it.
+      // On a busy machine the editor may stop waiting before this timer fires. After a cursor move it does not want the
+      // answer.
       const isLate =
         outcome === 'deadline' ||
         (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
@@ -111,7 +112,7 @@ export class Finder {
             ? 'the model is not sure enough of what comes here'
             : 'the model has nothing to add here';
       }
-      // What is running is another text, or has been typed to its end.
+      // The running request writes another text, or all of it has been typed.
       if (document.version !== version) return 'superseded by further typing';
       record.source = 'engine';
       run = this.#start(question, record);
@@ -132,14 +133,14 @@ export class Finder {
         : undefined;
     if (shown && typed) {
       record.source = 'typed as suggested';
-      // The same text may have come with other candidates meanwhile.
+      // The cache may hold the same text together with other candidates.
       return known?.insertion.text === typed.text ? known : { insertion: typed, completion: shown };
     }
     if (known) record.source = known.completion.ahead ? 'computed ahead' : 'a past completion';
     return known;
   }
 
-  /** The first part of a run that goes on; the rest is shown when it is there. */
+  /** The text that an unfinished run has so far. The rest is shown when it is ready. */
   #part(run: Run, { document, place }: Question, record: CompletionRecord): Found | undefined {
     const insertion = run.rest(place);
     const found = insertion?.text.trim() ? { insertion } : undefined;
@@ -154,18 +155,21 @@ export class Finder {
     return found;
   }
 
-  /** Asked for by hand, it may take its time: the editor does not ask again at the same place, so an early nothing would be final. */
+  /**
+   * A completion asked for by hand may take longer. The editor does not ask again at the same place, so an early empty
+   * answer would be final.
+   */
   #patience(record: CompletionRecord): number {
     return record.trigger === 'explicit' ? EXPLICIT_DEADLINE_MS : DEADLINE_MS;
   }
 }
 
-/** Whoever asks by hand has also what the model is not sure enough of. */
+/** A completion asked for by hand also shows text of low confidence. */
 function wantsMore({ heldBack }: Pick<Completion, 'heldBack'>, { trigger }: CompletionRecord): boolean {
   return heldBack === true && trigger === 'explicit';
 }
 
-/** Whether the text and the cursor are as they were when this was asked. */
+/** Whether text and cursor are unchanged since the question. */
 function isStillAt({ document, version, origin }: Question): boolean {
   const editor = vscode.window.activeTextEditor;
   return (

@@ -1,11 +1,14 @@
-/** The list `kvasir.completion.languages`: which entry decides for a language, and how the toggle changes it. Pure. */
+/**
+ * The list `kvasir.completion.languages`: which entry decides for a language, and how the toggle command changes the
+ * list. Pure.
+ */
 
-/** Whether a glob of the list fits the document. */
+/** Whether a glob of the list matches the document. */
 type Matches = (glob: string) => boolean;
 
 /**
- * The last entry that fits decides: `*`, a language id or a glob, each of them with `!` for "not here". A list that begins
- * with a `!` means everywhere else.
+ * The last matching entry decides: `*`, a language id or a glob, each with `!` for "not here". A list that starts with
+ * `!` allows everything else.
  */
 export function isWanted(languages: readonly string[], languageId: string, matches: Matches): boolean {
   let wanted = languages[0]?.startsWith('!') ?? false;
@@ -17,12 +20,12 @@ export function isWanted(languages: readonly string[], languageId: string, match
   return wanted;
 }
 
-/** The list in which the language is switched over; nothing is said twice. */
+/** The list with this language toggled, without duplicates. */
 export function toggled(languages: readonly string[], languageId: string, matches: Matches): string[] {
   const wanted = !isWanted(languages, languageId, matches);
   const spelledOut = languages[0]?.startsWith('!') ? ['*', ...languages] : languages;
   const others = spelledOut.filter((entry) => entry !== languageId && entry !== `!${languageId}`);
-  // Without anything before them, they would come to mean "everywhere else".
+  // A leading `!` entry would mean "everywhere else".
   while (others[0]?.startsWith('!')) others.shift();
   return isWanted(others, languageId, matches) === wanted
     ? others

@@ -1,13 +1,14 @@
 /**
- * A request that goes on after the editor has stopped waiting: when it has more to show than what is on the screen, the
- * editor is made to ask again. Such a question arrives as if the user had asked by hand; a mark tells it apart.
+ * Shows results of a request that outlives the editor's question. When there is more text than is on the screen, it
+ * triggers the editor to ask again. Such a question looks as if the user had asked by hand, so the position is
+ * remembered to recognize it.
  */
 import * as vscode from '../vscode.ts';
 import type { Done } from '../client/connection.ts';
 import { carryOver, type Place } from './place.ts';
 import type { Run } from './run.ts';
 
-/** Between two displays of a text that grows: fast enough to be followed, slow enough to be read. */
+/** Time between two updates of a growing text, chosen for reading. */
 const REFRESH_MS = 400;
 
 /** A position in one version of a document. */
@@ -29,15 +30,18 @@ interface Watched {
 
 export class LateDisplay implements vscode.Disposable {
   readonly #watched = new Map<Run, Watched>();
-  /** Where the editor is being made to ask. */
+  /** Where the editor is being triggered to ask. */
   #refreshing: Spot | null = null;
 
-  /** Shows what `run` writes from now on; `returned` is what the editor is given now. `onDone` hears of its end before that is shown. */
+  /**
+   * Shows what `run` writes from now on. `returned` is what the editor is given now. `onDone` is called when the run
+   * ends, before its text is shown.
+   */
   watch(run: Run, document: vscode.TextDocument, returned: string, onDone: (done: Done) => void): void {
     const known = this.#watched.get(run);
     const at = performance.now();
     if (known) {
-      // The last answer is the one that is on the screen.
+      // The last answer is the one on the screen.
       Object.assign(known, { returned, at, onDone });
       return;
     }
@@ -51,7 +55,7 @@ export class LateDisplay implements vscode.Disposable {
     });
   }
 
-  /** Whether the question at `spot` is our own. */
+  /** Whether the question at `spot` was triggered here. */
   isRefresh(spot: Spot): boolean {
     const now = this.#refreshing;
     return now !== null && now.docId === spot.docId && now.version === spot.version && now.offset === spot.offset;
@@ -84,7 +88,7 @@ export class LateDisplay implements vscode.Disposable {
     );
   }
 
-  /** Makes the editor ask again, if that shows more than it has. */
+  /** Triggers the editor to ask again if there is more to show. */
   async #show(run: Run, { document, returned }: Watched): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (run.aborted || editor?.document !== document) return;

@@ -1,29 +1,29 @@
-/** Where files are that links of the file system lead to. What has been asked of the disk is remembered for seconds: each key asks. */
+/** Resolves symbolic links of files. Results are remembered for a few seconds, because every key asks. */
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 
-/** A link that is made or moved counts after so long at the latest. */
+/** A new or changed link is noticed after this time at the latest. */
 const FRESH_MS = 5000;
-/** Addresses that are remembered: more than the chat's picker asks about at once. */
-const MOST_REMEMBERED = 10_000;
+/** Number of remembered files: more than the chat's file picker asks about at once. */
+const MAX_REMEMBERED = 10_000;
 
 interface Target {
   readonly uri: vscode.Uri | undefined;
-  /** In ms. */
+  /** Time of the lookup in ms. */
   readonly read: number;
 }
 
-/** By address, first read first. */
+/** By URI, oldest lookup first. */
 const targets = new Map<string, Target>();
-/** Of workspace folders as they are now, by address. */
+/** Real paths of the current workspace folders, by URI. */
 const roots = new Map<string, string>();
-/** Addresses of the folders that these are of. */
+/** The workspace folders that `roots` is valid for. */
 let rooted = '';
 
 /**
- * Of a file of the machine on which the extension runs, where it really is; undefined where that is no other place, or nobody can
- * tell. Within a workspace folder it has the folder's own address, wherever that one is: what stands above it is no matter of its files.
+ * The real location of a file on the machine on which the extension runs; undefined if it is the same or cannot be
+ * read. A target inside a workspace folder gets a URI under that folder, even if the folder is itself a link.
  */
 export function targetOf(uri: vscode.Uri): vscode.Uri | undefined {
   const folders = vscode.workspace.workspaceFolders ?? [];
@@ -35,7 +35,7 @@ export function targetOf(uri: vscode.Uri): vscode.Uri | undefined {
   const found = { uri: readTarget(uri, folders), read: now };
   targets.delete(key);
   for (const oldest of targets.keys()) {
-    if (targets.size < MOST_REMEMBERED) break;
+    if (targets.size < MAX_REMEMBERED) break;
     targets.delete(oldest);
   }
   targets.set(key, found);
@@ -55,7 +55,7 @@ function readTarget(uri: vscode.Uri, folders: readonly vscode.WorkspaceFolder[])
   return uri.with({ path: vscode.Uri.file(real).path });
 }
 
-/** Other workspace folders: files have other addresses in them. */
+/** Forgets everything when the workspace folders change, because the URIs of files change, too. */
 function forgetOthers(folders: readonly vscode.WorkspaceFolder[]): void {
   const now = folders.map(({ uri }) => uri.toString()).join('\n');
   if (now === rooted) return;
@@ -66,7 +66,7 @@ function forgetOthers(folders: readonly vscode.WorkspaceFolder[]): void {
 
 function rootOf({ uri }: vscode.WorkspaceFolder): string | undefined {
   const key = uri.toString();
-  // One that is not there may come.
+  // A folder that is missing now may appear later.
   const root = roots.get(key) ?? realPath(uri.fsPath);
   if (root !== undefined) roots.set(key, root);
   return root;
@@ -76,7 +76,7 @@ function realPath(file: string): string | undefined {
   try {
     return realpathSync.native(file);
   } catch {
-    // It is not there, or not to be read: then nothing of it is.
+    // The file is missing or unreadable, so nothing of it is read.
     return undefined;
   }
 }

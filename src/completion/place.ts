@@ -1,6 +1,6 @@
 /**
- * Where a completion is asked for, and what is left of one that was made a few keys earlier: whole texts are compared,
- * so that an edit anywhere else makes it void. Pure.
+ * A completion's position, and what remains of a completion made a few keys earlier. Compares whole texts, so any edit
+ * elsewhere makes a completion void. Pure.
  */
 
 /** A cursor in one version of a document. */
@@ -14,25 +14,28 @@ export interface Place {
 export interface Insertion {
   /** Never empty. */
   text: string;
-  /** Characters behind the cursor that `text` takes the place of: brackets and quotes that the editor closed by itself. */
+  /** Characters after the cursor that `text` replaces: brackets and quotes that the editor closed automatically. */
   replaces: number;
 }
 
-/** How a text typed since stands to what a request has written so far. */
+/** How the text typed since compares with what a request has written so far. */
 export type Standing = 'agrees' | 'undecided' | 'diverged';
 
-/** More closing characters than this are the user's own. */
-const MOST_CLOSERS = 4;
+/** More closing characters than this were typed by the user. */
+const MAX_CLOSERS = 4;
 const NOT_CLOSERS = /[^)\]}>"'`]/;
 
-/** The document as if `inserted` had been put in at the cursor, with the cursor behind it. */
+/** The position after inserting `inserted` at the cursor. */
 export function placeAfter({ docId, text, offset }: Place, inserted: string): Place {
   return inserted === ''
     ? { docId, text, offset }
     : { docId, text: text.slice(0, offset) + inserted + text.slice(offset), offset: offset + inserted.length };
 }
 
-/** What is left to insert at `place` of `insert` made at `origin`; undefined where it does not hold, or nothing is left. */
+/**
+ * What remains at `place` of `insert`, which was made at `origin`; undefined where it does not apply or nothing is
+ * left.
+ */
 export function carryOver(origin: Place, insert: string, place: Place): Insertion | undefined {
   const replaces = closersSince(origin, place);
   if (replaces === undefined) return undefined;
@@ -40,7 +43,7 @@ export function carryOver(origin: Place, insert: string, place: Place): Insertio
   const typed = place.text.slice(common, place.offset);
   if (!insert.startsWith(typed)) return undefined;
   const deleted = origin.text.slice(common, origin.offset);
-  // Deleting a line end goes to another line, where another completion belongs.
+  // Deleting a line end moves to another line, where another completion belongs.
   if (deleted.includes('\n')) return undefined;
   if (!sameBefore(origin, place, common)) return undefined;
   const text = deleted + insert.slice(typed.length);
@@ -49,7 +52,7 @@ export function carryOver(origin: Place, insert: string, place: Place): Insertio
     : undefined;
 }
 
-/** How `place` stands to a request made at `origin` that has written `written` so far and goes on. */
+/** How `place` compares with a running request made at `origin` that has written `written` so far. */
 export function standing(origin: Place, written: string, place: Place): Standing {
   if (
     place.offset < origin.offset ||
@@ -62,19 +65,21 @@ export function standing(origin: Place, written: string, place: Place): Standing
   return typed.startsWith(written) ? 'undecided' : 'diverged';
 }
 
-/** Whether `text` may have come about by typing along what was written; the cursor is taken to be where that would leave it. */
+/**
+ * Whether `text` may be the result of typing along `written`. The cursor is assumed to be where that would leave it.
+ */
 export function onItsWay(origin: Place, written: string, text: string): boolean {
   const typed = origin.offset + text.length - origin.text.length;
-  for (let closers = 0; closers <= MOST_CLOSERS; closers++) {
+  for (let closers = 0; closers <= MAX_CLOSERS; closers++) {
     if (standing(origin, written, { docId: origin.docId, text, offset: typed - closers }) !== 'diverged') return true;
   }
   return false;
 }
 
-/** Number of closing characters that have appeared behind the cursor; undefined when anything else there has changed. */
+/** Number of closing characters added after the cursor; undefined if anything else there has changed. */
 function closersSince(origin: Place, place: Place): number | undefined {
   const closers = place.text.length - place.offset - (origin.text.length - origin.offset);
-  if (origin.docId !== place.docId || closers < 0 || closers > MOST_CLOSERS) return undefined;
+  if (origin.docId !== place.docId || closers < 0 || closers > MAX_CLOSERS) return undefined;
   if (
     closers > 0 &&
     (place.offset <= origin.offset || NOT_CLOSERS.test(place.text.slice(place.offset, place.offset + closers)))
@@ -87,7 +92,10 @@ function sameBefore(origin: Place, place: Place, end: number): boolean {
   return origin.text.slice(0, end) === place.text.slice(0, end);
 }
 
-/** Whether the characters of `covered` come in `text` in this order and on its first line: else the editor cannot show one over the other. */
+/**
+ * Whether the characters of `covered` occur in `text` in this order and on its first line. Otherwise the editor cannot
+ * show one over the other.
+ */
 function coversInOrder(text: string, covered: string): boolean {
   let at = 0;
   for (const character of covered) {

@@ -1,16 +1,22 @@
 /**
- * Which policies ghost text follows while somebody types. All are on; a benchmark switches one off to measure what it is worth
- * (`npm run bench -- typing`), and no setting of the user's reaches this. Whatever is chosen, only a text that fits is shown.
+ * Switches for the policies of ghost text, for benchmarks only (`npm run bench -- typing`). All are on, and no setting
+ * changes them. Only matching text is shown, whatever is switched off.
  */
 
 export interface CompletionPolicies {
-  /** A request under way goes on while the keys agree with what it writes, and serves their questions. Off: every change of the text gives it up. */
+  /**
+   * A running request goes on while the keys agree with its text, and answers the next questions. Off: every change of
+   * the text aborts it.
+   */
   readonly joinRunning: boolean;
-  /** A finished completion is carried over as it is typed through and deleted back. Off: it holds at its own place only. */
+  /**
+   * A finished completion is carried over while it is typed through or deleted back to. Off: it applies at its own
+   * position only.
+   */
   readonly carryOver: boolean;
-  /** The completion after the one that is shown is computed while the user reads. */
+  /** The completion after the shown one is computed while the user reads. */
   readonly ahead: boolean;
-  /** The text around the cursor is read where it comes to rest. */
+  /** The text around the cursor is read where the cursor rests. */
   readonly warmup: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Ghost text for the editor: takes its question, lets the finder look for a text, and makes items of it. Says in the log why it
- * returns nothing. The text itself (how many lines, where it is cut) is the engine's.
+ * Ghost text for the editor: takes its question, asks the finder for a text and builds items from it. Logs why nothing
+ * is returned. Does not decide what the text is (lines, cuts): the engine does.
  */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
@@ -33,7 +33,6 @@ export interface CompletionParts {
   log: Log;
   snooze: Snooze;
   beside: Beside;
-  /** All of them, but in a benchmark. */
   policies?: CompletionPolicies;
 }
 
@@ -121,7 +120,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.#log.accepted();
   }
 
-  /** The next completion comes from the engine. */
+  /** Forgets all completions. The next one comes from the engine. */
   forget(): void {
     this.#runs.abortAll();
     this.#cache.clear();
@@ -154,7 +153,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
         : 'typing';
     const place = `${vscode.workspace.asRelativePath(document.uri)}:${position.line + 1}:${position.character + 1}`;
     const { usage, timings, diagnostics = [] } = (refresh && this.last) || {};
-    // The late answer's cost stays with it.
+    // A late answer keeps its cost.
     return { place, at: new Date(), trigger, waitedMs: 0, totalMs: 0, usage, timings, diagnostics };
   }
 
@@ -206,7 +205,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     const insertions = [found.insertion, ...otherInsertions(found.completion, place, found.insertion)];
     const items = insertions.map(({ text, replaces }) => {
       const end = replaces === 0 ? position : document.positionAt(origin.offset + replaces);
-      // The editor hides what does not begin with the suggestion selected in the list.
+      // The editor hides items that do not start with the suggestion selected in the list.
       return selection
         ? { insertText: selection.text + text, range: new vscode.Range(selection.range.start, end), command }
         : { insertText: text, range: new vscode.Range(position, end), command };
@@ -219,7 +218,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     return items;
   }
 
-  /** With several, what an acceptance leaves is not known: the editor inserts the text at each of them. */
+  /** With several cursors the text after an acceptance is unknown, because the editor inserts at each of them. */
   #cursors(document: vscode.TextDocument): number {
     const editor = vscode.window.activeTextEditor;
     return editor?.document === document ? editor.selections.length : 1;

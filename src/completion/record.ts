@@ -1,4 +1,4 @@
-/** What became of the last completion, for the log and for `Kvasir: Explain Last Completion`. Pure. */
+/** What happened to the last completion, for the log and for `Kvasir: Explain Last Completion`. Pure. */
 import type { Timings, Usage } from '../../engine/protocol.ts';
 import type { Speech } from '../translate.ts';
 
@@ -36,7 +36,7 @@ export interface CompletionRecord {
   reason?: SilentReason;
   detail?: string;
   shown?: string;
-  /** Candidates returned, the one shown first among them. */
+  /** Number of candidates returned, including the first. */
   numCandidates?: number;
   accepted?: boolean;
   waitedMs: number;
@@ -46,7 +46,7 @@ export interface CompletionRecord {
   diagnostics: string[];
 }
 
-/** One line for the log, which people send to others: what was written is counted, not quoted. */
+/** One log line. People send logs to others, so the text is counted and not quoted. */
 export function logLine(record: CompletionRecord): string {
   const shown = record.shown ?? '';
   const what = record.reason
@@ -56,7 +56,7 @@ export function logLine(record: CompletionRecord): string {
   return `completion at ${record.place} (${record.trigger}): ${what}; ${Math.round(record.totalMs)} ms${cost}`;
 }
 
-/** A page of Markdown in the user's language. */
+/** A Markdown page in the user's language. */
 export function explain(record: CompletionRecord | undefined, { t, numbers }: Speech): string {
   const title = `# ${t('Last completion')}`;
   if (!record) return `${title}\n\n${t('None has been asked for since Kvasir started.')}\n`;
@@ -97,7 +97,7 @@ export function explain(record: CompletionRecord | undefined, { t, numbers }: Sp
   return `${lines.join('\n')}\n`;
 }
 
-/** In a fence that is longer than any within the text. */
+/** A code fence longer than any in the text. */
 function fenced(text: string): string[] {
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
   return [fence, text, fence];

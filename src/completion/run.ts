@@ -1,22 +1,25 @@
 /**
- * One request to the engine, which may outlive the editor's question for it: typing along what it writes keeps it alive.
- * Owns its text and who waits for it; when it is started and given up is runs.ts.
+ * One request to the engine. It may outlive the editor's question, because typing along its text keeps it alive. Owns
+ * its text and its waiters. Does not decide when to start or abort: runs.ts does.
  */
 import type { Done } from '../client/connection.ts';
 import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
 
-/** `ask`: for a question of the editor; `other`: one more candidate at the same place; `ahead`: for after an acceptance; `warm`: for its prompt alone. */
+/**
+ * `ask`: for a question of the editor. `other`: one more candidate at the same place. `ahead`: for after an acceptance.
+ * `warm`: to compute the prompt only.
+ */
 export type Purpose = 'ask' | 'other' | 'ahead' | 'warm';
 
-/** Why waiting has ended. */
+/** Why waiting ended. */
 export type Outcome = 'ended' | 'diverged' | 'deadline' | 'cancelled';
 
 export class Run {
-  /** Where the document's text was taken. */
+  /** The position when the document's text was read. */
   readonly origin: Place;
-  /** Taken as already inserted there. */
+  /** Text taken as already inserted there. */
   readonly given: string;
-  /** Where it writes: `origin` with `given`. */
+  /** Where it writes: `origin` with `given` inserted. */
   readonly place: Place;
   readonly purpose: Purpose;
   readonly #eol: '\n' | '\r\n';
@@ -27,11 +30,11 @@ export class Run {
   #done: Done | undefined;
   #failure: unknown;
   #ended = false;
-  /** The message has gone out: from then on the engine's prompt is that of `origin`. */
+  /** The message has been sent: from now on the engine's prompt is that of `origin`. */
   sent = false;
-  /** Questions of the editor that wait for it. */
+  /** Number of the editor's questions that wait for it. */
   numWaiting = 0;
-  /** The editor was answered before the end: what there is later is shown when it is ready. */
+  /** The editor was answered before the end. Later text is shown when it is ready. */
   late = false;
 
   constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n') {
@@ -42,7 +45,7 @@ export class Run {
     this.#eol = eol;
   }
 
-  /** Its text is what a question at its place is answered with. */
+  /** Whether its text may answer a question at its place. */
   get answers(): boolean {
     return this.purpose === 'ask' || this.purpose === 'ahead';
   }
@@ -51,7 +54,7 @@ export class Run {
     return this.#abort.signal;
   }
 
-  /** Fires when the editor begins to wait for it. */
+  /** Aborts when the editor begins to wait for it. */
   get hurry(): AbortSignal {
     return this.#hurry.signal;
   }
@@ -60,12 +63,12 @@ export class Run {
     return this.#abort.signal.aborted;
   }
 
-  /** Its result; undefined while it goes on. */
+  /** Its result; undefined while it runs. */
   get done(): Done | undefined {
     return this.#done;
   }
 
-  /** It goes on no more, with a result, a failure, or because it was given up. */
+  /** It has a result, has failed or was aborted. */
   get ended(): boolean {
     return this.#ended || this.aborted;
   }
@@ -92,7 +95,7 @@ export class Run {
     this.#notify();
   }
 
-  /** Ends it in the engine; whoever waits for it hears that it has ended. */
+  /** Aborts it in the engine and notifies everyone who waits. */
   abort(): void {
     this.#abort.abort();
     this.#notify();
@@ -113,7 +116,9 @@ export class Run {
     return { dispose: () => this.#listeners.delete(listener) };
   }
 
-  /** Waits until it has ended or cannot serve `place`, at most `ms`. Throws what the request failed with. */
+  /**
+   * Waits until it has ended or cannot serve `place`, at most `ms` milliseconds. Throws the error of a failed request.
+   */
   async settle(place: Place, ms: number, signal: AbortSignal): Promise<Outcome> {
     this.numWaiting++;
     this.#hurry.abort();

@@ -1,23 +1,25 @@
 /**
- * The requests under way: started, found again by the next question, and given up as soon as the text goes another way, the
- * cursor leaves, or nobody waits any more. Follows the editor only while there are any. Their results go into the cache.
+ * The running completion requests: starts them, finds them again for the next question, and aborts them when the text
+ * diverges, the cursor leaves or nobody waits. Listens to the editor only while there are any. Results go into the
+ * cache.
  */
 import * as vscode from '../vscode.ts';
 import type { SamplingParams, Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
+import { lengthOf } from '../client/documentSize.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { type CompletionCache, samePlace } from './cache.ts';
 import { onItsWay, type Place } from './place.ts';
 import type { CompletionPolicies } from './policies.ts';
 import { type Purpose, Run } from './run.ts';
 
-/** A cancelled question and the edit that is its reason arrive one shortly after the other. */
+/** A cancelled question and the edit that caused it arrive shortly after each other. */
 const SETTLE_MS = 30;
-/** After typing along, the editor waits for a pause of its own before it asks again. */
+/** After typing along, the editor pauses before it asks again. */
 const REJOIN_MS = 250;
 
-/** What of other places is offered to a completion. */
+/** What a completion is offered from other places. */
 export type Beside = (
   document: vscode.TextDocument,
   offset: number,
@@ -28,7 +30,7 @@ export interface RunOptions {
   /** Text taken as already inserted at the place. */
   given?: string;
   sampling?: SamplingParams;
-  /** The user has asked for it: shown, too, where the model is not sure, or its first `line`. */
+  /** The user asked by hand: also show text of low confidence, or its first `line`. */
   unsure?: boolean | 'line';
 }
 
@@ -65,7 +67,9 @@ export class Runs implements vscode.Disposable {
     this.#policies = policies;
   }
 
-  /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
+  /**
+   * Starts a request at `origin`, the document's current text. A request that answers the editor replaces all others.
+   */
   start(
     document: vscode.TextDocument,
     origin: Place,
@@ -82,7 +86,7 @@ export class Runs implements vscode.Disposable {
       .generate({
         task: () => {
           run.sent = true;
-          // Sent a second time (the engine had lost the document), it would be about another text.
+          // If it is sent again because the engine lost the document, the text may have changed.
           if (!this.#isUnchanged(run)) run.abort();
           return {
             kind: 'complete',
@@ -97,9 +101,9 @@ export class Runs implements vscode.Disposable {
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
         onChunk: (text) => {
           run.add(text);
-          // Its prompt is in the cache.
+          // The prompt is in the cache now.
           if (purpose === 'warm') run.abort();
-          // What has been typed ahead of it may turn out to be another text.
+          // The text typed meanwhile may differ from what was written.
           if (!this.#fits(run)) run.abort();
         },
         signal: run.signal,
@@ -119,12 +123,12 @@ export class Runs implements vscode.Disposable {
             ...(done.heldBack ? { heldBack: true } : {}),
           });
       })
-      // Reported where it is waited for, and in any case by the engine's state.
+      // Reported by whoever waits for it, and by the engine's state.
       .catch((error: unknown) => run.fail(error));
     return run;
   }
 
-  /** The request that serves `place`, best one that has written as far already. */
+  /** The request that serves `place`, preferably one that has already written that far. */
   join(place: Place): Run | undefined {
     const running = [...this.#live.keys()].filter((run) => run.answers && !run.aborted);
     return (
@@ -133,7 +137,10 @@ export class Runs implements vscode.Disposable {
     );
   }
 
-  /** A question about `version` that waited for `run` was cancelled. Further typing may ask again in a moment; anything else ends it. */
+  /**
+   * A question about `version` that waited for `run` was cancelled. Further typing may ask again soon; anything else
+   * ends the run.
+   */
   leave(run: Run, document: vscode.TextDocument, version: number): void {
     if (run.numWaiting > 0 || run.aborted) return;
     clearTimeout(this.#grace);
@@ -148,7 +155,7 @@ export class Runs implements vscode.Disposable {
     }, SETTLE_MS);
   }
 
-  /** Ends those of one purpose, or all. */
+  /** Aborts the requests of one purpose, or all. */
   abortAll(purpose?: Purpose): void {
     for (const run of this.#live.keys()) if (purpose === undefined || run.purpose === purpose) run.abort();
   }
@@ -175,12 +182,12 @@ export class Runs implements vscode.Disposable {
   #changed(document: vscode.TextDocument): void {
     for (const live of this.#live.values()) {
       if (live.document !== document || live.version === document.version) continue;
-      // Before it has been sent, the prompt would be another text's.
+      // If it has not been sent, its prompt would be that of another text.
       if (!live.run.sent || !this.#fits(live.run)) live.run.abort();
     }
   }
 
-  /** What nobody waits for is of use only where the cursor is. */
+  /** A request that nobody waits for is useful only where the cursor is. */
   #moved(editor: vscode.TextEditor | undefined): void {
     for (const { run, document } of this.#live.values()) {
       if (run.numWaiting > 0) continue;
@@ -195,7 +202,7 @@ export class Runs implements vscode.Disposable {
     return live !== undefined && !live.document.isClosed && live.version === live.document.version;
   }
 
-  /** Whether the document's text lies on the way that the request goes. */
+  /** Whether the document's text still agrees with the request. */
   #fits(run: Run): boolean {
     const live = this.#live.get(run);
     return (
@@ -205,11 +212,6 @@ export class Runs implements vscode.Disposable {
           (this.#policies.joinRunning && onItsWay(run.origin, run.given + run.text, live.document.getText()))))
     );
   }
-}
-
-/** In characters, without building the text: the cursor moves with every key. */
-function lengthOf(document: vscode.TextDocument): number {
-  return document.offsetAt(document.lineAt(document.lineCount - 1).range.end);
 }
 
 function lineEnd(document: vscode.TextDocument): '\n' | '\r\n' {

@@ -1,4 +1,4 @@
-/** How a completion and the suggestion selected in IntelliSense's list become one text. Pure. */
+/** Combines a completion with the suggestion selected in IntelliSense's list. Pure. */
 
 /** The selected suggestion: `text` replaces [start, end) of the document. */
 export interface SelectedSuggestion {
@@ -8,8 +8,8 @@ export interface SelectedSuggestion {
 }
 
 /**
- * What accepting the suggestion would add at the cursor; undefined where it does more than that (it changes what stands
- * there), so that nothing can be shown behind it.
+ * What accepting the suggestion would add at the cursor. Undefined if it also changes the text before the cursor,
+ * because nothing can be shown after it then.
  */
 export function addedBy(selected: SelectedSuggestion, documentText: string, offset: number): string | undefined {
   const typed = documentText.slice(selected.start, offset);

@@ -1,4 +1,4 @@
-/** `Kvasir: Snooze Completions`: none by themselves for a while. Ends by itself, and with the window. */
+/** `Kvasir: Snooze Completions`: no automatic completions for a while. Ends with the time or with the window. */
 import * as vscode from '../vscode.ts';
 
 const CONTEXT_KEY = 'kvasir.snoozed';
@@ -7,11 +7,11 @@ const MINUTE_MS = 60_000;
 
 export class Snooze implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<void>();
-  /** In milliseconds since 1970; infinite is until the window is closed. */
+  /** In milliseconds since 1970; infinite until the window is closed. */
   #until: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Fires when it begins and ends. */
+  /** Fires when snoozing begins and ends. */
   get onDidChange(): vscode.Event<void> {
     return this.#changed.event;
   }
@@ -20,12 +20,12 @@ export class Snooze implements vscode.Disposable {
     return this.#until !== undefined;
   }
 
-  /** When it ends; undefined when it has no end, or is not active. */
+  /** When it ends; undefined when it has no end or is not active. */
   get until(): Date | undefined {
     return this.#until === undefined || this.#until === Number.POSITIVE_INFINITY ? undefined : new Date(this.#until);
   }
 
-  /** Asks how long. */
+  /** Asks the user how long. */
   async choose(): Promise<void> {
     const t = vscode.l10n.t;
     const choices = [

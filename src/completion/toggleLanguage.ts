@@ -1,4 +1,7 @@
-/** `Kvasir: Turn Completions On or Off for This Language`: changes `kvasir.completion.languages` where it is set. */
+/**
+ * `Kvasir: Turn Completions On or Off for This Language`: changes `kvasir.completion.languages` in the scope where it
+ * is set.
+ */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import { globMatches } from './filter.ts';

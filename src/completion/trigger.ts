@@ -1,13 +1,14 @@
-/** When a completion is asked for and how long the editor is kept waiting. Pure but for the clock. */
+/** When a completion is asked for, and how long the editor is kept waiting. Pure except for the clock. */
 
-/** VS Code drops inline completions at about 750 ms; what is there by then is returned before. */
+/** VS Code drops inline completions after about 750 ms. What is ready by then is returned before. */
 export const DEADLINE_MS = 680;
-/** For a completion asked for by hand, the first of which may have to load a model. */
+/** For a completion asked for by hand. The first one may have to load a model. */
 export const EXPLICIT_DEADLINE_MS = 60_000;
 
 /**
- * The first request on a line goes out at once, the later ones after `debounceMs` of silence: the engine answers in well
- * under a keystroke's time, so that a debounce only has to keep a burst of keys from becoming a burst of requests.
+ * The first request on a line is sent at once, later ones after `debounceMs` without a key. The engine answers in much
+ * less time than there is between two keys, so the debounce only has to keep a burst of keys from becoming a burst of
+ * requests.
  */
 export class Trigger {
   #docId = '';
@@ -22,7 +23,7 @@ export class Trigger {
   }
 }
 
-/** Resolves to true after `ms`, to false as soon as `signal` aborts. */
+/** Resolves to true after `ms` milliseconds, to false as soon as `signal` aborts. */
 export function silence(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return Promise.resolve(false);
   if (ms <= 0) return Promise.resolve(true);

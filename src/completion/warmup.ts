@@ -1,8 +1,8 @@
 /**
- * Has the engine read around the cursor where somebody who is at work has moved it to and stays: the first completion there then
- * waits for what is typed only, not for the file. One at a time, in the lowest class, in the workspace's files, never on battery,
- * never so that a model is loaded for it, and not with a model that would take seconds. Given up with the next request, or as
- * soon as the cursor leaves. Whoever only reads costs nothing.
+ * Lets the engine read the text around the cursor when a user who is typing has moved it and stays there. The first
+ * completion there then waits only for the typed text. One request at a time, at the lowest priority, only in workspace
+ * files. Never on battery, never to load a model, not with slow models. Aborted by the next request or when the cursor
+ * leaves.
  */
 import * as vscode from '../vscode.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -11,12 +11,15 @@ import { ASK_RARELY_MS, type Battery } from './battery.ts';
 import { DOCUMENTS } from './filter.ts';
 import type { Runs } from './runs.ts';
 
-/** Whoever looks through a file by keys moves on before; whoever types does so from a few tenths of a second on. */
+/** Users who move through a file by keys move on sooner; users who type start after a few tenths of a second. */
 const REST_MS = 200;
-/** Since the last completion asked for by typing, anywhere: for so long somebody is at work. */
+/** A user counts as active for this time after the last completion asked for by typing. */
 const AT_WORK_MS = 2 * 60_000;
-/** A prompt of about a thousand tokens is then 1e12 multiply-adds: about a second of two laptop cores in int8, as for a file block. */
-const MOST_PARAMETERS = 1e9;
+/**
+ * A prompt of about 1000 tokens then takes 1e12 multiply-adds: about a second on two laptop cores in int8, as for a
+ * file block.
+ */
+const MAX_PARAMETERS = 1e9;
 
 export class Warmup implements vscode.Disposable {
   readonly #runs: Runs;
@@ -26,7 +29,7 @@ export class Warmup implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   #typedAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The text that the cursor was last seen in: moves in another one are the user's typing. */
+  /** The document version at the last cursor move. A move in a newer version is caused by typing. */
   #seen: { document: vscode.TextDocument; version: number } | undefined;
 
   constructor(runs: Runs, client: EngineClient, availability: Availability, battery: Battery) {
@@ -40,7 +43,7 @@ export class Warmup implements vscode.Disposable {
     ];
   }
 
-  /** Typing has asked for a completion. */
+  /** Call it when typing has asked for a completion. */
   typed(): void {
     this.#typedAt = performance.now();
   }
@@ -93,7 +96,7 @@ export class Warmup implements vscode.Disposable {
     return (
       atWork &&
       state.kind === 'ready' &&
-      state.model.parameters <= MOST_PARAMETERS &&
+      state.model.parameters <= MAX_PARAMETERS &&
       vscode.languages.match(DOCUMENTS, document) > 0 &&
       vscode.workspace.getWorkspaceFolder(document.uri) !== undefined
     );

@@ -1,4 +1,4 @@
-/** What of other places is offered to a completion: what is shown to the model, and what is copied from. */
+/** What a completion is offered from other places: snippets for the model, and sources to copy from. */
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import type { Beside } from '../completion/runs.ts';

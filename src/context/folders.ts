@@ -1,11 +1,14 @@
-/** How near files are to one another. Pure. */
+/** Distance between files in the folder tree. Pure. */
 
 interface Place {
   readonly authority: string;
   readonly path: string;
 }
 
-/** Folders, from the top down, that two files have in common, -1 on different machines. A file counts as one of its own folders: the cells of a notebook are nearer to one another than to anything else. */
+/**
+ * Number of common folders of two files, from the root; -1 on different machines. A file counts as one of its own
+ * folders, so the cells of a notebook are nearest to each other.
+ */
 export function numSharedFolders(a: Place, b: Place): number {
   if (a.authority !== b.authority) return -1;
   const [first, second] = [a.path.split('/'), b.path.split('/')];

@@ -1,12 +1,15 @@
-/** Which open files the current one imports, and the lines in which those say what they offer. Pure. */
+/** Which open files the current one imports, and the lines that declare what they export. Pure. */
 
-/** Ways to name another file, in most languages: `from './a'`, `require('a')`, `import a.b`, `#include "a.h"`, `use a::b`, `mod a`. */
+/**
+ * Import statements of most languages: `from './a'`, `require('a')`, `import a.b`, `#include "a.h"`, `use a::b`, `mod
+ * a`.
+ */
 const IMPORT =
   /^\s*(?:import|from|export\b.*\bfrom|#\s*include|use|mod|require|require_relative|using|package|.*\brequire\()(.*)$/;
 const DECLARATION =
   /^\s{0,4}(?:export\b|public\b|pub\b|def\b|async def\b|class\b|interface\b|type\b|struct\b|enum\b|trait\b|fn\b|func\b|function\b|module\b|const\b|abstract\b)/;
-const MOST_LINES = 40;
-/** Imports stand at the top. */
+const MAX_LINES = 40;
+/** Imports are at the top. */
 const HEAD_LINES = 100;
 
 /** Last parts of the names that `text` imports from: "cache" of `./lib/cache.ts`, `lib.cache` and `lib::cache`. */
@@ -27,15 +30,15 @@ export function importedNames(text: string): Set<string> {
   return names;
 }
 
-/** The name under which other files would import this one. */
+/** The name by which other files would import this one. */
 export function importName(path: string): string {
   const parts = path.split(/[\\/]/);
   const stem = (parts.at(-1) ?? '').replace(/\.[^.]*$/, '');
   return /^(?:index|__init__|mod)$/.test(stem) ? (parts.at(-2) ?? stem) : stem;
 }
 
-/** The lines that declare something, without their bodies; empty where there are none. */
+/** The lines with declarations, without their bodies; empty if there are none. */
 export function declarations(text: string): string {
   const lines = text.split(/\r?\n/).filter((line) => DECLARATION.test(line) && line.length < 300);
-  return lines.slice(0, MOST_LINES).join('\n');
+  return lines.slice(0, MAX_LINES).join('\n');
 }

@@ -1,19 +1,19 @@
-/** Work on many files, in pieces: what else the extension host has to do, such as completions, goes in between. */
+/** Processes many files in slices, so that the extension host can do other work in between, such as completions. */
 
-/** Of one piece, in ms. */
-const LONGEST_PIECE = 5;
+/** Length of a slice, in ms. */
+const MAX_SLICE_MS = 5;
 
-/** The first `most` items that pass, in their order. */
+/** The first `max` items that pass, in order. */
 export async function filtered<T>(
   items: Iterable<T>,
   passes: (item: T) => boolean,
-  most = Number.POSITIVE_INFINITY,
+  max = Number.POSITIVE_INFINITY,
 ): Promise<T[]> {
   const kept: T[] = [];
   let since = performance.now();
   for (const item of items) {
-    if (kept.length >= most) break;
-    if (performance.now() - since >= LONGEST_PIECE) {
+    if (kept.length >= max) break;
+    if (performance.now() - since >= MAX_SLICE_MS) {
       await new Promise((resolve) => setImmediate(resolve));
       since = performance.now();
     }

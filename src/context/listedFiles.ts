@@ -1,6 +1,6 @@
 /**
- * Files of a folder that somebody works on: what files.exclude, search.exclude and .gitignore leave. Secrets are among them: asking of
- * each takes a look at the disk (`isSecret`), and there may be thousands. Reads no file but .gitignore.
+ * Files of a folder that people work on: without files.exclude, search.exclude and .gitignore. Includes secret files:
+ * checking each of thousands would access the disk (`isSecret`). Reads no file but .gitignore.
  */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -11,31 +11,32 @@ import { filtered } from './inPieces.ts';
 export interface ListedFiles {
   /** Sorted by path. */
   files: vscode.Uri[];
-  /** There are more, which were not looked at. */
+  /** There are more files, which were not looked at. */
   cutOff: boolean;
 }
 
-/** @param glob of those that are wanted @param most that are looked at, ignored ones among them */
+/** @param glob of the wanted files @param max of the files looked at, including ignored ones */
 export async function listedFiles(
   folder: vscode.Uri,
-  { glob, most, token }: { glob: string; most: number; token?: vscode.CancellationToken | undefined },
+  { glob, max, token }: { glob: string; max: number; token?: vscode.CancellationToken | undefined },
 ): Promise<ListedFiles> {
   const excluded = searchExcludes(folder);
-  // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
+  // Braces do not nest in the editor's globs: exclude patterns with braces are checked afterwards.
   const [nested, simple] = [true, false].map((nests) => excluded.filter((each) => /[{},]/.test(each) === nests)) as [
     string[],
     string[],
   ];
-  const find = (glob: string, most?: number) =>
+  const find = (glob: string, max?: number) =>
     vscode.workspace.findFiles(
       new vscode.RelativePattern(folder, glob),
       simple.length ? `{${simple.join(',')}}` : undefined,
-      most,
+      max,
       token,
     );
-  const found = await find(glob, most + 1);
-  const cutOff = found.length > most;
-  // Looking into each folder above those that were found would be thousands of looks.
+  const found = await find(glob, max + 1);
+  const cutOff = found.length > max;
+  // Only one search for .gitignore files: looking into each folder above the found files would be thousands of
+  // accesses.
   const ignored = await ignoreFiles(folder, cutOff ? await find('**/.gitignore') : found.filter(isIgnoreFile));
   const files = await filtered(
     found,
@@ -57,7 +58,7 @@ function searchExcludes(folder: vscode.Uri): string[] {
     .map(([glob]) => glob);
 }
 
-/** What a folder's .gitignore files leave out, those that are `found` in it and those above it, up to the workspace's root. */
+/** The rules of the .gitignore files `found` in a folder and of those above it, up to the workspace's root. */
 async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[]): Promise<(uri: vscode.Uri) => boolean> {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri ?? folder;
   const parts = relativePath(root, folder).split('/').filter(Boolean);
@@ -78,7 +79,7 @@ async function readText(uri: vscode.Uri): Promise<string | undefined> {
   try {
     return new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
   } catch {
-    // Most folders have none.
+    // Most folders have no .gitignore.
     return undefined;
   }
 }

@@ -1,4 +1,7 @@
-/** The documents that the user has open in an editor. Others are loaded, too (by other extensions, for searches), and are none of ours. */
+/**
+ * The documents that the user has open in an editor. Documents loaded for other reasons, such as a search, are not
+ * included.
+ */
 import * as vscode from '../vscode.ts';
 
 /** Visible ones first, then in the order of their tabs. */

@@ -1,6 +1,6 @@
 /**
- * Which other files a completion may copy from: of the same language, open ones before those that nobody has open, of either those
- * nearest in the folders first. Files that the user has excluded are never among them. Nothing is sent for a model that does not copy.
+ * Which other files a completion may copy from: files of the same language, open ones first, then by distance in the
+ * folder tree. Never excluded files. Sends nothing to a model that does not copy.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -12,14 +12,14 @@ import { numSharedFolders } from './folders.ts';
 import { openDocuments } from './openDocuments.ts';
 import type { ProjectFiles } from './projectFiles.ts';
 
-/** Their tokens are looked through for each one that is written. */
-const MOST_FILES = 5;
-/** In characters; longer ones are data, and a part of each is all that is copied from. */
-const LONGEST = 200_000;
-/** Languages that import one another's files. */
+/** The engine searches the tokens of all of them for each written token. */
+const MAX_FILES = 5;
+/** In characters. Longer files are data. Of each file only the beginning is copied from. */
+const MAX_CHARACTERS = 200_000;
+/** Groups of languages that import each other's files. */
 const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascriptreact']);
 
-/** Ids of documents and sources that the engine has now, the likeliest to be copied from first. */
+/** Ids of documents and sources that the engine has now, the most promising first. */
 export function otherFiles(
   document: vscode.TextDocument,
   client: Pick<EngineClient, 'state'>,
@@ -33,13 +33,16 @@ export function otherFiles(
   const open = openDocuments();
   const candidates = open.filter(
     (other) =>
-      other !== document && other.lineCount > 1 && lengthOf(other) <= LONGEST && familyOf(other) === familyOf(document),
+      other !== document &&
+      other.lineCount > 1 &&
+      lengthOf(other) <= MAX_CHARACTERS &&
+      familyOf(other) === familyOf(document),
   );
   for (const { other } of candidates
     .map((other) => ({ other, shared: numSharedFolders(other.uri, document.uri) }))
     .sort((a, b) => b.shared - a.shared)) {
     if (!excluded(other, completion)) found.push(mirror.sync(other));
-    if (found.length === MOST_FILES) break;
+    if (found.length === MAX_FILES) break;
   }
   return [...found, ...project.near(document, new Set(open.map(({ uri }) => uri.toString())))];
 }

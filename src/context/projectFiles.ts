@@ -1,7 +1,7 @@
 /**
- * Files around the one that is written in that nobody has open, for completions to copy from: of the same language, the nearest in the
- * folders, as they are on the machine's disk. Read one at a time, with pauses, while somebody works near them, and sent to the engine
- * on the same machine; what the user has excluded and what .gitignore names is not read. Nothing is read for a model that does not copy.
+ * Files near the current one that are not open, for completions to copy from: same language, nearest folders first,
+ * read from the machine's disk. Read one at a time with pauses while the user works near them. Never excluded or
+ * git-ignored files; nothing for a model that does not copy.
  */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -15,17 +15,20 @@ import { numSharedFolders } from './folders.ts';
 import { filtered } from './inPieces.ts';
 import { listedFiles } from './listedFiles.ts';
 
-/** With forty a token of the projects that copying is fitted on costs 1.048 nats, with a hundred 1.025 (docs/quality.md). */
-const MOST_FILES = 100;
-/** In bytes; longer ones are data. */
-const LONGEST = 200_000;
-/** Of one folder. */
-const MOST_LISTED = 2000;
-/** Between two files: encoding one takes the engine 1 to 10 ms (docs/quality.md). */
+/**
+ * With 40 files a token costs 1.048 nats on the projects that copying was fitted on, with 100 files 1.025
+ * (docs/quality.md).
+ */
+const MAX_FILES = 100;
+/** In bytes. Longer files are data. */
+const MAX_FILE_BYTES = 200_000;
+/** Files of one folder. */
+const MAX_LISTED = 2000;
+/** Pause between two files. Encoding one takes the engine 1 to 10 ms (docs/quality.md). */
 const PAUSE_MS = 100;
-/** Nothing watches the disk: after so long what has changed there is looked for, while somebody writes. */
+/** Nothing watches the disk. After this time, changed files are looked for while the user types. */
 const FRESH_MS = 5 * 60_000;
-/** Files of these import one another; the editor's names of their languages. */
+/** Groups of file extensions that import each other, by the editor's language ids. */
 const LANGUAGES: Readonly<Record<string, string>> = {
   ts: 'typescript',
   tsx: 'typescriptreact',
@@ -37,7 +40,10 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   cjs: 'javascript',
 };
 const SCRIPTS = Object.keys(LANGUAGES);
-/** Others that are code. What is data (configuration, variables, tables) may hold passwords under any name, and is nothing to copy from. */
+/**
+ * Other code extensions. Data files (configuration, variables, tables) are not copied from: they may hold passwords
+ * under any name.
+ */
 const CODE = new Set(
   [
     'py pyi pyw',
@@ -64,7 +70,7 @@ const CODE = new Set(
 
 interface Sent {
   readonly uri: vscode.Uri;
-  /** When the file was last changed as it was read; -1: it has been saved since. */
+  /** Modification time when the file was read; -1: saved since. */
   mtime: number;
 }
 
@@ -75,7 +81,7 @@ export class ProjectFiles implements vscode.Disposable {
   /** What the engine has, by its id there. */
   readonly #sent = new Map<string, Sent>();
   #epoch = -1;
-  /** The neighbourhood that is read, or was, and when that began. */
+  /** The neighbourhood that is or was read, and when that began. */
   #around: { key: string; since: number } | undefined;
   #reading = Promise.resolve();
 
@@ -91,14 +97,14 @@ export class ProjectFiles implements vscode.Disposable {
     ];
   }
 
-  /** Ids of what the engine has by now, the nearest first, but for `open` ones; reads on in the background. */
+  /** Ids of what the engine has so far, nearest first, without `open` ones. Continues reading in the background. */
   near(document: vscode.TextDocument, open: ReadonlySet<string>): string[] {
     if (!this.#isWanted(document)) return [];
     const root = vscode.workspace.getWorkspaceFolder(document.uri)?.uri;
     const extensions = familyOf(document.uri.path);
     if (!root || !extensions) return [];
     this.#follow(document, root, extensions);
-    // What another neighbourhood has left is of another language, or of another folder, until this one is read.
+    // Sources of the previous neighbourhood have another language or folder. They are used until this one is read.
     const fits = ({ uri }: Sent): boolean =>
       !open.has(uri.toString()) &&
       uri.toString() !== document.uri.toString() &&
@@ -107,17 +113,17 @@ export class ProjectFiles implements vscode.Disposable {
     const found = [...this.#sent]
       .filter(([, sent]) => fits(sent))
       .map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) }));
-    // In the same order, whichever has been read first: of what stands in many places only so many are looked at.
+    // A fixed order, whichever was read first: of a text that occurs in many files, only some are used.
     return found.sort((a, b) => b.shared - a.shared || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   }
 
-  /** The engine has none of it any more, and what may be read is looked at anew. */
+  /** Removes everything from the engine. Files that may be read are looked for again. */
   forget(): void {
     for (const id of this.#sent.keys()) this.#drop(id);
     this.#around = undefined;
   }
 
-  /** Settles when what is being read has been. */
+  /** Resolves when the current reading has ended. */
   get idle(): Promise<void> {
     return this.#reading;
   }
@@ -149,7 +155,7 @@ export class ProjectFiles implements vscode.Disposable {
     const around = { key, since: Date.now() };
     this.#around = around;
     for (const sent of this.#sent.values()) if (sent.mtime < 0) sent.mtime = 0;
-    // What is under way ends by itself: it is for another neighbourhood.
+    // The current reading ends by itself, because it is for another neighbourhood.
     this.#reading = this.#reading
       .then(() => this.#read(document, root, extensions, () => this.#around === around))
       .catch(() => undefined);
@@ -170,7 +176,7 @@ export class ProjectFiles implements vscode.Disposable {
     }
   }
 
-  /** Looks in the file's own folder first, and in more of the project while there are too few. */
+  /** Looks in the file's own folder first, and in more of the project while there are too few files. */
   async #nearest(
     { uri: at, languageId }: vscode.TextDocument,
     root: vscode.Uri,
@@ -180,23 +186,26 @@ export class ProjectFiles implements vscode.Disposable {
     const glob = `**/{${[...extensions.map((extension) => `*.${extension}`), '.gitignore'].join(',')}}`;
     let files: vscode.Uri[] = [];
     for (let folder = vscode.Uri.joinPath(at, '..'); goesOn(); folder = vscode.Uri.joinPath(folder, '..')) {
-      const listed = (await listedFiles(folder, { glob, most: MOST_LISTED })).files
+      const listed = (await listedFiles(folder, { glob, max: MAX_LISTED })).files
         .map((uri) => ({ uri, shared: numSharedFolders(uri, at) }))
         .sort((a, b) => b.shared - a.shared);
-      // Each takes a look at the disk: of thousands no more than are wanted.
+      // Each check accesses the disk, so it stops after the wanted number.
       files = (
         await filtered(
           listed,
           ({ uri }) => uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId),
-          MOST_FILES,
+          MAX_FILES,
         )
       ).map(({ uri }) => uri);
-      if (files.length === MOST_FILES || folder.path.length <= root.path.length) break;
+      if (files.length === MAX_FILES || folder.path.length <= root.path.length) break;
     }
     return files;
   }
 
-  /** Where completions are wanted, too, and no link to what nobody has opened in a workspace folder: a project may lead anywhere with those. */
+  /**
+   * Only files in which completions are wanted, and no links to files outside the workspace folders: a project's links
+   * may lead anywhere.
+   */
   #mayBeRead(uri: vscode.Uri, languageId: string): boolean {
     const own = LANGUAGES[extensionOf(uri.path)] ?? languageId;
     const { completion } = this.#settings.current;
@@ -216,15 +225,15 @@ export class ProjectFiles implements vscode.Disposable {
     try {
       const { mtime, size } = await vscode.workspace.fs.stat(uri);
       if (this.#sent.get(id)?.mtime === mtime) return false;
-      const text = size > LONGEST ? '' : new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
-      // The engine may be another one by now, or the file no longer one that may be read.
+      const text = size > MAX_FILE_BYTES ? '' : new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
+      // Meanwhile the engine may be another one, or the file may have become secret.
       if (epoch !== this.#client.epoch || !goesOn()) return false;
       if (text.trim() === '' || text.includes('\0')) throw new Error('there is nothing to copy from');
       this.#client.notify({ type: 'sourceChanged', docId: id, path: uri.path, text: text.slice(0, MOST_COPIED) });
       this.#sent.set(id, { uri, mtime });
       return true;
     } catch {
-      // Gone, unreadable, or no text: others are copied from.
+      // Missing, unreadable or not text: skipped.
       this.#drop(id);
       return false;
     }
@@ -236,12 +245,12 @@ export class ProjectFiles implements vscode.Disposable {
   }
 }
 
-/** Open documents have their address for an id. */
+/** Open documents have their URI as id. */
 function idOf(uri: vscode.Uri): string {
   return `copy ${uri.toString()}`;
 }
 
-/** Extensions of files that import one another; undefined where the name has none, or one of no code. */
+/** Extensions of files that import each other; undefined for a name without a code extension. */
 function familyOf(path: string): readonly string[] | undefined {
   const extension = extensionOf(path);
   if (SCRIPTS.includes(extension)) return SCRIPTS;

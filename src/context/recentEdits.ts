@@ -1,4 +1,4 @@
-/** Where the user has edited last, as ranges of lines that follow later edits. Pure. */
+/** Recently edited line ranges of a document. They follow later edits. Pure. */
 
 export interface Region {
   docId: string;
@@ -6,9 +6,9 @@ export interface Region {
   endLine: number;
 }
 
-/** Edits nearer than this to a region belong to it. */
+/** Edits closer than this to a region extend it. */
 const NEAR_LINES = 10;
-const MOST_REGIONS = 12;
+const MAX_REGIONS = 12;
 
 export class RecentEdits {
   /** Newest first. */
@@ -18,7 +18,7 @@ export class RecentEdits {
     return this.#regions;
   }
 
-  /** Lines [startLine, endLine] of the document have been replaced by `numLines` line ends more or less than they had. */
+  /** Lines [startLine, endLine] of the document were replaced; `numLines` is the change in the number of lines. */
   add(docId: string, startLine: number, endLine: number, lineChange: number): void {
     let edited: Region = { docId, startLine, endLine: Math.max(startLine, endLine + lineChange) };
     const others: Region[] = [];
@@ -41,7 +41,7 @@ export class RecentEdits {
         };
       else others.push(moved);
     }
-    this.#regions = [edited, ...others].slice(0, MOST_REGIONS);
+    this.#regions = [edited, ...others].slice(0, MAX_REGIONS);
   }
 
   forget(docId: string): void {

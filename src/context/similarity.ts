@@ -1,16 +1,16 @@
 /**
- * Which lines of another file are most like those around the cursor: windows of 60 lines, compared by the share of words
- * that they have in common (Jaccard). A file's windows are built once a version and in pieces, so that gathering can stop
- * at any time and go on from there. Pure.
+ * Finds the lines of another file that are most similar to those around the cursor: windows of 60 lines, compared by
+ * the share of common words (Jaccard). Windows are built once per version and in slices, so that gathering can stop and
+ * continue. Pure.
  */
 
 export const WINDOW_LINES = 60;
-/** Windows overlap by half: what is cut by one stands whole in the next. */
+/** Windows overlap by half, so that code cut by one is whole in the next. */
 const STRIDE = WINDOW_LINES / 2;
-/** Below this, two pieces of code have little more than keywords in common. */
-const LEAST_SCORE = 0.05;
+/** Below this, two pieces of code share little more than keywords. */
+const MIN_SCORE = 0.05;
 /** Longer lines are data. */
-const LONGEST_LINE = 500;
+const MAX_LINE = 500;
 
 export interface Window {
   startLine: number;
@@ -18,12 +18,12 @@ export interface Window {
   score: number;
 }
 
-/** The words of a text that say what it is about. */
+/** The words that carry meaning in a text. */
 export function wordsOf(text: string): Set<string> {
   return new Set(text.match(/[\p{L}_$][\p{L}\p{N}_$]+/gu) ?? []);
 }
 
-/** Common words by all words, 0..1. */
+/** Common words divided by all words, 0..1. */
 export function jaccard(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   if (a.size === 0 || b.size === 0) return 0;
   const [small, large] = a.size <= b.size ? [a, b] : [b, a];
@@ -41,10 +41,10 @@ export class Windows {
     this.#lines = text.split(/\r?\n/);
   }
 
-  /** Builds windows until all are there or `outOfTime` says so; whether all are there. */
+  /** Builds windows until all are built or `outOfTime` returns true. Returns whether all are built. */
   build(outOfTime: () => boolean): boolean {
     while (this.#words.length * STRIDE < this.#lines.length) {
-      // The last full window has the rest of the file.
+      // The last full window includes the rest of the file.
       if (this.#words.length > 0 && (this.#words.length + 1) * STRIDE >= this.#lines.length) break;
       if (outOfTime()) return false;
       this.#words.push(wordsOf(this.#slice(this.#words.length * STRIDE).join('\n')));
@@ -52,9 +52,9 @@ export class Windows {
     return true;
   }
 
-  /** The window most like `reference` of those that are built; undefined where none is like it. */
+  /** The built window most similar to `reference`; undefined if none is similar. */
   best(reference: ReadonlySet<string>): Window | undefined {
-    let best = { index: -1, score: LEAST_SCORE };
+    let best = { index: -1, score: MIN_SCORE };
     for (const [index, words] of this.#words.entries()) {
       const score = jaccard(words, reference);
       if (score > best.score) best = { index, score };
@@ -65,8 +65,6 @@ export class Windows {
   }
 
   #slice(startLine: number): string[] {
-    return this.#lines
-      .slice(startLine, startLine + WINDOW_LINES)
-      .map((line) => (line.length > LONGEST_LINE ? '' : line));
+    return this.#lines.slice(startLine, startLine + WINDOW_LINES).map((line) => (line.length > MAX_LINE ? '' : line));
   }
 }

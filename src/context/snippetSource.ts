@@ -1,7 +1,7 @@
 /**
- * What of other places is offered to a completion: regions edited last, declarations of imported files, and the most similar
- * lines of other open editors; at most four, within a few milliseconds. Files that the user has excluded are never read.
- * Does nothing, and follows nothing, for a model that does not read snippets.
+ * Snippets of other places for a completion: recently edited regions, declarations of imported files, and the most
+ * similar lines of other open editors. At most four, within a few milliseconds. Never reads excluded files, and does
+ * nothing for a model that does not read snippets.
  */
 import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
@@ -14,17 +14,17 @@ import { openDocuments } from './openDocuments.ts';
 import { RecentEdits, type Region } from './recentEdits.ts';
 import { WINDOW_LINES, Windows, wordsOf } from './similarity.ts';
 
-const MOST_SNIPPETS = 4;
-const MOST_EDITS = 2;
-const MOST_IMPORTS = 1;
+const MAX_SNIPPETS = 4;
+const MAX_EDITS = 2;
+const MAX_IMPORTS = 1;
 /** Lines around an edit. */
 const MARGIN_LINES = 5;
-/** While the cursor stays within as many, the snippets stay. */
+/** While the cursor stays within this many lines, the snippets stay the same. */
 const STABLE_LINES = 16;
-/** Of the extension host's time for one completion. */
+/** Time budget in the extension host for one completion. */
 export const BUDGET_MS = 8;
-/** In characters; larger files are data. */
-const LARGEST_FILE = 1_000_000;
+/** In characters. Larger files are data. */
+const MAX_FILE_CHARACTERS = 1_000_000;
 
 export class SnippetSource implements vscode.Disposable {
   readonly #client: Pick<EngineClient, 'state'>;
@@ -34,7 +34,13 @@ export class SnippetSource implements vscode.Disposable {
   readonly #windows = new WeakMap<vscode.TextDocument, { version: number; windows: Windows }>();
   #subscriptions: vscode.Disposable[] = [];
   #last:
-    | { key: string; version: number; offset: number /** Not cut short. */; complete: boolean; snippets: Snippet[] }
+    | {
+        key: string;
+        version: number;
+        offset: number /** Whether gathering was complete. */;
+        complete: boolean;
+        snippets: Snippet[];
+      }
     | undefined;
 
   constructor(client: Pick<EngineClient, 'state'>, settings: Settings) {
@@ -42,7 +48,10 @@ export class SnippetSource implements vscode.Disposable {
     this.#settings = settings;
   }
 
-  /** Snippets for a completion at `offset`, the most telling first. The same while one types in one place: the prompts then begin alike. */
+  /**
+   * Snippets for a completion at `offset`, the most useful first. They stay the same while the user types in one place,
+   * so that prompts share a prefix.
+   */
   gather(document: vscode.TextDocument, offset: number): Snippet[] {
     const { state } = this.#client;
     const wanted = this.#settings.current.completion.snippets && state.kind === 'ready' && state.model.readsSnippets;
@@ -65,13 +74,13 @@ export class SnippetSource implements vscode.Disposable {
       return last.snippets;
     const snippets = this.#edited(document, line, others);
     const imported = importedNames(document.getText(new vscode.Range(0, 0, 100, 0)));
-    for (const other of others.filter(({ uri }) => imported.has(importName(uri.path))).slice(0, MOST_IMPORTS)) {
+    for (const other of others.filter(({ uri }) => imported.has(importName(uri.path))).slice(0, MAX_IMPORTS)) {
       const text = outOfTime() || tooLarge(other) ? '' : declarations(other.getText());
       if (text) snippets.push({ path: other.uri.path, text });
     }
     for (const { other, window } of this.#similar(document, line, others, outOfTime)) {
       const { startLine, text } = window;
-      // What was edited last is there already, in part or as a whole.
+      // Recently edited regions may already include it.
       if (!snippets.some((snippet) => snippet.path === other.uri.path && text.includes(snippet.text)))
         snippets.push({ path: other.uri.path, startLine, text });
     }
@@ -80,7 +89,7 @@ export class SnippetSource implements vscode.Disposable {
       version: document.version,
       offset,
       complete: !outOfTime(),
-      snippets: snippets.slice(0, MOST_SNIPPETS),
+      snippets: snippets.slice(0, MAX_SNIPPETS),
     };
     return this.#last.snippets;
   }
@@ -89,7 +98,7 @@ export class SnippetSource implements vscode.Disposable {
     this.#follow(false);
   }
 
-  /** Regions edited last, other than where the cursor is. */
+  /** Recently edited regions, except around the cursor. */
   #edited(document: vscode.TextDocument, line: number, others: readonly vscode.TextDocument[]): Snippet[] {
     const away = (region: Region) =>
       region.docId !== document.uri.toString() ||
@@ -98,7 +107,7 @@ export class SnippetSource implements vscode.Disposable {
     const snippets: Snippet[] = [];
     for (const region of this.#edits.regions.filter(away)) {
       const at = [document, ...others].find((other) => other.uri.toString() === region.docId);
-      if (!at || snippets.length >= MOST_EDITS) continue;
+      if (!at || snippets.length >= MAX_EDITS) continue;
       const startLine = Math.max(0, region.startLine - MARGIN_LINES);
       const endLine = Math.min(region.endLine + MARGIN_LINES, startLine + WINDOW_LINES) + 1;
       const text = at.getText(new vscode.Range(startLine, 0, endLine, 0)).trimEnd();
@@ -155,5 +164,5 @@ export class SnippetSource implements vscode.Disposable {
 }
 
 function tooLarge(document: vscode.TextDocument): boolean {
-  return lengthOf(document) > LARGEST_FILE;
+  return lengthOf(document) > MAX_FILE_CHARACTERS;
 }

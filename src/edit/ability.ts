@@ -1,9 +1,12 @@
-/** Whether the model can do what an instruction says. One that cannot would produce noise: it is not even asked. */
+/** Whether the model can follow instructions. A model that cannot is not asked, because it would produce noise. */
 import * as vscode from '../vscode.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 
-/** Loads the model; says so in one message, with a way to another one, when it cannot. `cannot` takes the model's name. */
+/**
+ * Loads the model. If it cannot do this, shows a message that offers to choose another model. `cannot` takes the
+ * model's name.
+ */
 export async function followsInstructions(host: EngineHost, cannot: (name: string) => string): Promise<boolean> {
   const tell = failureOf(host);
   try {

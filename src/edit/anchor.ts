@@ -1,18 +1,17 @@
 /**
- * A range of a text that stays on its place while the text is edited around it. Pure: knows offsets and texts, not the
- * editor. Whether what is there now is still what was there is asked of the text itself, so that an edit inside the range
- * that is undone again does no harm.
+ * A range of a text that stays in place while the text is edited around it. Pure: works on offsets and texts. Compares
+ * the text itself to tell whether the range is intact, so an edit inside it that is undone does no harm.
  */
 import { type ContentChange, toEdits } from '../client/documentEdits.ts';
 
-/** UTF-16 code units, the end exclusive. */
+/** UTF-16 code units, end exclusive. */
 export interface OffsetRange {
   start: number;
   end: number;
 }
 
 export class Anchor {
-  /** What the range held at first. */
+  /** The original text of the range. */
   readonly original: string;
   #range: OffsetRange;
 
@@ -26,9 +25,9 @@ export class Anchor {
     return this.#range;
   }
 
-  /** Takes one change event of the text. */
+  /** Applies one change event of the text. */
   follow(changes: readonly ContentChange[]): void {
-    // Several undo steps in one event follow one another; `locate` finds the text again.
+    // Several undo steps in one event are relative to each other. `locate` finds the text again.
     for (const { start, end, text } of toEdits(changes) ?? []) {
       const { start: from, end: to } = this.#range;
       const delta = text.length - (end - start);
@@ -37,7 +36,10 @@ export class Anchor {
     }
   }
 
-  /** The range of the original text in `text` as it is now: where it was followed to, or where it stands exactly once; undefined when it is no longer there. */
+  /**
+   * The range of the original text in `text`: at its tracked position, or where it occurs exactly once; undefined if it
+   * is gone.
+   */
   locate(text: string): OffsetRange | undefined {
     const { start, end } = this.#range;
     if (text.slice(start, end) === this.original && end <= text.length) return this.#range;

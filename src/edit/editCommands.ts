@@ -1,4 +1,4 @@
-/** The commands that change code or write about changes, made and registered together. */
+/** Creates and registers the commands that change code or write commit messages. */
 import * as vscode from '../vscode.ts';
 import { CommitMessage } from '../commit/commitMessage.ts';
 import type { Settings } from '../config.ts';

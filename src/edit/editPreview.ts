@@ -1,23 +1,23 @@
 /**
- * Shows a proposed edit as a diff of the file against a virtual document, and applies or drops it. One edit at a time: a
- * new one takes the place of the last. Who proposes it (a command, the chat) and where its text comes from is not decided
- * here. Listens to nothing while no edit is proposed.
+ * Shows a proposed edit as a diff against a virtual document, and applies or drops it. One edit at a time: a new one
+ * replaces the last. Does not know who proposes the edit or where its text comes from. Listens to nothing while no edit
+ * is proposed.
  */
 import * as vscode from '../vscode.ts';
 import type { OffsetRange } from './anchor.ts';
 import { PendingEdit } from './pendingEdit.ts';
 
 const SCHEME = 'kvasir-edit';
-/** A diff of a large file is not made again for each token. */
+/** Minimum time between two updates, because a diff of a large file is costly. */
 const REFRESH_MS = 120;
 
 export interface ShowEdit {
   document: vscode.TextDocument;
   /** What is replaced. */
   range: vscode.Range;
-  /** Said in the diff's title, after the file's name. */
+  /** Shown in the diff's title after the file's name. */
   title: string;
-  /** The whole new text; without it, it is written into the returned edit. */
+  /** The whole new text. Without it, the text is written into the returned edit. */
   text?: string;
 }
 
@@ -27,7 +27,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   #following: vscode.Disposable | undefined;
   #edit: PendingEdit | undefined;
   #uri: vscode.Uri | undefined;
-  /** Being accepted: a second press of the button would replace the range once more. */
+  /** The edit is being accepted. A second press of the button would replace the range again. */
   #accepting: PendingEdit | undefined;
   #numShown = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -51,7 +51,9 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     return edit.preview(openDocument(edit.uri)?.getText() ?? '');
   }
 
-  /** Opens the diff. Without `text` the caller goes on with `write` and `finish`, until the edit's `signal` is aborted. */
+  /**
+   * Opens the diff. Without `text` the caller continues with `write` and `finish`, until the edit's `signal` aborts.
+   */
   async show({ document, range, title, text }: ShowEdit): Promise<PendingEdit> {
     const offsets: OffsetRange = { start: document.offsetAt(range.start), end: document.offsetAt(range.end) };
     const edit = new PendingEdit(document, offsets, title, () => this.#refresh(edit));
@@ -59,10 +61,10 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     if (text !== undefined) edit.finish(text);
     const number = ++this.#numShown;
     try {
-      // Takes its time, in which the document may be edited.
+      // This takes time, in which the document may be edited.
       await this.reject();
       if (number !== this.#numShown) {
-        // Another one was asked for in the meantime.
+        // Another edit was proposed in the meantime.
         edit.cancel();
         return edit;
       }
@@ -71,7 +73,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     } finally {
       if (this.#following !== following) following.dispose();
     }
-    // A path of its own each time: an editor may keep the content of the last one.
+    // A new path each time, because an editor may cache the content of the last one.
     this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(number), fragment: '' });
     this.#setContext();
     const name = document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1);
@@ -83,7 +85,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     return edit;
   }
 
-  /** Replaces the range by the new text in one undo step; says so and keeps the new text where that is not possible. */
+  /** Replaces the range by the new text in one undo step. If that is impossible, says so and keeps the new text. */
   async accept(): Promise<boolean> {
     const edit = this.#edit;
     if (!edit || edit === this.#accepting) return false;
@@ -121,13 +123,13 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     }
   }
 
-  /** Drops the edit and closes its diff; what is still being written is cancelled. */
+  /** Drops the edit and closes its diff. Cancels the text that is still being written. */
   async reject(): Promise<void> {
     if (this.#edit) await this.#close(this.#edit);
   }
 
   dispose(): void {
-    // One that is about to be shown is not shown.
+    // An edit that is about to be shown is not shown.
     this.#numShown++;
     void this.reject();
     this.#registration.dispose();
@@ -192,7 +194,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   #show(): void {
     this.#timer = undefined;
     if (this.#uri) this.#contentChanged.fire(this.#uri);
-    // Whatever can be accepted has been shown.
+    // Only an edit that has been shown can be accepted.
     this.#setContext();
   }
 

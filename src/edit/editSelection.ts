@@ -1,4 +1,6 @@
-/** `Kvasir: Edit Selection`: from the instruction to a diff that streams; accepting it is editPreview.ts's business. */
+/**
+ * `Kvasir: Edit Selection`: from the instruction to a streaming diff. Does not accept the edit: editPreview.ts does.
+ */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
@@ -85,7 +87,7 @@ export class EditSelection {
   #generate(document: vscode.TextDocument, edit: PendingEdit, instruction: string): Promise<Done> {
     return this.#host.client.generate({
       task: () => {
-        // The model may have had to be loaded again: the range is taken as it is now.
+        // Loading the model may have taken a while, so the range is located again.
         const range = edit.locate(
           document,
           vscode.l10n.t('The text was changed before it could be edited. Select it again.'),
@@ -98,7 +100,7 @@ export class EditSelection {
     });
   }
 
-  /** Unless another edit has taken its place. */
+  /** Unless another edit has replaced it. */
   async #drop(edit: PendingEdit): Promise<void> {
     if (this.#preview.pending === edit) await this.#preview.reject();
   }

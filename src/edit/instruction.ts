@@ -1,10 +1,10 @@
-/** Asks what should be changed, with the instructions given before to choose from. */
+/** Asks what should be changed, and offers earlier instructions. */
 import * as vscode from '../vscode.ts';
 
 const HISTORY = 'kvasir.edit.instructions';
-const MOST = 20;
+const MAX_REMEMBERED = 20;
 
-/** Undefined when the user thinks better of it. */
+/** Undefined when the user cancels. */
 export async function askInstruction(memory: vscode.Memento, target: string): Promise<string | undefined> {
   const earlier = memory.get<string[]>(HISTORY, []);
   const pick = vscode.window.createQuickPick();
@@ -15,7 +15,7 @@ export async function askInstruction(memory: vscode.Memento, target: string): Pr
   const instruction = await new Promise<string | undefined>((resolve) => {
     pick.onDidChangeValue((value) => {
       const typed = value.trim();
-      // What has been typed comes first and is always offered, whatever of the past resembles it.
+      // The typed text comes first and is always offered, whatever earlier instructions match.
       pick.items = typed
         ? [
             { label: typed, alwaysShow: true, iconPath: new vscode.ThemeIcon('edit-sparkle') },
@@ -29,6 +29,9 @@ export async function askInstruction(memory: vscode.Memento, target: string): Pr
   });
   pick.dispose();
   if (!instruction) return undefined;
-  await memory.update(HISTORY, [instruction, ...earlier.filter((label) => label !== instruction)].slice(0, MOST));
+  await memory.update(
+    HISTORY,
+    [instruction, ...earlier.filter((label) => label !== instruction)].slice(0, MAX_REMEMBERED),
+  );
   return instruction;
 }

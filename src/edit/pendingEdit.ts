@@ -1,6 +1,6 @@
 /**
- * One proposed edit: a document, the range that it replaces, and the new text, which may still be streaming. Knows
- * nothing of how it is shown; editPreview.ts does that.
+ * One proposed edit: a document, the range that it replaces, and the new text, which may still be streaming. Does not
+ * know how it is shown: editPreview.ts does.
  */
 import type * as vscode from 'vscode';
 import { Anchor, type OffsetRange } from './anchor.ts';
@@ -8,7 +8,7 @@ import { Anchor, type OffsetRange } from './anchor.ts';
 export class PendingEdit {
   readonly uri: vscode.Uri;
   readonly title: string;
-  /** Aborted when the user rejects the edit, closes its diff or asks for another one. */
+  /** Aborts when the user rejects the edit, closes its diff or asks for another one. */
   readonly signal: AbortSignal;
   readonly anchor: Anchor;
   readonly #abort = new AbortController();
@@ -16,7 +16,7 @@ export class PendingEdit {
   readonly #changed: () => void;
   #text = '';
   #streaming = true;
-  /** The document with the new text in its place, as last seen before the range itself was edited. */
+  /** The document with the new text in place, as it was before the range itself was edited. */
   #preview: string;
 
   constructor(document: vscode.TextDocument, range: OffsetRange, title: string, changed: () => void) {
@@ -38,7 +38,7 @@ export class PendingEdit {
     return this.#streaming;
   }
 
-  /** Where the replaced text is in the document now. Throws an Error for the user when that has been changed. */
+  /** The range of the replaced text in the document. Throws an Error for the user if that text was changed. */
   locate(document: vscode.TextDocument, changed: string): OffsetRange {
     const range = this.anchor.locate(document.getText());
     if (!range) throw new Error(changed);
@@ -51,7 +51,7 @@ export class PendingEdit {
     this.#changed();
   }
 
-  /** The new text is complete; `text` in the place of what was written. */
+  /** The new text is complete. `text` replaces what was written. */
   finish(text?: string): void {
     if (text !== undefined) this.#text = this.#withLineEnds(text);
     this.#streaming = false;
@@ -63,7 +63,9 @@ export class PendingEdit {
     this.#abort.abort();
   }
 
-  /** `document`'s text with the new text in its place. While that is streaming, the lines that it has not reached yet stay as they are. */
+  /**
+   * `document`'s text with the new text in place. While it streams, lines that it has not reached yet stay as they are.
+   */
   preview(documentText: string): string {
     const range = this.anchor.locate(documentText);
     if (range)
@@ -75,7 +77,10 @@ export class PendingEdit {
     return this.#preview;
   }
 
-  /** So many lines of the original as the new text does not have yet: the diff then grows line by line instead of showing all as deleted. */
+  /**
+   * The original lines beyond the new text so far. The diff then grows line by line instead of showing everything as
+   * deleted.
+   */
   #rest(documentText: string, range: OffsetRange): string {
     if (!this.#streaming) return '';
     const numLines = this.#text.split('\n').length;

@@ -4,7 +4,7 @@ import { enclosing, symbolsOf } from '../symbols.ts';
 
 export interface Target {
   range: vscode.Range;
-  /** In words, for the question that asks for the instruction. */
+  /** In words, for the input box that asks for the instruction. */
   name: string;
 }
 
@@ -24,7 +24,7 @@ export async function targetOf({ document, selection }: vscode.TextEditor): Prom
   return { range, name: `${symbol.name} (${linesOf(range)})` };
 }
 
-/** From the start of the first line to the end of the last, without one at whose start the range ends. */
+/** From the start of the first line to the end of the last, without a last line at whose start the range ends. */
 function wholeLines(document: vscode.TextDocument, { start, end }: vscode.Range): vscode.Range {
   const last = end.character === 0 && end.line > start.line ? end.line - 1 : end.line;
   return new vscode.Range(new vscode.Position(start.line, 0), document.lineAt(last).range.end);

@@ -1,7 +1,6 @@
 /**
- * `Kvasir: Report Problem` as a page of Markdown: what runs where, how it is set, how it fared. Its facts are versions,
- * numbers and fixed words; the two free texts in them (messages of errors) go through redact.ts. In English: whoever it
- * is sent to reads it. Pure.
+ * `Kvasir: Report Problem` as a Markdown page: versions, settings and statistics. Contains only versions, numbers and
+ * fixed words, except for error messages, which redact.ts cleans. In English for its reader. Pure.
  */
 import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol.ts';
 import type { CompletionRecord } from '../completion/record.ts';
@@ -22,7 +21,7 @@ export interface ReportFacts {
   stats: EngineStats | null;
   /** Chrome trace JSON. */
   trace: string | null;
-  /** Changed ones, by their full names. */
+  /** Changed settings, by their full names. */
   settings: { name: string; value: unknown }[];
   problems: { at: Date; level: string; text: string }[];
   completion: CompletionRecord | undefined;
@@ -80,7 +79,7 @@ function describeState(state: EngineState, names: readonly string[]): string {
   }
 }
 
-/** A model of the user's own has a name that is part of a path: its shape says enough. */
+/** The name of a user's own model may be part of a path, so only its shape is given. */
 function describeModel({ builtIn, state, stats }: ReportFacts): string {
   const kind = builtIn ? 'built-in' : 'custom';
   const model: ModelInfo | null = state.kind === 'ready' ? state.model : (stats?.model ?? null);
@@ -91,7 +90,10 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
   return `${kind}, ${model.architecture}, ${ENGLISH.count(model.parameters)} parameters, ${ENGLISH.count(model.contextTokens)} tokens, weights ${model.precision} ${ENGLISH.bytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
 }
 
-/** Numbers, switches and fixed words as they are; free text and lists may name files, so only that they are changed. */
+/**
+ * Numbers, switches and fixed words are given as they are. Free text and lists may name files, so only the fact that
+ * they changed is given.
+ */
 function describeSetting(name: string, value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (name === 'kvasir.engine.transport') return value === 'process' ? 'process' : 'thread';
@@ -116,7 +118,7 @@ function describeStats(stats: EngineStats): string[] {
   ];
 }
 
-/** P50/P95/P99 of a class that had a request. */
+/** P50/P95/P99 of each class that had a request. */
 function describeTimes(name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): string[] {
   if (queueMs.count === 0) return [];
   const figures = ({ p50, p95, p99 }: Quantiles): string => [p50, p95, p99].map((ms) => ms.toFixed(0)).join('/');
@@ -125,13 +127,13 @@ function describeTimes(name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): s
   ];
 }
 
-/** How often and how long each kind of event was, the longest in all first. */
+/** Count and duration of each kind of event, by total time. */
 function describeTrace(json: string): string[] {
   const sums = new Map<string, { count: number; micros: number }>();
   try {
     for (const { ph, name, dur } of (JSON.parse(json) as { traceEvents: { ph: string; name: string; dur?: number }[] })
       .traceEvents) {
-      // Lanes are numbered; their kinds are what counts.
+      // Lanes are numbered; only their kinds matter here.
       const kind = name.replace(/[^a-zA-Z]+/g, ' ').trim();
       if (ph !== 'X' || dur === undefined || !kind) continue;
       const sum = sums.get(kind) ?? { count: 0, micros: 0 };
@@ -148,7 +150,7 @@ function describeTrace(json: string): string[] {
     : [];
 }
 
-/** Neither where it was, nor what was shown, nor its notes, which may name files. */
+/** Without the place, the shown text and the notes, which may name files. */
 function describeCompletion({
   trigger,
   reason,

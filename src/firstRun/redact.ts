@@ -1,6 +1,9 @@
-/** Takes out of a message what names somebody's files: nothing of a path may stay, whatever else is lost with it. Pure. */
+/**
+ * Removes everything that names a user's files from a message. Rather removes too much than leaves part of a path.
+ * Pure.
+ */
 
-/** Files of every model; saying which of them is wrong tells nothing of the user. */
+/** File names that every model has. They tell nothing about the user. */
 const MODEL_FILES = new Set([
   'config.json',
   'generation_config.json',
@@ -17,10 +20,10 @@ const SETTING = /^kvasir\.(?:[a-z]+\.)?[a-zA-Z]+$/;
 /** `names` are known ones: folders, open files, the user's home and login. */
 export function redact(text: string, names: readonly string[] = []): string {
   let safe = text.replace(/\s+/g, ' ').trim();
-  // The longest first: a file's path before its name.
+  // Longest first: a file's path before its name.
   for (const name of [...names].filter((each) => each.length > 1).sort((a, b) => b.length - a.length))
     safe = safe.replaceAll(name, '<name>');
-  // A path may hold spaces, so it ends where the sentence clearly goes on, or not at all.
+  // A path may contain spaces, so it ends where the sentence clearly continues, or not at all.
   safe = safe.replace(
     /(?:[A-Za-z]:[\\/]|\b[a-z][a-z+.-]*:\/\/|~[\\/]|\\\\|(?<![\w<])\/(?=[^\s/])).*?(?=[:;,"'`)](?:\s|$)|["'`]|$)/g,
     '<path>',

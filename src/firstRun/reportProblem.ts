@@ -1,4 +1,7 @@
-/** `Kvasir: Report Problem`: gathers the facts of problemReport.ts and opens them as an untitled document. Sends nothing. */
+/**
+ * `Kvasir: Report Problem`: gathers the facts for problemReport.ts and opens the report as an untitled document. Sends
+ * nothing.
+ */
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -21,7 +24,7 @@ export async function reportProblem(
   const changed = Object.entries(contributes.configuration.properties)
     .map(([name, { default: fallback }]) => ({ name, value: settings.get(name), fallback }))
     .filter(({ value, fallback }) => JSON.stringify(value) !== JSON.stringify(fallback));
-  // A broken engine is what the report may be about: it is asked, not relied on.
+  // The engine may be broken, so the report works without its answers.
   const [stats, trace] = await Promise.all([
     host.client.stats().catch(() => null),
     host.client.trace().catch(() => null),
@@ -44,7 +47,7 @@ export async function reportProblem(
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'markdown', content }));
 }
 
-/** Whatever of the user's could stand in a message. */
+/** Names that could appear in a message. */
 function namesOfUser(): string[] {
   const files = [
     ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri),
@@ -56,7 +59,7 @@ function namesOfUser(): string[] {
   );
 }
 
-/** A model of the user's own may be named by a failure. */
+/** A failure may name a model of the user's own. */
 function namesOfModel(setting: string, state: EngineState): string[] {
   if (!setting) return [];
   return [
@@ -71,7 +74,7 @@ function loginName(): string | undefined {
   try {
     return userInfo().username;
   } catch {
-    // A user without an entry in the system's list has none.
+    // Users without an entry in the system's user list have no name.
     return undefined;
   }
 }

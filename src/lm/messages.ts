@@ -1,13 +1,16 @@
-/** Messages of VS Code's language model API as the engine's chat reads them. Knows the parts by their shape only. Pure. */
+/**
+ * Converts messages of VS Code's language model API to the engine's chat messages. Recognizes parts by their shape
+ * only. Pure.
+ */
 import type { ChatMessage, SamplingParams } from '../../engine/protocol.ts';
 
-/** `role` is 1 for the user and 2 for the assistant; 3, a proposed addition, is the system. */
+/** `role` is 1 for the user, 2 for the assistant, and 3 (a proposed API) for the system. */
 export interface RequestMessage {
   role: number;
   content: string | readonly unknown[];
 }
 
-/** The text of a message; `onUnreadable` is told the kind of a part that this model cannot read. */
+/** The text of a message. Calls `onUnreadable` with the kind of a part that this model cannot read. */
 export function textOf(content: RequestMessage['content'], onUnreadable: (kind: string) => void = () => {}): string {
   if (typeof content === 'string') return content;
   return content.map((part) => partText(part, onUnreadable)).join('');
@@ -25,17 +28,20 @@ function partText(part: unknown, onUnreadable: (kind: string) => void): string {
   if (typeof value === 'string') return value;
   if (mimeType !== undefined && data) {
     if (/^text\/|json$/.test(mimeType)) return new TextDecoder().decode(data);
-    // Marks between parts, such as where a cache may begin, say nothing to the model.
+    // Markers between parts, such as cache breakpoints, mean nothing to the model.
     if (/^[\w-]+\/[\w.+-]+$/.test(mimeType)) onUnreadable(mimeType);
     return '';
   }
   if (callId === undefined) return '';
   if (name !== undefined) onUnreadable('tool call');
-  // What a tool has answered is text in most cases, and asked about like any other.
+  // Tool results are mostly text and are read as such.
   return (content ?? []).map((each) => partText(each, onUnreadable)).join('');
 }
 
-/** One message a turn: chat templates refuse two of a role in a row, which prompts of extensions often have. Empty ones are left out. */
+/**
+ * Merges consecutive messages of one role, because chat templates refuse them and prompts of extensions often have
+ * them. Leaves out empty ones.
+ */
 export function toChatMessages(
   messages: readonly RequestMessage[],
   onUnreadable?: (kind: string) => void,
@@ -52,7 +58,7 @@ export function toChatMessages(
   return chat;
 }
 
-/** The options that the engine has, in both spellings that extensions use; anything else is left to the model's defaults. */
+/** The options that the engine supports, in both spellings that extensions use. Others take the model's defaults. */
 export function toSampling(options: Readonly<Record<string, unknown>> | undefined, maxTokens: number): SamplingParams {
   const number = (...names: string[]) =>
     names

@@ -1,6 +1,6 @@
 /**
- * What VS Code's model list is told of the model in use: name, limits and whether it can chat, from the loaded model or
- * from the files of its folder, so that being listed neither starts the engine nor loads anything.
+ * What VS Code's model list shows of the model in use: name, limits, and whether it can chat. Read from the loaded
+ * model or from the files of its folder, so that listing neither starts the engine nor loads anything.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -15,22 +15,25 @@ export interface ModelCard {
   note: string;
   parameters: number | null;
   canChat: boolean;
-  /** What a request's texts may take together. */
+  /** Tokens that a request's texts may take together. */
   maxInputTokens: number;
   maxOutputTokens: number;
 }
 
-/** The engine keeps this share of the context for an answer, at most. */
-const MOST_FOR_ANSWER = 1 / 6;
-/** The engine's own ceiling, and what a config.json without a length stands for. */
-const MOST_CONTEXT = 65_536;
+/** The engine keeps at most this share of the context for an answer. */
+const MAX_ANSWER_SHARE = 1 / 6;
+/** The engine's own limit, and the default for a config.json without a length. */
+const MAX_CONTEXT = 65_536;
 const DEFAULT_CONTEXT: Record<string, number> = { qwen2: 32_768, qwen3: 32_768, llama: 2048 };
 /** Longest answer of a model whose manifest does not say. */
 const DEFAULT_ANSWER = 1024;
-/** Kept for what the chat template puts around the texts. */
+/** Reserved for the tokens of the chat template. */
 const TEMPLATE_TOKENS = 64;
 
-/** `answerTokens` is kvasir.chat.maxTokens; `loaded` is the engine's word, which goes first. Null for a folder that holds no model. */
+/**
+ * `answerTokens` is kvasir.chat.maxTokens. `loaded` is the engine's information, which takes precedence. Null for a
+ * folder that holds no model.
+ */
 export function modelCard(modelDir: string, answerTokens: number, loaded: ModelInfo | null): ModelCard | null {
   const config = readJson(path.join(modelDir, 'config.json'));
   const manifest = readJson(path.join(modelDir, 'kvasir.json'));
@@ -38,10 +41,10 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
   const made = DEFAULT_CONTEXT[family];
   if (made === undefined) return null;
   const contextTokens =
-    loaded?.contextTokens ?? Math.min(MOST_CONTEXT, positive(config.max_position_embeddings) ?? made);
+    loaded?.contextTokens ?? Math.min(MAX_CONTEXT, positive(config.max_position_embeddings) ?? made);
   const wanted =
     answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
-  const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MOST_FOR_ANSWER)));
+  const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MAX_ANSWER_SHARE)));
   const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel(modelDir);
   return {
     name,

@@ -1,6 +1,6 @@
 /**
- * `@kvasir` in VS Code's chat view: the same engine, prompts and honesty as in Kvasir's own view. Whatever model is
- * picked in that view, this one answers; the view itself may ask for a sign-in that Kvasir knows nothing of.
+ * `@kvasir` in VS Code's chat view, with the same engine, prompts and notes as Kvasir's own view. Answers whatever
+ * model is picked in that view. The view itself may ask for a sign-in, which has nothing to do with Kvasir.
  */
 import type { ChatMessage } from '../../engine/protocol.ts';
 import * as vscode from '../vscode.ts';
@@ -10,7 +10,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { aboutRequest, editorInFront } from './references.ts';
 
-/** As package.json names it. */
+/** As in package.json. */
 const PARTICIPANT = 'kvasir.assistant';
 
 export class Participant implements vscode.Disposable {
@@ -23,7 +23,7 @@ export class Participant implements vscode.Disposable {
     this.#host = host;
     this.#settings = settings;
     this.#tasks = new QuestionTasks({ client: host.client, mirror, settings, editor: editorInFront });
-    // Editors made from VS Code may come without its chat.
+    // Editors based on VS Code may lack its chat.
     if (typeof vscode.chat?.createChatParticipant !== 'function') return;
     this.#participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, context, stream, token) =>
       this.answer(request, context, stream, token),
@@ -31,7 +31,7 @@ export class Participant implements vscode.Disposable {
     this.#participant.iconPath = vscode.Uri.joinPath(extensionUri, 'media', 'icon.png');
   }
 
-  /** Streams the answer; a failure is the result's, in words. */
+  /** Streams the answer. A failure becomes the result's error message. */
   async answer(
     request: vscode.ChatRequest,
     { history }: vscode.ChatContext,
@@ -86,12 +86,15 @@ export class Participant implements vscode.Disposable {
   }
 }
 
-/** The questions before, each with its answer: templates want turns to alternate, so a question without one goes. */
+/**
+ * The earlier questions, each with its answer. Chat templates require alternating turns, so a question without an
+ * answer is left out.
+ */
 function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
   const messages: ChatMessage[] = [];
   for (const [i, turn] of history.entries()) {
     const answer = history[i + 1];
-    // A command's question is not in its prompt, and its answer says nothing without it.
+    // The prompt of a command does not contain its question, and its answer is meaningless without it.
     if (!('prompt' in turn) || !turn.prompt.trim() || turn.command || !answer || !('response' in answer)) continue;
     const text = answer.response
       .map((part) => ('value' in part && part.value instanceof vscode.MarkdownString ? part.value.value : ''))

@@ -1,6 +1,6 @@
 /**
- * The model in use for VS Code's own chat view and for other extensions (`vscode.lm`). Listed without being loaded; the
- * first request or count loads it. Nothing is cut off silently: what does not fit is refused with its size.
+ * The model in use, for VS Code's own chat view and for other extensions (`vscode.lm`). Listed without being loaded;
+ * the first request or count loads it. Cuts nothing silently: a request that does not fit is refused with its size.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -32,15 +32,15 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
       settings.onDidChange(({ before, now }) => {
         if (before.model !== now.model || before.chat.maxTokens !== now.chat.maxTokens) this.#changed.fire();
       }),
-      // The engine may know better than the folder's files.
+      // The loaded engine may know more than the folder's files.
       host.onState(({ kind }) => {
         if (kind === 'ready') this.#changed.fire();
       }),
     ];
-    // Editors made from an older VS Code have no such function.
+    // Editors based on an older VS Code lack this function.
     if (typeof vscode.lm?.registerLanguageModelChatProvider !== 'function') return;
     this.#subscriptions.push(vscode.lm.registerLanguageModelChatProvider(VENDOR, this));
-    // VS Code asks for the list only when it is told of a change: its own chat would have no model to pick until then.
+    // VS Code reads the list only after a change event. Without one, its chat would have no model to pick.
     this.#changed.fire();
   }
 
@@ -92,7 +92,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
         throw vscode.LanguageModelError.NotFound(
           vscode.l10n.t('{0} cannot answer questions; run "Kvasir: Choose Model".', card?.name ?? VENDOR),
         );
-      // The engine would leave old messages out; whoever sends a prompt through this API has counted and wants all of it read.
+      // The engine would leave out old messages. Callers of this API have counted and want all of the prompt read.
       const numTokens = await this.#host.client.countText(chat.map(({ content }) => content).join('\n'));
       if (numTokens > card.maxInputTokens)
         throw new vscode.LanguageModelError(
@@ -118,7 +118,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
     }
   }
 
-  /** Exact; loads the model if need be. */
+  /** Exact. Loads the model if needed. */
   async provideTokenCount(
     _model: vscode.LanguageModelChatInformation,
     text: string | vscode.LanguageModelChatRequestMessage,
@@ -144,13 +144,13 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
         state.kind === 'ready' ? state.model : null,
       );
     } catch {
-      // No folder, no model in the list; a request says what is wrong with the setting.
+      // Without a model folder, the list is empty; a request reports what is wrong with the setting.
       return null;
     }
   }
 }
 
-/** Callers of the API look at the error's kind, and show its message. */
+/** Callers of the API check the error's kind and show its message. */
 function toLanguageModelError(error: unknown): Error {
   if (error instanceof vscode.LanguageModelError || !(error instanceof Error)) return error as Error;
   const unavailable =

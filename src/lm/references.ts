@@ -1,6 +1,6 @@
 /**
- * What a request of VS Code's chat view is about: what is attached to it, or else the file in front of the user, in the
- * terms of Kvasir's own chat. What cannot be taken along is told, never left out silently.
+ * Converts what a request of VS Code's chat view is about (attachments, else the file in front of the user) to the
+ * references of Kvasir's own chat. Reports what cannot be included.
  */
 import * as vscode from '../vscode.ts';
 import type { ContextRef } from '../chat/chatMessages.ts';
@@ -15,7 +15,7 @@ export interface About {
   notes: string[];
 }
 
-/** Where the user is: with the keyboard in the chat view no editor may be active. */
+/** The file in front of the user: while the chat view has the focus, no editor may be active. */
 export function editorInFront(): vscode.TextEditor | undefined {
   const { activeTextEditor, visibleTextEditors } = vscode.window;
   return [activeTextEditor, ...visibleTextEditors].find(
@@ -28,7 +28,7 @@ export async function aboutRequest(
   settings: Settings,
 ): Promise<About> {
   const about: About = { refs: [], texts: [], notes: [] };
-  // VS Code has the last one of the prompt first.
+  // VS Code lists references from the last to the first.
   for (const { value, id } of [...references].reverse()) {
     if (value instanceof vscode.Uri) about.refs.push(fileRef(value));
     else if (value instanceof vscode.Location)
@@ -38,7 +38,7 @@ export async function aboutRequest(
       about.notes.push(vscode.l10n.t('{0} is left out: {1}', id, vscode.l10n.t('Kvasir reads text only')));
   }
   const editor = editorInFront();
-  // As in Kvasir's own view; secrets are taken only when attached by hand.
+  // As in Kvasir's own view: secret files are taken only when attached by hand.
   if (!about.refs.length && !about.texts.length && editor && !isSecret(editor.document, settings.current.completion)) {
     about.refs.push(fileRef(editor.document.uri));
     if (!editor.selection.isEmpty) about.refs.push(selectionRef(editor.document, editor.selection));

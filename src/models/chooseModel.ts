@@ -1,6 +1,6 @@
 /**
- * `Kvasir: Choose Model`: the built-in model, those found on this machine with what the engine says of each, and larger
- * ones that it could run. The list fills while it is open; what is chosen in it is useModel.ts's to do.
+ * `Kvasir: Choose Model`: lists the built-in model, those found on this machine with the engine's verdict on each, and
+ * larger ones that could run. Fills while it is open. Does not act on the choice: useModel.ts does.
  */
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -15,7 +15,7 @@ import { fetchCommand, recommend } from './recommend.ts';
 import { browseForModel, offerFetch, reasonOf, useModel } from './useModel.ts';
 
 interface ModelItem extends vscode.QuickPickItem {
-  /** Stays the same while the line's words change. */
+  /** Stable while the line's words change. */
   id?: string;
   run?: () => Promise<void>;
 }
@@ -58,13 +58,13 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
     if (!open) return;
     const before = pick.activeItems[0]?.id;
     pick.items = items(candidates, known, host, settings);
-    // What comes in late does not move the cursor.
+    // Late results do not move the cursor.
     const again = pick.items.find(({ id }) => id !== undefined && id === before);
     if (again) pick.activeItems = [again];
   };
   refresh();
   pick.show();
-  // An engine that is down for good is started anew: choosing another model is what its message advises.
+  // An engine that is down for good is restarted: its message advises choosing another model.
   const { state } = host.client;
   if (state.kind === 'failed' && !state.retry) await host.client.stop(vscode.l10n.t('the engine was restarted'));
   await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
@@ -84,7 +84,7 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
     current: modelDir === current,
   }));
   const builtIn = { modelDir: builtInDir, name: vscode.l10n.t('built-in model'), setting: '', current: !model };
-  // The one in use is listed wherever it lies, and also when it cannot run any more.
+  // The model in use is always listed, wherever it is and even if it cannot run any more.
   const other =
     model && !found.some((each) => each.current)
       ? [{ modelDir: current, name: repositoryName(current) ?? path.basename(current), setting: model, current: true }]
@@ -92,7 +92,7 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
   return [builtIn, ...other, ...found];
 }
 
-/** One folder after the other: the engine may be busy with a completion. */
+/** One folder after another, because the engine may be busy with a completion. */
 async function inspectAll(
   candidates: Candidate[],
   { models }: Known,
@@ -116,7 +116,7 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
     known.machine = { availableBytes: memory.availableBytes, readBytesPerSecond };
     refresh();
   } catch {
-    // Nothing is recommended for a machine that nothing is known of; its models can be chosen all the same.
+    // Nothing is recommended if the machine's facts are unknown. Its models can still be chosen.
   }
 }
 

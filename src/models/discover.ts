@@ -1,13 +1,13 @@
 /**
- * The model folders of this machine: snapshots in the Hugging Face cache, and folders of the user's. Finds folders with a
- * config.json and reads nothing in them; what they are is for the engine to say. Free of the editor's API.
+ * Finds the model folders of this machine: snapshots in the Hugging Face cache, and folders of the user's. Looks for a
+ * config.json and reads nothing; the engine inspects the folders. Does not use the editor's API.
  */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 
 export interface FoundModel {
   modelDir: string;
-  /** For a person: "Qwen/Qwen3-0.6B", or the folder's name. */
+  /** For display: "Qwen/Qwen3-0.6B", or the folder's name. */
   name: string;
   source: 'huggingFace' | 'folder';
 }
@@ -17,10 +17,10 @@ export interface Machine {
   home: string;
 }
 
-/** A cache can hold hundreds of repositories; the newest are the ones that somebody looks for. */
-const MOST_MODELS = 50;
+/** A cache can hold hundreds of repositories. The newest are the most likely choice. */
+const MAX_MODELS = 50;
 
-/** `folders` are those of kvasir.modelFolders: each is a model itself, or holds models, one level deep. */
+/** `folders` are those of kvasir.modelFolders: each is a model, or holds models one level deep. */
 export function findModels(folders: readonly string[], machine: Machine): FoundModel[] {
   const found = [
     ...folders.flatMap((folder) => inFolder(expandHome(folder, machine.home))),
@@ -32,10 +32,10 @@ export function findModels(folders: readonly string[], machine: Machine): FoundM
       const real = realPath(modelDir);
       return !seen.has(real) && seen.add(real);
     })
-    .slice(0, MOST_MODELS);
+    .slice(0, MAX_MODELS);
 }
 
-/** Where huggingface_hub keeps its files, by its own variables. */
+/** Where huggingface_hub keeps its files, by its own environment variables. */
 export function hubFolder({ env, home }: Machine): string {
   const given = env.HF_HUB_CACHE || env.HUGGINGFACE_HUB_CACHE;
   if (given) return expandHome(given, home);
@@ -43,7 +43,7 @@ export function hubFolder({ env, home }: Machine): string {
   return path.join(expandHome(root, home), 'hub');
 }
 
-/** "Qwen/Qwen3-0.6B" of a folder of the Hugging Face cache, wherever that lies; undefined for any other folder. */
+/** "Qwen/Qwen3-0.6B" for a folder of a Hugging Face cache, wherever that is; undefined for any other folder. */
 export function repositoryName(modelDir: string): string | undefined {
   const [repository = '', snapshots] = path.resolve(modelDir).split(path.sep).slice(-3);
   return snapshots === 'snapshots' ? idOf(repository) : undefined;
@@ -67,7 +67,7 @@ function inHub(hub: string): FoundModel[] {
   });
 }
 
-/** What `main` names, or else the newest one that is a model. */
+/** The snapshot that `main` names, else the newest one that is a model. */
 function snapshotOf(repository: string): string | undefined {
   const snapshots = path.join(repository, 'snapshots');
   const byTime = namesIn(snapshots)
@@ -95,7 +95,7 @@ function inFolder(folder: string): FoundModel[] {
 }
 
 function isModel(folder: string): boolean {
-  // Throws for more than a missing file: a folder that may not be looked into holds no model for us.
+  // Missing and unreadable folders hold no models.
   try {
     return statSync(path.join(folder, 'config.json')).isFile();
   } catch {

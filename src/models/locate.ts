@@ -1,6 +1,6 @@
 /**
- * Which model folder is meant, what it says of itself before it is loaded, and where imported models are kept. Whether
- * a folder's content can run is for the engine to say.
+ * Which model folder is in use, what its manifest says before it is loaded, and where imported models are kept. Does
+ * not check whether the model can run: the engine does.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -13,7 +13,7 @@ export interface ModelLocation {
   builtIn: boolean;
 }
 
-/** The folder of `kvasir.model`, or the built-in one; throws an Error for the user when it holds no model. */
+/** The folder of `kvasir.model`, or the built-in one. Throws an Error for the user if it holds no model. */
 export function locateModel(setting: string, extensionPath: string): ModelLocation {
   if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
   const modelDir = expandHome(setting, homedir());
@@ -37,7 +37,7 @@ export function keptCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'kv');
 }
 
-/** Where the engines of all windows tell each other that they are at work. */
+/** Where the engines of all windows register, to share one memory budget. */
 export function liveEnginesDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'engines');
 }
@@ -47,7 +47,7 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');
 }
 
-/** Name and note of the manifest `kvasir.json`, as far as there is one; the note is in the user interface's language where it has that. */
+/** Name and note of the manifest `kvasir.json`, if there is one. The note is in the user's language if available. */
 export function describeModel(modelDir: string): { name: string; note: string } {
   const { name, note } = readJson(path.join(modelDir, 'kvasir.json'));
   return {
@@ -56,7 +56,10 @@ export function describeModel(modelDir: string): { name: string; note: string } 
   };
 }
 
-/** A model's note, as its manifest has it (one text, or some by language) or the engine: in the user interface's language, else in English, else in any; empty for what is no note. */
+/**
+ * A model's note, from its manifest (one text, or one per language) or the engine: in the user's language, else in
+ * English, else in any. Empty for anything that is not a note.
+ */
 export function shownNote(note: unknown): string {
   const texts: Record<string, unknown> = typeof note === 'object' && note !== null ? { ...note } : { en: note };
   return (
@@ -66,7 +69,10 @@ export function shownNote(note: unknown): string {
   );
 }
 
-/** An object of a model's file; empty when there is none: what is wrong with it is said by the engine when it loads the model. */
+/**
+ * A JSON object of a model's file; empty if it cannot be read. The engine reports what is wrong when it loads the
+ * model.
+ */
 export function readJson(file: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(readFileSync(file, 'utf8'));

@@ -1,4 +1,4 @@
-/** The lines of `Kvasir: Choose Model`: what each model is, needs and can do, in words. Pure. */
+/** The lines of `Kvasir: Choose Model`: what each model is, needs and can do. Pure. */
 import type { InspectedModel } from '../../engine/protocol.ts';
 import type { WeightPrecision } from '../config.ts';
 import type { Speech, Translate } from '../translate.ts';
@@ -12,22 +12,22 @@ export interface ModelLine {
 
 interface Found {
   name: string;
-  /** The one that `kvasir.model` names. */
+  /** The model that `kvasir.model` names. */
   current: boolean;
   builtIn: boolean;
   availableBytes: number | null;
-  /** That weights are set to. */
+  /** The precision set for weights. */
   precision: WeightPrecision;
 }
 
-/** A model that can run. The list is as wide as some 85 characters of a line: what it can do first, figures after that. */
+/** A model that can run. A line shows about 85 characters, so abilities come first, then figures. */
 export function describeInspected(
   model: InspectedModel,
   { name, current, builtIn, availableBytes, precision }: Found,
   speech: Speech,
 ): ModelLine {
   const { t, numbers } = speech;
-  const [needed, least] = [precision, 'int4' as const].map((form) => numbers.bytes(model.memoryBytes[form]));
+  const [needed, smallest] = [precision, 'int4' as const].map((form) => numbers.bytes(model.memoryBytes[form]));
   const fits = (form: WeightPrecision) =>
     availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
   return {
@@ -40,23 +40,23 @@ export function describeInspected(
       ...(fits(precision)
         ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory at work', needed!)]
         : [
-            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, least!) : t('needs {0}, more than is free', needed!)}`,
+            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, smallest!) : t('needs {0}, more than is free', needed!)}`,
           ]),
     ].join(' · '),
   };
 }
 
-/** One that nothing is known of yet. */
+/** A model that has not been inspected yet. */
 export function describePending({ name, current }: Found, { t }: Speech): ModelLine {
   return { label: `$(loading~spin) ${name}`, description: current ? t('in use') : '', detail: ' ' };
 }
 
-/** One that cannot, with the engine's reason. */
+/** A model that cannot run, with the engine's reason. */
 export function describeRefused(reason: string, { name, current }: Found, { t }: Speech): ModelLine {
   return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
 }
 
-/** With what the estimate was made from, where the line has room for it, so that nobody takes it for a measurement. */
+/** Shows what the estimate was made from, if there is room, so that nobody takes it for a measurement. */
 export function describeRecommended(
   { model, precision, memoryBytes, tokensPerSecond }: Recommendation,
   set: WeightPrecision,
@@ -70,7 +70,7 @@ export function describeRecommended(
   const speed =
     tokensPerSecond === null || readBytesPerSecond === null
       ? undefined
-      : { most: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
+      : { max: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
   return {
     label: `$(cloud-download) ${model.id}`,
     description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
@@ -91,11 +91,11 @@ export function describeRecommended(
             precision === set
               ? t(
                   'estimate: at most {0} tokens/s ({1}/s ÷ {2})',
-                  speed.most,
+                  speed.max,
                   speed.reads,
                   bytes(model.residentBytes[precision]),
                 )
-              : t('estimate: at most {0} tokens/s', speed.most),
+              : t('estimate: at most {0} tokens/s', speed.max),
           ]),
     ].join(' · '),
   };

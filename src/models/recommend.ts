@@ -1,6 +1,6 @@
 /**
- * Larger models that this machine could run, by its memory and by how fast it reads that: a short table of open models
- * with facts alone, and the arithmetic. Estimates, said to be such where they are shown. Pure.
+ * Larger models that this machine could run, by its memory and memory speed: a short table of open models and the
+ * arithmetic. The results are estimates and are shown as such. Pure.
  */
 
 import type { WeightPrecision } from '../config.ts';
@@ -10,15 +10,21 @@ export interface OpenModel {
   id: string;
   parameters: number;
   licence: string;
-  /** Made for code, fill-in-the-middle included; the others are general. */
+  /** Trained for code, including fill-in-the-middle. The others are general. */
   code: boolean;
-  /** Of the engine's weights: what writing one token reads, and what stays in memory; all but the embedding, of which one row is looked up. */
+  /**
+   * Size of the engine's weights that each token reads and that stay in memory: all but the embedding, of which one row
+   * is read.
+   */
   residentBytes: Record<WeightPrecision, number>;
-  /** Of the cache while an ordinary file and conversation are read, as the engine counts it. */
+  /** Size of the KV cache for an ordinary file and conversation, as the engine counts it. */
   cacheBytes: number;
 }
 
-/** Sizes are the import's own arithmetic over each model's config.json; a test holds them. Licences that forbid commercial use are left out (Qwen2.5-Coder-3B). */
+/**
+ * Sizes follow the import's arithmetic over each model's config.json; a test checks them. Models whose licence forbids
+ * commercial use are left out (Qwen2.5-Coder-3B).
+ */
 export const OPEN_MODELS: readonly OpenModel[] = [
   {
     id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct',
@@ -70,29 +76,29 @@ export const OPEN_MODELS: readonly OpenModel[] = [
   },
 ];
 
-/** Of the memory that is free now; the rest is the editor's and everybody else's. */
+/** Share of the free memory that a model may take. The rest is for the editor and other programs. */
 const USABLE_SHARE = 0.8;
 /** Slower than people read. */
-const LEAST_TOKENS_PER_SECOND = 8;
+const MIN_TOKENS_PER_SECOND = 8;
 
 export interface Recommendation {
   model: OpenModel;
-  /** That it would fit in, and be fast enough. */
+  /** The precision in which it fits and is fast enough. */
   precision: WeightPrecision;
-  /** At work: the resident weights and the cache. */
+  /** In use: the resident weights and the KV cache. */
   memoryBytes: number;
-  /** At most; null where the speed of the memory is not known. */
+  /** Upper limit; null if the memory's speed is not known. */
   tokensPerSecond: number | null;
 }
 
-/** Every token reads the weights once, so no machine writes faster than this. */
+/** Every token reads the weights once, so this is the upper limit of the speed. */
 function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number | null): number | null {
   return readBytesPerSecond === null || readBytesPerSecond <= 0 ? null : readBytesPerSecond / residentBytes;
 }
 
 /**
- * Those that fit into the memory that is free and are fast enough to be used, the most capable first: with weights of the
- * precision that is set, or else with smaller ones. `except` are repositories that are here already.
+ * The models that fit into the free memory and are fast enough, the most capable first: in the set precision, else in a
+ * smaller one. `except` are repositories that are already here.
  */
 export function recommend(
   machine: { availableBytes: number; readBytesPerSecond: number | null },
@@ -110,14 +116,17 @@ export function recommend(
   };
   const suits = ({ memoryBytes, tokensPerSecond }: Recommendation) =>
     memoryBytes <= machine.availableBytes * USABLE_SHARE &&
-    (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND);
+    (tokensPerSecond === null || tokensPerSecond >= MIN_TOKENS_PER_SECOND);
   return OPEN_MODELS.filter(({ id }) => !except.has(id))
     .map((model) => [inForm(model, set), inForm(model, 'int4')].find(suits))
     .filter((one) => one !== undefined)
     .sort((a, b) => Number(b.model.code) - Number(a.model.code) || b.model.parameters - a.model.parameters);
 }
 
-/** What fetches it with Hugging Face's own tool (Python's huggingface_hub), into the cache where `findModels` looks. */
+/**
+ * The command that downloads it with Hugging Face's own tool (Python's huggingface_hub) into the cache where
+ * `findModels` looks.
+ */
 export function fetchCommand(id: string): string {
   return `hf download ${id}`;
 }

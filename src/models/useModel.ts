@@ -1,4 +1,7 @@
-/** What becomes of a choice of model: the setting written and the model loaded, with a way back; or the command that fetches one. */
+/**
+ * Acts on a choice of model: writes the setting and loads the model, with a way back, or copies the command that
+ * downloads one.
+ */
 import { homedir } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -7,7 +10,7 @@ import { type EngineHost, withoutLinks } from '../client/engineHost.ts';
 import { expandHome } from './discover.ts';
 import { describeModel } from './locate.ts';
 
-/** Writes `kvasir.model` (empty is the built-in one) and loads it; when that fails, the former one is a click away. */
+/** Writes `kvasir.model` (empty is the built-in model) and loads it. If that fails, offers the former one. */
 export async function useModel(setting: string, name: string, host: EngineHost, settings: Settings): Promise<void> {
   const former = settings.current.model;
   try {
@@ -23,12 +26,12 @@ export async function useModel(setting: string, name: string, host: EngineHost, 
           );
     const message = vscode.l10n.t('{0} cannot be used: {1}', name, reasonOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
-    // What is wrong with that one, if anything, is told by the engine's host.
+    // engineHost.ts reports what is wrong with that one.
     await load(former === setting ? '' : former, '', host, settings).catch(() => {});
   }
 }
 
-/** With progress: a large model is imported the first time, which takes minutes. */
+/** With progress: a large model is imported at the first load, which takes minutes. */
 async function load(setting: string, name: string, host: EngineHost, settings: Settings): Promise<void> {
   if (settings.current.model === setting) {
     if (host.client.state.kind === 'failed') await host.client.stop(vscode.l10n.t('the engine was restarted'));
@@ -36,7 +39,7 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
     await vscode.workspace
       .getConfiguration('kvasir')
       .update('model', setting || undefined, vscode.ConfigurationTarget.Global);
-    // The engine's host has stopped the engine then.
+    // engineHost.ts has stopped the engine then.
     await settings.until(({ model }) => model === setting);
   }
   const title = name ? vscode.l10n.t('Kvasir: loading {0}', name) : vscode.l10n.t('Kvasir: loading the model');
@@ -79,7 +82,7 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
   }
 }
 
-/** Copies the command. Nothing is downloaded from here, and nothing runs that the user has not sent. */
+/** Copies the command. Downloads nothing and runs nothing. */
 export async function offerFetch(id: string, command: string): Promise<void> {
   await vscode.env.clipboard.writeText(command);
   const terminal = vscode.l10n.t('Put into a Terminal');

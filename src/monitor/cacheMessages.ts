@@ -1,14 +1,14 @@
-/** What the cache panel's page and the extension host say to each other, and the page's texts. Plain data only. */
+/** Messages between the cache panel's page and the extension host, and the page's texts. Plain data only. */
 import type { EngineStats, FileStats, MachineInfo, TreeNode } from '../../engine/protocol.ts';
 import type { Sample } from './samples.ts';
 
-/** A file of the table. */
+/** A row of the files table. */
 export interface FileRow extends FileStats {
-  /** Relative to the workspace, as the editor shows it elsewhere. */
+  /** Relative to the workspace, as elsewhere in the editor. */
   name: string;
   /** What its codecs mean. */
   codecNote: string;
-  /** Of the approximated tokens, about. */
+  /** A note on approximated tokens. */
   shiftedBytes: number;
 }
 
@@ -17,7 +17,7 @@ export interface CacheFigures {
   files: FileRow[];
   tree: TreeNode[];
   machine: MachineInfo | null;
-  /** Of the moment. */
+  /** Current values. */
   sample: Sample | null;
 }
 
@@ -31,7 +31,7 @@ export interface NoFigures {
 export type ToCachePage =
   | { type: 'figures'; figures: CacheFigures }
   | { type: 'nothing'; why: NoFigures }
-  /** The charts' past, when the page appears. */
+  /** Past samples for the charts, sent when the page appears. */
   | { type: 'samples'; samples: Sample[] };
 
 export type CacheCommand = 'clearCache' | 'exportTrace' | 'chooseModel' | 'openChat' | 'showLog' | 'restartEngine';
@@ -43,7 +43,7 @@ export type FromCachePage =
   | { type: 'evict'; docId: string }
   | { type: 'open'; docId: string };
 
-/** In the user's language; `{0}` and so on are filled by the page. */
+/** In the user's language. The page fills `{0}` and so on. */
 export interface CacheStrings {
   title: string;
   reused: string;

@@ -1,4 +1,7 @@
-/** The cache panel's HTML: a skeleton that src/webview/cache.ts fills. Nothing but our own script and styles may load. */
+/**
+ * HTML of the cache panel: a skeleton that the page's script fills. Only the extension's own script and styles may
+ * load.
+ */
 import { randomBytes } from 'node:crypto';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';

@@ -1,6 +1,6 @@
 /**
- * The view `kvasir.cache`: carries figures to its page while it is visible, and the user's wishes back. Looking at it
- * starts nothing; without an engine it says what would start one.
+ * The view `kvasir.cache`: sends statistics to its page while it is visible, and passes on the user's actions. Never
+ * starts the engine; without one it says what would start it.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -21,7 +21,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
   readonly #pins: Pins;
   readonly #subscription: vscode.Disposable;
   #view: vscode.WebviewView | undefined;
-  /** Messages mean something to the page only after its `ready`. */
+  /** The page handles messages only after its `ready`. */
   #pageReady = false;
 
   constructor(extensionUri: vscode.Uri, host: EngineHost, figures: Figures) {
@@ -44,7 +44,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     };
     const received = view.webview.onDidReceiveMessage((message: FromCachePage) => void this.#receive(message));
     const shown = view.onDidChangeVisibility(() => {
-      // A hidden page is thrown away; it says `ready` when it is there again.
+      // A hidden page is discarded. It sends `ready` when it is back.
       if (!view.visible) this.#pageReady = false;
       this.#figures.watch(view.visible);
     });

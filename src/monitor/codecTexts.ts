@@ -1,8 +1,8 @@
-/** What is said of how rows of a file are kept. Pure. */
+/** Describes how the KV rows of a file are stored. Pure. */
 import type { CodecQuality, ModelInfo } from '../../engine/protocol.ts';
 import type { Speech } from '../translate.ts';
 
-/** Of the loaded model with the codec that is set, as measured with it. */
+/** Of the loaded model with the configured codec, as measured. */
 export function compressionText(
   { codec, klMean, bound, top1, compression, numTokens }: CodecQuality,
   { t, numbers }: Speech,
@@ -15,7 +15,7 @@ export function compressionText(
       numbers.scientific(bound, 0),
     );
   const share = numbers.percent(top1);
-  // What `kvzip` does with conversations, not a setting of its own.
+  // Part of `kvzip`, used for conversations; not a setting of its own.
   if (codec === 'h2o')
     return t(
       'h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens',
@@ -32,7 +32,7 @@ export function compressionText(
   );
 }
 
-/** Of a file's codecs, as its statistics name them, a line each; empty where there is nothing to say. */
+/** One line for each of a file's codecs, as named in its statistics; empty if there is nothing to say. */
 export function codecNotes(codecs: readonly string[], model: ModelInfo | null, speech: Speech): string {
   return codecs
     .map((codec) => codecNote(codec, model, speech))

@@ -1,4 +1,4 @@
-/** `Kvasir: Explain Last Completion` as a read-only document, so that it can be read, searched and copied. */
+/** `Kvasir: Explain Last Completion` as a read-only document, which can be searched and copied. */
 import * as vscode from '../vscode.ts';
 
 const SCHEME = 'kvasir-explanation';
@@ -9,7 +9,7 @@ export class Explanation implements vscode.TextDocumentContentProvider, vscode.D
   readonly #registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
   readonly #text: () => string;
 
-  /** `text` makes the page when it is shown. */
+  /** `text` builds the page when it is shown. */
   constructor(text: () => string) {
     this.#text = text;
   }

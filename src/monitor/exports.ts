@@ -1,8 +1,7 @@
-/** What the engine recorded, as an untitled document to be saved wherever one likes: its last steps, its figures. */
 import * as vscode from '../vscode.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 
-/** `Kvasir: Export Step Trace`: Chrome trace JSON. */
+/** `Kvasir: Export Step Trace`: opens the engine's last steps as Chrome trace JSON in an untitled document. */
 export async function exportTrace(client: EngineClient): Promise<void> {
   const { t } = vscode.l10n;
   await open('json', () => client.trace(), {

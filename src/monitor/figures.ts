@@ -1,6 +1,6 @@
 /**
- * The engine's figures for the status bar and the cache panel: asked for twice a second while the panel is visible, or
- * while something is going on and shortly after; otherwise there is no timer. Looking never starts the engine.
+ * The engine's statistics for the status bar and the cache panel. Polls twice a second while the panel is visible,
+ * during activity and shortly after; no timer otherwise. Never starts the engine.
  */
 import * as vscode from '../vscode.ts';
 import type { EngineStats, Gpu, MachineInfo } from '../../engine/protocol.ts';
@@ -8,11 +8,11 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { Samples } from './samples.ts';
 
 export const POLL_MS = 500;
-/** Idle work (a file's block is computed ahead) follows an edit by a second and takes a moment. */
+/** Idle work, which computes a file's block ahead, starts a second after an edit and takes a moment. */
 const AFTERGLOW_MS = 5000;
-/** How often graphics memory in use is read again, where it can be read at all and somebody looks. */
+/** Interval for reading the graphics memory in use, where that is possible and the panel is visible. */
 const MACHINE_MS = 10_000;
-/** Global state: what graphics this machine has, from the last time it was asked. */
+/** Key in the global state: this machine's graphics, from the last query. */
 const GPUS = 'kvasir.gpus';
 
 export class Figures implements vscode.Disposable {
@@ -23,7 +23,7 @@ export class Figures implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #asking = false;
-  /** Asked for again while an answer was under way: that one may be older. */
+  /** Asked for again while a query was running: its answer may be older. */
   #again = false;
   #pollUntil = 0;
   #watched = false;
@@ -43,13 +43,13 @@ export class Figures implements vscode.Disposable {
       }),
       host.onActivity((numPending) => {
         this.#poll();
-        // Once, for the hover; what it finds is remembered.
+        // Queried once for the hover; the result is remembered.
         if (numPending === 0 && this.gpus === undefined) void this.#askMachine();
       }),
     ];
   }
 
-  /** Fires after each answer, and when the engine's state changes. */
+  /** Fires after each answer and when the engine's state changes. */
   get onChange(): vscode.Event<void> {
     return this.#changed.event;
   }
@@ -63,19 +63,19 @@ export class Figures implements vscode.Disposable {
     return this.#machine;
   }
 
-  /** As far as it is known, maybe from an earlier session; undefined: never asked. */
+  /** What is known, perhaps from an earlier session; undefined if never queried. */
   get gpus(): Gpu[] | undefined {
     return this.#machine?.gpus ?? this.#memento.get<Gpu[]>(GPUS);
   }
 
-  /** Whether somebody looks at all of it, the prefix tree included. */
+  /** Whether the panel is visible, which also needs the radix tree. */
   watch(watched: boolean): void {
     if (this.#watched === watched) return;
     this.#watched = watched;
     this.#ask(0);
   }
 
-  /** Figures as they are now, once. */
+  /** Reads the current statistics once. */
   refresh(): void {
     this.#ask(0);
   }
@@ -87,7 +87,7 @@ export class Figures implements vscode.Disposable {
     this.#changed.dispose();
   }
 
-  /** Figures from now on until it has been quiet for a while. */
+  /** Polls until it has been quiet for a while. */
   #poll(): void {
     this.#pollUntil = Date.now() + AFTERGLOW_MS;
     if (this.#timer === undefined) this.#ask(0);

@@ -3,10 +3,10 @@ import type { EngineStats, Gpu, Tier } from '../../engine/protocol.ts';
 import type { Speech } from '../translate.ts';
 import { compressionText } from './codecTexts.ts';
 
-/** A hover is read at a glance; the rest is counted. */
-const MOST_FILES = 8;
+/** Number of files listed. The others are counted. */
+const MAX_FILES = 8;
 
-/** `gpus`: undefined where nobody has asked yet. */
+/** `gpus`: undefined if never queried. */
 export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefined, speech: Speech): string {
   const { t, numbers } = speech;
   const lines: string[] = [];
@@ -104,7 +104,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     .filter((file) => file.open || file.tokens > 0 || file.diskTokens > 0)
     .sort((a, b) => b.bytes - a.bytes);
   if (files.length) {
-    // What is aligned to the right stands apart from what follows, which is not.
+    // Right-aligned columns would touch the left-aligned column after them.
     lines.push(
       `| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | &nbsp;&nbsp;${t('Tier')} | ${t('Reused')} |`,
       '|:--|--:|--:|:--|--:|',
@@ -115,17 +115,17 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
       disk: t('disk'),
       none: t('not cached'),
     };
-    for (const file of files.slice(0, MOST_FILES)) {
+    for (const file of files.slice(0, MAX_FILES)) {
       lines.push(
         `| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''} | ${numbers.bytes(file.bytes)} | &nbsp;&nbsp;${file.twice ? t('window + store') : tiers[file.tier]} | ${file.hits ? numbers.share(file.hitRate) : '–'} |`,
       );
     }
-    if (files.length > MOST_FILES) lines.push('', t('further files: {0}', numbers.count(files.length - MOST_FILES)));
+    if (files.length > MAX_FILES) lines.push('', t('further files: {0}', numbers.count(files.length - MAX_FILES)));
   }
   return lines.join('\n');
 }
 
-/** undefined: nothing is to be kept there. */
+/** undefined: the disk cache is off. */
 function diskText({ diskBytes, diskMaxBytes, diskFault }: EngineStats, { t, numbers }: Speech): string | undefined {
   if (diskFault === undefined)
     return diskMaxBytes ? t('On disk: {0} of {1}', numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes)) : undefined;
@@ -133,7 +133,7 @@ function diskText({ diskBytes, diskMaxBytes, diskFault }: EngineStats, { t, numb
   return `$(warning) ${diskBytes > 0 ? t('On disk: {0} of {1}; nothing more is kept: {2}', numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes), fault) : t('On disk: nothing is kept: {0}', fault)}`;
 }
 
-/** Kvasir computes on the processor alone: what is in use belongs to others. */
+/** Kvasir computes on the processor only. Other programs use the GPU memory. */
 function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, { t, numbers }: Speech): string {
   const label = escapeMarkdown(name);
   if (totalBytes === null) return t('{0}: memory not readable, not used', label);
@@ -144,12 +144,12 @@ function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, { t, numbers }
     : t('{0}: {1}, not used', label, numbers.bytes(totalBytes));
 }
 
-/** All that counts under the cache's ceiling. */
+/** Everything that counts against the memory budget. */
 function usedBytes({ windowBytes, storeBytes, scratchBytes, bufferBytes }: EngineStats): number {
   return windowBytes + storeBytes + scratchBytes + bufferBytes;
 }
 
-/** The one line of the status bar, without its icon. */
+/** The single line of the status bar, without its icon. */
 export function statusText(stats: EngineStats, busy: boolean, { t, numbers }: Speech): string {
   const parts: string[] = [];
   if (busy && stats.tokensPerSecond > 0) parts.push(`${numbers.count(stats.tokensPerSecond)} tok/s`);
@@ -163,7 +163,7 @@ function shortPath(path: string): string {
   return path.split(/[\\/]/).slice(-2).join('/');
 }
 
-/** As plain text on one line: names come from a model's files, messages may quote them. */
+/** Plain text on one line: names come from a model's files, and messages may quote them. */
 export function escapeMarkdown(text: string): string {
   return text.replace(/\s+/g, ' ').replace(/[!-.:-@[-`{-~]/g, '\\$&');
 }

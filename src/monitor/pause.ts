@@ -1,4 +1,4 @@
-/** Why nothing is completed by itself for now, in words: snoozed, or on battery where the user has asked for a pause then. */
+/** Why there are no automatic completions for now: snoozed, or on battery with that setting. */
 import * as vscode from '../vscode.ts';
 import type { Snooze } from '../completion/snooze.ts';
 import type { Settings } from '../config.ts';

@@ -1,6 +1,6 @@
 /**
- * The files that the user has pinned. The engine forgets them when it is unloaded or restarted; as soon as such a file is
- * in its cache again, it is told once more. Closing a file ends its pin.
+ * The files that the user has pinned. The engine forgets pins when it is unloaded or restarted, so they are sent again
+ * when such a file is in its cache again. Closing a file ends its pin.
  */
 import type { EngineStats } from '../../engine/protocol.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -19,7 +19,7 @@ export class Pins {
     this.#client.notify({ type: 'pin', docId, pinned });
   }
 
-  /** Compares with what the engine says. */
+  /** Compares with the engine's statistics. */
   review({ files }: Pick<EngineStats, 'files'>): void {
     for (const { docId, open, pinned } of files) {
       if (!this.#docIds.has(docId)) continue;

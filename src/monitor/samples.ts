@@ -1,16 +1,16 @@
-/** What the charts are drawn from: a ring of samples of the last minutes, kept while the extension runs. PURE. */
+/** Data of the charts: a ring buffer with the samples of the last minutes, kept while the extension runs. Pure. */
 import type { EngineStats } from '../../engine/protocol.ts';
 
-/** One moment. What nothing happened for since the sample before is null: a chart has a gap there rather than a zero. */
+/** One moment. Values without activity since the previous sample are null, which leaves a gap in the chart. */
 export interface Sample {
   /** Milliseconds since 1970. */
   at: number;
   windowBytes: number;
   storeBytes: number;
-  /** Cached share of the prompt tokens of the requests that ended since the sample before, 0..1. */
+  /** Cached share of the prompt tokens of the requests that ended since the previous sample, 0..1. */
   reused: number | null;
   tokensPerSecond: number;
-  /** Sequences per step since the sample before. */
+  /** Sequences per step since the previous sample. */
   batch: number | null;
   /** Milliseconds, over all requests so far. */
   firstTokenP95: number | null;
@@ -22,9 +22,9 @@ export class Samples {
   readonly #samples: Sample[] = [];
   #before: EngineStats | null = null;
 
-  /** Takes the engine's figures at a time; returns the sample made of them. */
+  /** Adds the engine's statistics at a time and returns the new sample. */
   add(stats: EngineStats, at: number): Sample {
-    // Counters that went back are another engine's.
+    // Counters that decreased belong to a new engine.
     const before =
       this.#before &&
       this.#before.events.steps <= stats.events.steps &&

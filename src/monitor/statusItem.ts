@@ -1,6 +1,6 @@
 /**
- * The status bar item `kvasir.status`: what the engine is doing, what the cache holds, details in its hover, and a menu.
- * Has no timer of its own: it shows what Figures learns.
+ * The status bar item `kvasir.status`: what the engine is doing and what the cache holds, with details in its hover,
+ * and a menu. Has no timer: Figures tells it when to update.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -77,7 +77,7 @@ export class StatusItem implements vscode.Disposable {
     return links.join(' · ');
   }
 
-  /** `label` is what a screen reader says. */
+  /** `label` is for screen readers. */
   #content(state: EngineState, paused: boolean): { text: string; hover: string; label: string } {
     const t = vscode.l10n.t;
     switch (state.kind) {

@@ -1,7 +1,7 @@
-/** What a click on the status bar item offers: the commands that one looks for there. */
+/** The menu of the status bar item. */
 import * as vscode from '../vscode.ts';
 
-/** Not for the palette: it lists the commands below itself. */
+/** Not in the command palette, which lists these commands itself. */
 export const STATUS_MENU = 'kvasir.statusMenu';
 
 type Entry = vscode.QuickPickItem & { command?: string; argument?: string };

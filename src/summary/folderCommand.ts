@@ -1,4 +1,7 @@
-/** `Kvasir: Summarize Folder`: which folder, its files into and out of the engine, progress with cancel, the report. */
+/**
+ * `Kvasir: Summarize Folder`: chooses the folder, sends its files to the engine, shows progress with cancel, and opens
+ * the report.
+ */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
@@ -8,7 +11,7 @@ import { failureOf } from '../client/failure.ts';
 import type { Log } from '../log.ts';
 import { relativePath } from '../context/listedFiles.ts';
 import { shownNote } from '../models/locate.ts';
-import { filesOf, type FolderFiles, MOST_FILES, MOST_LISTED } from './folderFiles.ts';
+import { filesOf, type FolderFiles, MAX_FILES, MAX_LISTED } from './folderFiles.ts';
 import { type FolderReports, linkTo, reportOf } from './folderReport.ts';
 import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
 import { openDocument, readSource } from './sourceFile.ts';
@@ -108,7 +111,8 @@ export class FolderCommand implements vscode.Disposable {
       read: () => readSource(uri),
       open: (text) => {
         const open = openDocument(uri);
-        // The mirror keeps the engine's copy of an open file: another text under its name would be completed in.
+        // The mirror owns the engine's copy of an open file. Sending another text under its id would break completions
+        // in it.
         if (open && open.getText() !== text)
           throw new Error(
             vscode.l10n.t('{0} was changed before it could be read. Try again.', relativePath(folder, uri)),
@@ -119,7 +123,8 @@ export class FolderCommand implements vscode.Disposable {
       },
       close: () => {
         if (openDocument(uri)) return;
-        // Its cached tokens would push out those of the files that are being worked on. What the disk has of it is of when it was one of them.
+        // The file's cached tokens would evict those of files in use. Its entry on disk, if any, is from earlier use
+        // and stays.
         this.#host.client.notify({ type: 'evict', docId, memoryOnly: true });
         this.#host.client.notify({ type: 'documentClosed', docId });
       },
@@ -140,9 +145,9 @@ function notesOf(
   return [
     ...(modelNote ? [modelNote] : []),
     ...(cutOff
-      ? [t('The folder has more than {0} files; {1} of them are summarized.', count(MOST_LISTED), files.length)]
+      ? [t('The folder has more than {0} files; {1} of them are summarized.', count(MAX_LISTED), files.length)]
       : numMore
-        ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, count(numMore))]
+        ? [t('Only the first {0} files are summarized; {1} more are not.', MAX_FILES, count(numMore))]
         : []),
     ...(secrets.length
       ? [
@@ -157,14 +162,14 @@ function notesOf(
   ];
 }
 
-/** Below a folder of the workspace the path from there, else the last part. */
+/** In a workspace folder, the path relative to it; else the last path segment. */
 function nameOf(folder: vscode.Uri): string {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri;
   if (root && root.toString() !== folder.toString()) return vscode.workspace.asRelativePath(folder, false);
   return folder.path.replace(/\/$/, '').split('/').at(-1) ?? '';
 }
 
-/** The active file's folder, the workspace's, or any other. */
+/** The active file's folder, the workspace's folders, or any other. */
 async function pickFolder(): Promise<vscode.Uri | undefined> {
   const active = vscode.window.activeTextEditor?.document.uri;
   const roots = vscode.workspace.workspaceFolders ?? [];

@@ -1,11 +1,11 @@
-/** A folder's summary as a Markdown document, and the read-only documents that hold it. */
+/** A folder's summary as a Markdown document, and the provider of these read-only documents. */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { FolderResult } from './folderSummary.ts';
 
 const SCHEME = 'kvasir-summary';
-/** Older ones are forgotten. */
-const MOST_REPORTS = 10;
+/** Older reports are forgotten. */
+const MAX_REPORTS = 10;
 
 export class FolderReports implements vscode.TextDocumentContentProvider, vscode.Disposable {
   readonly #registration: vscode.Disposable;
@@ -23,20 +23,20 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
     );
   }
 
-  /** Opens the rendered document, in the place of the last one. */
+  /** Opens the rendered document in place of the last one. */
   async show(folder: vscode.Uri, name: string, markdown: string): Promise<void> {
-    // An address of its own each time: a preview in the background does not follow changes of its document.
+    // A new URI each time: a preview in the background does not follow changes of its document.
     const uri = vscode.Uri.from({
       scheme: SCHEME,
       query: String(++this.#numShown),
       path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md`,
     });
     this.#reports.set(uri.toString(), markdown);
-    for (const oldest of this.#reports.keys()) if (this.#reports.size > MOST_REPORTS) this.#reports.delete(oldest);
+    for (const oldest of this.#reports.keys()) if (this.#reports.size > MAX_REPORTS) this.#reports.delete(oldest);
     try {
       await vscode.commands.executeCommand('markdown.showPreview', uri);
     } catch {
-      // The built-in Markdown extension may be switched off.
+      // The built-in Markdown extension may be disabled.
       await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: false });
     }
   }
@@ -47,15 +47,15 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
 }
 
 /**
- * A link that the Markdown preview follows: it takes no address with a scheme, and what begins with a slash as below the
- * first folder of the workspace.
+ * A link that the Markdown preview follows. It accepts no URI with a scheme, and a leading slash means the first folder
+ * of the workspace.
  */
 export function linkTo(uri: vscode.Uri): string {
   const root = vscode.workspace.workspaceFolders?.[0]?.uri.path ?? '/';
   return `/${posix.relative(root, uri.path).split('/').map(encodeURIComponent).join('/')}`;
 }
 
-/** `link` is where a file's name leads. */
+/** `link` is the target of a file's name. */
 export function reportOf(
   name: string,
   result: FolderResult,
@@ -84,7 +84,9 @@ export function reportOf(
   return `${parts.join('\n\n')}\n`;
 }
 
-/** Text that Markdown shows as it is: neither files nor models may bring in links, pictures or markup. Code in backticks stays code. */
+/**
+ * Escapes text for Markdown: neither files nor models may add links, pictures or markup. Code in backticks stays code.
+ */
 function plain(text: string): string {
   return text
     .split(/(`[^`\n]+`)/)

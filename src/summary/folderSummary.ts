@@ -1,7 +1,7 @@
 /**
- * The map-reduce over a folder's files: a summary of each, a few at a time and in the lowest class, then one of all. Knows
- * neither the editor's files nor how the result is shown, so that it is tested with a scripted engine. Memory stays
- * bounded: a file's text is in the engine only while its summary is made.
+ * Summarizes a folder by map-reduce: each file, a few at a time at the lowest priority, then one overview. Does not
+ * know the editor's files or how the result is shown. Memory stays bounded: a file's text is in the engine only while
+ * its summary is made.
  */
 import { EngineError } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -12,28 +12,28 @@ export interface FolderFile {
   path: string;
   /** The text, or why it is not read. */
   read(): Promise<{ text: string } | { skipped: string }>;
-  /** Makes the engine's copy of the text; called where the request is sent. Returns its id. */
+  /** Sends the text to the engine and returns its id. Called when the request is sent. */
   open(text: string): string;
-  /** The engine needs it no more. */
+  /** Called when the engine no longer needs it. */
   close(): void;
 }
 
 export interface FolderResult {
-  /** One text about all; empty where the model gives a list only. */
+  /** The overview; empty for a model that only makes a list. */
   overview: string;
-  /** Each with what should be known of its summary. */
+  /** Each with the notes of its summary. */
   files: { path: string; summary: string; notes: readonly string[] }[];
   skipped: { path: string; reason: string }[];
-  /** How many summaries were made now; the others were known. */
+  /** How many summaries were made now. The others were in the cache. */
   numComputed: number;
-  /** What should be known of the overview. */
+  /** Notes of the overview. */
   notes: string[];
 }
 
 export interface FolderOptions {
   client: Pick<EngineClient, 'generate' | 'disposed'>;
   cache: SummaryCache;
-  /** As the model is told it. */
+  /** The folder's name in the prompt. */
   folder: string;
   files: readonly FolderFile[];
   maxTokens: number;
@@ -41,14 +41,14 @@ export interface FolderOptions {
   onProgress(numDone: number, numTotal: number): void;
 }
 
-/** Files whose summaries are made together. */
+/** Number of files summarized at the same time. */
 const AT_ONCE = 4;
 
-/** Until now: the requests of one are one client of the engine's. */
+/** The requests of one folder summary share one client id. */
 let numRuns = 0;
 type Run = FolderOptions & { clientId: string };
 
-/** Undefined when cancelled; what was made until then is in the cache. Rejects when the engine can summarise none of them. */
+/** Undefined when cancelled; finished summaries are in the cache. Rejects when the engine cannot summarize any file. */
 export async function summarizeFolder(options: FolderOptions): Promise<FolderResult | undefined> {
   const { files, cache, signal, onProgress } = options;
   const run: Run = { ...options, clientId: `folder ${++numRuns}` };
@@ -107,7 +107,7 @@ async function summaryOf(
       signal,
     });
     if (done.finishReason === 'abort') return undefined;
-    // What no model has written is the reason why there is no summary.
+    // A text that the model did not write is the reason why there is no summary.
     const wasAsked = done.usage.promptTokens > 0;
     if (wasAsked) result.numComputed++;
     if (!done.text || !wasAsked) {
@@ -127,7 +127,7 @@ interface Summary {
   text: string;
 }
 
-/** One text about all files. What fails here costs the overview only. */
+/** One text about all files. A failure here costs only the overview. */
 async function reduce(options: Run, result: FolderResult): Promise<void> {
   const { cache, folder } = options;
   const summaries = result.files.map(({ path, summary }) => ({ path, text: summary }));
@@ -149,7 +149,10 @@ async function reduce(options: Run, result: FolderResult): Promise<void> {
   }
 }
 
-/** In two halves where all together are too long for the model. Empty for one that makes a list only; undefined when cancelled. */
+/**
+ * Splits the files in two halves if all are too long for the model. Empty for a model that only makes a list; undefined
+ * when cancelled.
+ */
 async function joined(options: Run, summaries: readonly Summary[], result: FolderResult): Promise<string | undefined> {
   const { client, clientId, folder, maxTokens, signal } = options;
   try {

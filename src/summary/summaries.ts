@@ -1,4 +1,7 @@
-/** Everything that summarises symbols and folders, made and registered together, over one cache. Files and selections go through the chat. */
+/**
+ * Creates and registers the features that summarize symbols and folders, over one cache. Does not handle files and
+ * selections: the chat does.
+ */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -33,14 +36,14 @@ export class Summaries implements vscode.Disposable {
       reports,
       folders,
       new SymbolLens(symbols, settings),
-      // The less a selector says, the further down its hover stands: below what the language's own extension tells.
+      // The less specific a selector, the lower its hover is placed: below that of the language's extension.
       vscode.languages.registerHoverProvider('*', new SymbolHover(symbols, settings)),
       vscode.commands.registerCommand(SUMMARIZE_SYMBOL, (...of: SymbolArguments) => symbols.summarize(...of)),
       vscode.commands.registerCommand('kvasir.summarizeFolder', (uri?: vscode.Uri) => folders.run(uri)),
     ];
   }
 
-  /** Forgets what has been computed, in this window and for the next. */
+  /** Forgets all summaries, for this window and later ones. */
   forget(): void {
     void this.#cache.clear();
   }

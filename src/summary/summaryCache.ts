@@ -1,23 +1,23 @@
 /**
- * Summaries that have been computed, by what they were made from: the model, the question and the text itself. Bounded,
- * and kept with the workspace, so that a second run computes only what has changed.
+ * A cache of summaries, keyed by what they were made from: model, question and text. Bounded, and stored with the
+ * workspace, so that a second run computes only what has changed.
  */
 import { createHash } from 'node:crypto';
 import type * as vscode from 'vscode';
 
 const STORED = 'kvasir.summaries';
-const MOST_ENTRIES = 1000;
-const MOST_CHARACTERS = 400_000;
+const MAX_ENTRIES = 1000;
+const MAX_CHARACTERS = 400_000;
 
 export interface KnownSummary {
   text: string;
-  /** What the user should know of it, whenever it is shown. */
+  /** Notes that are shown with it. */
   notes: readonly string[];
 }
 
 export class SummaryCache {
   readonly #memory: vscode.Memento;
-  /** What stands for the model and the wording of its questions. */
+  /** Identifies the model and the wording of its questions. */
   readonly #model: () => string;
   /** Least recently used first. */
   #entries: Map<string, KnownSummary> | undefined;
@@ -38,18 +38,18 @@ export class SummaryCache {
     return found;
   }
 
-  /** Kept in memory; `save` keeps it across windows. */
+  /** Kept in memory; `save` stores it for later windows. */
   set(question: readonly string[], text: string, summary: KnownSummary): void {
     const entries = this.#read();
     this.#put(entries, this.#key(question, text), summary);
     for (const [oldest, value] of entries) {
-      if (entries.size <= MOST_ENTRIES && this.#numCharacters <= MOST_CHARACTERS) break;
+      if (entries.size <= MAX_ENTRIES && this.#numCharacters <= MAX_CHARACTERS) break;
       entries.delete(oldest);
       this.#numCharacters -= sizeOf(value);
     }
   }
 
-  /** After the last of a row of `set`. */
+  /** After the last of several `set`. */
   async save(): Promise<void> {
     if (this.#entries)
       await this.#memory.update(
@@ -88,7 +88,7 @@ export class SummaryCache {
   }
 }
 
-/** The key, the summary, its notes. */
+/** Key, summary, notes. */
 function isStored(entry: unknown): entry is [string, string, ...string[]] {
   return Array.isArray(entry) && entry.length >= 2 && entry.every((part) => typeof part === 'string');
 }

@@ -1,9 +1,9 @@
-/** `Kvasir: Summarize File` and `Kvasir: Summarize Selection`: the request, shown as a turn of the chat. */
+/** `Kvasir: Summarize File` and `Kvasir: Summarize Selection`: shows the request as a turn of the chat. */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from '../chat/chatView.ts';
 import { readSource } from './sourceFile.ts';
 
-/** `uri` comes from a menu; from the palette it is the active editor's file. */
+/** `uri` comes from a menu. From the palette, the active editor's file is used. */
 export async function summarizeFile(chat: ChatView, uri?: vscode.Uri): Promise<void> {
   const document = uri instanceof vscode.Uri ? await openSource(uri) : vscode.window.activeTextEditor?.document;
   if (document === null) return;
@@ -11,7 +11,7 @@ export async function summarizeFile(chat: ChatView, uri?: vscode.Uri): Promise<v
   await chat.summarize(document, vscode.l10n.t('Summarize this file'), (docId) => ({ kind: 'summarize', docId }));
 }
 
-/** Null for a file that is no text, too large, or gone; the user has been told. */
+/** Null for a file that is not text, too large or missing; the user has been told. */
 async function openSource(uri: vscode.Uri): Promise<vscode.TextDocument | null> {
   const name = uri.path.slice(uri.path.lastIndexOf('/') + 1);
   const source = await readSource(uri, true);
@@ -40,8 +40,8 @@ export async function summarizeSelection(chat: ChatView): Promise<void> {
 }
 
 /**
- * Where the selection is when that is asked for: the model may have to be loaded before. Throws an Error for the user when
- * the document has changed and its editor no longer has the same text selected.
+ * Where the selection is now, because loading the model may take a while. Throws an Error for the user if the document
+ * has changed and the same text is no longer selected.
  */
 export function rangeLater(editor: vscode.TextEditor): () => { start: number; end: number } {
   const { document, selection } = editor;
@@ -51,7 +51,7 @@ export function rangeLater(editor: vscode.TextEditor): () => { start: number; en
   const range = rangeOf(selection);
   return () => {
     if (document.version === version) return range;
-    // The editor carries its selection along with edits elsewhere.
+    // The editor moves its selection along with edits elsewhere.
     if (document.isClosed || document.getText(editor.selection) !== text)
       throw new Error(
         vscode.l10n.t('The file was changed before the selection could be read. Select the lines again.'),

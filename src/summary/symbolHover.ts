@@ -1,4 +1,4 @@
-/** The hover of a function's or class's name: its summary, or a link that makes one. Hovering itself computes nothing. */
+/** The hover of a function's or class's name: its summary, or a link that makes one. Hovering computes nothing. */
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
@@ -29,7 +29,7 @@ export class SymbolHover implements vscode.HoverProvider {
     if (!symbol || token.isCancellationRequested) return undefined;
     const { known, running } = this.#summaries.of(document, symbol);
     const content = new vscode.MarkdownString('$(sparkle) ', true);
-    // A model's words are text here, never markup.
+    // A model's words are shown as text, never as markup.
     if (known) {
       content.appendText(known.text);
       for (const note of known.notes) content.appendMarkdown('\n\n$(info) ').appendText(note);

@@ -1,12 +1,15 @@
-/** The lens above each function and class: "Summarize", later the summary's first sentence. Registered only while its setting is on. */
+/**
+ * The lens above each function and class: "Summarize", later the summary's first sentence. Registered only while its
+ * setting is on.
+ */
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { symbolsOf } from '../symbols.ts';
 import { argumentsOf, firstSentence, SUMMARIZE_SYMBOL, type SymbolSummaries } from './symbolSummaries.ts';
 
-/** A file with more of them is generated, or read by its outline. */
-const MOST_LENSES = 400;
+/** A file with more symbols is generated, or is read by its outline. */
+const MAX_LENSES = 400;
 
 export class SymbolLens implements vscode.CodeLensProvider, vscode.Disposable {
   readonly #summaries: SymbolSummaries;
@@ -27,7 +30,7 @@ export class SymbolLens implements vscode.CodeLensProvider, vscode.Disposable {
 
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     const symbols = await symbolsOf(document);
-    return symbols.slice(0, MOST_LENSES).map((symbol) => {
+    return symbols.slice(0, MAX_LENSES).map((symbol) => {
       const { known, running } = this.#summaries.of(document, symbol);
       const title = running
         ? vscode.l10n.t('Kvasir is summarizing {0}', symbol.name)

@@ -1,4 +1,4 @@
-/** Summaries of functions and classes, computed when asked for and never otherwise; hover and CodeLens show what is there. */
+/** Summaries of functions and classes, computed only on request. Hover and CodeLens show the finished ones. */
 import * as vscode from '../vscode.ts';
 import { Anchor } from '../edit/anchor.ts';
 import type { Settings } from '../config.ts';
@@ -8,7 +8,7 @@ import { failureOf } from '../client/failure.ts';
 import { type CodeSymbol, symbolsOf } from '../symbols.ts';
 import type { KnownSummary, SummaryCache } from './summaryCache.ts';
 
-/** Not contributed: what the hover's link and the lens run. Takes `argumentsOf`. */
+/** Internal command of the hover's link and the lens. Takes `argumentsOf`. */
 export const SUMMARIZE_SYMBOL = 'kvasir.summarizeSymbol';
 
 export type SymbolArguments = [uri: string, name: string, line: number, character: number];
@@ -23,7 +23,7 @@ export class SymbolSummaries implements vscode.Disposable {
   readonly #settings: Settings;
   readonly #cache: SummaryCache;
   readonly #changed = new vscode.EventEmitter<void>();
-  /** What is being computed now, by name and text. */
+  /** Running summaries, by name and text. */
   readonly #running = new Set<string>();
   readonly #abort = new AbortController();
 
@@ -34,18 +34,18 @@ export class SymbolSummaries implements vscode.Disposable {
     this.#cache = cache;
   }
 
-  /** Fires when a summary is there or being made. */
+  /** Fires when a summary is finished or started. */
   get onDidChange(): vscode.Event<void> {
     return this.#changed.event;
   }
 
-  /** What is known of a symbol as it stands in the document. */
+  /** The known summary of a symbol in its current text. */
   of(document: vscode.TextDocument, symbol: CodeSymbol): { known?: KnownSummary | undefined; running: boolean } {
     const code = document.getText(symbol.range);
     return { known: this.#cache.get(['symbol', symbol.name], code), running: this.#running.has(symbol.name + code) };
   }
 
-  /** Computes the summary unless it is known, and shows the hover with it where the symbol's name stands. */
+  /** Computes the summary unless it is known, and shows the hover at the symbol's name. */
   async summarize(...[uri, name, line, character]: SymbolArguments): Promise<void> {
     const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri));
     const position = new vscode.Position(line, character);
@@ -57,11 +57,11 @@ export class SymbolSummaries implements vscode.Disposable {
       return;
     }
     const editor = vscode.window.activeTextEditor?.document === document ? vscode.window.activeTextEditor : undefined;
-    // A hover is shown at the cursor: whoever clicks on a name means that place.
+    // A hover is shown at the cursor, so the cursor moves to the name.
     if (editor) editor.selection = new vscode.Selection(position, position);
     const { known, running } = this.of(document, symbol);
     if (running) return;
-    // The hover whose link was clicked would stay as it is; an editor without that command closes it by itself.
+    // Otherwise the clicked hover would keep its old text. An editor without this command closes it.
     await vscode.commands.executeCommand('editor.action.hideHover').then(undefined, () => {});
     if (!known && !(await this.#compute(document, symbol))) return;
     if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position))
@@ -114,7 +114,7 @@ export class SymbolSummaries implements vscode.Disposable {
   }
 }
 
-/** The first sentence of a summary, on one line; cut where it is long. */
+/** The first sentence of a summary on one line, shortened if long. */
 export function firstSentence(text: string, most = 120): string {
   const line = text.replace(/\s+/g, ' ').trim();
   const sentence = /^.+?[.!?](?=\s|$)/.exec(line)?.[0] ?? line;

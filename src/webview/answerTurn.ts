@@ -1,4 +1,4 @@
-/** One answer: its blocks, changed in place while it streams, what the user should know of it, and its footer. */
+/** One answer: its blocks, updated in place while it streams, its notes and its footer. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
 import { type CodeActions, frameCode } from './codeBlock.ts';
 import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
@@ -20,9 +20,9 @@ export class AnswerTurn {
   readonly #strings: Strings;
   readonly #actions: AnswerActions;
   readonly #body = element('div', { class: 'body' });
-  /** What is shown: the source of each block, in the order of the body's children. */
+  /** The source of each shown block, in the order of the body's children. */
   #sources: string[] = [];
-  /** Which file's lines those have links to. */
+  /** The file whose line numbers are links. */
   #linesOf: string | undefined;
 
   constructor(turn: AssistantTurn, strings: Strings, actions: AnswerActions) {
@@ -51,12 +51,12 @@ export class AnswerTurn {
       parts.push(element('p', { class: 'model-note', 'data-part': 'model-note' }, turn.modelNote));
     const foot = this.#foot(turn);
     if (foot.childElementCount) parts.push(foot);
-    // The body stays in the page, and with it the focus and the selection within its finished blocks.
+    // The body element stays, so focus and selection in its finished blocks stay, too.
     while (this.#body.nextSibling) this.#body.nextSibling.remove();
     this.root.append(...parts);
   }
 
-  /** Leaves the blocks alone that are as they were. */
+  /** Leaves unchanged blocks alone. */
   #showBody(turn: AssistantTurn): void {
     const blocks = toBlocks(turn.text);
     if (turn.linesOf?.uri !== this.#linesOf) this.#sources = [];
@@ -85,7 +85,7 @@ export class AnswerTurn {
     return holder.childElementCount === 1 ? holder.firstElementChild! : holder;
   }
 
-  /** Figures and tools in one line, which is there from the start: an answer that ends moves nothing. */
+  /** Figures and tools share one line that is there from the start, so nothing moves when the answer ends. */
   #foot(turn: AssistantTurn): HTMLElement {
     const line = element('div', { class: 'foot' });
     if (turn.state === 'streaming') {
@@ -116,7 +116,7 @@ export class AnswerTurn {
     return line;
   }
 
-  /** Said by the page's live region when it happens; an alert would be read out again each time the list is made anew. */
+  /** The page's live region announces it once. An alert would be read again each time the list is rebuilt. */
   #failure(message: string, remedy: AssistantTurn['remedy']): HTMLElement {
     const { retry, showLog, restart, chooseModel, openSetting } = this.#strings;
     const links = remedy
@@ -147,7 +147,7 @@ export class AnswerTurn {
   }
 }
 
-/** Breaks between the parts, in the narrowest sidebar also within them, and never before a dot. */
+/** Breaks between the parts, in a narrow sidebar also within them, but never before a dot. */
 function footerParts(footer: string): (Node | string)[] {
   const parts = footer.split(' · ');
   const last = parts.pop() ?? '';
@@ -178,7 +178,7 @@ function notice(className: string, message: string, ...links: HTMLElement[]): HT
   );
 }
 
-/** Where the caret of a streaming answer goes: behind its last words. */
+/** Where the caret of a streaming answer goes: after its last words. */
 function lastBlock(body: Element): Element | null {
   let last = body.lastElementChild;
   if (last?.classList.contains('code')) return last.querySelector('code');

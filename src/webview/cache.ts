@@ -1,4 +1,4 @@
-/** The cache panel's page: shows what the extension host says (cacheMessages.ts) and sends it what the user wants. */
+/** The cache panel's page: shows what the extension host sends (cacheMessages.ts) and sends back the user's actions. */
 import type {
   CacheCommand,
   CacheFigures,
@@ -129,7 +129,7 @@ function showNothing({ kind, title, text }: NoFigures): void {
         ? [command(strings.openChat, 'openChat'), command(strings.chooseModel, 'chooseModel')]
         : [];
   const shown = `${kind} ${title} ${text}`;
-  // Progress comes many times a second, and what has the focus must stay.
+  // Progress events come many times a second, and the focused element must stay.
   if (empty.dataset.shown === shown) return;
   empty.dataset.shown = shown;
   empty.dataset.state = kind;

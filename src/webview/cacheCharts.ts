@@ -1,4 +1,7 @@
-/** Four small charts of the last minutes over one time axis. What they show now, or where one points, stands in words beside the title. */
+/**
+ * Four small charts of the last minutes over one time axis. The title shows the current values, or those at the
+ * pointer.
+ */
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
@@ -8,10 +11,10 @@ import { element } from './dom.ts';
 import { numbers } from './numbers.ts';
 
 const HEIGHT = 96;
-/** Nobody looked in between: the line is not drawn through. */
+/** There are no samples in between, so the line has a gap. */
 const GAP_MS = 5000;
-/** At least this much of time is shown. */
-const LEAST_MS = 60_000;
+/** Shortest time range shown. */
+const MIN_MS = 60_000;
 
 interface Chart {
   label: string;
@@ -19,8 +22,8 @@ interface Chart {
   colours: string[];
   of: (sample: Sample) => (number | null)[];
   text: (values: (number | null | undefined)[]) => string;
-  /** Largest value that the axis shows at least. */
-  least: number;
+  /** The axis shows at least this value. */
+  min: number;
 }
 
 export class Charts {
@@ -47,7 +50,7 @@ export class Charts {
       element('div', { class: 'charts' }, ...boxes),
     );
     new ResizeObserver(() => this.#resize()).observe(this.root);
-    // Another theme: canvases do not follow by themselves.
+    // The theme changed: canvases do not follow by themselves.
     new MutationObserver(() => this.#rebuild()).observe(document.body, {
       attributes: true,
       attributeFilter: ['class'],
@@ -89,8 +92,8 @@ export class Charts {
         cursor: { sync: { key: 'kvasir' }, drag: { x: false, y: false }, y: false, points: { size: 5 } },
         padding: [6, 26, 0, 0],
         scales: {
-          x: { time: true, range: (_, min, max) => [Math.min(min, max - LEAST_MS / 1000), max] },
-          y: { range: (_, __, max) => [0, Math.max(max * 1.1, chart.least)] },
+          x: { time: true, range: (_, min, max) => [Math.min(min, max - MIN_MS / 1000), max] },
+          y: { range: (_, __, max) => [0, Math.max(max * 1.1, chart.min)] },
         },
         axes: [
           {
@@ -171,28 +174,28 @@ export class Charts {
       {
         label: s.chartBytes,
         colours: [blue, green],
-        least: 1,
+        min: 1,
         of: ({ windowBytes, storeBytes }) => [windowBytes / 1e6, storeBytes / 1e6],
         text: ([window, store]) => `${numbers.bytes((window ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
       },
       {
         label: s.chartReused,
         colours: [green],
-        least: 100,
+        min: 100,
         of: ({ reused }) => [reused === null ? null : reused * 100],
         text: one((value) => numbers.share(value / 100)),
       },
       {
         label: s.chartSpeed,
         colours: ['--vscode-charts-purple'],
-        least: 10,
+        min: 10,
         of: ({ tokensPerSecond }) => [tokensPerSecond],
         text: one(numbers.figure),
       },
       {
         label: s.chartBatch,
         colours: ['--vscode-charts-yellow'],
-        least: 2,
+        min: 2,
         of: ({ batch }) => [batch],
         text: one(numbers.figure),
       },
@@ -200,7 +203,7 @@ export class Charts {
   }
 }
 
-/** Seconds, then a column for each line; where nothing happened the last value goes on, where nobody looked there is a gap. */
+/** Seconds, then a column for each line. Without activity the last value continues; without samples there is a gap. */
 function table(samples: readonly Sample[], chart: Chart): uPlot.AlignedData {
   const times: number[] = [];
   const columns: (number | null)[][] = chart.colours.map(() => []);

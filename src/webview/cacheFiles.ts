@@ -1,4 +1,4 @@
-/** The files table: sortable by the buttons in its head, rows that stay while their figures change, pin and evict. */
+/** The files table: sortable, with rows that stay while their figures change, and buttons to pin and evict. */
 import type { CacheStrings, FileRow } from '../monitor/cacheMessages.ts';
 import { age, fillIn } from './cacheText.ts';
 import { button, element } from './dom.ts';
@@ -113,7 +113,7 @@ export class Files {
       const order = typeof x === 'string' ? x.localeCompare(String(y)) : x - Number(y);
       return (descending ? -order : order) || a.name.localeCompare(b.name);
     });
-    // Only what is out of its place is moved: moving takes the focus from a row.
+    // Only misplaced rows are moved, because moving takes the focus from a row.
     for (const [i, { docId }] of sorted.entries()) {
       const row = this.#rows.get(docId)!.element;
       if (this.#body.children[i] !== row) this.#body.insertBefore(row, this.#body.children[i] ?? null);
@@ -224,7 +224,7 @@ export class Files {
         value: (file) => (file.hits ? file.hitRate : -1),
         text: (file) => (file.hits ? numbers.share(file.hitRate) : '–'),
       },
-      // The latest first: the shortest time ago is the largest.
+      // Most recent first: the shortest idle time ranks highest.
       { name: 'last', label: s.lastUse, value: (file) => -file.idleMs, text: (file) => age(file.idleMs, s) },
     ];
   }

@@ -1,4 +1,7 @@
-/** Where memory goes: the cache under its ceiling as a bar, and what else the engine, its process, the machine and its graphics hold. */
+/**
+ * Where memory goes: the cache under its memory budget as a bar, and the engine, its process, the machine and its
+ * graphics.
+ */
 import type { Gpu } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { DOT, fillIn } from './cacheText.ts';

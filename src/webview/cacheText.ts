@@ -1,7 +1,7 @@
-/** Small texts of the cache panel. Pure. */
+/** Small text helpers of the cache panel. Pure. */
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
 
-/** Between the parts of a line: one that breaks does not begin with the dot. */
+/** Separator for parts of a line that may break: no line starts with the dot. */
 export const DOT = '\u00a0· ';
 
 /** Fills `{0}` and so on. */
@@ -9,7 +9,7 @@ export function fillIn(text: string, ...values: (string | number)[]): string {
   return text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));
 }
 
-/** How long ago, in the largest unit that is not 0. */
+/** Elapsed time in the largest unit that is not 0. */
 export function age(ms: number, strings: CacheStrings): string {
   const seconds = ms / 1000;
   if (seconds < 5) return strings.now;

@@ -1,4 +1,4 @@
-/** The four figures at the top of the cache panel, each with how it went lately. */
+/** The four figures at the top of the cache panel, each with its recent history. */
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import type { Sample } from '../monitor/samples.ts';
 import { DOT, fillIn } from './cacheText.ts';
@@ -14,12 +14,12 @@ const HEIGHT = 24;
 interface Tile {
   name: string;
   label: string;
-  /** An empty value is no value yet. */
+  /** Empty if there is no value yet. */
   value(figures: CacheFigures, samples: readonly Sample[]): string;
   note(figures: CacheFigures): string;
   of(sample: Sample): number | null;
-  /** Top of the sparkline; its largest value where left out. */
-  most?: number;
+  /** Top of the sparkline; the largest value if left out. */
+  max?: number;
 }
 
 export class Tiles {
@@ -62,7 +62,7 @@ export class Tiles {
           : this.#strings.nothingYet;
       const d = sparkline(
         samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)),
-        tile.most,
+        tile.max,
       );
       line.setAttribute('d', d);
       area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
@@ -79,7 +79,7 @@ export class Tiles {
         note: ({ stats: { tokens } }) =>
           fillIn(s.reusedNote, numbers.count(tokens.promptCached), numbers.count(tokens.prompt)),
         of: (sample) => sample.reused,
-        most: 1,
+        max: 1,
       },
       {
         name: 'first-token',
@@ -91,7 +91,7 @@ export class Tiles {
       {
         name: 'speed',
         label: s.speed,
-        // While nothing runs, what it was last.
+        // While nothing runs, the last value.
         value: ({ stats }, samples) =>
           stats.tokens.generated
             ? numbers.count(
@@ -104,7 +104,7 @@ export class Tiles {
             requests.running + requests.waiting
               ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting))
               : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
-          // First: it matters most.
+          // First, because it matters most.
           return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))}${DOT}${note}` : note;
         },
         of: (sample) => sample.tokensPerSecond,
@@ -120,16 +120,19 @@ export class Tiles {
   }
 }
 
-/** A path over the whole width, from 0 at the bottom to the largest value; moments without a value take the one before. */
+/**
+ * A path over the whole width, from 0 at the bottom to the largest value. Samples without a value repeat the one
+ * before.
+ */
 function sparkline(values: readonly (number | null)[], top?: number): string {
   const filled: number[] = [];
   for (const value of values) if (value !== null || filled.length) filled.push(value ?? filled.at(-1)!);
   if (filled.length < 2) return '';
-  const most = top ?? (Math.max(...filled) || 1);
+  const max = top ?? (Math.max(...filled) || 1);
   return filled
     .map(
       (value, i) =>
-        `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / most) * (HEIGHT - 3)).toFixed(1)}`,
+        `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / max) * (HEIGHT - 3)).toFixed(1)}`,
     )
     .join('');
 }

@@ -1,11 +1,11 @@
-/** How long requests wait and take, class by class: those that had one. P99 is on the cell, for who points at it. */
+/** Waiting and running times of requests, for each class that had one. P99 is in the cell's tooltip. */
 import type { ClassTimes, Priority, Quantiles } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { DOT, fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
 import { numbers } from './numbers.ts';
 
-/** Idle work is nobody's wait. */
+/** Nobody waits for idle work. */
 const CLASSES: readonly Exclude<Priority, 'idle'>[] = ['completion', 'chat', 'summary'];
 
 export class Times {

@@ -1,7 +1,7 @@
 /**
- * The prefix tree as an icicle: a run lies below the one that it goes on from, as wide as the tokens of it and of all that
- * follows. One cell is in the tab order; arrow keys move, Enter looks into a run (what goes on from it then takes the whole
- * width), Escape goes back. A line below the drawing tells what is pointed at, a screen reader reads the same from the cell.
+ * The radix tree as an icicle plot: a node is below its parent, as wide as the tokens of its subtree. Arrow keys move,
+ * Enter zooms into a node, Escape zooms out; one cell is in the tab order. A line below describes the cell at the
+ * pointer, and screen readers read the same from the cell.
  */
 import type { TreeNode } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
@@ -11,8 +11,8 @@ import { icon } from './icons.ts';
 import { numbers } from './numbers.ts';
 
 const ROW_PX = 24;
-/** Deeper rows are looked into. */
-const MOST_ROWS = 8;
+/** Deeper nodes are shown by zooming in. */
+const MAX_ROWS = 8;
 
 interface Cell {
   key: string;
@@ -36,11 +36,11 @@ export class Tree {
   #cells: Cell[] = [];
   #tree: TreeNode[] = [];
   #names = new Map<string, string>();
-  /** Looked into. */
+  /** The node zoomed into. */
   #inside: string | undefined;
-  /** Pointed at by mouse or focus. */
+  /** The node under the mouse or focus. */
   #pointed: string | undefined;
-  /** In the tab order. */
+  /** The node in the tab order. */
   #current: string | undefined;
 
   constructor(strings: CacheStrings) {
@@ -120,7 +120,7 @@ export class Tree {
     cell.setAttribute('aria-level', String(level + 1));
     cell.setAttribute('aria-posinset', String(index + 1));
     cell.setAttribute('aria-setsize', String(siblings));
-    // Whoever speaks to the machine says what is written.
+    // Voice control needs the visible text in the label.
     cell.setAttribute('aria-label', `${shown}: ${this.#describe(node)}`);
     cell.setAttribute('aria-selected', String(key === this.#inside));
     Object.assign(cell.style, { left: `${left * 100}%`, width: `${width * 100}%`, top: `${level * ROW_PX}px` });
@@ -168,7 +168,7 @@ export class Tree {
     this.#detail.textContent = pointed ? this.#describe(pointed.node) : this.#strings.treeHelp;
   }
 
-  /** Makes what goes on from a run take the whole width; of the one looked into, or of none: the whole tree again. */
+  /** Zooms into a node, so that its subtree takes the whole width; undefined shows the whole tree. */
   #look(key: string | undefined): void {
     const hasMore = this.#cells.find((cell) => cell.key === key)?.node.children.length;
     this.#inside = key === this.#inside || !hasMore ? undefined : key;
@@ -201,7 +201,7 @@ export class Tree {
   }
 }
 
-/** The cells to be drawn. Those above `inside`, and it, take the whole width; what goes on from it shares that. */
+/** The cells to draw. `inside` and its ancestors take the whole width, which its subtree shares. */
 function layOut(tree: TreeNode[], inside: string | undefined): Cell[] {
   const cells: Cell[] = [];
   let nodes = tree;
@@ -220,7 +220,7 @@ function layOut(tree: TreeNode[], inside: string | undefined): Cell[] {
     for (const [index, { node, key }] of keyed(siblings, above).entries()) {
       const width = weight(node) * tokenWidth;
       cells.push({ key, node, level: row, left, width, parent: above, index, siblings: siblings.length });
-      if (row + 1 < MOST_ROWS) lay(node.children, left, row + 1, key);
+      if (row + 1 < MAX_ROWS) lay(node.children, left, row + 1, key);
       left += width;
     }
   };
@@ -228,7 +228,7 @@ function layOut(tree: TreeNode[], inside: string | undefined): Cell[] {
   return cells;
 }
 
-/** Names that stay with the runs while the tree grows around them. */
+/** Keys that stay with the nodes while the tree grows around them. */
 function keyed(nodes: TreeNode[], parent = ''): { node: TreeNode; key: string }[] {
   const seen = new Map<string, number>();
   return nodes.map((node) => {
@@ -239,7 +239,7 @@ function keyed(nodes: TreeNode[], parent = ''): { node: TreeNode; key: string }[
   });
 }
 
-/** Tokens of a run and of all that follows. */
+/** Tokens of a node and its subtree. */
 function weight(node: TreeNode): number {
   return node.tokens + sum(node.children.map(weight));
 }

@@ -1,4 +1,7 @@
-/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps earlier questions that are being changed and where the page was scrolled to, nothing else. */
+/**
+ * The chat view's page: shows what the extension host sends (chatMessages.ts) and sends back the user's actions. Keeps
+ * only the scroll position and earlier questions that are being edited.
+ */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
 import { element, fitHeight, keepingFocus } from './dom.ts';
@@ -7,7 +10,7 @@ import { PageDraft } from './pageDraft.ts';
 import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
-  /** Earlier questions that are being changed, by conversation and turn. */
+  /** Earlier questions that are being edited, by conversation and turn. */
   edits?: Record<string, string>;
   conversation: string;
   /** Pixels from the top; null is the end. */
@@ -20,7 +23,7 @@ declare function acquireVsCodeApi(): {
   setState(state: Saved): void;
 };
 
-const MOST_EDITS = 20;
+const MAX_EDITS = 20;
 
 const vscode = acquireVsCodeApi();
 const strings = JSON.parse(document.body.dataset.strings ?? '{}') as Strings;
@@ -71,14 +74,14 @@ const composer = new Composer(strings, {
 document.body.append(log, status, composer.root, live);
 
 const saved = vscode.getState();
-/** The one last changed is the last; those of conversations that nobody shows any more give way. */
-const edits = new Map(Object.entries(saved?.edits ?? {}).slice(-MOST_EDITS));
+/** The most recently edited one is last. Those of conversations that are no longer shown are dropped first. */
+const edits = new Map(Object.entries(saved?.edits ?? {}).slice(-MAX_EDITS));
 let turns: Turn[] = [];
 let conversation = '';
 let emptyShown = '';
 const emptyState: EmptyState = { model: { name: '', note: '' }, questions: [] };
 let scrolled: ReturnType<typeof setTimeout> | undefined;
-/** Whether the end was in sight when the page last moved. */
+/** Whether the end was visible when the page last scrolled. */
 let following = true;
 log.addEventListener('scroll', () => {
   following = isAtEnd();
@@ -86,12 +89,12 @@ log.addEventListener('scroll', () => {
   scrolled = setTimeout(save, 300);
 });
 
-// What is written, or only hinted at, breaks elsewhere.
+// The text and the placeholder wrap at different places.
 window.addEventListener('resize', () => {
   for (const area of document.querySelectorAll('textarea')) fitHeight(area);
 });
 
-// The input and what is attached above it grow and shrink; before the first question it is the beginning that is read.
+// The input and its chips grow and shrink. Before the first question, the beginning stays visible.
 new ResizeObserver(() => {
   if (following && turns.length) scrollToEnd();
 }).observe(log);
@@ -115,7 +118,7 @@ function receive(message: ToPage): void {
       const { turn } = message;
       turns = turns.map((old) => (old.id === turn.id ? turn : old));
       turnList.update(turn);
-      // Once, when it is complete: a reader that is told each piece never finishes a sentence.
+      // Announced once when complete, because a screen reader would not finish a sentence if it were told each piece.
       const { error, refused } = turn;
       if (error !== undefined) live.textContent = strings.failed.replace('{0}', () => error);
       else if (refused !== undefined) live.textContent = strings.refused.replace('{0}', () => refused);

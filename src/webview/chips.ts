@@ -1,4 +1,4 @@
-/** What is attached to the next question, as chips that can be opened and taken out, and the button that adds more. */
+/** The items attached to the next question, as chips that can be opened and removed, and the button that adds more. */
 import type { Chip, Strings } from '../chat/chatMessages.ts';
 import { button, element, fill, iconButton, keepingFocus } from './dom.ts';
 import { icon } from './icons.ts';
@@ -22,7 +22,7 @@ export class ChipRow {
     this.root = element('div', { class: 'chips', role: 'group', 'aria-label': strings.context });
   }
 
-  /** `focusLost` is called when the chip that had the focus is gone and no other can take it. */
+  /** Calls `focusLost` when the focused chip is gone and no other can take the focus. */
   show(chips: readonly Chip[], focusLost: () => void): void {
     const text = JSON.stringify(chips);
     if (text === this.#shown) return;

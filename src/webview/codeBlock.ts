@@ -1,4 +1,4 @@
-/** A block of code with what can be done with it. */
+/** A code block with its buttons. */
 import type { CodeAction, Strings } from '../chat/chatMessages.ts';
 import { confirmCopy, element, iconButton } from './dom.ts';
 
@@ -7,7 +7,7 @@ export interface CodeActions {
   code(action: CodeAction, text: string, language: string): void;
 }
 
-/** Takes the place of a rendered `pre`. */
+/** Replaces a rendered `pre`. */
 export function frameCode(block: HTMLElement, strings: Strings, actions: CodeActions): void {
   const code = block.querySelector('code');
   const text = code?.textContent ?? '';
@@ -37,7 +37,7 @@ export function frameCode(block: HTMLElement, strings: Strings, actions: CodeAct
     bar,
   );
   block.replaceWith(frame);
-  // Wide lines are scrolled to by keyboard, too.
+  // Wide lines can be scrolled to by keyboard, too.
   block.tabIndex = 0;
   frame.append(block);
 }

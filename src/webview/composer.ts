@@ -1,4 +1,4 @@
-/** The lower part of the page: what is attached, the input with its list, the token meter, send and stop. */
+/** The lower part of the page: attached items, the input with its list, the token meter, send and stop. */
 import type { Strings } from '../chat/chatMessages.ts';
 import { type ChipActions, ChipRow } from './chips.ts';
 import { button, element, fitHeight } from './dom.ts';
@@ -9,9 +9,9 @@ import { Suggest, type SuggestActions } from './suggest.ts';
 export interface ComposerActions extends ChipActions, SuggestActions {
   ask(text: string): void;
   stop(): void;
-  /** What is being written has changed. */
+  /** The draft has changed. */
   draft(text: string): void;
-  /** The last question is wanted for editing; false where there is none. */
+  /** Opens the last question for editing; returns false if there is none. */
   editLast(): boolean;
 }
 
@@ -51,7 +51,7 @@ export class Composer {
       this.chips.root,
       element('div', { class: 'input' }, this.suggest.root, field),
     );
-    // Anywhere in the field means the input.
+    // A click anywhere in the field focuses the input.
     field.addEventListener('click', ({ target }) => {
       if (!(target instanceof Element) || !target.closest('button, textarea')) this.focus();
     });
@@ -89,7 +89,7 @@ export class Composer {
     }
     if (event.key === 'Escape' && this.#busy) this.#actions.stop();
     if (event.key === 'ArrowUp' && !this.draft && !this.#busy && this.#actions.editLast()) event.preventDefault();
-    // Enter that ends an input method's composition is not meant for us.
+    // Enter that ends an input method's composition does not send.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     this.#submit();
@@ -99,7 +99,7 @@ export class Composer {
     const text = this.draft.trim();
     if (!text || this.#busy) return;
     this.draft = '';
-    // What has been sent is no draft.
+    // A sent text is no draft any more.
     this.#actions.draft('');
     this.#actions.ask(text);
   }

@@ -1,2 +1,2 @@
-/** Stylesheets of packages, which the bundler puts beside the page's script. */
+/** Stylesheets of packages. The bundler puts them beside the page's script. */
 declare module '*.css';

@@ -1,4 +1,4 @@
-/** Making elements without a framework. */
+/** Helpers to create elements without a framework. */
 import { type IconName, icon } from './icons.ts';
 import { inlineParts } from './questionText.ts';
 
@@ -15,7 +15,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A sentence of the engine or the host, with what stands between backticks as code. */
+/** A message of the engine or the host, with text between backticks shown as code. */
 export function sentence(text: string): Child[] {
   return inlineParts(text).map((part) => (part.kind === 'code' ? element('code', {}, part.text) : part.text));
 }
@@ -26,7 +26,7 @@ export function button(label: string, attributes: Record<string, string>, onClic
   return made;
 }
 
-/** A button that shows an icon and is named by its label. */
+/** A button that shows an icon and has a label. */
 export function iconButton(name: IconName, label: string, className: string, onClick: () => void): HTMLButtonElement {
   const made = button('', { class: `icon ${className}`.trim(), title: label, 'aria-label': label }, onClick);
   made.append(icon(name));
@@ -37,18 +37,18 @@ export function fill(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(...children);
 }
 
-/** Shows for a moment that something was copied. */
+/** Shows briefly that something was copied. */
 export function confirmCopy(copy: HTMLButtonElement, copied: string): void {
   copy.replaceChildren(icon('check'));
   copy.title = copied;
   setTimeout(() => {
     copy.replaceChildren(icon('copy'));
-    // Not the title of before: a second click comes while that says "Copied".
+    // Not the previous title: it may say "Copied" at a second click.
     copy.title = copy.getAttribute('aria-label') ?? '';
   }, 1500);
 }
 
-/** Makes `change`; where that takes away the focused element within `root`, `next` moves the focus on, which would be lost otherwise. */
+/** Runs `change`. If that removes the focused element within `root`, `next` moves the focus on. */
 export function keepingFocus(root: Element, change: () => void, next: (lost: Element) => void): void {
   const focused = document.activeElement;
   const within = focused !== null && root.contains(focused);
@@ -56,7 +56,7 @@ export function keepingFocus(root: Element, change: () => void, next: (lost: Ele
   if (within && !focused.checkVisibility()) next(focused);
 }
 
-/** As high as what is in it. */
+/** Sets the height to that of the content. */
 export function fitHeight(area: HTMLTextAreaElement): void {
   area.style.height = 'auto';
   area.style.height = `${area.scrollHeight}px`;

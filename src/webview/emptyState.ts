@@ -1,4 +1,4 @@
-/** What there is to see before the first question: what this is, what the model says of itself, and what to ask. */
+/** Shown before the first question: what Kvasir is, the model's note, and example questions. */
 import type { Strings } from '../chat/chatMessages.ts';
 import { button, element, fill } from './dom.ts';
 import { mark } from './icons.ts';

@@ -1,4 +1,4 @@
-/** The page's icons, 16 by 16, drawn in the text's colour. */
+/** The page's icons, 16 by 16, in the text's colour. */
 
 const PATHS = {
   send: 'M8 13V3.5M3.8 7.6 8 3.4l4.2 4.2',
@@ -28,7 +28,7 @@ export function icon(name: IconName): SVGSVGElement {
   return drawing(16, [PATHS[name]], name === 'stop');
 }
 
-/** The product's mark: a prefix tree in the shape of a K. */
+/** The logo: a radix tree in the shape of a K. */
 export function mark(): SVGSVGElement {
   const svg = drawing(24, ['M6 3v18', 'M6 12h3.5c4 0 3.5-6.5 7.5-6.5', 'M9.5 12c4 0 3.5 6.5 7.5 6.5'], false);
   for (const [cx, cy] of [
@@ -44,7 +44,7 @@ export function mark(): SVGSVGElement {
   return svg;
 }
 
-/** How much of a prompt was reused, as a ring. */
+/** The reused share of a prompt as a ring. */
 export function ring(share: number): SVGSVGElement {
   const svg = drawing(16, [], false);
   svg.classList.add('ring');

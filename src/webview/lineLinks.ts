@@ -1,10 +1,10 @@
-/** "line 12" in an answer about a file becomes a button that shows the line. */
+/** Turns "line 12" in an answer about a file into a button that shows the line. */
 import { button, element } from './dom.ts';
 
-/** With the brackets and marks beside it, which stay on its line. */
+/** Includes the brackets and punctuation beside it, which stay on its line. */
 const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
 
-/** Everywhere in `root` but in code. @param open with the first of the lines, from 1 */
+/** Everywhere in `root` except in code. @param open receives the first of the lines, from 1 */
 export function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const found: Text[] = [];

@@ -1,4 +1,4 @@
-/** Markdown to safe HTML: markdown-it without raw HTML or images, highlight.js for the usual languages, DOMPurify last. */
+/** Markdown to safe HTML: markdown-it without raw HTML or images, highlight.js for common languages, DOMPurify last. */
 import DOMPurify from 'dompurify';
 import highlighter from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
@@ -23,11 +23,11 @@ const markdown = new MarkdownIt({
     highlighter.getLanguage(language) ? highlighter.highlight(code, { language, ignoreIllegals: true }).value : '',
 }).disable('image');
 
-/** A paragraph, a list, a block of code: one element of the page. */
+/** A paragraph, a list or a code block: one element of the page. */
 interface Block {
   /** Equal sources give equal HTML. */
   source: string;
-  /** Inline styles are refused by the page's content security policy anyway; attributes of ours are added afterwards. */
+  /** The page's content security policy refuses inline styles. Our own attributes are added afterwards. */
   toHtml(): string;
 }
 
@@ -35,7 +35,7 @@ export function toBlocks(text: string): Block[] {
   const env: NonNullable<Parameters<typeof markdown.parse>[1]> = {};
   const tokens = markdown.parse(text, env);
   const lines = text.split(/(?<=\n|\r(?!\n))/);
-  // A link's target may come after the link.
+  // A link's target may be defined after the link.
   const targets = env.references ? JSON.stringify(env.references) : '';
   const blocks: Block[] = [];
   for (let start = 0, end = 0; start < tokens.length; start = end) {
@@ -57,7 +57,7 @@ export function toBlocks(text: string): Block[] {
   return blocks;
 }
 
-/** One block of code as its `pre`. */
+/** One code block as a `pre` element. */
 export function renderCode(text: string, language: string): string {
   const fence = text.includes('```') ? '`````' : '```';
   return toBlocks(`${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`)

@@ -1,4 +1,4 @@
-/** How much of the model's context the next question takes, and what of it will be left out. */
+/** How much of the model's context the next question takes, and what will be left out. */
 import type { Meter } from '../chat/chatMessages.ts';
 import { element, fill, sentence } from './dom.ts';
 import { icon } from './icons.ts';
@@ -34,7 +34,7 @@ export class MeterBar {
       element('span', { class: 'answer' }),
     );
     const [prompt, answer] = track.children as unknown as [HTMLElement, HTMLElement];
-    // Through the object model, which the content security policy does not mind.
+    // Set through the DOM, which the content security policy allows.
     prompt.style.width = `${Math.min(1, meter.prompt) * 100}%`;
     answer.style.width = `${Math.min(1 - Math.min(1, meter.prompt), meter.answer) * 100}%`;
     fill(this.bar, track, element('span', { class: 'label' }, meter.label));

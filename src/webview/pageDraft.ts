@@ -1,6 +1,6 @@
 /**
- * What is being written, between the input and the host that keeps it. A new page's input is empty until the host has said
- * what was kept: what is typed by then comes after that, and does not take its place. Knows no input.
+ * The draft, shared between the input and the host that stores it. The input of a new page is empty until the host has
+ * sent the stored draft; text typed by then is appended to it. Does not know the input element.
  */
 
 export class PageDraft {
@@ -16,7 +16,7 @@ export class PageDraft {
     if (this.#arrived) this.#tell(text);
   }
 
-  /** The host gives a text (back) while `typed` is in the input; returns what is to be in it. */
+  /** The host sends a text while `typed` is in the input. Returns the new content of the input. */
   given(text: string, typed: string): string {
     this.#arrived = true;
     if (typed) this.#tell(text + typed);

@@ -1,4 +1,4 @@
-/** Plain text with line breaks kept, but code between backticks shown as code: a question as its author wrote it, a note. Pure. */
+/** Renders plain text (a question, a note) with line breaks, and with code between backticks shown as code. Pure. */
 
 export type QuestionPart =
   | { kind: 'text'; text: string }

@@ -1,4 +1,4 @@
-/** One question: what was asked about what, and editing it to ask again. */
+/** One question: its text and attachments, and editing it to ask again. */
 import type { ContextRef, Strings, UserTurn } from '../chat/chatMessages.ts';
 import { type CodeActions, frameCode } from './codeBlock.ts';
 import { button, element, fill, fitHeight, iconButton } from './dom.ts';
@@ -8,15 +8,15 @@ import { questionParts } from './questionText.ts';
 
 export interface QuestionActions extends CodeActions {
   resend(id: string, text: string): void;
-  /** What the question is being changed to; undefined when that is over. */
+  /** The edited text; undefined when editing has ended. */
   editing(id: string, text: string | undefined): void;
-  /** What `editing` was told last: also of a page that was hidden since. */
+  /** What was last passed to `editing`, also for a page that was hidden since. */
   edited(id: string): string | undefined;
   openRef(ref: ContextRef): void;
 }
 
-/** Names beyond these are counted only. */
-const MOST_NAMES = 4;
+/** Further names are only counted. */
+const MAX_NAMES = 4;
 
 export function questionTurn(turn: UserTurn, strings: Strings, actions: QuestionActions): HTMLElement {
   const root = element('article', { class: 'turn user', 'data-role': 'user', 'aria-label': strings.you });
@@ -26,7 +26,7 @@ export function questionTurn(turn: UserTurn, strings: Strings, actions: Question
   return root;
 }
 
-/** Opens the input in the place of the question. */
+/** Opens the input in place of the question. */
 export function editQuestion(root: HTMLElement): void {
   root.querySelector<HTMLElement>('.edit')?.click();
 }
@@ -56,17 +56,16 @@ function showQuestion(root: HTMLElement, turn: UserTurn, strings: Strings, actio
 /** What the question was about. */
 function aboutLine({ context }: UserTurn, actions: QuestionActions): HTMLElement[] {
   if (!context.length) return [];
-  const names = context.slice(0, MOST_NAMES).map((ref) => {
+  const names = context.slice(0, MAX_NAMES).map((ref) => {
     const name = button('', { class: 'file', title: ref.path }, () => actions.openRef(ref));
     name.append(icon(ref.kind), ref.name);
     return name;
   });
-  const more =
-    context.length > MOST_NAMES ? [element('span', { class: 'file' }, `+${context.length - MOST_NAMES}`)] : [];
+  const more = context.length > MAX_NAMES ? [element('span', { class: 'file' }, `+${context.length - MAX_NAMES}`)] : [];
   return [element('div', { class: 'about-line' }, ...names, ...more)];
 }
 
-/** Leaves the focus and the height to whoever has put it into the page. */
+/** The caller, who puts it into the page, sets focus and height. */
 function showEditor(
   root: HTMLElement,
   turn: UserTurn,
@@ -82,7 +81,7 @@ function showEditor(
     root.querySelector<HTMLElement>('.edit')?.focus();
   };
   const submit = () => {
-    // The text stays where it is until the host has taken it, and this turn with it.
+    // The text stays until the host has accepted it and replaced this turn.
     if (input.value.trim()) actions.resend(turn.id, input.value);
   };
   input.addEventListener('input', () => {

@@ -1,6 +1,6 @@
 /**
- * The list above the input that `@` (files) and `/` (commands) open. The input keeps the focus; which entry is meant is
- * told to screen readers by aria-activedescendant. Decides when it is open and what a choice does to the text.
+ * The list above the input that `@` (files) and `/` (commands) open: decides when it is open and how a choice changes
+ * the text. The input keeps the focus; aria-activedescendant tells screen readers the active entry.
  */
 import type { Found, Strings } from '../chat/chatMessages.ts';
 import { element, fill } from './dom.ts';
@@ -20,7 +20,7 @@ interface Entry {
   choose(): void;
 }
 
-/** What is being written at the cursor. */
+/** The word at the cursor. */
 type Trigger = { kind: 'file' | 'command'; query: string; start: number };
 
 export class Suggest {
@@ -31,7 +31,7 @@ export class Suggest {
   #trigger: Trigger | null = null;
   #entries: Entry[] = [];
   #active = 0;
-  /** Closed by Escape: stays closed for this word. */
+  /** Closed by Escape; stays closed for this word. */
   #dismissed = -1;
 
   constructor(input: HTMLTextAreaElement, strings: Strings, actions: SuggestActions) {
@@ -57,7 +57,7 @@ export class Suggest {
     this.#input.removeAttribute('aria-controls');
   }
 
-  /** What the host has found. */
+  /** Results from the host. */
   show(query: string, items: readonly Found[]): void {
     const trigger = this.#trigger;
     if (trigger?.kind !== 'file' || trigger.query !== query) return;
@@ -72,7 +72,7 @@ export class Suggest {
     );
   }
 
-  /** Whether the key was meant for the list. */
+  /** Whether the list has handled the key. */
   key(event: KeyboardEvent): boolean {
     if (!this.open || event.isComposing) return false;
     if (event.key === 'Escape') {
@@ -87,7 +87,7 @@ export class Suggest {
       );
       return true;
     }
-    // A command that is written out is sent.
+    // Enter sends a command that is complete.
     if (
       event.key === 'Enter' &&
       this.#trigger?.kind === 'command' &&
@@ -174,7 +174,7 @@ export class Suggest {
   }
 
   #pickFile(item: Found): void {
-    // In the middle of a sentence the name is one of its words.
+    // In the middle of a sentence, the name stays as a word.
     const inSentence = this.#input.value.slice(0, this.#trigger?.start ?? 0).trim() !== '';
     this.#replace(inSentence ? `\`${item.name}\` ` : '');
     this.#actions.pick(item);

@@ -1,4 +1,4 @@
-/** The list of turns: one element each, which stays while its turn is what it was. */
+/** The list of turns: one element each, which stays while its turn is the same. */
 import type { AssistantTurn, Strings, Turn } from '../chat/chatMessages.ts';
 import { type AnswerActions, AnswerTurn } from './answerTurn.ts';
 import { fitHeight, keepingFocus } from './dom.ts';
@@ -15,7 +15,7 @@ interface Shown {
   answer?: AnswerTurn;
 }
 
-/** Renders an answer's first piece at once, and from then on at most once a frame, however fast its chunks come. */
+/** Renders an answer's first piece at once, and later ones at most once per frame. */
 export class TurnList {
   readonly #root: HTMLElement;
   readonly #strings: Strings;
@@ -30,7 +30,7 @@ export class TurnList {
     this.#actions = actions;
   }
 
-  /** Shows these turns and no others. */
+  /** Shows exactly these turns. */
   show(turns: readonly Turn[]): void {
     this.#stale.clear();
     const before = this.#shown;
@@ -66,7 +66,7 @@ export class TurnList {
     });
   }
 
-  /** Opens the last question for editing; false where there is none. */
+  /** Opens the last question for editing; returns false if there is none. */
   editLast(): boolean {
     const last = [...this.#root.querySelectorAll<HTMLElement>('.turn.user')].at(-1);
     if (last) editQuestion(last);

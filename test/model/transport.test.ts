@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
 import { engineEnvironment, ProcessTransport } from '../../src/client/processTransport.ts';
 import { ThreadTransport } from '../../src/client/threadTransport.ts';
-import { MOST_YOUNG_MB } from '../../src/client/transport.ts';
+import { MAX_YOUNG_MB } from '../../src/client/transport.ts';
 import { t } from '../unit/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
@@ -144,7 +144,7 @@ test.each(['thread', 'process'] as const)(
     );
     transport.dispose(true);
     expect(size).toBeGreaterThan(0);
-    expect(size / 1e6).toBeLessThan(1.1 * MOST_YOUNG_MB);
+    expect(size / 1e6).toBeLessThan(1.1 * MAX_YOUNG_MB);
   },
 );
 

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { MOST_YOUNG_MB } from '../../../src/client/transport.ts';
+import { MAX_YOUNG_MB } from '../../../src/client/transport.ts';
 import { short, table } from '../spread.ts';
 import { type BarChart, barChart } from '../svgPlot.ts';
 import { slope, type SoakOptions, type SoakResult } from './soakRun.ts';
@@ -60,7 +60,7 @@ export function soakProcess(options: SoakOptions): Promise<SoakResult> {
       process.execPath,
       [
         '--expose-gc',
-        `--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`,
+        `--max-semi-space-size=${Math.floor(MAX_YOUNG_MB / 3)}`,
         '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON',
         script,
         JSON.stringify(options),
