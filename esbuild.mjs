@@ -21,9 +21,9 @@ const node = {
 };
 const entries = [
   { ...node, entryPoints: ['src/extension.ts'], outfile: 'dist/extension.js' },
-  { ...node, entryPoints: ['engine/worker.ts'], outfile: 'dist/worker.js' },
-  { ...node, entryPoints: ['engine/machineProbe.ts'], outfile: 'dist/machineProbe.js' },
-  { ...node, entryPoints: ['engine/cli.ts'], outfile: 'dist/cli.js', banner: { js: '#!/usr/bin/env node' } },
+  { ...node, entryPoints: ['engine/server/worker.ts'], outfile: 'dist/worker.js' },
+  { ...node, entryPoints: ['engine/server/machineProbe.ts'], outfile: 'dist/machineProbe.js' },
+  { ...node, entryPoints: ['engine/cli/main.ts'], outfile: 'dist/cli.js', banner: { js: '#!/usr/bin/env node' } },
   {
     ...shared,
     platform: 'browser',
@@ -43,7 +43,7 @@ const entries = [
 ];
 const results = await Promise.all(entries.map((entry) => build(entry)));
 
-// engine/text/syntaxGrammars.ts loads these on first use.
+// engine/text/syntax/syntaxGrammars.ts loads these on first use.
 const grammars = 'node_modules/@vscode/tree-sitter-wasm';
 mkdirSync('dist/grammars', { recursive: true });
 copyFileSync('node_modules/web-tree-sitter/web-tree-sitter.wasm', 'dist/grammars/web-tree-sitter.wasm');

@@ -1,9 +1,9 @@
-// Compiles engine/cache/codecs/kernels/ (AssemblyScript) and writes what it is compiled to into engine/cache/codecs/kernelBytes.ts.
+// Compiles engine/kv/approx/codecs/kernels/ (AssemblyScript) and writes what it is compiled to into engine/kv/approx/codecs/kernelBytes.ts.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import asc from 'assemblyscript/asc';
 
-const CODECS = path.resolve(import.meta.dirname, '../engine/cache/codecs');
+const CODECS = path.resolve(import.meta.dirname, '../engine/kv/approx/codecs');
 const LINE = 140;
 
 /** The WebAssembly module. No relaxed SIMD: results are the same on every machine. */

@@ -14,9 +14,9 @@ const SAMPLE = [
   'README.md',
   'src/config.ts',
   'src/client/documentMirror.ts',
-  'engine/scheduler.ts',
-  'engine/sampler.ts',
-  'engine/cache',
+  'engine/scheduler/scheduler.ts',
+  'engine/sequence/sampler.ts',
+  'engine/kv',
 ];
 const SETTINGS = {
   'workbench.startupEditor': 'none',

@@ -2,7 +2,7 @@
  * The only reader of settings. Defaults are those of package.json. Invalid values, for example from a hand-edited file,
  * are clamped or replaced by the default, so that other code need not check them.
  */
-import { CACHE_CODECS, type CacheCodec } from '../engine/protocol.ts';
+import { CACHE_CODECS, type CacheCodec } from '../engine/protocol/messages.ts';
 import * as vscode from './vscode.ts';
 
 const TRANSPORTS = ['thread', 'process'] as const;

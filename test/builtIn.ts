@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseConfig } from '../engine/model/hfConfig.ts';
+import { parseConfig } from '../engine/model/load/hfConfig.ts';
 
 const dir = join(import.meta.dirname, '../model');
 const read = (name: string) => JSON.parse(readFileSync(join(dir, name), 'utf8'));

@@ -1,20 +1,20 @@
 /**
- * For all tests: whatever changes the bytes of a cache's window or store, they are never more than its ceiling, not for a moment
+ * For all tests: whatever changes the bytes of a cache's pool or store, they are never more than its budget, not for a moment
  * between two changes either. `checkIntegrity` sees what is there after an operation; this sees what is there within it.
  */
 import { vi } from 'vitest';
-import type { KvMemory as Memory, KvMemoryOptions } from '../engine/cache/kvMemory.ts';
-import type { KvWindow } from '../engine/cache/window.ts';
+import type { KvMemory as Memory, KvMemoryOptions } from '../engine/kv/kvMemory.ts';
+import type { KvPool } from '../engine/kv/pool.ts';
 
-/** A window may be another cache's, once the one before has failed. */
-const inCharge = new WeakMap<KvWindow, Memory>();
+/** A pool may be another cache's, once the one before has failed. */
+const inCharge = new WeakMap<KvPool, Memory>();
 
 function watchCeiling(memory: Memory): void {
-  const { window, store } = memory;
-  const check = ({ bytes, ceiling, store }: Memory): void => {
-    if (bytes > Math.max(0, ceiling.maxBytes))
+  const { pool, store } = memory;
+  const check = ({ bytes, budget, store }: Memory): void => {
+    if (bytes > Math.max(0, budget.maxBytes))
       throw new Error(
-        `KV cache: ${window.bytes} bytes of the window and ${store.bytes} of the store exceed the ceiling of ${ceiling.maxBytes}`,
+        `KV cache: ${pool.bytes} bytes of the pool and ${store.bytes} of the store exceed the budget of ${budget.maxBytes}`,
       );
   };
   let { bytes } = store;
@@ -25,18 +25,18 @@ function watchCeiling(memory: Memory): void {
       check(memory);
     },
   });
-  const isWatched = inCharge.has(window);
-  inCharge.set(window, memory);
+  const isWatched = inCharge.has(pool);
+  inCharge.set(pool, memory);
   if (isWatched) return;
-  const resize = window.resize.bind(window);
-  window.resize = (...sizes) => {
+  const resize = pool.resize.bind(pool);
+  pool.resize = (...sizes) => {
     resize(...sizes);
-    check(inCharge.get(window)!);
+    check(inCharge.get(pool)!);
   };
 }
 
-vi.mock('../engine/cache/kvMemory.ts', async (original) => {
-  const { KvMemory, ...rest } = await original<typeof import('../engine/cache/kvMemory.ts')>();
+vi.mock('../engine/kv/kvMemory.ts', async (original) => {
+  const { KvMemory, ...rest } = await original<typeof import('../engine/kv/kvMemory.ts')>();
   class WatchedMemory extends KvMemory {
     constructor(options: KvMemoryOptions) {
       super(options);

@@ -3,12 +3,12 @@
  * constants to find. Made from files, with the prompts that the product makes, so that a context is what a file block is there.
  */
 import { Parser } from 'web-tree-sitter';
-import { uniform } from '../sampler.ts';
-import { chatPrompt } from '../text/chatPrompt.ts';
-import { completionPrompt } from '../text/completionPrompt.ts';
-import type { Layout } from '../text/layout.ts';
+import { uniform } from '../sequence/sampler.ts';
+import { chatPrompt } from '../text/prompt/chatPrompt.ts';
+import { completionPrompt } from '../text/prompt/completionPrompt.ts';
+import type { Layout } from '../text/prompt/layout.ts';
 import { SourceDocument } from '../text/sourceDocument.ts';
-import { type Grammars, grammarFor } from '../text/syntaxGrammars.ts';
+import { type Grammars, grammarFor } from '../text/syntax/syntaxGrammars.ts';
 import { holesIn, shuffled } from './evaluateHoles.ts';
 import { needleIn } from './evaluateNeedles.ts';
 import { judged, type Question, QUESTION_KINDS, questionsOf } from './evaluateQuestions.ts';
@@ -65,7 +65,7 @@ const RECALL_TOKENS = 48;
 /** What begins a comment, by extension. */
 const COMMENTS: Readonly<Record<string, string>> = { ts: '//', tsx: '//', js: '//', py: '#' };
 /** Fewer lines or tokens are no context. */
-const FEWEST_TOKENS = 64;
+const MIN_TOKENS = 64;
 /** Lines before the first hole, as a share: what stands before the tail is the context. */
 const HOLES_FROM = 0.45;
 /** Of the room that a file block has. */
@@ -86,7 +86,7 @@ export function textExercises(
   const parts = texts.map((ids) => {
     const pieces: (readonly number[])[] = [];
     for (let at = 0; at === 0 || at + needed <= ids.length; at += needed) pieces.push(ids.slice(at, at + needed));
-    return pieces.filter((piece) => piece.length > scoredTokens + 1 + FEWEST_TOKENS);
+    return pieces.filter((piece) => piece.length > scoredTokens + 1 + MIN_TOKENS);
   });
   const exercises: Exercise[] = [];
   for (let round = 0; exercises.length < numTexts && parts.some((pieces) => pieces.length > round); round++) {
@@ -108,7 +108,7 @@ export function viewsOf(layout: Layout, file: SourceFile): SourceDocument[] {
   const pieces = file.text.replaceAll('\r\n', '\n').split(/(?<=\n\n)(?=[^\s})\]])/);
   let text = '';
   const end = (): void => {
-    if (tokenizer.encode(text).length >= FEWEST_TOKENS)
+    if (tokenizer.encode(text).length >= MIN_TOKENS)
       views.push(new SourceDocument(`${file.path}#${views.length}`, file.path, text));
     text = '';
   };
@@ -142,7 +142,7 @@ function fimExercises(layout: Layout, view: SourceDocument, count: number, rando
       offset,
       { answerTokens: LINE_TOKENS },
     );
-    if (numBlockTokens < FEWEST_TOKENS) return [];
+    if (numBlockTokens < MIN_TOKENS) return [];
     const judge = (answer: string): Verdict => {
       // What has come off the prompt is the answer's to say.
       const exact = answer.trimEnd() === (opening + taken).trimEnd();
@@ -226,7 +226,7 @@ function needleExercises(
   for (const distance of distances) {
     for (let i = 0; i < needles; i++) {
       const possible = files.filter(
-        ({ path, text }) => COMMENTS[extension(path)] && tokenizer.encode(text).length > distance + 2 * FEWEST_TOKENS,
+        ({ path, text }) => COMMENTS[extension(path)] && tokenizer.encode(text).length > distance + 2 * MIN_TOKENS,
       );
       const file = possible[i % possible.length];
       if (!file) continue;
@@ -235,7 +235,7 @@ function needleExercises(
         layout.contextTokens - header.length - RECALL_TOKENS,
         tokenizer.encode(file.text).length - 1,
       );
-      if (numTokens < distance + FEWEST_TOKENS) continue;
+      if (numTokens < distance + MIN_TOKENS) continue;
       const { text, recall, value } = needleIn(
         file.text,
         COMMENTS[extension(file.path)]!,

@@ -2,7 +2,7 @@
  * What treatments of a context cost: every exercise's context is computed once, then continued as it is and after each treatment.
  * Compared are the distributions of the next tokens, and what the model says.
  */
-import { addPosition, type Divergence, noDivergence } from '../divergence.ts';
+import { addPosition, type Divergence, noDivergence } from '../model/calibrate/divergence.ts';
 import type { Exercise, ExerciseKind } from './evaluateExercises.ts';
 import { argmax, type KvSubject } from './evaluateSubject.ts';
 import type { SlotsFor, Treatment } from './evaluateTreatments.ts';

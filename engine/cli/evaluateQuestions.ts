@@ -35,9 +35,9 @@ export interface Definition {
 }
 
 /** Longer ones are no short answer. */
-const LONGEST_TYPE = 60;
-const LONGEST_VALUE = 40;
-const LONGEST_LINE = 140;
+const MAX_TYPE = 60;
+const MAX_VALUE = 40;
+const MAX_LINE = 140;
 
 /** @param tree of `text`, in TypeScript, JavaScript or Python; of other languages nothing is found. */
 export function questionsOf(tree: Tree, text: string): Question[] {
@@ -62,9 +62,9 @@ function questionsAbout({ name, owner, line, parameters, returns, bases }: Defin
       parameters.length ? listed(parameters.map((parameter) => parameter.name)) : 'no parameters',
     );
     for (const { name: p, type, otherwise } of parameters) {
-      if (type !== undefined && type.length < LONGEST_TYPE)
+      if (type !== undefined && type.length < MAX_TYPE)
         add('type', `What is the type of \`${p}\` in ${n}?`, (core) => `\`${p}\` has the type ${core}.`, `\`${type}\``);
-      if (otherwise !== undefined && otherwise.length < LONGEST_VALUE)
+      if (otherwise !== undefined && otherwise.length < MAX_VALUE)
         add(
           'default',
           `What is the default value of \`${p}\` in ${n}?`,
@@ -73,12 +73,12 @@ function questionsAbout({ name, owner, line, parameters, returns, bases }: Defin
         );
     }
   }
-  if (returns !== undefined && returns.length <= LONGEST_TYPE && !/[{=;]/.test(returns))
+  if (returns !== undefined && returns.length <= MAX_TYPE && !/[{=;]/.test(returns))
     add('returns', `What is the return type of ${n}?`, (core) => `${n} returns ${core}.`, `\`${returns}\``);
   if (bases.length) add('base', `What is the base class of ${n}?`, (core) => `${n} extends ${core}.`, listed(bases));
   if (owner !== undefined)
     add('owner', `Which class does ${n} belong to?`, (core) => `${n} is a method of ${core}.`, `\`${owner}\``);
-  if (line.length <= LONGEST_LINE)
+  if (line.length <= MAX_LINE)
     add('where', `Where is ${n} defined?`, (core) => `${n} is defined here: ${core}`, `\`${line}\``);
   return questions;
 }

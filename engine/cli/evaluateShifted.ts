@@ -1,12 +1,12 @@
 /** `kvasir eval --shifted`: what position-shifted reuse costs behind edits in the middle of a file, against exact rows. */
-import type { Divergence } from '../divergence.ts';
-import { KvWindow } from '../cache/window.ts';
-import { RequestError } from '../errors.ts';
-import { importModel, kvShape } from '../model/importModel.ts';
-import { OnnxRunner } from '../model/runner.ts';
-import { measureShift, SHIFT_BOUND } from '../model/shiftQuality.ts';
-import type { LoadOptions } from '../protocol.ts';
-import type { Tokenizer } from '../text/tokenizer.ts';
+import type { Divergence } from '../model/calibrate/divergence.ts';
+import { KvPool } from '../kv/pool.ts';
+import { RequestError } from '../protocol/errors.ts';
+import { importModel, kvShape } from '../model/load/importModel.ts';
+import { OnnxRunner } from '../model/runtime/runner.ts';
+import { measureShift, SHIFT_BOUND } from '../model/calibrate/shiftQuality.ts';
+import type { LoadOptions } from '../protocol/messages.ts';
+import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
 import { log, printJson, table } from './output.ts';
 
 /** Where the text is edited, as shares of its lines. */
@@ -20,7 +20,7 @@ export async function evaluateShifted(
 ): Promise<void> {
   const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
   const contextTokens = Math.min(model.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads: options.threads,
   });
   try {

@@ -1,18 +1,18 @@
 /**
  * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
- * window, is treated, continued and put back as it was.
+ * pool, is treated, continued and put back as it was.
  */
-import type { TurnIds } from '../attentionMeter.ts';
-import { FORMATS } from '../cache/codecs/registry.ts';
-import type { KvCodec } from '../cache/codecs/kvCodec.ts';
-import type { KvRows, KvShape } from '../cache/kvRows.ts';
-import { queriesByToken } from '../cache/sparseChoice.ts';
-import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
-import { logProbabilities } from '../divergence.ts';
-import { codecFor } from '../model/codecFor.ts';
-import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
-import { RopeTable } from '../model/rope.ts';
-import { OnnxRunner } from '../model/runner.ts';
+import type { TurnIds } from '../model/runtime/attentionMeter.ts';
+import { FORMATS } from '../kv/approx/codecs/registry.ts';
+import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
+import type { KvRows, KvShape } from '../kv/kvRows.ts';
+import { queriesByToken } from '../kv/approx/sparse/sparseChoice.ts';
+import { KvPool, PAGE_SLOTS } from '../kv/pool.ts';
+import { logProbabilities } from '../model/calibrate/divergence.ts';
+import { codecFor } from '../model/calibrate/codecQuality.ts';
+import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/load/importModel.ts';
+import { RopeTable } from '../model/runtime/rope.ts';
+import { OnnxRunner } from '../model/runtime/runner.ts';
 import { ModelText } from '../text/modelText.ts';
 
 /** Tokens of a chunk when a context is computed. */
@@ -80,7 +80,7 @@ export class KvSubject {
     codecNames: Iterable<string> = FORMATS.map((format) => format.name),
   ): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+    const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
       threads,
     });
     const rope = new RopeTable(model.config.rope, model.config.headSize);
@@ -96,7 +96,7 @@ export class KvSubject {
   }
 
   get shape(): KvShape {
-    return this.runner.window.shape;
+    return this.runner.pool.shape;
   }
 
   /** Of K and V as float16, which compression is quoted against. */
@@ -135,12 +135,12 @@ export class KvSubject {
       ]);
     }
     const ms = performance.now() - start;
-    return { tokenIds, slots, rows: this.runner.window.read(slots), ms };
+    return { tokenIds, slots, rows: this.runner.pool.read(slots), ms };
   }
 
   /** Puts the rows back as they were computed. */
   restore({ slots, rows }: ComputedContext): void {
-    this.runner.window.write(slots, rows, 0, 0);
+    this.runner.pool.write(slots, rows, 0, 0);
   }
 
   /**
@@ -247,10 +247,10 @@ export class KvSubject {
     }
   }
 
-  /** Room in the window for so many slots; what stands there stays. */
+  /** Room in the pool for so many slots; what stands there stays. */
   reserve(numSlots: number): void {
-    const { window } = this.runner;
-    if (window.numSlots < numSlots) window.resize(Math.ceil(numSlots / PAGE_SLOTS) * PAGE_SLOTS);
+    const { pool } = this.runner;
+    if (pool.numSlots < numSlots) pool.resize(Math.ceil(numSlots / PAGE_SLOTS) * PAGE_SLOTS);
   }
 }
 

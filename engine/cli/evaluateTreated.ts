@@ -1,10 +1,10 @@
 /** `kvasir eval --kv CODEC,...`: what it costs to keep a context of this text compressed, against its rows as they were. */
-import { RequestError } from '../errors.ts';
-import type { LoadOptions } from '../protocol.ts';
-import { Layout } from '../text/layout.ts';
+import { RequestError } from '../protocol/errors.ts';
+import type { LoadOptions } from '../protocol/messages.ts';
+import { Layout } from '../text/prompt/layout.ts';
 import { ModelText } from '../text/modelText.ts';
 import { shortPath } from '../text/sourceDocument.ts';
-import { Grammars } from '../text/syntaxGrammars.ts';
+import { Grammars } from '../text/syntax/syntaxGrammars.ts';
 import { type ExerciseOptions, exercisesOf } from './evaluateExercises.ts';
 import { measureQuality } from './evaluateQuality.ts';
 import { baseline, LEGEND, qualityCells, tooFewNote } from './evaluateReport.ts';

@@ -1,11 +1,11 @@
 /**
  * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
- * (as pruning does). To the evaluation both are the same: rows in the window change, and slots are left that the tokens after it attend to.
+ * (as pruning does). To the evaluation both are the same: rows in the pool change, and slots are left that the tokens after it attend to.
  */
-import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMeter.ts';
-import type { KvCodec } from '../cache/codecs/kvCodec.ts';
-import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
-import { codecNames, compressionOf, rungFor } from '../cache/compression.ts';
+import { AttentionMeter, inPlace, type MeterPart, probes } from '../model/runtime/attentionMeter.ts';
+import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
+import { type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf, rungFor } from '../kv/approx/compression.ts';
 import {
   H2O,
   KEPT_CODEC,
@@ -17,17 +17,17 @@ import {
   type PruningName,
   RECENT_TOKENS,
   rowsOf,
-} from '../cache/keptRows.ts';
-import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../cache/keySketch.ts';
-import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../cache/sparseChoice.ts';
-import { SPILLED_TOKENS } from '../cache/sparseRoom.ts';
-import { BLOCK_TOKENS } from '../cache/storedBlocks.ts';
+} from '../kv/approx/pruned/keptRows.ts';
+import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../kv/approx/sparse/keySketch.ts';
+import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../kv/approx/sparse/sparseChoice.ts';
+import { SPILLED_TOKENS } from '../kv/approx/sparse/sparseRoom.ts';
+import { BLOCK_TOKENS } from '../kv/storedBlocks.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
-/** Of a context's tokens, those in the window of `sketch`. */
+/** Of a context's tokens, those in the pool of `sketch`. */
 const CHOSEN_SHARE = 1 / 3;
 /** As pruning does: shorter contexts are left whole. */
-const LEAST_PRUNED = 256;
+const MIN_PRUNED = 256;
 /** The setting that goes by age and fullness. */
 const AUTO = 'auto';
 /**
@@ -57,7 +57,7 @@ export interface Treatment {
   readonly codecs: readonly string[];
   /** Bytes per token of a long context, far from either end of it. */
   bytesPerToken(subject: KvSubject): number;
-  /** Changes rows of the context, which stands in the window as computed. */
+  /** Changes rows of the context, which stands in the pool as computed. */
   apply(subject: KvSubject, context: ComputedContext): Promise<TreatedContext>;
 }
 
@@ -79,7 +79,7 @@ export function codecTreatment(name: CodecName): Treatment {
 
 /** Sends tokens [from, to) of a context through a codec, block by block; returns the bytes that they take. */
 function codeTokens(
-  { runner: { window } }: KvSubject,
+  { runner: { pool } }: KvSubject,
   codec: KvCodec,
   slots: Int32Array,
   from: number,
@@ -89,8 +89,8 @@ function codeTokens(
   let bytes = 0;
   for (let at = from; at < to; at += blockTokens) {
     const block = slots.subarray(at, Math.min(to, at + blockTokens));
-    const encoded = codec.encode(window.read(block), { startIndex: at, contextEnd: slots.length });
-    window.write(block, codec.decode(encoded).rows, 0, at);
+    const encoded = codec.encode(pool.read(block), { startIndex: at, contextEnd: slots.length });
+    pool.write(block, codec.decode(encoded).rows, 0, at);
     bytes += encoded.length;
   }
   return bytes;
@@ -162,7 +162,7 @@ function pruned(
   attention: Float32Array,
 ): TreatedContext {
   const { shape } = subject;
-  const { window } = subject.runner;
+  const { pool } = subject.runner;
   const numHeads = shape.numLayers * shape.kvHeads;
   const width = attention.length / numHeads;
   const codec = subject.codec(KEPT_CODEC);
@@ -174,11 +174,11 @@ function pruned(
     const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), codec.neediest, from);
     const start = from;
     const positions = kept.map((token) => start + token);
-    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), {
+    const encoded = codec.encode(rowsOf(kept, shape, pool.read(slots.subarray(from, from + length))), {
       startIndex: start,
       positions,
     });
-    window.write(slots.subarray(to, to + kept.length), codec.decode(encoded, positions).rows, 0, positions);
+    pool.write(slots.subarray(to, to + kept.length), codec.decode(encoded, positions).rows, 0, positions);
     bytes += encoded.length + positions.byteLength;
     from += length;
     to += kept.length;
@@ -199,7 +199,7 @@ const kvzip: Treatment = {
   async apply(subject, context) {
     const { tokenIds } = context;
     const n = tokenIds.length;
-    if (n < LEAST_PRUNED) return whole(subject, context);
+    if (n < MIN_PRUNED) return whole(subject, context);
     const { sum } = await metered(
       subject,
       context,
@@ -216,7 +216,7 @@ const h2o: Treatment = {
   bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC), H2O),
   async apply(subject, context) {
     const n = context.tokenIds.length - RECENT_TOKENS;
-    if (n < LEAST_PRUNED) return whole(subject, context);
+    if (n < MIN_PRUNED) return whole(subject, context);
     const { sum } = await metered(subject, context, inPlace(context.tokenIds, 0, 0));
     return pruned(H2O, subject, context, n, sum);
   },
@@ -224,7 +224,7 @@ const h2o: Treatment = {
 
 /**
  * Rows as they were, but of all blocks only those attended to that a sketch chooses at the end of the prompt, as of a context that is
- * longer than the window. Of what that costs it is the choice alone: the rows were computed with the whole context in sight, and what
+ * longer than the pool. Of what that costs it is the choice alone: the rows were computed with the whole context in sight, and what
  * an answer looks for while it is written is not brought back.
  */
 const sketch: Treatment = {
@@ -236,11 +236,11 @@ const sketch: Treatment = {
     const { tokenIds, slots } = context;
     const { shape, runner, model } = subject;
     const n = tokenIds.length;
-    if (n < LEAST_PRUNED || !canSketch(shape)) return whole(subject, context);
+    if (n < MIN_PRUNED || !canSketch(shape)) return whole(subject, context);
     const mostTokens = Math.floor(CHOSEN_SHARE * n);
     const blocks = Array.from({ length: Math.ceil(n / SPILLED_TOKENS) }, (_, b) => {
       const own = slots.subarray(b * SPILLED_TOKENS, (b + 1) * SPILLED_TOKENS);
-      return { slots: own, numTokens: own.length, sketch: sketchKeys(shape, runner.window.read(own)), attention: 0 };
+      return { slots: own, numTokens: own.length, sketch: sketchKeys(shape, runner.pool.read(own)), attention: 0 };
     });
     const chosen = (attention?: Float32Array): Int32Array => {
       const there = chosenBlocks(

@@ -3,9 +3,10 @@ import { existsSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { RequestError } from '../errors.ts';
-import { CACHE_CODECS, compressOf, type LoadOptions, type Precision, type SamplingParams } from '../protocol.ts';
-import { defaultCacheDir } from './client.ts';
+import { RequestError } from '../protocol/errors.ts';
+import { CACHE_CODECS, compressOf, type LoadOptions } from '../protocol/messages.ts';
+import type { Precision, SamplingParams } from '../protocol/tasks.ts';
+import { defaultCacheDir } from './cliClient.ts';
 
 export class UsageError extends Error {}
 

@@ -1,6 +1,6 @@
 /** What the commands print: results on stdout, everything else on stderr. */
-import type { Done } from './client.ts';
-import type { EngineStats } from '../protocol.ts';
+import type { Done } from './cliClient.ts';
+import type { EngineStats } from '../protocol/stats.ts';
 
 export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
@@ -35,7 +35,7 @@ export function statsLine(stats: EngineStats): object {
   return { type: 'stats', ...stats };
 }
 
-export { formatBytes as bytes } from '../formatBytes.ts';
+export { formatBytes as bytes } from '../protocol/formatBytes.ts';
 
 export function count(n: number): string {
   return n.toLocaleString('en-US');

@@ -1,13 +1,17 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
-import { RequestError } from '../errors.ts';
-import { type Chunk, Client, type Done, type GenerateOptions } from './client.ts';
-import { makeFolders } from '../makeFolders.ts';
-import { checkTextFile, FileError, whyNot } from './files.ts';
-import { type CommandLine, loadOptionsOf, samplingOf, text, texts } from './options.ts';
-import { doneLine, footer, log, printJson } from './output.ts';
-import { withRemedy } from './remedy.ts';
-import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
+import { makeFolders } from '../kv/disk/makeFolders.ts';
+import type { ModelConfig } from '../model/load/hfConfig.ts';
+import { RequestError } from '../protocol/errors.ts';
+import type { LoadOptions } from '../protocol/messages.ts';
+import type { ModelInfo } from '../protocol/stats.ts';
+import type { Task } from '../protocol/tasks.ts';
+import { leastBudget } from '../server/cacheReach.ts';
+import { inspectFolder } from '../server/inspection.ts';
+import { type Chunk, Client, type Done, type GenerateOptions } from './cliClient.ts';
+import { FileError, checkTextFile, whyNot } from './cliFiles.ts';
+import { type CommandLine, KEPT_BYTES, loadOptionsOf, samplingOf, text, texts } from './options.ts';
+import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
 
 export async function withClient<T>(
   line: CommandLine,
@@ -147,4 +151,38 @@ export async function runTask(
   await beforeFooter?.(done.text);
   if (!line.json) log(footerOf(done));
   return done;
+}
+
+/** What would answer all the same, for a text that has no room, in the command line's own words. */
+
+/** An error as it is to be told: what there is no room for with what to do about it, any other one as it is. */
+export async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
+  if (!(error instanceof RequestError)) return error;
+  const { code } = error;
+  const message = inOptions(error.message);
+  // How much memory would do the engine says.
+  if (code === 'outOfMemory') return new RequestError(code, message);
+  if (code !== 'diskFull' && code !== 'writeFailed') return error;
+  const { modelDir, contextTokens = Number.POSITIVE_INFINITY } = loadOptionsOf(line);
+  const { model } = await inspectFolder(modelDir);
+  return new RequestError(
+    code,
+    `${message} ${remedyFor(code, model.config, Math.min(contextTokens, model.config.contextTokens))}`,
+  );
+}
+
+/** PURE: settings of the editor by the names that they have here. */
+function inOptions(message: string): string {
+  return message
+    .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
+    .replace(', for which kvasir.cache.diskBytes must not be 0', ' with --keep DIR')
+    .replaceAll(' (kvasir.cache.diskBytes)', '');
+}
+
+/** PURE. `numTokens`: of the longest text. */
+export function remedyFor(code: 'diskFull' | 'writeFailed', config: ModelConfig, numTokens: number): string {
+  const whole = `with about ${bytes(leastBudget(config, numTokens, 0))} of --max-bytes a text of up to ${count(numTokens)} tokens is read whole`;
+  if (code === 'diskFull')
+    return `--keep takes up to ${bytes(KEPT_BYTES)} of its folder's disk; ${whole}, without any of it.`;
+  return `W${whole.slice(1)}, without --keep.`;
 }

@@ -4,7 +4,7 @@
  * has been shown stays, however the text goes on.
  */
 import { t } from '@vscode/l10n';
-import type { BlockScan } from '../text/syntaxBlock.ts';
+import type { BlockScan } from '../text/syntax/syntaxBlock.ts';
 
 export interface LinesContext {
   /** The line up to the cursor. */

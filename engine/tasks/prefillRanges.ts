@@ -3,11 +3,11 @@
  * a beginning must agree on it there, or they could not share rows. So it goes by what the tokens are: a file block, a text
  * that somebody gave, however long the conversation has become since, and not what a model has generated.
  */
-import { FEWEST_PREFILL } from '../batch.ts';
-import type { TokenRange } from '../laneIds.ts';
+import { MIN_PREFILL } from '../model/batch.ts';
+import type { TokenRange } from '../kv/laneIds.ts';
 
 /** @param numBlock tokens of the file block. @param texts behind it, in order, counted from its end. @param fewest tokens of a text that is worth it. */
-export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fewest = FEWEST_PREFILL): TokenRange[] {
+export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fewest = MIN_PREFILL): TokenRange[] {
   const ranges: TokenRange[] = [[0, numBlock]];
   for (const [from, to] of texts) {
     if (to - from < fewest) continue;

@@ -1,11 +1,11 @@
 /** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
 import { t } from '@vscode/l10n';
-import { RequestError } from '../errors.ts';
-import type { TokenRange } from '../laneIds.ts';
-import type { AnswerSource, SamplingParams } from '../protocol.ts';
+import { RequestError } from '../protocol/errors.ts';
+import type { TokenRange } from '../kv/laneIds.ts';
+import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
 import type { ConfidenceLimits } from './confidence.ts';
 import type { CopyPrior } from '../text/copyPrior.ts';
-import type { Opening } from '../text/healing.ts';
+import type { Opening } from '../text/tokenizer/healing.ts';
 
 export interface Shaped {
   /** What is shown so far; a call with more raw text only ever adds to it. */

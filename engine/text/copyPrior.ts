@@ -8,9 +8,9 @@
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
  * fitted by likelihood on code. A function of the texts alone, so tokens stay what they are whoever shares a step.
  */
-import type { OtherNext } from '../blending.ts';
+import type { OtherNext } from '../sequence/blending.ts';
 import { CopyIndex } from './copyIndex.ts';
-import { Surroundings } from './surroundings.ts';
+import { Surroundings } from './copyIndex.ts';
 
 /** How much copying weighs: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence * (the model's likeliest) - doubt). */
 export interface CopyWeights {
@@ -35,18 +35,18 @@ export interface CopySources {
 }
 
 /** Tokens; longer matches count as equal. */
-const MOST_COMPARED = 32;
+const MAX_COMPARED = 32;
 /** A place's vote is its match's length to the power of LENGTH, times e to LIKENESS times what its surroundings have of the cursor's words. Fitted as the manifest's weights are. */
 const LENGTH = 3;
 const LIKENESS = 4;
 /** Places that are looked at for one token, the last ones: a comma may stand everywhere. */
-const MOST_PLACES = 2048;
+const MAX_PLACES = 2048;
 /** Of tokens that may come next, the likeliest. */
-const MOST_TOKENS = 64;
+const MAX_TOKENS = 64;
 /** For an answer, in tokens. */
 const ROOM = 64;
 /** So that what nothing has copied can still be. */
-const MOST_WEIGHT = 0.98;
+const MAX_WEIGHT = 0.98;
 
 /** Of other files, whose ids stay the same array for as long as their texts stay. */
 const indexes = new WeakMap<readonly number[], CopyIndex>();
@@ -109,14 +109,14 @@ export class CopyPrior {
     if (votes.of.size === 0) return null;
     const ranked = [...votes.of]
       .sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b)
-      .slice(0, MOST_TOKENS);
+      .slice(0, MAX_TOKENS);
     const all = ranked.reduce((sum, [, vote]) => sum + vote, 0);
     const shares = ranked.map(([, vote]) => vote / all);
     const known = match * Math.log(votes.longest) + agreement * shares[0]! - doubt;
     return {
       tokenIds: ranked.map(([id]) => id),
       shares,
-      weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))),
+      weight: (likeliest) => Math.min(MAX_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))),
     };
   }
 
@@ -129,7 +129,7 @@ export class CopyPrior {
     before: (place: number) => number,
     least: number,
   ): void {
-    for (let place = last; place >= 0 && votes.numPlaces < MOST_PLACES; place = before(place)) {
+    for (let place = last; place >= 0 && votes.numPlaces < MAX_PLACES; place = before(place)) {
       votes.numPlaces++;
       const tokenId = tokens[place + 1]!;
       const length = this.#commonLength(tokens, place);
@@ -158,7 +158,7 @@ export class CopyPrior {
     const end = current.length - 1;
     let length = 0;
     while (
-      length < MOST_COMPARED &&
+      length < MAX_COMPARED &&
       length <= place &&
       length <= end &&
       tokens[place - length] === current[end - length]

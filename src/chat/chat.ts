@@ -4,7 +4,7 @@
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
-import type { Task } from '../../engine/protocol.ts';
+import type { Task } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';

@@ -2,7 +2,7 @@
  * One conversation: its turns and the requests that write them. Does not know the editor, the page or the storage.
  * Several answers may stream at once, such as a summary beside a question.
  */
-import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol.ts';
+import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol/tasks.ts';
 import { EngineError } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { remedyOf } from '../client/remedy.ts';

@@ -2,7 +2,7 @@
  * The line under an answer: its cost and what the cache saved. Pure. Not translated, because outside checks read its
  * fixed format.
  */
-import type { Timings, Usage } from '../../engine/protocol.ts';
+import type { Timings, Usage } from '../../engine/protocol/tasks.ts';
 import { ENGLISH } from '../format.ts';
 
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s". Without a rate for a single token. */

@@ -3,7 +3,7 @@
  * not open. Reports everything that is left out in a note.
  */
 import * as vscode from '../vscode.ts';
-import type { Snippet } from '../../engine/protocol.ts';
+import type { Snippet } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import { isTooLarge, tooLarge } from '../client/documentSize.ts';
 import type { ContextRef } from './chatMessages.ts';

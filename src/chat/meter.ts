@@ -2,7 +2,7 @@
  * Measures the prompt of the next question at each pause in typing. Works only while the view is visible, a model is
  * loaded and no answer is being written. Never loads a model.
  */
-import type { PromptSize } from '../../engine/protocol.ts';
+import type { PromptSize } from '../../engine/protocol/stats.ts';
 import { EngineError } from '../client/connection.ts';
 import type { Speech } from '../translate.ts';
 import type { ChipSizes } from './chatContext.ts';

@@ -3,7 +3,7 @@
  * what the model is too small for. Does not know conversations or views.
  */
 import * as vscode from '../vscode.ts';
-import type { ChatMessage, ChatTask, SummarizeTask } from '../../engine/protocol.ts';
+import type { ChatMessage, ChatTask, SummarizeTask } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';

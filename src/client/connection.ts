@@ -5,11 +5,11 @@
  */
 import {
   type EngineMessage,
-  type ErrorCode,
   type HostMessage,
   PROTOCOL_VERSION,
   type ReplyValue,
-} from '../../engine/protocol.ts';
+} from '../../engine/protocol/messages.ts';
+import type { ErrorCode } from '../../engine/protocol/tasks.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 

@@ -1,5 +1,5 @@
 /** Converts the editor's change events to the protocol's edits. Pure. */
-import type { TextEdit } from '../../engine/protocol.ts';
+import type { TextEdit } from '../../engine/protocol/messages.ts';
 
 /** The part of vscode.TextDocumentContentChangeEvent that is used. */
 export interface ContentChange {

@@ -2,20 +2,9 @@
  * The engine as the features see it: starts with the first request, loads the model once, restarts once after a crash
  * and then stays down. Does not use the editor's API; engineHost.ts supplies settings, folders and messages.
  */
-import type {
-  ChatTask,
-  EngineStats,
-  ErrorCode,
-  HostMessage,
-  InspectedModel,
-  LoadOptions,
-  MachineInfo,
-  ModelInfo,
-  PromptSize,
-  ReplyValue,
-  SamplingParams,
-  SummarizeTask,
-} from '../../engine/protocol.ts';
+import type { HostMessage, LoadOptions, ReplyValue } from '../../engine/protocol/messages.ts';
+import type { EngineStats, InspectedModel, MachineInfo, ModelInfo, PromptSize } from '../../engine/protocol/stats.ts';
+import type { ChatTask, ErrorCode, SamplingParams, SummarizeTask } from '../../engine/protocol/tasks.ts';
 import {
   Connection,
   type Done,

@@ -3,7 +3,7 @@
  * any moment. The process exists from construction to `dispose`; it ends by itself when this one is gone (engine/worker.ts).
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol/messages.ts';
 import type { Translate } from '../translate.ts';
 import { MAX_YOUNG_MB, type Transport } from './transport.ts';
 

@@ -1,5 +1,5 @@
 /** What the user can do about a failure, besides trying again. Pure. */
-import type { ErrorCode } from '../../engine/protocol.ts';
+import type { ErrorCode } from '../../engine/protocol/tasks.ts';
 import type { Translate } from '../translate.ts';
 
 export type Remedy = { kind: 'model' } | { kind: 'setting'; key: string };

@@ -1,6 +1,6 @@
 /** Runs the engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol/messages.ts';
 import type { Translate } from '../translate.ts';
 import { MAX_YOUNG_MB, type Transport } from './transport.ts';
 

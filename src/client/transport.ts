@@ -2,7 +2,7 @@
  * How messages travel between the editor and the engine (threadTransport.ts; tests have their own). Does not know
  * requests: connection.ts does.
  */
-import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol/messages.ts';
 
 /**
  * Limit of the engine's young heap generation, in MB. V8's own choice grows larger: during a chat answer with a

@@ -3,7 +3,7 @@
  * the most probable text. The others are sampled over the same cached prompt and go beyond one line only where the
  * model is confident, because samples are rarely coherent.
  */
-import { candidateSampling } from '../../engine/protocol.ts';
+import { candidateSampling } from '../../engine/protocol/tasks.ts';
 import type { Completion, CompletionCache } from './cache.ts';
 import type { Finder, Found, Question } from './finder.ts';
 import { carryOver, type Insertion, type Place } from './place.ts';
@@ -63,7 +63,7 @@ export class Alternatives {
         purpose: 'other',
         given: selected,
         sampling: candidateSampling(i + 1),
-        unsure: 'line',
+        showLowConfidence: 'line',
       }),
     );
     const end = () => {

@@ -13,7 +13,7 @@ export interface Completion extends Place {
   /** Computed before it was asked for. */
   ahead?: boolean;
   /** The model wrote more, which was hidden because its confidence is low. */
-  heldBack?: true;
+  suppressed?: true;
 }
 
 /** Enough for typing some lines and deleting them again. Any edit elsewhere makes older entries void anyway. */

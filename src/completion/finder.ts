@@ -108,7 +108,7 @@ export class Finder {
         const insertion = wantsMore(done, record) ? undefined : carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
         if (run.place.offset === place.offset && !wantsMore(done, record))
-          return done.heldBack
+          return done.suppressed
             ? 'the model is not sure enough of what comes here'
             : 'the model has nothing to add here';
       }
@@ -120,7 +120,11 @@ export class Finder {
   }
 
   #start({ document, origin, selected }: Question, { trigger }: CompletionRecord): Run {
-    return this.#runs.start(document, origin, { purpose: 'ask', given: selected, unsure: trigger === 'explicit' });
+    return this.#runs.start(document, origin, {
+      purpose: 'ask',
+      given: selected,
+      showLowConfidence: trigger === 'explicit',
+    });
   }
 
   #known(place: Place, record: CompletionRecord): Found | undefined {
@@ -147,7 +151,7 @@ export class Finder {
     this.#late.watch(run, document, found ? run.text : '', (done) => {
       noteCost(record, done);
       if (!found && !done.text)
-        record.reason = done.heldBack
+        record.reason = done.suppressed
           ? 'the model is not sure enough of what comes here'
           : 'the model has nothing to add here';
     });
@@ -165,8 +169,8 @@ export class Finder {
 }
 
 /** A completion asked for by hand also shows text of low confidence. */
-function wantsMore({ heldBack }: Pick<Completion, 'heldBack'>, { trigger }: CompletionRecord): boolean {
-  return heldBack === true && trigger === 'explicit';
+function wantsMore({ suppressed }: Pick<Completion, 'suppressed'>, { trigger }: CompletionRecord): boolean {
+  return suppressed === true && trigger === 'explicit';
 }
 
 /** Whether text and cursor are unchanged since the question. */

@@ -1,5 +1,5 @@
 /** What happened to the last completion, for the log and for `Kvasir: Explain Last Completion`. Pure. */
-import type { Timings, Usage } from '../../engine/protocol.ts';
+import type { Timings, Usage } from '../../engine/protocol/tasks.ts';
 import type { Speech } from '../translate.ts';
 
 /** Why nothing was returned to the editor. */

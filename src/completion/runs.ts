@@ -4,7 +4,7 @@
  * cache.
  */
 import * as vscode from '../vscode.ts';
-import type { SamplingParams, Task } from '../../engine/protocol.ts';
+import type { SamplingParams, Task } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import { lengthOf } from '../client/documentSize.ts';
@@ -23,7 +23,7 @@ const REJOIN_MS = 250;
 export type Beside = (
   document: vscode.TextDocument,
   offset: number,
-) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copyFrom'>;
+) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copySources'>;
 
 export interface RunOptions {
   purpose: Purpose;
@@ -31,7 +31,7 @@ export interface RunOptions {
   given?: string;
   sampling?: SamplingParams;
   /** The user asked by hand: also show text of low confidence, or its first `line`. */
-  unsure?: boolean | 'line';
+  showLowConfidence?: boolean | 'line';
 }
 
 interface Live {
@@ -73,7 +73,7 @@ export class Runs implements vscode.Disposable {
   start(
     document: vscode.TextDocument,
     origin: Place,
-    { purpose, given = '', sampling = {}, unsure = false }: RunOptions,
+    { purpose, given = '', sampling = {}, showLowConfidence = false }: RunOptions,
   ): Run {
     const run = new Run(origin, given, purpose, lineEnd(document));
     if (purpose === 'ask')
@@ -94,7 +94,7 @@ export class Runs implements vscode.Disposable {
             offset: origin.offset,
             ...(given ? { inserted: given } : {}),
             ...this.#beside(document, origin.offset),
-            ...(unsure || purpose === 'warm' ? { unsure: unsure || true } : {}),
+            ...(showLowConfidence || purpose === 'warm' ? { showLowConfidence: showLowConfidence || true } : {}),
           };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
@@ -120,7 +120,7 @@ export class Runs implements vscode.Disposable {
             ...run.place,
             insert: run.text,
             ahead: purpose === 'ahead',
-            ...(done.heldBack ? { heldBack: true } : {}),
+            ...(done.suppressed ? { suppressed: true } : {}),
           });
       })
       // Reported by whoever waits for it, and by the engine's state.

@@ -16,7 +16,7 @@ export function beside(
 ): Beside {
   return (document, offset) => {
     const snippets = source.gather(document, offset);
-    const copyFrom = otherFiles(document, client, mirror, project, settings);
-    return { ...(snippets.length ? { snippets } : {}), ...(copyFrom.length ? { copyFrom } : {}) };
+    const copySources = otherFiles(document, client, mirror, project, settings);
+    return { ...(snippets.length ? { snippets } : {}), ...(copySources.length ? { copySources } : {}) };
   };
 }

@@ -5,7 +5,7 @@
  */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
-import { MOST_COPIED } from '../../engine/protocol.ts';
+import { MAX_COPIED } from '../../engine/protocol/tasks.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { FILES, globMatches, isSecret } from '../completion/filter.ts';
 import { isWanted } from '../completion/languages.ts';
@@ -229,7 +229,7 @@ export class ProjectFiles implements vscode.Disposable {
       // Meanwhile the engine may be another one, or the file may have become secret.
       if (epoch !== this.#client.epoch || !goesOn()) return false;
       if (text.trim() === '' || text.includes('\0')) throw new Error('there is nothing to copy from');
-      this.#client.notify({ type: 'sourceChanged', docId: id, path: uri.path, text: text.slice(0, MOST_COPIED) });
+      this.#client.notify({ type: 'sourceChanged', docId: id, path: uri.path, text: text.slice(0, MAX_COPIED) });
       this.#sent.set(id, { uri, mtime });
       return true;
     } catch {

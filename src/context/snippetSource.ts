@@ -4,7 +4,7 @@
  * nothing for a model that does not read snippets.
  */
 import * as vscode from '../vscode.ts';
-import type { Snippet } from '../../engine/protocol.ts';
+import type { Snippet } from '../../engine/protocol/tasks.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { lengthOf } from '../client/documentSize.ts';

@@ -2,7 +2,7 @@
  * `Kvasir: Report Problem` as a Markdown page: versions, settings and statistics. Contains only versions, numbers and
  * fixed words, except for error messages, which redact.ts cleans. In English for its reader. Pure.
  */
-import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol.ts';
+import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol/stats.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import { ENGLISH } from '../format.ts';
@@ -105,7 +105,7 @@ function describeSetting(name: string, value: unknown): string {
 function describeStats(stats: EngineStats): string[] {
   const { tokens, requests, events, stepMs, ttftMs, memory } = stats;
   return [
-    `- Cache: ${ENGLISH.bytes(stats.windowBytes)} window, ${ENGLISH.bytes(stats.storeBytes)} store, at most ${ENGLISH.bytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
+    `- Cache: ${ENGLISH.bytes(stats.poolBytes)} window, ${ENGLISH.bytes(stats.storeBytes)} store, at most ${ENGLISH.bytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
     `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ${requests.failed} failed, ${requests.aborted} aborted`,
     `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
     `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,

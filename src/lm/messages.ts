@@ -2,7 +2,7 @@
  * Converts messages of VS Code's language model API to the engine's chat messages. Recognizes parts by their shape
  * only. Pure.
  */
-import type { ChatMessage, SamplingParams } from '../../engine/protocol.ts';
+import type { ChatMessage, SamplingParams } from '../../engine/protocol/tasks.ts';
 
 /** `role` is 1 for the user, 2 for the assistant, and 3 (a proposed API) for the system. */
 export interface RequestMessage {

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { ModelInfo } from '../../engine/protocol.ts';
+import type { ModelInfo } from '../../engine/protocol/stats.ts';
 import { describeModel, shownNote, readJson } from '../models/locate.ts';
 
 export interface ModelCard {

@@ -2,7 +2,7 @@
  * `@kvasir` in VS Code's chat view, with the same engine, prompts and notes as Kvasir's own view. Answers whatever
  * model is picked in that view. The view itself may ask for a sign-in, which has nothing to do with Kvasir.
  */
-import type { ChatMessage } from '../../engine/protocol.ts';
+import type { ChatMessage } from '../../engine/protocol/tasks.ts';
 import * as vscode from '../vscode.ts';
 import { QuestionTasks } from '../chat/questionTask.ts';
 import type { Settings } from '../config.ts';

@@ -4,7 +4,7 @@
  */
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { InspectedModel } from '../../engine/protocol.ts';
+import type { InspectedModel } from '../../engine/protocol/stats.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';

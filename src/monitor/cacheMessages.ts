@@ -1,5 +1,5 @@
 /** Messages between the cache panel's page and the extension host, and the page's texts. Plain data only. */
-import type { EngineStats, FileStats, MachineInfo, TreeNode } from '../../engine/protocol.ts';
+import type { EngineStats, FileStats, MachineInfo, TreeNode } from '../../engine/protocol/stats.ts';
 import type { Sample } from './samples.ts';
 
 /** A row of the files table. */

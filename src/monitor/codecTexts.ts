@@ -1,5 +1,5 @@
 /** Describes how the KV rows of a file are stored. Pure. */
-import type { CodecQuality, ModelInfo } from '../../engine/protocol.ts';
+import type { CodecQuality, ModelInfo } from '../../engine/protocol/stats.ts';
 import type { Speech } from '../translate.ts';
 
 /** Of the loaded model with the configured codec, as measured. */

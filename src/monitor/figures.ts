@@ -3,7 +3,7 @@
  * during activity and shortly after; no timer otherwise. Never starts the engine.
  */
 import * as vscode from '../vscode.ts';
-import type { EngineStats, Gpu, MachineInfo } from '../../engine/protocol.ts';
+import type { EngineStats, Gpu, MachineInfo } from '../../engine/protocol/stats.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { Samples } from './samples.ts';
 

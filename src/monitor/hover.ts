@@ -1,5 +1,5 @@
 /** The status bar's hover as Markdown. Pure. */
-import type { EngineStats, Gpu, Tier } from '../../engine/protocol.ts';
+import type { EngineStats, Gpu, Tier } from '../../engine/protocol/stats.ts';
 import type { Speech } from '../translate.ts';
 import { compressionText } from './codecTexts.ts';
 
@@ -24,7 +24,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
       'KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}, buffers {5}; {6} a token, {7})',
       numbers.bytes(usedBytes(stats)),
       numbers.bytes(stats.maxBytes),
-      numbers.bytes(stats.windowBytes),
+      numbers.bytes(stats.poolBytes),
       numbers.bytes(stats.storeBytes),
       numbers.bytes(stats.scratchBytes),
       numbers.bytes(stats.bufferBytes),
@@ -110,7 +110,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
       '|:--|--:|--:|:--|--:|',
     );
     const tiers: Record<Tier, string> = {
-      window: t('window'),
+      pool: t('window'),
       store: t('store'),
       disk: t('disk'),
       none: t('not cached'),
@@ -145,8 +145,8 @@ function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, { t, numbers }
 }
 
 /** Everything that counts against the memory budget. */
-function usedBytes({ windowBytes, storeBytes, scratchBytes, bufferBytes }: EngineStats): number {
-  return windowBytes + storeBytes + scratchBytes + bufferBytes;
+function usedBytes({ poolBytes, storeBytes, scratchBytes, bufferBytes }: EngineStats): number {
+  return poolBytes + storeBytes + scratchBytes + bufferBytes;
 }
 
 /** The single line of the status bar, without its icon. */

@@ -2,7 +2,7 @@
  * The files that the user has pinned. The engine forgets pins when it is unloaded or restarted, so they are sent again
  * when such a file is in its cache again. Closing a file ends its pin.
  */
-import type { EngineStats } from '../../engine/protocol.ts';
+import type { EngineStats } from '../../engine/protocol/stats.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 
 export class Pins {

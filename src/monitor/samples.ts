@@ -1,11 +1,11 @@
 /** Data of the charts: a ring buffer with the samples of the last minutes, kept while the extension runs. Pure. */
-import type { EngineStats } from '../../engine/protocol.ts';
+import type { EngineStats } from '../../engine/protocol/stats.ts';
 
 /** One moment. Values without activity since the previous sample are null, which leaves a gap in the chart. */
 export interface Sample {
   /** Milliseconds since 1970. */
   at: number;
-  windowBytes: number;
+  poolBytes: number;
   storeBytes: number;
   /** Cached share of the prompt tokens of the requests that ended since the previous sample, 0..1. */
   reused: number | null;
@@ -37,7 +37,7 @@ export class Samples {
     const cached = stats.tokens.promptCached - (before?.tokens.promptCached ?? 0);
     const sample: Sample = {
       at,
-      windowBytes: stats.windowBytes,
+      poolBytes: stats.poolBytes,
       storeBytes: stats.storeBytes,
       reused: prompt > 0 ? cached / prompt : null,
       tokensPerSecond: stats.tokensPerSecond,

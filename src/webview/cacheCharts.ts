@@ -175,7 +175,7 @@ export class Charts {
         label: s.chartBytes,
         colours: [blue, green],
         min: 1,
-        of: ({ windowBytes, storeBytes }) => [windowBytes / 1e6, storeBytes / 1e6],
+        of: ({ poolBytes, storeBytes }) => [poolBytes / 1e6, storeBytes / 1e6],
         text: ([window, store]) => `${numbers.bytes((window ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
       },
       {

@@ -2,7 +2,7 @@
  * Where memory goes: the cache under its memory budget as a bar, and the engine, its process, the machine and its
  * graphics.
  */
-import type { Gpu } from '../../engine/protocol.ts';
+import type { Gpu } from '../../engine/protocol/stats.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { DOT, fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
@@ -37,19 +37,19 @@ export class Memory {
 
   show({ stats, machine }: CacheFigures): void {
     const s = this.#strings;
-    const { maxBytes, windowBytes, storeBytes, scratchBytes, bufferBytes, windowSlots } = stats;
-    const used = windowBytes + storeBytes + scratchBytes + bufferBytes;
+    const { maxBytes, poolBytes, storeBytes, scratchBytes, bufferBytes, poolSlots } = stats;
+    const used = poolBytes + storeBytes + scratchBytes + bufferBytes;
     const of = fillIn(s.memoryOf, numbers.bytes(used), numbers.bytes(maxBytes));
     this.#title.textContent = stats.numEngines ? `${of}${DOT}${fillIn(s.shared, String(stats.numEngines))}` : of;
-    const slots = fillIn(s.slots, numbers.count(windowSlots.free), numbers.count(windowSlots.total));
-    const held = windowSlots.total ? windowBytes * (windowSlots.held / windowSlots.total) : 0;
+    const slots = fillIn(s.slots, numbers.count(poolSlots.free), numbers.count(poolSlots.total));
+    const held = poolSlots.total ? poolBytes * (poolSlots.held / poolSlots.total) : 0;
     this.#widen('window', held, maxBytes);
-    this.#widen('reserve', windowBytes - held, maxBytes);
+    this.#widen('reserve', poolBytes - held, maxBytes);
     this.#widen('store', storeBytes, maxBytes);
     this.#widen('scratch', scratchBytes, maxBytes);
     this.#widen('buffers', bufferBytes, maxBytes);
     const parts: [string, string, number, string][] = [
-      ['window', s.window, windowBytes, ` (${slots})`],
+      ['window', s.window, poolBytes, ` (${slots})`],
       ['store', s.store, storeBytes, ''],
       ['scratch', s.scratch, scratchBytes, ''],
       ['buffers', s.buffers, bufferBytes, ''],

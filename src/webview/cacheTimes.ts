@@ -1,5 +1,6 @@
 /** Waiting and running times of requests, for each class that had one. P99 is in the cell's tooltip. */
-import type { ClassTimes, Priority, Quantiles } from '../../engine/protocol.ts';
+import type { ClassTimes, Quantiles } from '../../engine/protocol/stats.ts';
+import type { Priority } from '../../engine/protocol/tasks.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { DOT, fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';

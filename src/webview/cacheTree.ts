@@ -3,7 +3,7 @@
  * Enter zooms into a node, Escape zooms out; one cell is in the tab order. A line below describes the cell at the
  * pointer, and screen readers read the same from the cell.
  */
-import type { TreeNode } from '../../engine/protocol.ts';
+import type { TreeNode } from '../../engine/protocol/stats.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { age, DOT, fillIn } from './cacheText.ts';
 import { button, element } from './dom.ts';
@@ -142,7 +142,7 @@ export class Tree {
 
   #describe(node: TreeNode): string {
     const s = this.#strings;
-    const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
+    const tiers = { pool: s.window, store: s.store, disk: s.disk, none: s.none };
     const file = node.docId === undefined ? '' : (this.#names.get(node.docId) ?? '');
     const parts = [
       node.kind === 'file' ? file || node.label : this.#name(node),

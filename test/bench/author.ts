@@ -2,7 +2,7 @@
  * The author of a passage: which key comes next, given what is there. Follows the trace's keys; leaves out those that an
  * accepted completion has saved, and types again what an undo has taken too much of. Pure.
  */
-import { LEAST_SAVED, pressed, type WriteEvent } from './session.ts';
+import { MIN_SAVED, pressed, type WriteEvent } from './session.ts';
 
 export type Act =
   /** One key's text: a character, a line end with its indentation, or what an accepted completion has left of one. */
@@ -50,7 +50,7 @@ export class Author {
 
   /** Whether a completion is what the author was about to type, and worth a key of its own. */
   wants(shown: string): boolean {
-    return shown.length >= LEAST_SAVED && this.#event.text.startsWith(this.written + shown);
+    return shown.length >= MIN_SAVED && this.#event.text.startsWith(this.written + shown);
   }
 
   accepted(shown: string): void {

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import { OnnxWriter } from '../../engine/model/onnxWriter.ts';
+import { OnnxWriter } from '../../engine/model/graph/onnxWriter.ts';
 import { median } from './spread.ts';
 import { TURN_BYTES, WasmScan } from './wasmScan.ts';
 
@@ -56,11 +56,11 @@ export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number>
 const roundedUp = (bytes: number): number => Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
 
 /** Of what the runtime reads: it keeps a matrix twice, and servers' caches have hundreds of megabytes, for all machines on them together. */
-const MOST_OF_RUNTIME = 2 ** 30;
+const MAX_OF_RUNTIME = 2 ** 30;
 
 /** @param dir keeps a file of about that size. */
 export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
-  const ofRuntime = roundedUp(Math.min(bytes, MOST_OF_RUNTIME));
+  const ofRuntime = roundedUp(Math.min(bytes, MAX_OF_RUNTIME));
   const ort = await import('onnxruntime-node');
   return [
     await openWasmScan(roundedUp(bytes), threads),

@@ -2,9 +2,9 @@
  * Suite `products`: how long the linear layers of one step take in each form that the runtime has a kernel for, on the shape of
  * qwen2.5-0.5b without its head: what int4 weights could gain on a processor, and what was tried for them. Forms take turns.
  */
-import { MS } from '../../engine/model/graphOps.ts';
-import { isNarrow, loadOnnxruntime, openSession } from '../../engine/model/onnxSession.ts';
-import { OnnxWriter } from '../../engine/model/onnxWriter.ts';
+import { MS } from '../../engine/model/graph/graphOps.ts';
+import { isNarrow, loadOnnxruntime, openSession } from '../../engine/model/runtime/onnxSession.ts';
+import { OnnxWriter } from '../../engine/model/graph/onnxWriter.ts';
 import { type Figure, figure, table, withSpread } from './spread.ts';
 import { ROWS, WasmProducts } from './wasmProducts.ts';
 

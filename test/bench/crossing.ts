@@ -3,7 +3,7 @@
  * nothing. The step's own call cannot say it, and profiling makes the crossing slower, too.
  */
 import type { InferenceSession, OnnxValue, Tensor } from 'onnxruntime-node';
-import { type DataTypeName, OnnxWriter } from '../../engine/model/onnxWriter.ts';
+import { type DataTypeName, OnnxWriter } from '../../engine/model/graph/onnxWriter.ts';
 import { median } from './spread.ts';
 
 const CALLS = 200;

@@ -100,9 +100,9 @@ const SPARE_TOKENS = 4;
 /** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
 const ACQUAINTANCE_TOKENS = 256;
 /** Steps up to which a window has grown: it does so by 256 slots. */
-const MOST_BEFORE_GROWTH = 300;
+const MAX_BEFORE_GROWTH = 300;
 /** Tokens of the sequence before it, whose rows leave when it shrinks. */
-const LEAST_EARLIER = 1024;
+const MIN_EARLIER = 1024;
 /** One would be disturbed by whatever else the machine does. */
 const TILE_STEPS = 3;
 let tilesFirst = false;
@@ -207,7 +207,7 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const answer = bench.add(bench.tokens(context), WARM_UP_STEPS + steps + SPARE_TOKENS);
   await bench.pretend(() => answer.sequence.numGenerated > 0);
-  return { ...(await timedSteps(bench, steps)), windowSlots: bench.windowSlots };
+  return { ...(await timedSteps(bench, steps)), poolSlots: bench.poolSlots };
 }
 
 /**
@@ -216,26 +216,26 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
  */
 async function resizing(bench: EngineUnderTest, context: number): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
-  const earlier = bench.add(bench.tokens(Math.max(LEAST_EARLIER, context / 2)), 1);
+  const earlier = bench.add(bench.tokens(Math.max(MIN_EARLIER, context / 2)), 1);
   await bench.pretend(() => earlier.finished);
-  const answer = bench.add(bench.tokens(context - MOST_BEFORE_GROWTH / 4), 2 * MOST_BEFORE_GROWTH);
+  const answer = bench.add(bench.tokens(context - MAX_BEFORE_GROWTH / 4), 2 * MAX_BEFORE_GROWTH);
   await bench.pretend(() => answer.sequence.numGenerated > 0);
   for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
   const times: number[] = [];
   let growthMs = Number.NaN;
-  for (let after = 0; after < WARM_UP_STEPS && times.length < MOST_BEFORE_GROWTH; ) {
-    const { windowSlots } = bench;
+  for (let after = 0; after < WARM_UP_STEPS && times.length < MAX_BEFORE_GROWTH; ) {
+    const { poolSlots } = bench;
     const ms = await bench.step();
-    if (bench.windowSlots > windowSlots && Number.isNaN(growthMs)) growthMs = ms;
+    if (bench.poolSlots > poolSlots && Number.isNaN(growthMs)) growthMs = ms;
     else times.push(ms);
     if (!Number.isNaN(growthMs)) after++;
   }
-  const { windowSlots } = bench;
+  const { poolSlots } = bench;
   const start = performance.now();
-  bench.engine.setMaxBytes(bench.ceilingWith(answer.sequence.numReached + MOST_BEFORE_GROWTH));
+  bench.engine.setMaxBytes(bench.ceilingWith(answer.sequence.numReached + MAX_BEFORE_GROWTH));
   await bench.step();
   const shrinkMs = performance.now() - start;
-  return { ms: median(times), growthMs, shrinkMs, windowSlots, slotsAfter: bench.windowSlots };
+  return { ms: median(times), growthMs, shrinkMs, poolSlots, slotsAfter: bench.poolSlots };
 }
 
 /** Several sequences, one token each per step. */
@@ -256,7 +256,7 @@ async function together(
   const { ms, ...rest } = await timedSteps(bench, steps);
   if (answers.some(({ sequence }) => sequence.status !== 'running'))
     throw new Error(`one of ${count} sequences ended while they were measured`);
-  return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
+  return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, poolSlots: bench.poolSlots };
 }
 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
@@ -271,7 +271,7 @@ async function prefillChunk(bench: EngineUnderTest, context: number, chunk: numb
   await bench.pretend(() => sequence.numReached >= context - chunk);
   while (sequence.numReached < context) await bench.step();
   const ms = await bench.step();
-  return { ms, tokensPerSecond: (1000 * chunk) / ms, windowSlots: bench.windowSlots };
+  return { ms, tokensPerSecond: (1000 * chunk) / ms, poolSlots: bench.poolSlots };
 }
 
 /** Chunks in the window lane: in tiles where they have enough tokens for them, and at once, by turns which comes first. */
@@ -293,7 +293,7 @@ async function tiles(bench: EngineUnderTest, context: number, chunk: number): Pr
       bench.mayTile = true;
     }
   }
-  return { ...sample, gain: sample.atOnceMs! / sample.ms!, windowSlots: bench.windowSlots };
+  return { ...sample, gain: sample.atOnceMs! / sample.ms!, poolSlots: bench.poolSlots };
 }
 
 /** From the arrival of a prompt to its first token, as in use: the engine chooses its own steps. */

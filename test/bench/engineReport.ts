@@ -39,7 +39,7 @@ export function engineReport(bench: EngineBench): string {
       ['context', 'window slots', 'ms per token', 'of it outside the runner', 'kB allocated per step', 'of it logits'],
       rows('decode', ({ key, figures }) => [
         key.context!,
-        figures.windowSlots!.median,
+        figures.poolSlots!.median,
         withSpread(figures.ms!),
         withSpread(figures.outsideMs!),
         withSpread(figures.allocatedKb!),
@@ -59,7 +59,7 @@ export function engineReport(bench: EngineBench): string {
       rows('growth', ({ key, figures }) => [
         key.context!,
         withSpread(figures.growthMs!),
-        figures.windowSlots!.median,
+        figures.poolSlots!.median,
         withSpread(figures.shrinkMs!),
         figures.slotsAfter!.median,
         withSpread(figures.ms!),
@@ -71,7 +71,7 @@ export function engineReport(bench: EngineBench): string {
       rows('prefill', ({ key, figures }) => [
         key.context!,
         key.chunk!,
-        figures.windowSlots!.median,
+        figures.poolSlots!.median,
         withSpread(figures.tokensPerSecond!),
       ]),
     ],

@@ -1,23 +1,23 @@
 /**
- * The engine as the worker assembles it (importer, runner, window, Engine), for measurements: contexts can be filled
+ * The engine as the worker assembles it (importer, runner, pool, Engine), for measurements: contexts can be filled
  * without computing them, and the time inside the runner is known. Everything here that knows the engine's insides is
  * meant to be the only such place in the benchmarks.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
-import { type KvRows, kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
-import { laneCrossover } from '../../engine/model/laneCrossover.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import { divideCeiling } from '../../engine/memory.ts';
-import { planWeights } from '../../engine/model/weightPlan.ts';
-import type { Priority } from '../../engine/protocol.ts';
-import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
+import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
+import { type KvRows, kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
+import { type ImportedModel, importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { divideBudget } from '../../engine/core/memoryBudget.ts';
+import { planWeights } from '../../engine/model/load/weightPlan.ts';
+import type { Priority } from '../../engine/protocol/tasks.ts';
+import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/scheduler/stepCost.ts';
 import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
-import type { StepCosts } from '../../engine/stepPlanner.ts';
-import { Sequence } from '../../engine/sequence.ts';
+import type { StepCosts } from '../../engine/scheduler/stepPlanner.ts';
+import { Sequence } from '../../engine/sequence/sequence.ts';
 import { below, type Random, seededRandom } from '../engine/workload.ts';
 
 const SAMPLE_ROWS = 256;
@@ -102,7 +102,7 @@ class BenchRunner implements ModelRunner {
     let numLogits = 0;
     for (const span of batch) {
       for (let i = 0; i < span.newSlots.length; i += rows.numTokens)
-        this.#runner.window.write(span.newSlots.subarray(i, i + rows.numTokens), rows, 0, span.startIndex + i);
+        this.#runner.pool.write(span.newSlots.subarray(i, i + rows.numTokens), rows, 0, span.startIndex + i);
       numLogits += span.numLogits;
     }
     return new Float32Array(numLogits * this.vocabSize);
@@ -114,13 +114,13 @@ class BenchRunner implements ModelRunner {
 
   /** Rows to pretend with. */
   async takeSample(tokenIds: number[]): Promise<void> {
-    const { window } = this.#runner;
-    window.resize(tokenIds.length);
+    const { pool } = this.#runner;
+    pool.resize(tokenIds.length);
     const slots = Int32Array.from(tokenIds, (_, i) => i);
     await this.#runner.run([
       { tokenIds, startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 0 },
     ]);
-    this.#rows = window.read(slots);
+    this.#rows = pool.read(slots);
   }
 }
 
@@ -172,7 +172,7 @@ export class EngineUnderTest {
     this.fewestPrefill = fewestPrefill;
     this.#onnx = onnx;
     this.#runner = runner;
-    this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
+    this.#costs = { pool: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
     this.#maxContext = model.config.contextTokens;
     const { stored, bytes } = planWeights(model.config, model.precision, model.tied, model.products);
     this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce(
@@ -194,8 +194,8 @@ export class EngineUnderTest {
       cacheDir: options.cacheDir,
       precision: options.precision ?? 'int8',
     });
-    const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
-    const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
+    const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 0);
+    const onnx = await OnnxRunner.create(model, pool, { threads: options.threads });
     const fewestPrefill = await laneCrossover(model.dir, onnx, {
       parameters: model.parameters,
       contextTokens: model.config.contextTokens,
@@ -223,7 +223,7 @@ export class EngineUnderTest {
     return this.#runner.logitsBytes;
   }
 
-  /** Whether the last step attended in tiles of the window; whether steps may. */
+  /** Whether the last step attended in tiles of the pool; whether steps may. */
   get tiled(): boolean {
     return this.#onnx.tiled;
   }
@@ -233,16 +233,16 @@ export class EngineUnderTest {
   }
 
   /** Window slots that a step attends to, used or not. */
-  get windowSlots(): number {
-    return this.#engine.stats().windowSlots.total;
+  get poolSlots(): number {
+    return this.#engine.stats().poolSlots.total;
   }
 
   /** The least ceiling, but for a sixteenth, under which so many slots fit beside the prefill lane's share. */
   ceilingWith(numSlots: number): number {
-    const slotBytes = kvBytesPerToken(this.#onnx.window.shape);
+    const slotBytes = kvBytesPerToken(this.#onnx.pool.shape);
     const perToken = this.#onnx.prefillBytesPerToken;
     const slotsUnder = (maxBytes: number): number =>
-      divideCeiling(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
+      divideBudget(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
     let maxBytes = numSlots * slotBytes;
     while (slotsUnder(maxBytes) < numSlots) maxBytes += (numSlots * slotBytes) / 16;
     return maxBytes;
@@ -346,7 +346,7 @@ export class EngineUnderTest {
       runner: this.#runner,
       stepCosts: this.#costs,
       prefillBytesPerToken: this.#onnx.prefillBytesPerToken,
-      window: this.#onnx.window,
+      pool: this.#onnx.pool,
       maxBytes: MAX_BYTES,
       maxContext: this.#maxContext,
       ...options,

@@ -6,8 +6,8 @@
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { kvShape } from '../../engine/model/importModel.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { kvShape } from '../../engine/model/load/importModel.ts';
 import { seededRandom } from '../engine/workload.ts';
 import { writeRandomModel } from '../model/randomModel.ts';
 import type { ReferenceConfig } from '../model/reference.ts';

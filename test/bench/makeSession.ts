@@ -40,8 +40,8 @@ const WAITS = {
 } as const;
 const THOUGHT_SHARE = 0.15;
 const SLIP_SHARE = 0.022;
-const LEAST_WAIT = 38;
-const LONGEST_WAIT = 4000;
+const MIN_WAIT = 38;
+const MAX_WAIT = 4000;
 
 /** Keys beside each letter. */
 const NEIGHBOURS: Record<string, string> = {
@@ -208,7 +208,7 @@ function wordStartBefore(text: string, position: number): number {
 /** Whole milliseconds, log-normal. */
 function draw(random: Random, what: keyof typeof WAITS): number {
   const [median, spread] = WAITS[what];
-  return Math.round(Math.min(LONGEST_WAIT, Math.max(LEAST_WAIT, median * Math.exp(spread * normal(random)))));
+  return Math.round(Math.min(MAX_WAIT, Math.max(MIN_WAIT, median * Math.exp(spread * normal(random)))));
 }
 
 /** Of mean 0 and variance 1. */

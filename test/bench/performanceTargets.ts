@@ -15,7 +15,7 @@ import type { MeasureName } from './peers/workload.ts';
 import type { Processor } from './processor.ts';
 import { oneToken } from './profileTable.ts';
 import type { ShiftedBench } from './shiftedBench.ts';
-import { MOST_GROWTH_BYTES, type SoakBench } from './soak/soakBench.ts';
+import { MAX_GROWTH_BYTES, type SoakBench } from './soak/soakBench.ts';
 import { type Figure, short } from './spread.ts';
 
 /** What a result was measured on. */
@@ -304,7 +304,7 @@ function soaked(soak: SoakBench | undefined, judge: Judge): Target[] {
     judge('soak', 'growth of resident memory over the last half, MB per 1,000 requests', {
       value: growth,
       unit: '',
-      bound: MOST_GROWTH_BYTES / 1e6,
+      bound: MAX_GROWTH_BYTES / 1e6,
       atMost: true,
     }),
   ];

@@ -82,7 +82,7 @@ export function profileOf(
   );
   const knownPart = (event: ProfileEvent): string =>
     parts.get(event.name.replace(KERNEL, '')) ?? 'put in by the runtime';
-  const windowSlots = Math.max(
+  const poolSlots = Math.max(
     ...kernels.map((event) => (knownPart(event) === WINDOW_KEYS ? (outputShape(event).at(-1) ?? 0) : 0)),
   );
   const rows = new Map<string, ProfileRow>();
@@ -92,7 +92,7 @@ export function profileOf(
     const dimensions = outputShape(event);
     const part =
       known === PASSES
-        ? `${known} ${windowSlots > 0 && columns(event) >= windowSlots ? 'over the window' : 'over the new rows'}`
+        ? `${known} ${poolSlots > 0 && columns(event) >= poolSlots ? 'over the window' : 'over the new rows'}`
         : known;
     const op = event.args?.op_name ?? '?';
     const shape = dimensions.join('×');

@@ -13,7 +13,7 @@
  * - "Undo" with a position in `text`: the author undoes until no more than that is left, and goes on from there.
  *
  * Whoever plays the session with completions accepts one when the author sees it and it is right: before a key with a wait
- * of at least LOOK_MS, if what is shown saves at least LEAST_SAVED keys and `text` goes on with exactly that. Those keys are
+ * of at least LOOK_MS, if what is shown saves at least MIN_SAVED keys and `text` goes on with exactly that. Those keys are
  * left out.
  */
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ export const TRACE = 'test/bench/traces/editing-session.jsonl';
 export const LOOK_MS = 300;
 
 /** For less, nobody reaches for Tab. */
-export const LEAST_SAVED = 3;
+export const MIN_SAVED = 3;
 
 interface SessionHeader {
   session: 1;

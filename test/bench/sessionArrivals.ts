@@ -3,7 +3,7 @@
  * accepted, so every key is pressed and the messages do not depend on any answer; an editor's patience is part of it (a
  * request after a pause in typing, aborted by the next key), its cache of past results is not.
  */
-import type { HostMessage } from '../../engine/protocol.ts';
+import type { HostMessage } from '../../engine/protocol/messages.ts';
 import { offsetAt, pressed, type Session } from './session.ts';
 
 export interface Arrival {

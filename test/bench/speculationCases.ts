@@ -9,7 +9,7 @@
  * - `random`: random tokens; nothing in them has been seen before.
  * - `pairs`: random tokens of twelve: every pair has been seen, with anything after it. No text is worse.
  */
-import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { below } from '../engine/workload.ts';
 import type { Case } from './engineCases.ts';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
@@ -22,7 +22,7 @@ export interface Dictation {
   answer: number[];
 }
 
-const FILE = 'engine/scheduler.ts';
+const FILE = 'engine/scheduler/scheduler.ts';
 const OTHER_FILE = 'src/engineClient.ts';
 const RENAMED = [/\bsequence\b/g, 'request'] as const;
 /** Lines before the first change that the answer begins with. */

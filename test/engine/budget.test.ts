@@ -1,20 +1,20 @@
-/** The ceiling as the machine's memory changes under an engine at work: nothing is said otherwise, and nothing goes uncounted. */
+/** The budget as the machine's memory changes under an engine at work: nothing is said otherwise, and nothing goes uncounted. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { scratchRows } from '../../engine/batch.ts';
-import { codingBytes } from '../../engine/cache/kernelRoom.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
-import { mostPrefillTokens } from '../../engine/memory.ts';
-import { MemoryBudget } from '../../engine/memoryBudget.ts';
-import { Snapshots } from '../../engine/snapshots.ts';
-import { rope } from '../unit/codecRows.ts';
+import { kernelBytes } from '../../engine/kv/approx/codecs/kernels.ts';
+import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
+import { scratchRows } from '../../engine/model/batch.ts';
+import { codingBytes } from '../../engine/kv/approx/compression.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import { mostPrefillTokens } from '../../engine/core/memoryBudget.ts';
+import { MemoryBudget } from '../../engine/core/memoryBudget.ts';
+import { Snapshots } from '../../engine/core/snapshots.ts';
+import { rope } from '../unit/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
 import { ask, harness, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -45,20 +45,20 @@ test('requests run on as others take the memory and give it back, with the same 
   const machine = { totalBytes: 8000e6, availableBytes: 4000e6 };
   const reading = () => ({ ...machine, usedBytes: (engine.cacheBytes / BYTES) * 1e6 });
   const budget = new MemoryBudget({ maxBytes: 0, share: 0.5 }, reading(), 0);
-  engine.setMaxBytes((budget.ceiling / 1e6) * BYTES);
+  engine.setMaxBytes((budget.budget / 1e6) * BYTES);
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(400, i), { maxTokens: 40 }));
-  const ceilings = new Set([budget.ceiling]);
+  const budgets = new Set([budget.budget]);
   for (let steps = 0; engine.hasWork(); steps++) {
     machine.availableBytes = steps >= 6 && steps < 20 ? 600e6 : 4000e6;
     clock.now += 3000;
-    if (budget.follow(reading(), clock.now)) engine.setMaxBytes((budget.ceiling / 1e6) * BYTES);
-    ceilings.add(budget.ceiling);
-    expect(engine.cacheBytes).toBeLessThanOrEqual((budget.ceiling / 1e6) * BYTES);
+    if (budget.follow(reading(), clock.now)) engine.setMaxBytes((budget.budget / 1e6) * BYTES);
+    budgets.add(budget.budget);
+    expect(engine.cacheBytes).toBeLessThanOrEqual((budget.budget / 1e6) * BYTES);
     await engine.step();
     engine.checkIntegrity();
   }
-  expect(Math.min(...ceilings)).toBeLessThan(1000e6);
-  expect(budget.ceiling).toBeGreaterThan(Math.min(...ceilings));
+  expect(Math.min(...budgets)).toBeLessThan(1000e6);
+  expect(budget.budget).toBeGreaterThan(Math.min(...budgets));
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   for (const [i, one] of asked.entries())
     expect(one.tokenIds).toEqual(
@@ -66,7 +66,7 @@ test('requests run on as others take the memory and give it back, with the same 
     );
 });
 
-test('the ceiling counts window, store, scratch and the disk tier’s buffers, to the byte', async () => {
+test('the budget counts pool, store, scratch and the disk tier’s buffers, to the byte', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-budget-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const log = (): void => {};
@@ -77,13 +77,13 @@ test('the ceiling counts window, store, scratch and the disk tier’s buffers, t
     log,
   };
   const bufferBytes = Snapshots.bufferBytes(SHAPE);
-  const window = new KvWindow(SHAPE, 0);
-  const runner = new ScratchRunner(window);
+  const pool = new KvPool(SHAPE, 0);
+  const runner = new ScratchRunner(pool);
   const maxBytes = 3000 * BYTES + bufferBytes + 17;
   runner.maxBytes = maxBytes;
   const engine = new Engine({
     runner,
-    window,
+    pool,
     maxContext: 4096,
     tokenBudget: 256,
     clock: () => 0,
@@ -96,12 +96,12 @@ test('the ceiling counts window, store, scratch and the disk tier’s buffers, t
     ask(engine, tokens(500, i), { maxTokens: 3, prefillTokens: 300 });
     while (engine.hasWork()) {
       await engine.step();
-      const { windowBytes, storeBytes, scratchBytes } = engine.stats();
-      expect(engine.cacheBytes).toBe(windowBytes + storeBytes + scratchBytes + bufferBytes);
+      const { poolBytes, storeBytes, scratchBytes } = engine.stats();
+      expect(engine.cacheBytes).toBe(poolBytes + storeBytes + scratchBytes + bufferBytes);
       most = Math.max(most, engine.cacheBytes);
     }
   }
-  // Full, but for what is less than a page of the window or a run of the store.
+  // Full, but for what is less than a page of the pool or a run of the store.
   expect(runner.scratchBytes).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(maxBytes);
   expect(most).toBeGreaterThan(maxBytes - 512 * BYTES);
@@ -125,31 +125,31 @@ class GrowingRunner extends FakeRunner {
 }
 
 test.each([1, 5])(
-  'a ceiling that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more',
+  'a budget that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more',
   async (at) => {
-    const window = new KvWindow(SHAPE, 0);
-    const runner = new GrowingRunner(window);
-    const ceilings = [20_000 * BYTES, 6000 * BYTES];
+    const pool = new KvPool(SHAPE, 0);
+    const runner = new GrowingRunner(pool);
+    const budgets = [20_000 * BYTES, 6000 * BYTES];
     const engine = new Engine({
       runner,
-      window,
+      pool,
       maxContext: 4096,
       tokenBudget: 256,
       clock: () => 0,
       prefillBytesPerToken: 4 * BYTES,
-      maxBytes: ceilings[0]!,
+      maxBytes: budgets[0]!,
       policies: { speculation: false },
     });
     const first = ask(engine, tokens(2500, 1), { maxTokens: 20, prefillTokens: 2500 });
-    let ceiling = ceilings[0]!;
+    let budget = budgets[0]!;
     const second = ask(engine, tokens(900, 2), { maxTokens: 20, prefillTokens: 900 });
     for (let steps = 0; engine.hasWork(); steps++) {
       await engine.step();
       if (steps === at) {
-        [, ceiling] = ceilings as [number, number];
-        engine.setMaxBytes(ceiling);
+        [, budget] = budgets as [number, number];
+        engine.setMaxBytes(budget);
       }
-      expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
+      expect(engine.cacheBytes).toBeLessThanOrEqual(budget);
       engine.checkIntegrity();
     }
     expect([first.ended, second.ended]).toEqual(['length', 'length']);
@@ -164,16 +164,16 @@ test.each([1, 5])(
 );
 
 // Last: what it uses of the kernels' memory stays.
-test('the ceiling counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
+test('the budget counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
   const shape = { ...SHAPE, headSize: 64 };
   const codec = codecNamed('kvquant3', shape, rope(shape.headSize));
   const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
   const maxBytes = 1500 * kvBytesPerToken(shape) + codingBytes(compression);
   const clock = { now: 0 };
-  const window = new KvWindow(shape, 0);
+  const pool = new KvPool(shape, 0);
   const engine = new Engine({
-    runner: new FakeRunner(window),
-    window,
+    runner: new FakeRunner(pool),
+    pool,
     maxContext: 4096,
     tokenBudget: 256,
     clock: () => clock.now,
@@ -186,19 +186,19 @@ test('the ceiling counts the codecs’ kernels, as large as they are: no byte mo
   clock.now += 100_000;
   let most = 0;
   const check = (): void => {
-    const { windowBytes, storeBytes } = engine.stats();
-    expect(engine.cacheBytes).toBe(windowBytes + storeBytes + kernelBytes());
+    const { poolBytes, storeBytes } = engine.stats();
+    expect(engine.cacheBytes).toBe(poolBytes + storeBytes + kernelBytes());
     expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes);
     most = Math.max(most, kernelBytes());
   };
   do check();
-  while (await engine.tidy([]));
+  while (await engine.runMaintenance([]));
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(codingBytes(compression));
   // What they have grown to stays, and an engine with less to code has that much less for its rows.
   const other = new Engine({
-    runner: new FakeRunner(new KvWindow(SHAPE, 0)),
-    window: new KvWindow(SHAPE, 0),
+    runner: new FakeRunner(new KvPool(SHAPE, 0)),
+    pool: new KvPool(SHAPE, 0),
     maxContext: 100_000,
     maxBytes,
   });

@@ -1,7 +1,7 @@
 /** The engine over the fake runner: sharing, chunks, ends, failures, stop strings, statistics. */
 import { expect, test } from 'vitest';
-import { RequestError } from '../../engine/errors.ts';
-import { Sequence } from '../../engine/sequence.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
+import { Sequence } from '../../engine/sequence/sequence.ts';
 import { VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -91,7 +91,7 @@ test('maxTokens 0 computes the prompt and reports no token; from the cache it en
 });
 
 test('a limit that other windows share is said to be a part', async () => {
-  const { engine } = harness({ slots: 100, numWindows: () => 2 });
+  const { engine } = harness({ slots: 100, numEditorWindows: () => 2 });
   const large = ask(engine, tokens(120));
   await drain(engine);
   expect(large.message).toMatch(
@@ -117,7 +117,7 @@ test('limits are errors of the one request and say what to do', async () => {
   expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 3, aborted: 0 });
 });
 
-test('a generation ends with length at the end of the context, and at the ceiling', async () => {
+test('a generation ends with length at the end of the context, and at the budget', async () => {
   const { engine } = harness({ slots: 100, maxContext: 60 });
   const context = ask(engine, tokens(50), { maxTokens: 100 });
   await drain(engine);
@@ -202,8 +202,8 @@ test('statistics: bytes, slots, times', async () => {
   await drain(engine);
   const stats = engine.stats();
   expect(stats.kvBytesPerToken).toBe(2 * 2 * (2 * 4 + 8) + 8);
-  expect(stats.windowBytes).toBe(256 * stats.kvBytesPerToken);
-  expect(stats.windowSlots).toEqual({ total: 256, held: 50, free: 206 });
+  expect(stats.poolBytes).toBe(256 * stats.kvBytesPerToken);
+  expect(stats.poolSlots).toEqual({ total: 256, held: 50, free: 206 });
   expect(asked.sequence.timings()).toEqual({ queueMs: 5, ttftMs: 25, tpotMs: 10 });
   expect(stats.stepMs.p50).toBeCloseTo(10, 0);
   expect(stats.tokensPerSecond).toBeCloseTo(11 / 0.12, 3);

@@ -6,10 +6,10 @@
  * Where a context has fewer rows than tokens no chain can be demanded: rows that break it are hashed, whatever is in them.
  * Rows that a codec has made are told from all others where it is a traced one (see tracedCodec.ts): the chain goes on through them.
  */
-import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../engine/batch.ts';
-import { type KvRows, type KvShape, newKvRows } from '../../engine/cache/kvRows.ts';
-import type { KvWindow } from '../../engine/cache/window.ts';
-import type { KvPrecision } from '../../engine/protocol.ts';
+import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../engine/model/batch.ts';
+import { type KvRows, type KvShape, newKvRows } from '../../engine/kv/kvRows.ts';
+import type { KvPool } from '../../engine/kv/pool.ts';
+import type { KvPrecision } from '../../engine/protocol/tasks.ts';
 import { type CodedRows, contentOf } from './tracedCodec.ts';
 
 export const VOCAB_SIZE = 64;
@@ -55,7 +55,7 @@ const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >
 
 export class FakeRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
-  readonly window: KvWindow;
+  readonly pool: KvPool;
   paidColumns = 0;
   /** Tokens computed so far. */
   numComputed = 0;
@@ -71,17 +71,17 @@ export class FakeRunner implements ModelRunner {
   /** Of the last run, those that were asked for: the same. */
   queries: Float32Array | null = null;
 
-  constructor(window: KvWindow) {
-    this.window = window;
+  constructor(pool: KvPool) {
+    this.pool = pool;
   }
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     await null;
     // Pages change places as they do for a real step.
-    const isWindow = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
-    const numTokens = batch.filter(isWindow).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
-    this.paidColumns = this.window.attend(
-      batch.filter(isWindow).map(({ contextSlots }) => contextSlots),
+    const isPool = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
+    const numTokens = batch.filter(isPool).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+    this.paidColumns = this.pool.attend(
+      batch.filter(isPool).map(({ contextSlots }) => contextSlots),
       numTokens,
     ).paidColumns;
     this.beforeRun(batch);
@@ -105,10 +105,10 @@ export class FakeRunner implements ModelRunner {
       const hashes: number[] = [];
       for (const [i, slot] of contextSlots.entries()) {
         if (written.has(slot)) throw new Error(`Slot ${slot} is read and written in one step.`);
-        hash = this.#read(slot, contextSlots.length === startIndex ? i : this.window.positions[slot]!, hash, isWhole);
+        hash = this.#read(slot, contextSlots.length === startIndex ? i : this.pool.positions[slot]!, hash, isWhole);
         hashes.push(hash);
       }
-      const rows = newKvRows(this.window.shape, tokenIds.length);
+      const rows = newKvRows(this.pool.shape, tokenIds.length);
       for (const [i, tokenId] of tokenIds.entries()) {
         hash = chain(hash, tokenId, startIndex + i);
         this.#fill(rows, i, tokenId, startIndex + i, hash);
@@ -122,14 +122,14 @@ export class FakeRunner implements ModelRunner {
       this.numComputed += tokenIds.length;
     }
     this.queries = asking.length > 0 ? this.#ask(asking) : null;
-    for (const { slots, rows, startIndex } of writes) this.window.write(slots, rows, 0, startIndex);
+    for (const { slots, rows, startIndex } of writes) this.pool.write(slots, rows, 0, startIndex);
     this.batches.push({ tokens: written.size, spans: batch.length });
     return logits;
   }
 
   /** [numLayers, numHeads, n, headSize], two heads in each group. */
   #ask(hashes: readonly number[]): Float32Array {
-    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const { numLayers, kvHeads, headSize } = this.pool.shape;
     const n = hashes.length * headSize;
     return Float32Array.from(
       { length: numLayers * 2 * kvHeads * n },
@@ -139,7 +139,7 @@ export class FakeRunner implements ModelRunner {
   }
 
   #receive(hashes: readonly number[]): ReceivedAttention {
-    const { numLayers, kvHeads } = this.window.shape;
+    const { numLayers, kvHeads } = this.pool.shape;
     const of = (which: number): Float32Array =>
       Float32Array.from(
         { length: numLayers * kvHeads * hashes.length },
@@ -162,43 +162,42 @@ export class FakeRunner implements ModelRunner {
 
   /** The hash of a row that a codec has made of what would stand here; null: it is none. */
   #readCoded(slot: number, position: number, before: number): number | null {
-    const was = this.coded?.made.get(contentOf(this.window.shape, this.window.read(Int32Array.of(slot)), 0));
-    return was && this.window.positions[slot] === position && was.hash === chain(before, was.tokenId, position)
+    const was = this.coded?.made.get(contentOf(this.pool.shape, this.pool.read(Int32Array.of(slot)), 0));
+    return was && this.pool.positions[slot] === position && was.hash === chain(before, was.tokenId, position)
       ? was.hash
       : null;
   }
 
   #readWhole(slot: number, position: number, before: number): number {
-    const { window } = this;
-    const { numLayers, kvHeads, headSize, kv } = window.shape;
-    const L = window.pageSlots;
-    if (slot < 0 || slot >= window.numSlots)
-      throw new Error(`Slot ${slot} is outside the window of ${window.numSlots}.`);
-    const place = window.places[Math.floor(slot / L)]!;
+    const { pool } = this;
+    const { numLayers, kvHeads, headSize, kv } = pool.shape;
+    const L = pool.pageSlots;
+    if (slot < 0 || slot >= pool.numSlots) throw new Error(`Slot ${slot} is outside the pool of ${pool.numSlots}.`);
+    const place = pool.places[Math.floor(slot / L)]!;
     const within = slot % L;
     const head: number[] = [];
     for (let i = 0; i < kvHeads * headSize; i++)
-      head.push(window.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
+      head.push(pool.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
     const tokenId = head[0]! | (head[1]! << 8);
     const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
     const where = `slot ${slot} for position ${position}`;
     if (hash !== chain(before, tokenId, position))
       throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
-    if (window.positions[slot] !== position) throw new Error(`Wrong position ${window.positions[slot]} in ${where}.`);
+    if (pool.positions[slot] !== position) throw new Error(`Wrong position ${pool.positions[slot]} in ${where}.`);
     for (let l = 0; l < numLayers; l++) {
       for (let h = 0; h < kvHeads; h++) {
         const base = (l * kvHeads + h) * 100;
         const row = place * kvHeads + h;
         for (let d = 0; d < headSize; d++) {
-          if (l > 0 && window.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d))
+          if (l > 0 && pool.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d))
             throw new Error(`Wrong key in ${where}.`);
-          if (window.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d))
+          if (pool.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d))
             throw new Error(`Wrong value in ${where}.`);
         }
         if (kv === 'float32') continue;
-        if (window.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90)))
+        if (pool.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90)))
           throw new Error(`Wrong key scale in ${where}.`);
-        if (window.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91)))
+        if (pool.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91)))
           throw new Error(`Wrong value scale in ${where}.`);
       }
     }
@@ -206,15 +205,15 @@ export class FakeRunner implements ModelRunner {
   }
 
   #hashOf(slot: number, before: number): number {
-    const rows = this.window.read(Int32Array.of(slot));
-    let hash = mix(before, this.window.positions[slot]!);
+    const rows = this.pool.read(Int32Array.of(slot));
+    let hash = mix(before, this.pool.positions[slot]!);
     for (const values of [rows.keys, rows.values, rows.keyScales, rows.valueScales])
       for (const value of values) hash = mix(hash, value);
     return hash;
   }
 
   #fill(rows: KvRows, i: number, tokenId: number, position: number, hash: number): void {
-    const { numLayers, kvHeads, headSize, kv } = this.window.shape;
+    const { numLayers, kvHeads, headSize, kv } = this.pool.shape;
     const n = rows.numTokens;
     const head = header(tokenId, position, hash);
     for (let l = 0; l < numLayers; l++) {

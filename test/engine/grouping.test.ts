@@ -1,4 +1,4 @@
-/** A folder's summaries on a machine with known costs: they end sooner where those with windows of their own take turns. */
+/** A folder's summaries on a machine with known costs: they end sooner where those with pools of their own take turns. */
 import { expect, test } from 'vitest';
 import { ask, drain, harness, tokens } from './harness.ts';
 

@@ -1,12 +1,12 @@
 /** An engine over the fake runner, with a clock that tests move by hand. */
-import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
-import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
-import { canSketch } from '../../engine/cache/keySketch.ts';
-import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import type { Priority, SamplingParams } from '../../engine/protocol.ts';
-import { type Detokenizer, Sequence, type SequenceOptions } from '../../engine/sequence.ts';
+import { kernelBytes } from '../../engine/kv/approx/codecs/kernels.ts';
+import { codingBytes, sketchingBytes } from '../../engine/kv/approx/compression.ts';
+import { canSketch } from '../../engine/kv/approx/sparse/keySketch.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
+import type { Priority, SamplingParams } from '../../engine/protocol/tasks.ts';
+import { type Detokenizer, Sequence, type SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -18,7 +18,7 @@ export function numberDetokenizer(): Detokenizer {
 export interface Harness {
   engine: Engine;
   runner: FakeRunner;
-  window: KvWindow;
+  pool: KvPool;
   clock: { now: number };
 }
 
@@ -27,24 +27,24 @@ export function kernelShare({ compression = null, spillFile = null }: Partial<En
   return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
 }
 
-/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels. */
+/** `slots`: the budget in pool slots, beside what is kept free for the codecs' kernels. */
 export function harness(
   options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape },
 ): Harness {
   const { slots, shape = fakeShape(), ...rest } = options;
-  const window = new KvWindow(shape, 0);
-  const runner = new FakeRunner(window);
+  const pool = new KvPool(shape, 0);
+  const runner = new FakeRunner(pool);
   const clock = { now: 0 };
   const engine = new Engine({
     runner,
-    window,
+    pool,
     maxContext: 4096,
     tokenBudget: 32,
     clock: () => clock.now,
     ...rest,
     maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape),
   });
-  return { engine, runner, window, clock };
+  return { engine, runner, pool, clock };
 }
 
 /** Blocks as those of files, each with a path of its own. */

@@ -1,9 +1,9 @@
 /** File blocks in idle time: an edit in the middle costs what follows it, and whatever comes in between ends it without losing what is done. */
 import { expect, test } from 'vitest';
-import { Documents } from '../../engine/documents.ts';
-import { FileLedger } from '../../engine/fileLedger.ts';
-import { IdleWork } from '../../engine/idleWork.ts';
-import type { LoadedModel } from '../../engine/loadedModel.ts';
+import { Documents } from '../../engine/server/documents.ts';
+import { FileLedger } from '../../engine/server/fileLedger.ts';
+import { IdleWork } from '../../engine/server/idlePrefill.ts';
+import type { LoadedModel } from '../../engine/server/loadedModel.ts';
 import { drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { VOCAB_SIZE } from './fakeRunner.ts';
 

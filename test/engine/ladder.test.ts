@@ -1,12 +1,12 @@
 /** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
 import { expect, test } from 'vitest';
-import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
-import { codingBytes } from '../../engine/cache/kernelRoom.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { codingReserve } from '../../engine/cache/toCode.ts';
-import type { Engine } from '../../engine/engine.ts';
-import { rope } from '../unit/codecRows.ts';
+import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../engine/kv/approx/compression.ts';
+import { codingBytes } from '../../engine/kv/approx/compression.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { codingReserve } from '../../engine/kv/approx/toCode.ts';
+import type { Engine } from '../../engine/core/engine.ts';
+import { rope } from '../unit/kv/codecRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -50,8 +50,8 @@ function question(engine: Engine, block: readonly number[], seed: number): Watch
 }
 
 /** Until nothing is left to do; no byte is too many meanwhile. */
-async function tidyAll(engine: Engine, blocks: number[][]): Promise<void> {
-  while (await engine.tidy(filesOf(blocks))) engine.checkIntegrity();
+async function runMaintenanceUntilDone(engine: Engine, blocks: number[][]): Promise<void> {
+  while (await engine.runMaintenance(filesOf(blocks))) engine.checkIntegrity();
 }
 
 test('under one budget files of different age end in different codecs, and answer the same whenever they are asked', async () => {
@@ -65,20 +65,20 @@ test('under one budget files of different age end in different codecs, and answe
   ] as const) {
     question(engine, block, 5);
     await drain(engine);
-    await tidyAll(engine, files);
+    await runMaintenanceUntilDone(engine, files);
     clock.now += pause * MINUTE;
   }
   // There was room until others needed the memory.
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
   engine.setMaxBytes(3200 * BYTES + KERNELS);
-  await tidyAll(engine, files);
+  await runMaintenanceUntilDone(engine, files);
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['turboquant'], ['int4-kivi'], ['int8']]);
   expect(files.map((block) => engine.describe(block).tokens)).toEqual([1000, 1000, 1000]);
   const [smallest, small, exact] = files.map((block) => engine.describe(block).bytes) as [number, number, number];
   expect(smallest).toBeLessThan(small);
   expect(small).toBeLessThan(exact);
 
-  // Room for all of them in the window at once.
+  // Room for all of them in the pool at once.
   engine.setMaxBytes(6000 * BYTES + KERNELS);
   for (let i = 0; i < 2; i++) {
     const asked = files.map((block) => question(engine, block, 6));
@@ -90,11 +90,11 @@ test('under one budget files of different age end in different codecs, and answe
       );
     }
     clock.now += 40 * MINUTE;
-    await tidyAll(engine, files);
+    await runMaintenanceUntilDone(engine, files);
   }
   // What has been coded stays as it is, however old; the rest follows.
   engine.setMaxBytes(2600 * BYTES + KERNELS);
-  await tidyAll(engine, files);
+  await runMaintenanceUntilDone(engine, files);
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([
     ['turboquant'],
     expect.arrayContaining(['int4-kivi']),
@@ -108,10 +108,10 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   question(engine, block, 5);
   await drain(engine);
   clock.now += 6 * MINUTE;
-  // After a step what is stale leaves the window.
+  // After a step what is stale leaves the pool.
   ask(engine, tokens(5, 9), { maxTokens: 1 });
   await drain(engine);
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   expect(engine.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
   // Some more than three quarters, twice: no more is coded than that calls for.
   for (const [idle, codecs] of [
@@ -119,9 +119,9 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
     [40, ['int4-kivi', 'turboquant']],
   ] as const) {
     clock.now += idle * MINUTE;
-    const { windowBytes, storeBytes } = engine.stats();
-    engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
-    await tidyAll(engine, [block]);
+    const { poolBytes, storeBytes } = engine.stats();
+    engine.setMaxBytes((poolBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
+    await runMaintenanceUntilDone(engine, [block]);
     const described = engine.describe(block);
     expect([described.tokens, described.codecs.toSorted()]).toEqual([1000, codecs]);
   }
@@ -137,22 +137,22 @@ test.each([
   [8, 0, 'turboquant'],
   [8, 250, 'int4-kivi'],
 ] as const)(
-  'a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, with %s, and memory is won',
+  'a conversation that fills the pool, %i pages under a budget with %i more tokens of room, is coded once it is out of use, with %s, and memory is won',
   async (pages, room, codec) => {
     const numTokens = 256 * pages;
     const { engine, clock } = opened(numTokens + room + reserve(), 0);
     const conversation = tokens(numTokens, 1);
     ask(engine, conversation, { maxTokens: 0 });
     await drain(engine);
-    expect(engine.stats()).toMatchObject({ windowSlots: { total: numTokens, free: 0 }, storeBytes: 0 });
+    expect(engine.stats()).toMatchObject({ poolSlots: { total: numTokens, free: 0 }, storeBytes: 0 });
     const before = engine.cacheBytes;
     clock.now += 10 * MINUTE;
-    await tidyAll(engine, []);
+    await runMaintenanceUntilDone(engine, []);
     const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
     // Nearly full is what runs may take: what is kept free for others is not room.
     expect(codecs).toContain(codec);
     expect(engine.cacheBytes).toBeLessThan(0.9 * before);
-    // Straight out of the window, into what is kept free for it: nothing goes.
+    // Straight out of the pool, into what is kept free for it: nothing goes.
     expect(left).toBe(numTokens);
   },
 );
@@ -162,23 +162,23 @@ test.each([
   [8, 0],
   [8, 250],
 ])(
-  'with a codec that hardly wins anything no row goes either: %i pages under a ceiling with %i more tokens of room',
+  'with a codec that hardly wins anything no row goes either: %i pages under a budget with %i more tokens of room',
   async (pages, room) => {
     const numTokens = 256 * pages;
     const { engine, clock } = opened(numTokens + room + reserve('fp8'), 0, 'fp8');
     ask(engine, tokens(numTokens, 1), { maxTokens: 0 });
     await drain(engine);
     clock.now += 10 * MINUTE;
-    await tidyAll(engine, []);
+    await runMaintenanceUntilDone(engine, []);
     expect(engine.describe(tokens(numTokens, 1), [[0, 0]]).tokens).toBe(numTokens);
   },
 );
 
-test('a window that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
+test('a pool that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
   const { engine, clock } = opened(2048 + reserve(), 0);
   ask(engine, tokens(2048, 1), { maxTokens: 0 });
   await drain(engine);
   clock.now += 2 * MINUTE;
-  await tidyAll(engine, []);
-  expect(engine.describe(tokens(2048, 1), [[0, 0]])).toMatchObject({ tokens: 2048, tier: 'window' });
+  await runMaintenanceUntilDone(engine, []);
+  expect(engine.describe(tokens(2048, 1), [[0, 0]])).toMatchObject({ tokens: 2048, tier: 'pool' });
 });

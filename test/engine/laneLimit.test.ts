@@ -1,23 +1,23 @@
-/** The lane limit under a ceiling that moves: what is cached is found as long as it can be, and goes whatever limit it is of. */
+/** The lane limit under a budget that moves: what is cached is found as long as it can be, and goes whatever limit it is of. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { scratchRows } from '../../engine/batch.ts';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
-import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import { divideCeiling, laneLimits, mostPrefillTokens } from '../../engine/memory.ts';
-import { MemoryBudget, MOST_BYTES } from '../../engine/memoryBudget.ts';
-import { parseConfig } from '../../engine/model/hfConfig.ts';
-import { kvShape } from '../../engine/model/importModel.ts';
-import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
-import { Snapshots } from '../../engine/snapshots.ts';
+import { scratchRows } from '../../engine/model/batch.ts';
+import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { cacheReach, leastBudget } from '../../engine/server/cacheReach.ts';
+import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
+import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/memoryBudget.ts';
+import { MemoryBudget, MAX_BYTES } from '../../engine/core/memoryBudget.ts';
+import { parseConfig } from '../../engine/model/load/hfConfig.ts';
+import { kvShape } from '../../engine/model/load/importModel.ts';
+import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
+import { Snapshots } from '../../engine/core/snapshots.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from './harness.ts';
 
@@ -32,15 +32,15 @@ const LONG = { ...parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8
 /** As the real one: memory for all that a prompt has in the prefill lane, from its first part on. Counts what each lane computes. */
 class LaneRunner extends FakeRunner {
   scratchBytes = 0;
-  readonly computed = { window: 0, prefill: 0 };
+  readonly computed = { paged: 0, prefill: 0 };
 
   override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
-    for (const { lane = 'window', prefillEnd, tokenIds } of batch) {
+    for (const { lane = 'paged', prefillEnd, tokenIds } of batch) {
       this.computed[lane] += tokenIds.length;
       if (lane === 'prefill')
         this.scratchBytes = Math.max(
           this.scratchBytes,
-          scratchRows(prefillEnd!) * scratchBytesPerToken(this.window.shape),
+          scratchRows(prefillEnd!) * scratchBytesPerToken(this.pool.shape),
         );
     }
     return super.run(batch);
@@ -53,11 +53,11 @@ class LaneRunner extends FakeRunner {
 
 function opened(options: Partial<EngineOptions> & { shape?: KvShape } = {}): { engine: Engine; runner: LaneRunner } {
   const { shape = SHAPE, ...rest } = options;
-  const window = new KvWindow(shape, 0);
-  const runner = new LaneRunner(window);
+  const pool = new KvPool(shape, 0);
+  const runner = new LaneRunner(pool);
   const engine = new Engine({
     runner,
-    window,
+    pool,
     maxBytes: MOST,
     maxContext: MAX_CONTEXT,
     tokenBudget: 256,
@@ -69,12 +69,12 @@ function opened(options: Partial<EngineOptions> & { shape?: KvShape } = {}): { e
   return { engine, runner };
 }
 
-async function drain(engine: Engine, ceiling = engine.stats().maxBytes): Promise<void> {
+async function drain(engine: Engine, budget = engine.stats().maxBytes): Promise<void> {
   while (engine.hasWork() || engine.isFetching) {
     if (engine.hasWork()) await engine.step();
     else await new Promise(setImmediate);
     engine.checkIntegrity();
-    expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
+    expect(engine.cacheBytes).toBeLessThanOrEqual(budget);
   }
 }
 
@@ -86,11 +86,11 @@ async function question(engine: Engine, block: readonly number[], seed: number):
   return asked;
 }
 
-test('a ceiling that moves by a fifth, or to its half and back: all that was cached is found each time, the scratch counted', async () => {
+test('a budget that moves by a fifth, or to its half and back: all that was cached is found each time, the scratch counted', async () => {
   const { engine, runner } = opened();
   const block = tokens(3500, 1);
   await question(engine, block, 1);
-  expect(runner.computed).toEqual({ prefill: 3500, window: 9 + 3 });
+  expect(runner.computed).toEqual({ prefill: 3500, paged: 9 + 3 });
   for (const [i, share] of [0.8, 1, 1.2, 0.5, 0.6, 1, 0.5].entries()) {
     engine.setMaxBytes(share * MOST);
     expect(engine.cacheBytes).toBeLessThanOrEqual(share * MOST);
@@ -103,7 +103,7 @@ test('a ceiling that moves by a fifth, or to its half and back: all that was cac
   expect(runner.computed.prefill).toBe(3500 + 3400);
 });
 
-test('a ceiling much smaller has a lower limit, under which nothing is a byte too many, also where prompts are being read; it rises with the ceiling', async () => {
+test('a budget much smaller has a lower limit, under which nothing is a byte too many, also where prompts are being read; it rises with the budget', async () => {
   const { engine, runner } = opened();
   const [block, running, later] = [tokens(1500, 1), tokens(3300, 2), tokens(1400, 3)];
   await question(engine, block, 1);
@@ -119,7 +119,7 @@ test('a ceiling much smaller has a lower limit, under which nothing is a byte to
   expect((await question(engine, block, 2)).sequence.cachedTokens).toBeLessThanOrEqual(1023);
   await question(engine, later, 1);
   expect(runner.computed.prefill - before.prefill).toBeLessThanOrEqual(2 * 1023);
-  expect(runner.computed.window - before.window).toBeGreaterThanOrEqual(1500 - 1023 + 1400 - 1023);
+  expect(runner.computed.paged - before.paged).toBeGreaterThanOrEqual(1500 - 1023 + 1400 - 1023);
   engine.setMaxBytes(MOST);
   const prefill = runner.computed.prefill;
   await question(engine, tokens(3500, 4), 1);
@@ -185,15 +185,15 @@ test.each(['the higher', 'the lower'])(
   async (which) => {
     const { restarted, numFiles } = await withDisk();
     const [block, other] = [tokens(1100, 1), tokens(300, 2)];
-    const ceilings = { high: MOST, low: 3000 * PER_TOKEN };
-    for (const ceiling of Object.values(ceilings)) {
-      const { engine } = await restarted(ceiling);
+    const budgets = { high: MOST, low: 3000 * PER_TOKEN };
+    for (const budget of Object.values(budgets)) {
+      const { engine } = await restarted(budget);
       for (const each of [block, other]) await question(engine, each, 1);
       await saveAll(engine, [block, other]);
     }
     // Five segments, of which the second on are others under 511, and two.
     expect(await numFiles()).toBe(5 + 4 + 2);
-    const { engine } = await restarted(which === 'the higher' ? ceilings.high : ceilings.low);
+    const { engine } = await restarted(which === 'the higher' ? budgets.high : budgets.low);
     await engine.forgetDisk('0.ts');
     expect(await numFiles()).toBe(2);
     expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
@@ -206,13 +206,13 @@ test.each([
 ])('a file is evicted from memory as it was computed under either limit: $name', async ({ numBlock, low, header }) => {
   const { engine } = opened();
   const block = tokens(numBlock, 1);
-  for (const ceiling of [MOST, low]) {
-    engine.setMaxBytes(ceiling);
+  for (const budget of [MOST, low]) {
+    engine.setMaxBytes(budget);
     await question(engine, block, 1);
   }
   const found = (): number[] =>
-    [MOST, low].map((ceiling) => {
-      engine.setMaxBytes(ceiling);
+    [MOST, low].map((budget) => {
+      engine.setMaxBytes(budget);
       return engine.describe(block).tokens;
     });
   expect(found()).toEqual([numBlock, numBlock]);
@@ -221,7 +221,7 @@ test.each([
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });
 
-test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that, and below of the ceiling, or what that has beyond the rows of the half; one of a few', () => {
+test('the limit: the same from the half of what the budget may come to on; its scratch never more than a quarter of that, and below of the budget, or what that has beyond the rows of the half; one of a few', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 64, max: 400_000 }),
@@ -231,16 +231,16 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
       (perToken, maxContext, mostBytes, share) => {
         const limit = (maxBytes: number): number => mostPrefillTokens(maxBytes, perToken, maxContext, mostBytes);
         const scratch = (maxBytes: number): number => scratchRows(limit(maxBytes)) * perToken;
-        const ceiling = share * mostBytes;
+        const budget = share * mostBytes;
         const most = limit(mostBytes);
-        expect(limit(ceiling)).toBeLessThanOrEqual(most);
-        if (share >= 0.5) expect(limit(ceiling)).toBe(most);
+        expect(limit(budget)).toBeLessThanOrEqual(most);
+        if (share >= 0.5) expect(limit(budget)).toBe(most);
         expect(scratch(mostBytes)).toBeLessThanOrEqual(mostBytes / 4);
         if (share < 0.5)
-          expect(scratch(ceiling)).toBeLessThanOrEqual(
-            Math.max(ceiling / 4, ceiling - (mostBytes / 2 - scratch(mostBytes))),
+          expect(scratch(budget)).toBeLessThanOrEqual(
+            Math.max(budget / 4, budget - (mostBytes / 2 - scratch(mostBytes))),
           );
-        expect(laneLimits(maxContext)).toContain(limit(ceiling));
+        expect(laneLimits(maxContext)).toContain(limit(budget));
         expect(laneLimits(maxContext).length).toBeLessThan(12);
       },
     ),
@@ -250,13 +250,13 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
   expect(laneLimits(5000)).toEqual([0, 511, 1023, 2047, 3583, 5000]);
 });
 
-/** Room beside the scratch under ceilings that rise in small steps, and what is left over of each. */
+/** Room beside the scratch under budgets that rise in small steps, and what is left over of each. */
 function rooms(
-  ceilings: Iterable<number>,
-  divide: (maxBytes: number) => ReturnType<typeof divideCeiling>,
+  budgets: Iterable<number>,
+  divide: (maxBytes: number) => ReturnType<typeof divideBudget>,
   perToken: number,
 ): { rowBytes: number; leftOver: number; hasScratch: boolean }[] {
-  return Array.from(ceilings, (maxBytes) => {
+  return Array.from(budgets, (maxBytes) => {
     const { prefillTokens, rowBytes } = divide(maxBytes);
     return {
       rowBytes,
@@ -285,26 +285,24 @@ function neverFall(found: { rowBytes: number; leftOver: number; hasScratch: bool
 const SCRATCHES = [24_576, 57_344, 114_688];
 
 test.each(SCRATCHES)(
-  'as the ceiling rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token',
+  'as the budget rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token',
   (perToken) => {
     for (const maxContext of [2048, 32_768, 1_000_000]) {
       for (const mostBytes of rising(256e6, 10e9, 1.3))
         neverFall(
           rooms(
             rising(1e6, 1.2 * mostBytes, 1.002),
-            (maxBytes) => divideCeiling(maxBytes, perToken, maxContext, mostBytes),
+            (maxBytes) => divideBudget(maxBytes, perToken, maxContext, mostBytes),
             perToken,
           ),
         );
       // As the user's setting rises.
-      neverFall(
-        rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext), perToken),
-      );
+      neverFall(rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideBudget(maxBytes, perToken, maxContext), perToken));
     }
   },
 );
 
-test('property: of two ceilings that are near each other the higher one has no less room for rows', () => {
+test('property: of two budgets that are near each other the higher one has no less room for rows', () => {
   const bytes = fc.double({ min: 1e5, max: 8e9, noNaN: true });
   fc.assert(
     fc.property(
@@ -314,8 +312,7 @@ test('property: of two ceilings that are near each other the higher one has no l
       bytes,
       fc.double({ min: 1, max: 1.1, noNaN: true }),
       (perToken, maxContext, mostBytes, lower, by) => {
-        const rowBytes = (maxBytes: number): number =>
-          divideCeiling(maxBytes, perToken, maxContext, mostBytes).rowBytes;
+        const rowBytes = (maxBytes: number): number => divideBudget(maxBytes, perToken, maxContext, mostBytes).rowBytes;
         expect(rowBytes(by * lower)).toBeGreaterThanOrEqual(rowBytes(lower));
       },
     ),
@@ -323,10 +320,10 @@ test('property: of two ceilings that are near each other the higher one has no l
   );
 });
 
-test('where the scratch becomes twice as large a window has as many rows before as after', () => {
+test('where the scratch becomes twice as large a pool has as many rows before as after', () => {
   // Of 1.5 billion parameters; the scratch of 2,047 tokens from 470 MB on.
   const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
-  const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).windowTokens;
+  const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).poolTokens;
   expect(
     [469e6, 470e6].map((maxBytes) =>
       mostPrefillTokens(maxBytes, scratchBytesPerToken(kvShape(config, 'int8')), 32_768, 8e9),
@@ -336,7 +333,7 @@ test('where the scratch becomes twice as large a window has as many rows before 
   expect(tokensUnder(480e6)).toBeGreaterThan(tokensUnder(470e6));
 });
 
-test('an answer goes on under a higher ceiling of which half would be twice the scratch', async () => {
+test('an answer goes on under a higher budget of which half would be twice the scratch', async () => {
   // As many bytes as 2,048 tokens' rows: the text's are more than that.
   const perToken = 4 * kvBytesPerToken(SHAPE);
   const half = 512 * perToken;
@@ -357,24 +354,24 @@ test('an answer goes on under a higher ceiling of which half would be twice the 
 });
 
 test('on a machine whose memory others take and give back the limit stays, and after a restart; another setting may have another one', () => {
-  const limits = ({ ceiling, most }: MemoryBudget) =>
-    SCRATCHES.map((perToken) => mostPrefillTokens(ceiling, perToken, 32_768, most));
+  const limits = ({ budget, most }: MemoryBudget) =>
+    SCRATCHES.map((perToken) => mostPrefillTokens(budget, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });
   const settings = { maxBytes: 0, share: 0.6 };
   const budget = new MemoryBudget(settings, reading(5e9), 0);
   expect(limits(budget)).toEqual([15_359, 7167, 3583]);
-  const ceilings = new Set<number>();
+  const budgets = new Set<number>();
   for (let now = 0; now < 3_600_000; now += 3000) {
     // What others have comes and goes within minutes; at worst, half of 2 GB is left for this cache.
     const others = 5e9 + 1.2e9 * Math.sin(now / 90_000);
-    budget.follow(reading(8e9 - others - budget.ceiling, budget.ceiling), now);
-    ceilings.add(budget.ceiling);
+    budget.follow(reading(8e9 - others - budget.budget, budget.budget), now);
+    budgets.add(budget.budget);
     expect(limits(budget)).toEqual([15_359, 7167, 3583]);
     expect(limits(new MemoryBudget(settings, reading(8e9 - others), now))).toEqual([15_359, 7167, 3583]);
   }
-  expect(ceilings.size).toBeGreaterThan(10);
-  expect(Math.max(...ceilings) / Math.min(...ceilings)).toBeGreaterThan(1.5);
-  expect(budget.most).toBe(MOST_BYTES);
+  expect(budgets.size).toBeGreaterThan(10);
+  expect(Math.max(...budgets) / Math.min(...budgets)).toBeGreaterThan(1.5);
+  expect(budget.most).toBe(MAX_BYTES);
   budget.configure({ maxBytes: 256e6 }, reading(5e9), 4e6);
   expect([budget.most, ...limits(budget)]).toEqual([256e6, 2047, 1023, 511]);
   expect(new MemoryBudget(settings, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
@@ -384,14 +381,14 @@ test.each([
   { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
   { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
 ])(
-  'what inspect says of a ceiling $which is what an engine under it has room for, to a page',
+  'what inspect says of a budget $which is what an engine under it has room for, to a page',
   async ({ rows, numPrefill }) => {
     const shape = kvShape(LONG, 'int8');
     // In rows of scratch.
     const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
     const reach = cacheReach(LONG, budget, 0, mostBytes);
     expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
-    expect(reach.windowTokens).toBeLessThan(cacheReach(LONG, budget, 0).windowTokens);
+    expect(reach.poolTokens).toBeLessThan(cacheReach(LONG, budget, 0).poolTokens);
     const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const log = (): void => {};
@@ -408,7 +405,7 @@ test.each([
       },
     });
     const [fits, tooLong] = [0, 1].map((more) =>
-      ask(engine, tokens(reach.windowTokens + more, 1), { prefillTokens: reach.windowTokens, maxTokens: 0 }),
+      ask(engine, tokens(reach.poolTokens + more, 1), { prefillTokens: reach.poolTokens, maxTokens: 0 }),
     );
     await drain(engine, budget);
     expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
@@ -421,8 +418,8 @@ test.each([
   { which: 'in parts', diskBytes: 1e9, from: 1000, by: 64 / 63, dips: true },
 ])('from the least budget on every one has room for the context, read $which', ({ diskBytes, from, by, dips }) => {
   const reached = (budget: number): number => {
-    const { windowTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
-    return Math.max(windowTokens, sketchedTokens);
+    const { poolTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
+    return Math.max(poolTokens, sketchedTokens);
   };
   let numDips = 0;
   for (const numTokens of rising(from, 60_000, 1.13)) {

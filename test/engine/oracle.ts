@@ -1,12 +1,12 @@
 /** The naive way: one request at a time, no cache, no batch. What every scheduled request must equal. */
-import type { FinishReason, SamplingParams } from '../../engine/protocol.ts';
-import { sample } from '../../engine/sampler.ts';
-import { resolveSampling } from '../../engine/sequence.ts';
+import type { FinishReason, SamplingParams } from '../../engine/protocol/tasks.ts';
+import { sample } from '../../engine/sequence/sampler.ts';
+import { resolveSampling } from '../../engine/sequence/sequence.ts';
 import { chain, fakeLogits } from './fakeRunner.ts';
 
 export interface OracleLimits {
   maxContext: number;
-  /** Tokens that the cache holds under its ceiling. */
+  /** Tokens that the cache holds under its budget. */
   capacity: number;
   eosIds?: readonly number[];
 }

@@ -1,7 +1,7 @@
 /** The switches of the policies: what each changes, and that none of them changes a token. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ALL_POLICIES, type Policies } from '../../engine/policies/policies.ts';
+import { ALL_POLICIES, type Policies } from '../../engine/scheduler/policies.ts';
 import { VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';

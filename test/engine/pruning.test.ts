@@ -1,12 +1,12 @@
-/** Rows that are let go in quiet moments, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
+/** Rows that are let go in idle maintenance, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AttentionMeter } from '../../engine/attentionMeter.ts';
-import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import type { Compression } from '../../engine/cache/compression.ts';
-import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/cache/keptRows.ts';
-import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
-import type { Engine } from '../../engine/engine.ts';
+import { AttentionMeter } from '../../engine/model/runtime/attentionMeter.ts';
+import type { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
+import type { Compression } from '../../engine/kv/approx/compression.ts';
+import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/kv/approx/pruned/keptRows.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
+import type { Engine } from '../../engine/core/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, filesOf, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -38,9 +38,9 @@ function question(engine: Engine, block: readonly number[], seed: number, more =
   return ask(engine, [...block, ...tokens(more, seed)], { prefillTokens: block.length, maxTokens: 6 });
 }
 
-async function tidyAll(engine: Engine, blocks: number[][]): Promise<number> {
+async function runMaintenanceUntilDone(engine: Engine, blocks: number[][]): Promise<number> {
   let numParts = 0;
-  while (await engine.tidy(filesOf(blocks))) {
+  while (await engine.runMaintenance(filesOf(blocks))) {
     numParts++;
     engine.checkIntegrity();
   }
@@ -52,11 +52,11 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   const [block, other] = [tokens(900, 1), tokens(1500, 2)];
   const exact = question(engine, block, 5);
   await drain(engine);
-  expect(await engine.tidy(filesOf([block]))).toBe(false);
+  expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
   const full = engine.describe(block).bytes;
   clock.now += 2000;
   // 900 tokens, 512 at a time.
-  expect(await tidyAll(engine, [block])).toBe(2);
+  expect(await runMaintenanceUntilDone(engine, [block])).toBe(2);
   expect(engine.describe(block)).toMatchObject({
     tokens: 900,
     bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES,
@@ -73,7 +73,7 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   clock.now += 100_000;
   question(engine, other, 7);
   await drain(engine);
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   expect(engine.describe(block).tier).toBe('store');
   const promotions = engine.stats().events.promotions;
   const again = question(engine, block, 6);
@@ -87,16 +87,16 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   ).toEqual(exact.tokenIds);
 });
 
-test('what stays of a file is coded once it is out of the window, and nothing else is', async () => {
+test('what stays of a file is coded once it is out of the pool, and nothing else is', async () => {
   const { engine, clock } = opened(4000, { compression: CODED });
   const [block, other] = [tokens(900, 1), tokens(700, 2)];
   for (const each of [block, other]) question(engine, each, 5);
   await drain(engine);
   clock.now += 2000;
-  await tidyAll(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tier: 'window', codecs: ['kvzip'] });
+  await runMaintenanceUntilDone(engine, [block]);
+  expect(engine.describe(block)).toMatchObject({ tier: 'pool', codecs: ['kvzip'] });
   clock.now += 100_000;
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
   // Of each piece as many rows together as the codec takes, each with its position.
   const { blockTokens } = CODEC.format;
@@ -114,7 +114,7 @@ test('what stays of a file is coded once it is out of the window, and nothing el
     answers.push(question(engine, block, 6));
     await drain(engine);
     clock.now += 100_000;
-    await tidyAll(engine, [block]);
+    await runMaintenanceUntilDone(engine, [block]);
   }
   expect(answers[0]!.sequence.cachedTokens).toBe(900);
   expect(answers[1]!.tokenIds).toEqual(answers[0]!.tokenIds);
@@ -135,38 +135,38 @@ test.each([
     question(engine, block, 5);
     await drain(engine);
     clock.now += 100_000;
-    await tidyAll(engine, [block]);
+    await runMaintenanceUntilDone(engine, [block]);
     expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
   },
 );
 
-test('a file of more than half the ceiling is measured where it is: it has not left the window before, and nothing comes back for it', async () => {
+test('a file of more than half the budget is measured where it is: it has not left the pool before, and nothing comes back for it', async () => {
   const { engine, clock } = opened(2200);
   const block = file(1400, 1);
   question(engine, block, 5);
   await drain(engine);
   clock.now += 100_000;
-  expect(await engine.tidy(filesOf([block]))).toBe(true);
-  expect(engine.describe(block)).toMatchObject({ tier: 'window', tokens: 1400 });
-  await tidyAll(engine, [block]);
+  expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
+  expect(engine.describe(block)).toMatchObject({ tier: 'pool', tokens: 1400 });
+  await runMaintenanceUntilDone(engine, [block]);
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
   expect(engine.stats().events).toMatchObject({ promotions: 0, evictions: 0 });
 });
 
-test('on battery memory is given back in quiet moments, and nothing is measured or coded', async () => {
+test('on battery memory is given back in idle maintenance, and nothing is measured or coded', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = file(1400, 1);
   question(engine, block, 5);
   await drain(engine);
-  const [numSteps, { total }] = [runner.batches.length, engine.stats().windowSlots];
+  const [numSteps, { total }] = [runner.batches.length, engine.stats().poolSlots];
   clock.now += 100_000;
-  while (await engine.tidy(filesOf([block]), { sparing: true })) engine.checkIntegrity();
-  expect(engine.stats().windowSlots.total).toBeLessThan(total);
+  while (await engine.runMaintenance(filesOf([block]), { sparing: true })) engine.checkIntegrity();
+  expect(engine.stats().poolSlots.total).toBeLessThan(total);
   expect(runner.batches).toHaveLength(numSteps);
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
   // Then it comes back once, a page at a time, not for each part that is measured.
   const { demotions } = engine.stats().events;
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   expect(engine.stats().events.promotions).toBeLessThanOrEqual(demotions);
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
 });
@@ -177,22 +177,22 @@ test('a request ends the measuring within a step, and what was measured before i
   question(engine, block, 5);
   await drain(engine);
   clock.now += 2000;
-  expect(await engine.tidy(filesOf([block]))).toBe(true);
+  expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
   let numRuns = 0;
   runner.beforeRun = () => {
     if (++numRuns === 1) ask(engine, tokens(5, 9), { maxTokens: 1 });
   };
-  const tidying = engine.tidy(filesOf([block]));
+  const maintaining = engine.runMaintenance(filesOf([block]));
   const step = engine.step();
-  expect(await tidying).toBe(false);
+  expect(await maintaining).toBe(false);
   await step;
   runner.beforeRun = () => {};
   await drain(engine);
-  const { held } = engine.stats().windowSlots;
+  const { held } = engine.stats().poolSlots;
   // Of 44 parts, each as it is and in a turn, 33 are measured; 32 are at a time.
   clock.now += 2000;
-  expect(await tidyAll(engine, [block])).toBe(2);
-  expect(engine.stats().windowSlots.held).toBe(held - 1400 + 421 + 421 + 420);
+  expect(await runMaintenanceUntilDone(engine, [block])).toBe(2);
+  expect(engine.stats().poolSlots.held).toBe(held - 1400 + 421 + 421 + 420);
 });
 
 test('an edited file is computed anew beside what is left of the old text; what nobody else has of a long conversation is let go when memory is short', async () => {
@@ -202,7 +202,7 @@ test('an edited file is computed anew beside what is left of the old text; what 
   question(engine, block, 5);
   await drain(engine);
   clock.now += 2000;
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   const answer = question(engine, edited, 5);
   await drain(engine);
   expect(answer.sequence.cachedTokens).toBe(0);
@@ -222,10 +222,10 @@ test('an edited file is computed anew beside what is left of the old text; what 
   await drain(engine);
   engine.pin('file', edited);
   clock.now += 2000;
-  await tidyAll(engine, [edited]);
+  await runMaintenanceUntilDone(engine, [edited]);
   expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
   engine.setMaxBytes(3600 * BYTES + kernelShare({}, SHAPE));
-  await tidyAll(engine, [edited]);
+  await runMaintenanceUntilDone(engine, [edited]);
   const { tokens: numTokens, bytes, codecs } = engine.describe(chat, [[0, 900]]);
   expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
   expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
@@ -244,7 +244,7 @@ test.each([
   // Short, with room for what is measured.
   engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + kernelShare({}, SHAPE));
   clock.now += 2000;
-  await tidyAll(engine, isOpen ? [shared] : []);
+  await runMaintenanceUntilDone(engine, isOpen ? [shared] : []);
   const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
   expect(engine.describe(shared, prefill)).toMatchObject({ tokens: 200, bytes: 200 * BYTES, codecs: ['int8'] });
   expect(engine.describe(chats[0]!, prefill)).toMatchObject({
@@ -259,10 +259,10 @@ test('files that begin alike lose rows side by side, pinned ones none; what is e
   for (const block of files) question(engine, block, 5);
   await drain(engine);
   engine.pin('a file', files[2]!);
-  const taken = (): number => engine.stats().windowBytes + engine.stats().storeBytes;
+  const taken = (): number => engine.stats().poolBytes + engine.stats().storeBytes;
   const before = taken();
   clock.now += 2000;
-  await tidyAll(engine, files);
+  await runMaintenanceUntilDone(engine, files);
   const described = (): unknown[] =>
     files.map((block) => [engine.describe(block).tokens, engine.describe(block).codecs]);
   expect(described()).toEqual([
@@ -270,7 +270,7 @@ test('files that begin alike lose rows side by side, pinned ones none; what is e
     [500, ['kvzip']],
     [500, ['int8']],
   ]);
-  // The window, which measuring has grown, is as small again.
+  // The pool, which measuring has grown, is as small again.
   expect(taken()).toBeLessThanOrEqual(before);
   engine.evict(files[0]!.slice(0, 4));
   engine.checkIntegrity();
@@ -288,7 +288,7 @@ test('nothing has to go for what is measured: a context for which there is no ro
   await drain(engine);
   clock.now += 2000;
   const before = runner.numComputed;
-  await tidyAll(engine, [large, small]);
+  await runMaintenanceUntilDone(engine, [large, small]);
   expect([large, small].map((block) => engine.describe(block).tokens)).toEqual([1500, 300]);
   expect(engine.describe(small).codecs).toEqual(['kvzip']);
   // Each part as it is and in a turn, and none again for want of room.
@@ -296,7 +296,7 @@ test('nothing has to go for what is measured: a context for which there is no ro
   expect(engine.stats().events.evictions).toBe(0);
 });
 
-describe('what is measured counts under the ceiling, at every moment', () => {
+describe('what is measured counts under the budget, at every moment', () => {
   const block = tokens(1400, 1);
 
   /** A file that has been quiet, of which a part has been measured. `took`: bytes beside rows that have been seen in steps that measure. */
@@ -313,18 +313,18 @@ describe('what is measured counts under the ceiling, at every moment', () => {
     await drain(engine);
     const now = (): { bufferBytes: number; held: number } => ({
       bufferBytes: engine.stats().bufferBytes,
-      held: engine.stats().windowSlots.held,
+      held: engine.stats().poolSlots.held,
     });
     const before = now();
     const took = new Set<number>();
     runner.beforeRun = ([span]) => {
-      const { windowBytes, storeBytes, bufferBytes, maxBytes } = engine.stats();
-      expect(engine.cacheBytes).toBe(windowBytes + storeBytes + bufferBytes);
+      const { poolBytes, storeBytes, bufferBytes, maxBytes } = engine.stats();
+      expect(engine.cacheBytes).toBe(poolBytes + storeBytes + bufferBytes);
       expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes);
       if (span!.measures) took.add(bufferBytes - before.bufferBytes);
     };
     clock.now += 2000;
-    expect(await engine.tidy(filesOf([block]))).toBe(true);
+    expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
     expect([...took]).toEqual([meterBytes(1400)]);
     // It is there for the parts to come.
     expect(now()).toEqual({ ...before, bufferBytes: before.bufferBytes + meterBytes(1400) });
@@ -335,7 +335,8 @@ describe('what is measured counts under the ceiling, at every moment', () => {
   test('to its end', async () => {
     const { engine, before, now, took } = await measuring();
     // With the last part, not when there is something else to do.
-    while (engine.describe(block).codecs[0] !== 'kvzip') expect(await engine.tidy(filesOf([block]))).toBe(true);
+    while (engine.describe(block).codecs[0] !== 'kvzip')
+      expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
     expect(now().bufferBytes).toBe(before.bufferBytes);
     expect([...took]).toEqual([meterBytes(1400)]);
   });
@@ -345,15 +346,15 @@ describe('what is measured counts under the ceiling, at every moment', () => {
     runner.beforeRun = () => {
       throw new Error('Out of order.');
     };
-    await expect(engine.tidy(filesOf([block]))).rejects.toThrow('Out of order.');
+    await expect(engine.runMaintenance(filesOf([block]))).rejects.toThrow('Out of order.');
     expect(now()).toEqual(before);
     engine.checkIntegrity();
   });
 
   test.each<{ what: string; end: (harness: Harness) => unknown }>([
-    { what: 'the file is closed', end: ({ engine }) => engine.tidy([]) },
-    { what: 'on battery', end: ({ engine }) => engine.tidy(filesOf([block]), { sparing: true }) },
-    { what: 'a lower ceiling has no room for it', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
+    { what: 'the file is closed', end: ({ engine }) => engine.runMaintenance([]) },
+    { what: 'on battery', end: ({ engine }) => engine.runMaintenance(filesOf([block]), { sparing: true }) },
+    { what: 'a lower budget has no room for it', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
   ])('given up: $what', async ({ end }) => {
     const harness = await measuring();
     await end(harness);
@@ -370,7 +371,7 @@ describe('what is measured counts under the ceiling, at every moment', () => {
       beforeRun(batch);
       if (++numRuns === 2) question(engine, tokens(50, 9), 6);
     };
-    expect(await engine.tidy(filesOf([block]))).toBe(false);
+    expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
     runner.beforeRun = beforeRun;
     await drain(engine);
     expect(now().bufferBytes).toBe(before.bufferBytes + meterBytes(1400));
@@ -381,7 +382,7 @@ describe('what is measured counts under the ceiling, at every moment', () => {
     expect(long.tokenIds).toEqual(
       runAlone([...tokens(1300, 8), ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
     );
-    expect(engine.describe(block)).toMatchObject({ tokens: 1400, tier: 'window' });
+    expect(engine.describe(block)).toMatchObject({ tokens: 1400, tier: 'pool' });
   });
 
   // 1,414 rows and the slots of a part, in whole pages.
@@ -395,7 +396,7 @@ describe('what is measured counts under the ceiling, at every moment', () => {
     engine.setMaxBytes(8 * 256 * BYTES + meterBytes(1400) + kernelShare({}, SHAPE) - short);
     clock.now += 2000;
     const numSteps = runner.batches.length;
-    await tidyAll(engine, [block]);
+    await runMaintenanceUntilDone(engine, [block]);
     expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs });
     expect(runner.batches.length > numSteps).toBe(short === 0);
     expect(engine.stats().events).toMatchObject({ evictions: 0, promotions: 0 });
@@ -408,19 +409,19 @@ test('what an edit has left is not measured again', async () => {
   question(engine, block, 5);
   await drain(engine);
   clock.now += 2000;
-  await tidyAll(engine, [block]);
+  await runMaintenanceUntilDone(engine, [block]);
   const edited = [...block.slice(0, 1100), ...tokens(400, 3)];
   question(engine, edited, 5);
   await drain(engine);
   clock.now += 2000;
   const before = runner.numComputed;
-  await tidyAll(engine, [edited]);
+  await runMaintenanceUntilDone(engine, [edited]);
   // The last of three pieces, twice, with what asks about it.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * 500 + 16 * (3 + 8));
   expect(engine.describe(edited)).toMatchObject({ tokens: 1500, bytes: 3 * 450 * BYTES });
 });
 
-test('property: 10,000 operations with files that are read, edited, quiet, evicted, under ceilings that change: the bytes are exact and equal questions have equal answers', async () => {
+test('property: 10,000 operations with files that are read, edited, quiet, evicted, under budgets that change: the bytes are exact and equal questions have equal answers', async () => {
   let numOperations = 0;
   let numPruned = 0;
   // Of fewer bytes: there are many operations.
@@ -430,9 +431,9 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
     fc.asyncProperty(fc.integer(), fc.integer({ min: 1500, max: 6000 }), async (seed, slots) => {
       const random = seededRandom(seed);
       const { engine, clock, runner } = opened(slots, { shape, softSlots: 3000, prefillTokens: 511, compression });
-      let ceiling = engine.stats().maxBytes;
+      let budget = engine.stats().maxBytes;
       const checkCap = (): void => {
-        if (engine.cacheBytes > ceiling) throw new Error(`${engine.cacheBytes} bytes are more than ${ceiling}`);
+        if (engine.cacheBytes > budget) throw new Error(`${engine.cacheBytes} bytes are more than ${budget}`);
       };
       // While it is measured, too.
       runner.beforeRun = checkCap;
@@ -456,16 +457,16 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
             );
         } else if (what < 0.75) {
           clock.now += below(random, 3000);
-          await engine.tidy(filesOf(files));
+          await engine.runMaintenance(filesOf(files));
           if (engine.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
         } else if (what < 0.85)
           files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
         else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);
         else {
-          ceiling =
+          budget =
             (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);
-          engine.setMaxBytes(ceiling);
+          engine.setMaxBytes(budget);
         }
         engine.checkIntegrity();
         checkCap();

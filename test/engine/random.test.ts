@@ -5,11 +5,11 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
-import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import type { KvPrecision } from '../../engine/protocol.ts';
+import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../engine/kv/approx/compression.ts';
+import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import type { KvPrecision } from '../../engine/protocol/tasks.ts';
 import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { filesOf, harness, numberDetokenizer } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -46,7 +46,7 @@ function compare(
   }
 }
 
-test('2,000 requests under a tight ceiling equal the oracle, with hundreds of evictions and preemptions', async () => {
+test('2,000 requests under a tight budget equal the oracle, with hundreds of evictions and preemptions', async () => {
   const slots = 300;
   const maxContext = 280;
   const items = makeWorkload({
@@ -74,7 +74,7 @@ test('2,000 requests under a tight ceiling equal the oracle, with hundreds of ev
   expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(5);
 }, 60_000);
 
-test('a small window beside a store: demotions and promotions keep every row', async () => {
+test('a small pool beside a store: demotions and promotions keep every row', async () => {
   const items = makeWorkload({
     seed: 2,
     numRequests: 600,
@@ -98,7 +98,7 @@ test('a small window beside a store: demotions and promotions keep every row', a
   expect(events.promotions).toBeGreaterThan(40);
 }, 60_000);
 
-test("property: any ceiling, budget, class mix and abort order gives the oracle's tokens", async () => {
+test("property: any budget, budget, class mix and abort order gives the oracle's tokens", async () => {
   const setting = fc.record({
     seed: fc.integer(),
     slots: fc.integer({ min: 0, max: 500 }),
@@ -123,14 +123,14 @@ test("property: any ceiling, budget, class mix and abort order gives the oracle'
         },
       });
       compare(items, outcomes, { maxContext, capacity: slots });
-      const held = engine.stats().windowSlots;
+      const held = engine.stats().poolSlots;
       expect(held.free + held.held).toBe(held.total);
     }),
     { seed: 3, numRuns: 150 },
   );
 }, 60_000);
 
-test('property: the ceiling, pins and evictions change while requests run', async () => {
+test('property: the budget, pins and evictions change while requests run', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer(),
@@ -154,9 +154,9 @@ test('property: the ceiling, pins and evictions change while requests run', asyn
           eosIds: EOS_IDS,
           beforeStep: () => {
             if (random() < 0.1) {
-              const ceiling = below(random, 1600);
-              least = Math.min(least, ceiling);
-              engine.setMaxBytes(ceiling * bytesPerToken);
+              const budget = below(random, 1600);
+              least = Math.min(least, budget);
+              engine.setMaxBytes(budget * bytesPerToken);
               engine.checkIntegrity();
             }
             if (random() < 0.05)
@@ -177,7 +177,7 @@ test('property: the ceiling, pins and evictions change while requests run', asyn
             capacity: Number.POSITIVE_INFINITY,
             eosIds: EOS_IDS,
           });
-          // A ceiling below the request may end it early; what it said until then is right.
+          // A budget below the request may end it early; what it said until then is right.
           expect(outcome.tokenIds).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
           const short = outcome.tokenIds.length < expected.tokenIds.length || outcome.error !== undefined;
           if (short && outcome.finishReason !== 'abort')
@@ -192,7 +192,7 @@ test('property: the ceiling, pins and evictions change while requests run', asyn
 const MINUTE = 60_000;
 
 test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
-  'quiet moments between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s',
+  'idle maintenance between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s',
   async (setting) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -232,14 +232,14 @@ test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
       arrivalsPerStep: 0.12,
       aborts: 0.1,
     });
-    const ceiling = engine.stats().maxBytes;
+    const budget = engine.stats().maxBytes;
     const seen = { codecs: new Set<string>(), tidied: 0, whileRunning: 0 };
-    let tidying: Promise<boolean> | null = null;
+    let maintaining: Promise<boolean> | null = null;
     const outcomes = await driveWorkload(engine, items, {
       detokenizer: numberDetokenizer,
       eosIds: EOS_IDS,
       beforeStep: () => {
-        if (random() < 0.02) engine.setMaxBytes(ceiling * (0.55 + 0.45 * random()));
+        if (random() < 0.02) engine.setMaxBytes(budget * (0.55 + 0.45 * random()));
         // The disk has what is gone.
         if (random() < 0.02)
           engine.evict(
@@ -249,14 +249,14 @@ test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
       afterStep: async () => {
         clock.now += random() < 0.05 ? below(random, 45) * MINUTE : 20;
         // What has begun before the last step, and ended in it.
-        if (tidying && (await tidying)) seen.tidied++;
-        tidying = null;
+        if (maintaining && (await maintaining)) seen.tidied++;
+        maintaining = null;
         const blocks = [items[below(random, items.length)]!.promptIds];
-        if (random() < 0.3) tidying = engine.tidy(filesOf(blocks));
+        if (random() < 0.3) maintaining = engine.runMaintenance(filesOf(blocks));
         else {
           for (let n = below(random, 4); n > 0; n--) {
             if (engine.hasWork()) seen.whileRunning++;
-            if (await engine.tidy(filesOf(blocks))) seen.tidied++;
+            if (await engine.runMaintenance(filesOf(blocks))) seen.tidied++;
             engine.checkIntegrity();
           }
         }
@@ -265,7 +265,7 @@ test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
         await nextTurn();
       },
     });
-    await tidying;
+    await maintaining;
     compare(items, outcomes, { maxContext: 1200, capacity: Number.POSITIVE_INFINITY });
     // All of it was there.
     expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));

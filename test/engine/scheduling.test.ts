@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -300,7 +300,7 @@ test('property: aborts in every order leave no reference behind', async () => {
         expect(asked.every((one) => one.numEnds === 1)).toBe(true);
         // With nobody left, everything can be dropped: no run is referenced.
         engine.evict();
-        expect(engine.stats().windowSlots.held).toBe(0);
+        expect(engine.stats().poolSlots.held).toBe(0);
         expect(engine.stats().storeBytes).toBe(0);
       },
     ),
@@ -340,7 +340,7 @@ test.each([0, 100])(
   },
 );
 
-test('a context longer than the window gives way to another one only where that runs then', async () => {
+test('a context longer than the pool gives way to another one only where that runs then', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
   const spillFile = new SpillFile(folder, 10_000_000, () => {});
   onTestFinished(() => {
@@ -368,7 +368,7 @@ test('a context longer than the window gives way to another one only where that 
 });
 
 test.each(['idle', 'summary'] as const)(
-  'a context longer than the window has the room of a lower one that holds its beginning (%s)',
+  'a context longer than the pool has the room of a lower one that holds its beginning (%s)',
   async (priority) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
     const spillFile = new SpillFile(folder, 10_000_000, () => {});
@@ -427,7 +427,7 @@ async function besideChats({
 }
 
 test.each([0, 100])(
-  'a summary has most of the window once chats have left it none for long, and they have theirs back (completions of %i tokens)',
+  'a summary has most of the pool once chats have left it none for long, and they have theirs back (completions of %i tokens)',
   async (typed) => {
     const usual = await besideChats({ typed, summarised: false });
     const { summary, numChats, waits } = await besideChats({ typed });
@@ -558,16 +558,16 @@ test('what a token sets off may add and abort', async () => {
   expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 0, aborted: 1 });
 });
 
-test('a lower ceiling preempts and demotes at once; a higher one lets the window grow', async () => {
+test('a lower budget preempts and demotes at once; a higher one lets the pool grow', async () => {
   const { engine } = harness({ slots: 3000, tokenBudget: 256 });
   const bytes = kvBytesPerToken(fakeShape());
   const kernels = kernelShare({}, fakeShape());
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(600, i), { maxTokens: 20 }));
   for (let i = 0; i < 9; i++) await engine.step();
-  expect(engine.stats().windowSlots.total).toBeGreaterThan(1800);
+  expect(engine.stats().poolSlots.total).toBeGreaterThan(1800);
   engine.setMaxBytes(700 * bytes + kernels);
   engine.checkIntegrity();
-  expect(engine.stats().windowBytes + engine.stats().storeBytes).toBeLessThanOrEqual(700 * bytes);
+  expect(engine.stats().poolBytes + engine.stats().storeBytes).toBeLessThanOrEqual(700 * bytes);
   expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 1 });
   for (let i = 0; i < 4; i++) await engine.step();
   engine.setMaxBytes(4000 * bytes + kernels);
@@ -575,14 +575,14 @@ test('a lower ceiling preempts and demotes at once; a higher one lets the window
   for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(600, i + 1), 20));
 });
 
-test('after a quiet minute the window shrinks, a page at a time, and its runs are in the store', async () => {
+test('after a quiet minute the pool shrinks, a page at a time, and its runs are in the store', async () => {
   const { engine, clock } = harness({ slots: 8192, tokenBudget: 512 });
   for (const i of [1, 2, 3, 4]) ask(engine, tokens(1000, i), { maxTokens: 2 });
   await drain(engine);
-  const slots = () => engine.stats().windowSlots;
+  const slots = () => engine.stats().poolSlots;
   expect(slots().total).toBeGreaterThan(4000);
   clock.now += 100_000;
-  for (let before = slots(); await engine.tidy([]); before = slots()) {
+  for (let before = slots(); await engine.runMaintenance([]); before = slots()) {
     engine.checkIntegrity();
     expect(before.held - slots().held).toBeLessThanOrEqual(2 * 256);
     expect(before.total - slots().total).toBeLessThanOrEqual(256);
@@ -600,7 +600,7 @@ test('after a quiet minute the window shrinks, a page at a time, and its runs ar
   await drain(engine);
   expect(again.sequence.cachedTokens).toBe(1000);
   expect(again.tokenIds).toEqual(alone([...tokens(1000, 2), 5], 3));
-  expect(engine.describe(tokens(1000, 2)).tier).toBe('window');
+  expect(engine.describe(tokens(1000, 2)).tier).toBe('pool');
 });
 
 test('pinned prefixes are evicted last; evict drops what begins with a prefix', async () => {

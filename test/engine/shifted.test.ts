@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
-import { type KvRows, kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
+import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
+import { type KvRows, kvBytesPerToken, newKvRows } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
 import { chain, fakeLogits, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -16,11 +16,11 @@ import { runAlone } from './oracle.ts';
 class PlainRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
   readonly paidColumns = 0;
-  readonly window: KvWindow;
+  readonly pool: KvPool;
   numComputed = 0;
 
-  constructor(window: KvWindow) {
-    this.window = window;
+  constructor(pool: KvPool) {
+    this.pool = pool;
   }
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
@@ -28,9 +28,9 @@ class PlainRunner implements ModelRunner {
     let row = 0;
     for (const { tokenIds, startIndex, contextSlots, newSlots, numLogits } of batch) {
       let hash = 0;
-      const context = this.window.read(contextSlots);
+      const context = this.pool.read(contextSlots);
       for (let i = 0; i < startIndex; i++) hash = chain(hash, this.#tokenAt(context, i), i);
-      const rows = newKvRows(this.window.shape, tokenIds.length);
+      const rows = newKvRows(this.pool.shape, tokenIds.length);
       for (const [i, tokenId] of tokenIds.entries()) {
         hash = chain(hash, tokenId, startIndex + i);
         this.#each(rows, i, (set) => {
@@ -39,7 +39,7 @@ class PlainRunner implements ModelRunner {
         });
         if (i >= tokenIds.length - numLogits) fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
       }
-      this.window.write(newSlots, rows, 0, startIndex);
+      this.pool.write(newSlots, rows, 0, startIndex);
       this.numComputed += tokenIds.length;
     }
     return logits;
@@ -65,7 +65,7 @@ class PlainRunner implements ModelRunner {
     i: number,
     visit: (set: (side: 'keys' | 'values', value: number) => void, get: (side: 'keys' | 'values') => number) => void,
   ): void {
-    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const { numLayers, kvHeads, headSize } = this.pool.shape;
     for (let head = 0; head < numLayers * kvHeads; head++) {
       const at = (side: 'keys' | 'values', d: number): number =>
         side === 'keys' ? (head * headSize + d) * rows.numTokens + i : (head * rows.numTokens + i) * headSize + d;
@@ -81,12 +81,12 @@ class PlainRunner implements ModelRunner {
 }
 
 function newEngine(options: { slots?: number; reuseShifted?: boolean } = {}) {
-  const window = new KvWindow(fakeShape(), 0);
-  const runner = new PlainRunner(window);
+  const pool = new KvPool(fakeShape(), 0);
+  const runner = new PlainRunner(pool);
   let now = 0;
   const engine = new Engine({
     runner,
-    window,
+    pool,
     maxContext: 8192,
     tokenBudget: 256,
     prefillTokens: 8191,
@@ -145,10 +145,10 @@ test('what is exact is never found among what was taken over: idle time computes
   read(engine, after);
   await drain(engine);
   expect(runner.numComputed).toBe(1010 - 374);
-  const held = engine.stats().windowSlots.held;
+  const held = engine.stats().poolSlots.held;
   engine.dropShifted(after);
   engine.checkIntegrity();
-  expect(engine.stats().windowSlots.held).toBeLessThanOrEqual(held - (1010 - 374));
+  expect(engine.stats().poolSlots.held).toBeLessThanOrEqual(held - (1010 - 374));
   expect(engine.describe(after)).toMatchObject({ tokens: 1010, shiftedTokens: 0 });
   const again = question(engine, after);
   await drain(engine);
@@ -205,7 +205,7 @@ test('an older text that is gone, or no room: the tokens are computed', async ()
   expect(runner.numComputed).toBeGreaterThan(1800);
 });
 
-test('property: any edits, several of them, under any ceiling: the tokens of the oracle, every row at its place, no slot lost', async () => {
+test('property: any edits, several of them, under any budget: the tokens of the oracle, every row at its place, no slot lost', async () => {
   const change = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
     removed: fc.nat(60),

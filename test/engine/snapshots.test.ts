@@ -6,14 +6,14 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { compressionOf } from '../../engine/cache/compression.ts';
-import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { KvCache } from '../../engine/cache/kvCache.ts';
-import type { Engine } from '../../engine/engine.ts';
-import { RequestError } from '../../engine/errors.ts';
-import { Snapshots } from '../../engine/snapshots.ts';
-import { rope } from '../unit/codecRows.ts';
+import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { compressionOf } from '../../engine/kv/approx/compression.ts';
+import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
+import { KvCache } from '../../engine/kv/kvCache.ts';
+import type { Engine } from '../../engine/core/engine.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
+import { Snapshots } from '../../engine/core/snapshots.ts';
+import { rope } from '../unit/kv/codecRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, filesOf, type Harness, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -94,8 +94,8 @@ test('after a restart the first question about a file finds its block on the dis
   expect(after.sequence.cachedTokens).toBe(700);
   expect(runner.numComputed).toBe(9 + 3);
   expect(engine.stats().tokens).toMatchObject({ promptFromDisk: 700, promptCached: 700, promptComputed: 9 });
-  // What came from there is in the store, and in the window where it is used: so it is told.
-  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'window', twice: true, diskTokens: 0 });
+  // What came from there is in the store, and in the pool where it is used: so it is told.
+  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'pool', twice: true, diskTokens: 0 });
   // What came from there need not go there.
   expect(await saveAll(engine, [block])).toBe(0);
 });
@@ -106,13 +106,13 @@ test('what is worked on is not written, what has been quiet is', async () => {
   question(engine, block, 1);
   await drain(engine);
   clock.now += 30_000;
-  expect(await engine.tidy(filesOf([block]))).toBe(false);
+  expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
   clock.now += 31_000;
-  // Two segments; then it leaves the window, and what it took of that is given back.
-  for (let n = 2; n > 0; n--) expect(await engine.tidy(filesOf([block]))).toBe(true);
-  expect([disk.numSegments, engine.describe(block).tier]).toEqual([2, 'window']);
-  while (await engine.tidy(filesOf([block])));
-  expect([engine.describe(block).tier, engine.stats().windowSlots.total]).toEqual(['store', 256]);
+  // Two segments; then it leaves the pool, and what it took of that is given back.
+  for (let n = 2; n > 0; n--) expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
+  expect([disk.numSegments, engine.describe(block).tier]).toEqual([2, 'pool']);
+  while (await engine.runMaintenance(filesOf([block])));
+  expect([engine.describe(block).tier, engine.stats().poolSlots.total]).toEqual(['store', 256]);
   expect(disk.numSegments).toBe(2);
 });
 
@@ -189,7 +189,7 @@ test('a request that is aborted while its prompt is read ends once, and so does 
   await sleep(50);
   expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);
   expect(engine.hasWork() || engine.isFetching).toBe(false);
-  // Rows are none of an engine's that is gone: its window may be another's.
+  // Rows are none of an engine's that is gone: its pool may be another's.
   expect(engine.describe(block).tokens).toBe(0);
 });
 
@@ -212,7 +212,7 @@ test('what others want of the disk comes between the segments of a long prompt, 
   expect(engine.describe(long).tokens).toBeLessThan(1500);
 });
 
-test('where the ceiling comes to have no room for reading the disk a prompt is read no further: nothing of that is counted any more', async () => {
+test('where the budget comes to have no room for reading the disk a prompt is read no further: nothing of that is counted any more', async () => {
   const block = tokens(1500, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -440,7 +440,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
   expect(numAsked).toBeGreaterThan(200);
 }, 120_000);
 
-test('a quiet moment looks at a file as often as it has something to write of it, and once more, however much is written of others or coded meanwhile', async () => {
+test('a idle moment looks at a file as often as it has something to write of it, and once more, however much is written of others or coded meanwhile', async () => {
   const shape = { ...fakeShape(), headSize: 16 };
   const disk = await DiskTier.open(folder, 1e9, log);
   const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
@@ -462,7 +462,7 @@ test('a quiet moment looks at a file as often as it has something to write of it
   let numCoded = 0;
   for (;;) {
     const { numSegments } = disk;
-    if (!(await engine.tidy(filesOf(blocks)))) break;
+    if (!(await engine.runMaintenance(filesOf(blocks)))) break;
     if (disk.numSegments === numSegments) numCoded++;
     clock.now += 100;
   }
@@ -471,23 +471,23 @@ test('a quiet moment looks at a file as often as it has something to write of it
   expect(looks.mock.calls.length).toBe(10 * (4 + 1));
 });
 
-test('what comes to be quiet after a quiet moment has looked for it is written as soon as it is: another file, and what has been computed of one since', async () => {
+test('what comes to be quiet after a idle moment has looked for it is written as soon as it is: another file, and what has been computed of one since', async () => {
   const { engine, clock, disk } = await opened(3000);
   const [another, half] = [tokens(300, 99), tokens(600, 98)];
   const files = filesOf([another, half]);
   question(engine, half.slice(0, 300), 1);
   await drain(engine);
   clock.now += 10 * MINUTE;
-  while (await engine.tidy(files));
+  while (await engine.runMaintenance(files));
   expect(disk.numSegments).toBe(1);
   question(engine, half, 1);
   question(engine, another, 1);
   await drain(engine);
-  while (await engine.tidy(files));
+  while (await engine.runMaintenance(files));
   clock.now += MINUTE - 1;
-  while (await engine.tidy(files));
+  while (await engine.runMaintenance(files));
   expect(disk.numSegments).toBe(1);
   clock.now += 1;
-  while (await engine.tidy(files));
+  while (await engine.runMaintenance(files));
   expect(disk.numSegments).toBe(5);
 });

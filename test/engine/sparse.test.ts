@@ -1,18 +1,18 @@
-/** Contexts that are longer than the window, under the engine: what they attend to, where their rows are, and that they disturb nobody. */
+/** Contexts that are longer than the pool, under the engine: what they attend to, where their rows are, and that they disturb nobody. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
-import { LostRows, type SpillFailure, SpillFile } from '../../engine/cache/disk/spillFile.ts';
-import { KvMemory } from '../../engine/cache/kvMemory.ts';
-import { sketchingBytes } from '../../engine/cache/kernelRoom.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { sketchBytes } from '../../engine/cache/keySketch.ts';
-import { type BatchSpan, prefillRows, scratchRows } from '../../engine/batch.ts';
-import type { ErrorCode } from '../../engine/protocol.ts';
+import { LostRows, type SpillFailure, SpillFile } from '../../engine/kv/disk/spillFile.ts';
+import { KvMemory } from '../../engine/kv/kvMemory.ts';
+import { sketchingBytes } from '../../engine/kv/approx/compression.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { sketchBytes } from '../../engine/kv/approx/sparse/keySketch.ts';
+import { type BatchSpan, prefillRows, scratchRows } from '../../engine/model/batch.ts';
+import type { ErrorCode } from '../../engine/protocol/tasks.ts';
 import { fakeShape } from './fakeRunner.ts';
-import type { KvWindow } from '../../engine/cache/window.ts';
-import { CAN_REACH, damage } from '../unit/damagedSpill.ts';
+import type { KvPool } from '../../engine/kv/pool.ts';
+import { CAN_REACH, damage } from '../unit/kv/damagedSpill.ts';
 import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
@@ -36,7 +36,7 @@ function opened(
   };
 }
 
-test('three quarters more than fits into the window: read, answered, and asked about again without being read again', async () => {
+test('three quarters more than fits into the pool: read, answered, and asked about again without being read again', async () => {
   const { engine, runner, spillFile } = opened();
   const block = tokens(LONG, 1);
   const spans: BatchSpan[] = [];
@@ -51,7 +51,7 @@ test('three quarters more than fits into the window: read, answered, and asked a
   expect(most).toBeGreaterThan(736);
   // In memory there is a sketch of each block, the rows are outside.
   const stats = engine.stats();
-  expect(stats.windowBytes + stats.storeBytes).toBeLessThanOrEqual(SLOTS * BYTES);
+  expect(stats.poolBytes + stats.storeBytes).toBeLessThanOrEqual(SLOTS * BYTES);
   expect(spillFile.bytes).toBeGreaterThanOrEqual(LONG * (BYTES - 8));
   expect(stats.storeBytes).toBeGreaterThan(112 * sketchBytes(fakeShape(), 32));
 
@@ -71,7 +71,7 @@ test('the first tokens, the last ones and those asked for are there; what is ask
   const contexts: { startIndex: number; positions: number[] }[] = [];
   runner.beforeRun = (batch) => {
     for (const { startIndex, contextSlots } of batch)
-      contexts.push({ startIndex, positions: [...runner.window.positionsOf(contextSlots)] });
+      contexts.push({ startIndex, positions: [...runner.pool.positionsOf(contextSlots)] });
   };
   ask(engine, tokens(3000, 1), { prefillTokens: 2900, maxTokens: 200 });
   await drain(engine);
@@ -130,7 +130,7 @@ test('what fits stays exact, also over what a long context has read; what was re
   await drain(engine);
   ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 4 });
   await drain(engine);
-  // Its first tokens had all before them in the window.
+  // Its first tokens had all before them in the pool.
   expect(engine.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codecs: ['int8'] });
   expect(engine.describe(block)).toMatchObject({ tokens: 3000, codecs: ['sketch'] });
   const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
@@ -151,7 +151,7 @@ test('another request that begins alike computes on from where a long one is: ea
   const block = tokens(3000, 1);
   const asked: Watched[] = [];
   runner.beforeRun = (batch) => {
-    for (const span of batch) checkContext(span, runner.window, asked);
+    for (const span of batch) checkContext(span, runner.pool, asked);
   };
   asked.push(ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 6 }));
   for (let i = 0; i < 3; i++) await engine.step();
@@ -245,7 +245,7 @@ test.each<Refused>([
     expect(long.numEnds).toBe(1);
     expect(long.ended).toBe(code);
     expect(long.message).toMatch(words);
-    // What it could not give away does not pile up in the window, and in the scratch.
+    // What it could not give away does not pile up in the pool, and in the scratch.
     expect(most).toBeLessThanOrEqual(736 + 256 + 32);
     const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
     await drain(engine);
@@ -411,7 +411,7 @@ test("an error that is not the disk's is a bug, not lost rows: it ends the engin
   spillFile.close();
 });
 
-test('what was to be found of a long prompt and cannot be kept outside the window is computed with the scratch that there is', async () => {
+test('what was to be found of a long prompt and cannot be kept outside the pool is computed with the scratch that there is', async () => {
   // The prefill lane has 1,023 tokens, then 511.
   const { engine, runner, spillFile } = opened({
     slots: 600_000 / BYTES,
@@ -423,8 +423,8 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
   await drain(engine);
   expect(engine.describe(block).tokens).toBe(4000);
   const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
-  const ceiling = 270_000 + sketchingBytes(fakeShape());
-  engine.setMaxBytes(ceiling, { mostBytes: ceiling });
+  const budget = 270_000 + sketchingBytes(fakeShape());
+  engine.setMaxBytes(budget, { mostBytes: budget });
   const put = spillFile.put.bind(spillFile);
   let numPuts = 0;
   spillFile.put = (data) => (numPuts++ === 0 ? null : put(data));
@@ -442,7 +442,7 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
 /** Rows of a context are of its tokens, in order, each once, up to the one before the span; that may end with a draft. */
 function checkContext(
   { startIndex, tokenIds, contextSlots }: BatchSpan,
-  window: KvWindow,
+  pool: KvPool,
   asked: readonly Watched[],
 ): void {
   const of = asked.filter(
@@ -451,8 +451,8 @@ function checkContext(
       startIndex < sequence.tokenIds.length &&
       tokenIds.every((id, i) => (sequence.tokenIds[startIndex + i] ?? id) === id),
   );
-  const positions = [...window.positionsOf(contextSlots)];
-  const rows = window.read(contextSlots);
+  const positions = [...pool.positionsOf(contextSlots)];
+  const rows = pool.read(contextSlots);
   // As the fake runner writes them.
   const ids = positions.map((_, i) => (rows.keys[i]! & 255) | ((rows.keys[positions.length + i]! & 255) << 8));
   if (!of.some(({ sequence }) => positions.every((position, i) => sequence.tokenIds[position] === ids[i])))
@@ -464,16 +464,16 @@ function checkContext(
     throw new Error(`Rows are not those before ${startIndex}: ${positions.join()}`);
 }
 
-test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the ceiling holds', async () => {
+test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the budget holds', async () => {
   const random = seededRandom(11);
   const { engine, runner, clock, spillFile } = opened();
   runner.hasSketched = true;
   runner.beforeRun = (batch) => {
-    for (const span of batch) checkContext(span, runner.window, asked);
+    for (const span of batch) checkContext(span, runner.pool, asked);
   };
   const files = [tokens(2400, 1), tokens(3600, 2), tokens(500, 3), tokens(900, 4)];
   const asked: ReturnType<typeof ask>[] = [];
-  let ceiling = SLOTS;
+  let budget = SLOTS;
   for (let i = 0; i < 400; i++) {
     clock.now += below(random, 3000);
     const block = files[below(random, files.length)]!;
@@ -489,16 +489,16 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
       );
     } else if (kind === 6 && asked.length) engine.abort(asked[below(random, asked.length)]!.sequence.id);
     else if (kind === 7) {
-      ceiling = 1024 + below(random, 5) * 256;
-      engine.setMaxBytes(ceiling * BYTES + sketchingBytes(fakeShape()));
+      budget = 1024 + below(random, 5) * 256;
+      engine.setMaxBytes(budget * BYTES + sketchingBytes(fakeShape()));
     } else if (kind === 8) engine.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
     else if (kind === 9) engine.pin('file', below(random, 2) ? block : null);
     else if (kind === 10) while (below(random, 8) > 0 && engine.hasWork()) await engine.step();
-    else await engine.tidy(filesOf(files));
+    else await engine.runMaintenance(filesOf(files));
     if (engine.hasWork()) await engine.step();
     engine.checkIntegrity();
-    const { windowBytes, storeBytes } = engine.stats();
-    expect(windowBytes + storeBytes).toBeLessThanOrEqual(ceiling * BYTES);
+    const { poolBytes, storeBytes } = engine.stats();
+    expect(poolBytes + storeBytes).toBeLessThanOrEqual(budget * BYTES);
   }
   await drain(engine);
   for (const { numEnds } of asked) expect(numEnds).toBe(1);

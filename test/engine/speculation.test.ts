@@ -1,8 +1,8 @@
 /** Speculation over the fake model: drafts change how many steps an answer takes, and nothing else. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { SamplingParams } from '../../engine/protocol.ts';
-import { resolveSampling, type SequenceOptions } from '../../engine/sequence.ts';
+import type { SamplingParams } from '../../engine/protocol/tasks.ts';
+import { resolveSampling, type SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { chain, fakeLogits, VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -63,7 +63,7 @@ test('a text in which every pair has been seen, with anything after it, is soon 
   expect(drafted).toBeLessThan(60);
 });
 
-test('property: greedy and sampled, with right and wrong drafts, under any ceiling: the tokens of the oracle', async () => {
+test('property: greedy and sampled, with right and wrong drafts, under any budget: the tokens of the oracle', async () => {
   let accepted = 0;
   let drafted = 0;
   let preemptions = 0;
@@ -90,7 +90,7 @@ test('property: greedy and sampled, with right and wrong drafts, under any ceili
         afterStep: () => {
           clock.now += 20;
           engine.checkIntegrity();
-          const { total, free, held } = engine.stats().windowSlots;
+          const { total, free, held } = engine.stats().poolSlots;
           expect(free + held).toBe(total);
         },
       });
@@ -141,7 +141,7 @@ test('what comes after an end token, a stop string or a complete text is dropped
     await drain(engine);
     expect(engine.stats().tokens.accepted).toBeGreaterThan(20);
     engine.evict();
-    expect(engine.stats().windowSlots.held).toBe(0);
+    expect(engine.stats().poolSlots.held).toBe(0);
     return { ...answer, tokenIds: [...answer.tokenIds] };
   };
   expect(await run({ eosIds: [tokenIds[at]!] })).toMatchObject({ tokenIds: upTo, ended: 'stop' });

@@ -1,6 +1,6 @@
 /** Steps keep to their target on a machine whose speed the engine has to find out, by the clock of the test. */
 import { expect, test } from 'vitest';
-import type { Policies } from '../../engine/policies/policies.ts';
+import type { Policies } from '../../engine/scheduler/policies.ts';
 import { ask, drain, type Harness, harness, tokens } from './harness.ts';
 
 /** A machine where a step takes 14 ms and each token 0.8 ms and 1 us per column; `times` are those of its steps. */
@@ -102,7 +102,7 @@ test('steps that serve a completion stay near what it takes alone, and a summary
   expect(fixed.ms).toBeGreaterThan(5 * alone.ms);
 });
 
-test('a completion among answers with long windows: few of their tokens ride along, but at least one every 300 ms or so', async () => {
+test('a completion among answers with long pools: few of their tokens ride along, but at least one every 300 ms or so', async () => {
   const run = async (numChats: number, policies: Partial<Policies> = {}): Promise<{ ms: number; gaps: number[] }> => {
     const h = timed(policies);
     await warmUp(h);

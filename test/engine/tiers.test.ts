@@ -1,28 +1,28 @@
 /**
- * All that moves rows at once: window, store and its codecs, rows that are let go, the disk tier, contexts longer than memory and the
- * prefill lane's scratch, under a ceiling that moves. After each operation every byte is counted anew, and none is too many.
+ * All that moves rows at once: pool, store and its codecs, rows that are let go, the disk tier, contexts longer than memory and the
+ * prefill lane's scratch, under a budget that moves. After each operation every byte is counted anew, and none is too many.
  */
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { AttentionMeter } from '../../engine/attentionMeter.ts';
-import type { BatchSpan } from '../../engine/batch.ts';
-import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { codecNames, type Compression, compressionOf } from '../../engine/cache/compression.ts';
-import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
-import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
-import { KEPT_CODEC, KVZIP } from '../../engine/cache/keptRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
-import type { OnnxRuntime } from '../../engine/model/onnxSession.ts';
-import { PrefillFeeds } from '../../engine/model/prefillFeeds.ts';
-import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
-import { Snapshots } from '../../engine/snapshots.ts';
-import { rope } from '../unit/codecRows.ts';
+import { AttentionMeter } from '../../engine/model/runtime/attentionMeter.ts';
+import type { BatchSpan } from '../../engine/model/batch.ts';
+import { kernelBytes } from '../../engine/kv/approx/codecs/kernels.ts';
+import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, type Compression, compressionOf } from '../../engine/kv/approx/compression.ts';
+import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
+import { LostRows, SpillFile } from '../../engine/kv/disk/spillFile.ts';
+import { codingBytes, sketchingBytes } from '../../engine/kv/approx/compression.ts';
+import { KEPT_CODEC, KVZIP } from '../../engine/kv/approx/pruned/keptRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import type { OnnxRuntime } from '../../engine/model/runtime/onnxSession.ts';
+import { PrefillFeeds } from '../../engine/model/runtime/prefillFeeds.ts';
+import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
+import { Snapshots } from '../../engine/core/snapshots.ts';
+import { rope } from '../unit/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -38,10 +38,10 @@ const MINUTE = 60_000;
 class ScratchRunner extends FakeRunner {
   readonly #feeds: PrefillFeeds;
 
-  constructor(window: KvWindow) {
-    super(window);
+  constructor(pool: KvPool) {
+    super(pool);
     const ort = { Tensor: class {} } as unknown as OnnxRuntime;
-    this.#feeds = new PrefillFeeds(ort, window, rope(SHAPE.headSize), new Map(), {});
+    this.#feeds = new PrefillFeeds(ort, pool, rope(SHAPE.headSize), new Map(), {});
   }
 
   get scratchBytes(): number {
@@ -90,15 +90,15 @@ interface Opened {
 
 interface Setting {
   readonly compression: Compression;
-  /** Of the prefill lane; left out: as many as a quarter of the ceiling holds. */
+  /** Of the prefill lane; left out: as many as a quarter of the budget holds. */
   readonly prefillTokens?: number;
-  /** Ceilings are from the first to the second, in bytes. */
-  readonly ceilings: readonly [number, number];
+  /** Budgets are from the first to the second, in bytes. */
+  readonly budgets: readonly [number, number];
 }
 
-async function opened({ compression, prefillTokens, ceilings }: Setting): Promise<Opened> {
-  const window = new KvWindow(SHAPE, 0);
-  const runner = new ScratchRunner(window);
+async function opened({ compression, prefillTokens, budgets }: Setting): Promise<Opened> {
+  const pool = new KvPool(SHAPE, 0);
+  const runner = new ScratchRunner(pool);
   runner.hasSketched = true;
   const clock = { now: 0 };
   const log = (): void => {};
@@ -117,8 +117,8 @@ async function opened({ compression, prefillTokens, ceilings }: Setting): Promis
   };
   const engine = new Engine({
     runner,
-    window,
-    maxBytes: ceilings[1],
+    pool,
+    maxBytes: budgets[1],
     maxContext: MAX_CONTEXT,
     softSlots: 2000,
     tokenBudget: 256,
@@ -138,9 +138,9 @@ const auto = compressionOf('auto', tracedCodecs(codecNames('auto'), SHAPE, new C
 const kvzip = compressionOf(KVZIP, tracedCodecs([KEPT_CODEC], SHAPE, new CodedRows()))!;
 /** What codes and sketches, in whichever test it has been used first. */
 const KERNELS = Math.max(codingBytes(auto), codingBytes(kvzip), sketchingBytes(SHAPE));
-/** A scratch that comes and goes with the ceiling, and two of them that leave little. */
-const moving = { ceilings: [200_000 + KERNELS, 600_000 + KERNELS] } as const;
-const two = { prefillTokens: 4095, ceilings: [850_000 + KERNELS, 1_150_000 + KERNELS] } as const;
+/** A scratch that comes and goes with the budget, and two of them that leave little. */
+const moving = { budgets: [200_000 + KERNELS, 600_000 + KERNELS] } as const;
+const two = { prefillTokens: 4095, budgets: [850_000 + KERNELS, 1_150_000 + KERNELS] } as const;
 
 test.each<Setting & { name: string }>([
   { name: 'auto, one scratch', compression: auto, ...moving },
@@ -148,7 +148,7 @@ test.each<Setting & { name: string }>([
   { name: 'kvzip, one scratch', compression: kvzip, ...moving },
   { name: 'kvzip, two scratches', compression: kvzip, ...two },
 ])(
-  '2,500 random operations with all tiers under a ceiling that moves: the bytes are exact, and each request ends once: $name',
+  '2,500 random operations with all tiers under a budget that moves: the bytes are exact, and each request ends once: $name',
   async (setting) => {
     const random = seededRandom(setting.name.length);
     let { engine, runner, clock, spillFile } = await opened(setting);
@@ -157,7 +157,7 @@ test.each<Setting & { name: string }>([
     const long = [tokens(2600, 8), tokens(3600, 9)];
     let chat = [...files[3]!, ...tokens(500, 20)];
     let asked: { watched: Watched; preemptions: number }[] = [];
-    let [, ceiling] = setting.ceilings;
+    let [, budget] = setting.budgets;
     const seen = {
       inParts: 0,
       exact: 0,
@@ -171,17 +171,17 @@ test.each<Setting & { name: string }>([
     let fails = false;
 
     const numPreempted = (): number => engine.stats().events.preemptions;
-    /** Window and store are counted by the cache's own check. */
+    /** Pool and store are counted by the cache's own check. */
     const check = (): void => {
       engine.checkIntegrity();
       const scratch = runner.countScratch();
       if (runner.scratchBytes !== scratch)
         throw new Error(`the scratch says ${runner.scratchBytes} bytes and has ${scratch}`);
       seen.scratch.add(scratch);
-      if (engine.cacheBytes <= ceiling) return;
-      const { windowBytes, storeBytes } = engine.stats();
+      if (engine.cacheBytes <= budget) return;
+      const { poolBytes, storeBytes } = engine.stats();
       throw new Error(
-        `${windowBytes} + ${storeBytes} + ${scratch} + ${buffers} + ${kernelBytes()} bytes are more than ${ceiling}`,
+        `${poolBytes} + ${storeBytes} + ${scratch} + ${buffers} + ${kernelBytes()} bytes are more than ${budget}`,
       );
     };
     const settle = (): void => {
@@ -193,7 +193,7 @@ test.each<Setting & { name: string }>([
         else if (ended !== 'length' && ended !== 'abort') expect(['outOfMemory', 'diskFull']).toContain(ended);
         if (ended !== 'length' || sequence.sampling.maxTokens === 0) continue;
         if (sequence.inParts) seen.inParts++;
-        // Nothing of it was ever out of the window.
+        // Nothing of it was ever out of the pool.
         if (sequence.inParts || sequence.cachedTokens > 0 || numPreempted() > preemptions) continue;
         seen.exact++;
         const { numPromptTokens, tokenIds } = sequence;
@@ -261,8 +261,8 @@ test.each<Setting & { name: string }>([
         put(chat, files[3]!.length);
       } else if (what < 0.2 && asked.length > 0) engine.abort(asked[below(random, asked.length)]!.watched.sequence.id);
       else if (what < 0.23) {
-        ceiling = setting.ceilings[0] + below(random, setting.ceilings[1] - setting.ceilings[0]);
-        engine.setMaxBytes(ceiling);
+        budget = setting.budgets[0] + below(random, setting.budgets[1] - setting.budgets[0]);
+        engine.setMaxBytes(budget);
       } else if (what < 0.24)
         files[of] = [
           ...files[of]!.slice(0, below(random, files[of]!.length)),
@@ -281,7 +281,7 @@ test.each<Setting & { name: string }>([
         spillFile.close();
         seen.fromDisk += engine.stats().tokens.promptFromDisk;
         ({ engine, runner, clock, spillFile } = await opened(setting));
-        ceiling = setting.ceilings[1];
+        budget = setting.budgets[1];
         breakReads();
       } else if (what < 0.75) {
         await stepping;
@@ -291,25 +291,25 @@ test.each<Setting & { name: string }>([
         await stepping;
         await drain();
         clock.now += below(random, 7) * MINUTE;
-        for (let n = 6; n > 0 && (await engine.tidy(filesOf([...files, long[0]!]))); n--) check();
+        for (let n = 6; n > 0 && (await engine.runMaintenance(filesOf([...files, long[0]!]))); n--) check();
       } else if (!stepping) {
         let numParts = below(random, 6);
-        const tidying = engine.tidy(filesOf(files), { mustEnd: () => numParts-- < 0 });
+        const maintaining = engine.runMaintenance(filesOf(files), { mustEnd: () => numParts-- < 0 });
         // Somebody asks while it is at it.
         if (random() < 0.2) put(files[of]!, files[of]!.length);
-        await tidying;
+        await maintaining;
       }
       await stepping;
       check();
       settle();
       if (i % 8 === 0) {
-        const { windowBytes, storeBytes, scratchBytes, bufferBytes, maxBytes, diskBytes } = engine.stats();
+        const { poolBytes, storeBytes, scratchBytes, bufferBytes, maxBytes, diskBytes } = engine.stats();
         // Beside them, what has been measured of a context's rows.
         expect((bufferBytes - buffers - kernelBytes()) % AttentionMeter.bytes(SHAPE.numLayers * SHAPE.kvHeads, 1)).toBe(
           0,
         );
         if (bufferBytes > buffers + kernelBytes()) seen.measured++;
-        expect([windowBytes + storeBytes + scratchBytes + bufferBytes, maxBytes]).toEqual([engine.cacheBytes, ceiling]);
+        expect([poolBytes + storeBytes + scratchBytes + bufferBytes, maxBytes]).toEqual([engine.cacheBytes, budget]);
         expect(diskBytes).toBeLessThanOrEqual(DISK_BYTES);
       }
       if (i % 4 === 0)

@@ -2,11 +2,11 @@
  * A codec that remembers what it makes of rows. It does not take rows that have been through one of its kind before, and the fake
  * runner knows by it what a coded row was: its chain goes on where rows have changed.
  */
-import type { RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
-import { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import type { KvRows, KvShape } from '../../engine/cache/kvRows.ts';
-import { rope } from '../unit/codecRows.ts';
+import type { RunPlace } from '../../engine/kv/approx/codecs/codecFormat.ts';
+import { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
+import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import type { KvRows, KvShape } from '../../engine/kv/kvRows.ts';
+import { rope } from '../unit/kv/codecRows.ts';
 
 /** By what is in them. `tokenId` and `hash` are what the fake runner had put into the row. */
 export class CodedRows {

@@ -1,7 +1,7 @@
-/** Sequences with windows of their own take turns: what each has of a machine with known costs, and how long nobody waits. */
+/** Sequences with pools of their own take turns: what each has of a machine with known costs, and how long nobody waits. */
 import { expect, test, vi } from 'vitest';
-import { KvWindow } from '../../engine/cache/window.ts';
-import type { Policies } from '../../engine/policies/policies.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import type { Policies } from '../../engine/scheduler/policies.ts';
 import { ask, drain, type Harness, harness, tokens, type Watched } from './harness.ts';
 
 const SMALL = { a: 14, b: 0.8, c: 0.001 };
@@ -56,7 +56,7 @@ test.each([
   ['small', SMALL],
   ['big', BIG],
 ] as const)(
-  'a completion is hardly slower beside a prompt that is computed in the window lane, which goes on as well (%s)',
+  'a completion is hardly slower beside a prompt that is computed in the paged lane, which goes on as well (%s)',
   async (_, costs) => {
     const ttft = async (beside: boolean): Promise<{ ms: number; computed: number }> => {
       const h = machine(costs);
@@ -88,11 +88,11 @@ test('completions one after another are hardly slower beside a prompt of the pre
     const chunks: number[] = [];
     h.runner.beforeRun = (batch) => {
       const numTokens = (lane: string): number =>
-        batch.filter((span) => (span.lane ?? 'window') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
-      const [window, prefill] = [numTokens('window'), numTokens('prefill')];
+        batch.filter((span) => (span.lane ?? 'paged') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
+      const [paged, prefill] = [numTokens('paged'), numTokens('prefill')];
       if (prefill > 0) chunks.push(prefill);
       // Few tokens cost nearly as much as many in that lane.
-      h.clock.now += 28 + window * (1.3 + 0.001 * h.runner.paidColumns) + (prefill > 0 ? 60 + prefill : 0);
+      h.clock.now += 28 + paged * (1.3 + 0.001 * h.runner.paidColumns) + (prefill > 0 ? 60 + prefill : 0);
     };
     for (const prefillTokens of [1500, 0])
       ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
@@ -115,7 +115,7 @@ test('completions one after another are hardly slower beside a prompt of the pre
   expect(Math.min(...beside.chunks)).toBeGreaterThan(16);
 });
 
-test('summaries whose windows differ are not starved by a chat, whichever of them came first', async () => {
+test('summaries whose pools differ are not starved by a chat, whichever of them came first', async () => {
   const h = machine(SMALL);
   await learn(h);
   const chat = ask(h.engine, tokens(12_000, 1), { maxTokens: 3000 });
@@ -216,7 +216,7 @@ test('without classes a completion that generates is served as everybody is', as
 });
 
 test('answers that go on side by side are not packed again at each step', async () => {
-  const exchange = vi.spyOn(KvWindow.prototype, 'exchange');
+  const exchange = vi.spyOn(KvPool.prototype, 'exchange');
   try {
     const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 256, policies: { speculation: false } });
     // Room everywhere: the pages of what has gone.

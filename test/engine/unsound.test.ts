@@ -1,7 +1,7 @@
 /** Logits and K/V rows that are not finite: they end the sequence that they are of, and nobody else meets them. */
 import { expect, test } from 'vitest';
-import type { BatchSpan } from '../../engine/batch.ts';
-import type { SamplingParams } from '../../engine/protocol.ts';
+import type { BatchSpan } from '../../engine/model/batch.ts';
+import type { SamplingParams } from '../../engine/protocol/tasks.ts';
 import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, harness, type Harness, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -13,7 +13,7 @@ const alone = (prompt: readonly number[], sampling: SamplingParams): number[] =>
 
 /** Makes the logits, or the row, of each token of which `isUnsound` says so not finite. Returns how many they were. */
 function spoil(
-  { runner, window }: Harness,
+  { runner, pool }: Harness,
   what: 'logits' | 'rows',
   isUnsound: (span: BatchSpan, position: number) => boolean,
 ): () => number {
@@ -32,10 +32,10 @@ function spoil(
         if (what === 'logits') logits[(row - 1) * VOCAB_SIZE + 5] = Number.NaN;
         else {
           const slot = newSlots.subarray(i, i + 1);
-          const rows = window.read(slot);
-          if (window.shape.kv === 'float32') rows.values[7] = Number.NaN;
+          const rows = pool.read(slot);
+          if (pool.shape.kv === 'float32') rows.values[7] = Number.NaN;
           else rows.valueScales[3] = Number.POSITIVE_INFINITY;
-          window.write(slot, rows, 0, startIndex + i);
+          pool.write(slot, rows, 0, startIndex + i);
         }
       }
     }
@@ -45,8 +45,8 @@ function spoil(
 }
 
 /** Whatever slots they are in, also free ones: steps attend to pages as a whole. */
-function expectFinite({ window }: Harness): void {
-  for (const numbers of [...window.keyScales, ...window.valueScales, ...window.keys, ...window.values])
+function expectFinite({ pool }: Harness): void {
+  for (const numbers of [...pool.keyScales, ...pool.valueScales, ...pool.keys, ...pool.values])
     expect(numbers.every(Number.isFinite)).toBe(true);
 }
 
@@ -94,14 +94,14 @@ test('what the step computed, and the answer before it, is found by nobody and t
   ask(h.engine, prompt, { maxTokens: 9 });
   await drain(h.engine);
   expect(h.engine.describe(prompt).tokens).toBe(0);
-  expect(h.engine.stats().windowSlots.held).toBe(0);
+  expect(h.engine.stats().poolSlots.held).toBe(0);
   at = 44;
   const { tokenIds } = ask(h.engine, prompt, { maxTokens: 9 });
   await drain(h.engine);
   expect(tokenIds).toHaveLength(5);
   // The prompt's logits were in order.
   expect(h.engine.describe([...prompt, ...tokenIds]).tokens).toBe(40);
-  expect(h.engine.stats().windowSlots.held).toBe(40);
+  expect(h.engine.stats().poolSlots.held).toBe(40);
   at = -1;
   const again = ask(h.engine, [...prompt, ...tokenIds], { maxTokens: 4 });
   await drain(h.engine);
@@ -147,7 +147,7 @@ test('of a draft the tokens before count, the logits behind a wrong guess do not
   await drain(inMiddle.engine);
   expect(numBefore).toBeGreaterThan(0);
   expect(cut).toMatchObject({ ended: 'engineFailed', numEnds: 1, tokenIds: answer.slice(0, 33) });
-  expect(inMiddle.engine.stats().windowSlots.held).toBe(40);
+  expect(inMiddle.engine.stats().poolSlots.held).toBe(40);
 
   const behind = harness({ slots: 2048, tokenBudget: 64 });
   const numUnsound = spoil(behind, 'logits', ({ tokenIds, startIndex }, position) =>

@@ -1,11 +1,11 @@
 /**
  * Seeded random workloads and the loop that drives an Engine through them, for any runner: prompts that share file
- * prefixes, files that are edited in the middle, all classes, aborts at random steps, a ceiling that changes.
+ * prefixes, files that are edited in the middle, all classes, aborts at random steps, a budget that changes.
  */
-import type { Engine } from '../../engine/engine.ts';
-import type { TokenRange } from '../../engine/laneIds.ts';
-import type { FinishReason, Priority, SamplingParams } from '../../engine/protocol.ts';
-import { type Detokenizer, type Prior, Sequence } from '../../engine/sequence.ts';
+import type { Engine } from '../../engine/core/engine.ts';
+import type { TokenRange } from '../../engine/kv/laneIds.ts';
+import type { FinishReason, Priority, SamplingParams } from '../../engine/protocol/tasks.ts';
+import { type Detokenizer, type Prior, Sequence } from '../../engine/sequence/sequence.ts';
 
 /** In [0, 1); mulberry32. */
 export type Random = () => number;
@@ -150,7 +150,7 @@ export interface Outcome {
 export interface DriveOptions {
   detokenizer: () => Detokenizer;
   eosIds?: readonly number[];
-  /** Called before each step with its number, e.g. to change the ceiling. */
+  /** Called before each step with its number, e.g. to change the budget. */
   beforeStep?: (step: number) => void;
   /** Called after each step, e.g. to check integrity. */
   afterStep?: (step: number) => void | Promise<void>;

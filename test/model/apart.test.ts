@@ -1,12 +1,12 @@
 /**
- * Sequences with pages of their own attend apart from each other: a token's logits, and the rows that it leaves in the window,
+ * Sequences with pages of their own attend apart from each other: a token's logits, and the rows that it leaves in the pool,
  * have the bits that they have alone, whoever is in the step, and wherever its sequence's slots lie.
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { BatchSpan } from '../../engine/batch.ts';
-import { PAGE_SLOTS } from '../../engine/cache/window.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
+import type { BatchSpan } from '../../engine/model/batch.ts';
+import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { loadRunner, MODELS, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
 
@@ -38,7 +38,7 @@ const TEXTS = CONTEXTS.map((slots, i) => ids(slots.length + NEW[i]!));
 const PROMPT = ids(40);
 
 async function fill(runner: OnnxRunner): Promise<void> {
-  runner.window.resize(12 * PAGE_SLOTS);
+  runner.pool.resize(12 * PAGE_SLOTS);
   for (const [i, slots] of CONTEXTS.entries()) {
     for (let start = 0; start < slots.length; start += 50) {
       const newSlots = slots.slice(start, start + 50);
@@ -110,7 +110,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
     for (const span of [...CONTEXTS.keys()].map(spanOf).concat(prompt)) {
       const logits = (await runner.run([span])).slice();
       expect(runner.apart).toBe(false);
-      alone.push({ logits, rows: runner.window.read(span.newSlots) });
+      alone.push({ logits, rows: runner.pool.read(span.newSlots) });
     }
     // Places that are not in the order of pages.
     for (const [from, to] of [
@@ -118,8 +118,8 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
       [2, 11],
       [0, 5],
     ] as const)
-      for (let n = 0; n < 9; n++) runner.window.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
-    expect([...runner.window.places]).not.toEqual([...runner.window.places.keys()]);
+      for (let n = 0; n < 9; n++) runner.pool.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
+    expect([...runner.pool.places]).not.toEqual([...runner.pool.places.keys()]);
     for (const members of [
       [0, 1, 2, 3, 4, 5],
       [5, 2, 0, 4],
@@ -132,7 +132,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
       const together = (await runner.run(spans)).slice();
       expect(runner.apart, members.join()).toBe(true);
       expect(together, members.join()).toEqual(Float32Array.from(members.flatMap((i) => [...alone[i]!.logits])));
-      for (const [j, i] of members.entries()) expect(runner.window.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
+      for (const [j, i] of members.entries()) expect(runner.pool.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
     }
     // Those that share a page do so together.
     const together = (await runner.run([spanOf(0), spanOf(3)])).slice();

@@ -5,21 +5,16 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
-import { Assistant } from '../../engine/assistant.ts';
-import { Engine } from '../../engine/engine.ts';
-import { BEAT_MS } from '../../engine/liveEngines.ts';
-import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import { IdleWork } from '../../engine/idleWork.ts';
-import type { Machine } from '../../engine/machine.ts';
-import {
-  type ChatTask,
-  type EngineMessage,
-  type EngineStats,
-  type HostMessage,
-  PROTOCOL_VERSION,
-  type Task,
-} from '../../engine/protocol.ts';
-import { Request } from '../../engine/request.ts';
+import { AssistantServer } from '../../engine/server/assistantServer.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import { BEAT_MS } from '../../engine/server/liveEngines.ts';
+import { type LoadedModel, loadModel } from '../../engine/server/loadedModel.ts';
+import { IdleWork } from '../../engine/server/idlePrefill.ts';
+import type { Machine } from '../../engine/server/machine.ts';
+import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol/messages.ts';
+import type { EngineStats } from '../../engine/protocol/stats.ts';
+import type { ChatTask, Task } from '../../engine/protocol/tasks.ts';
+import { Request } from '../../engine/server/request.ts';
 import { BUILT_IN } from '../builtIn.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
@@ -42,7 +37,7 @@ const SOURCE = Array.from(
   .join('\n')
   .slice(0, 3400);
 
-/** Speaks to an engine and keeps what it answers; `post` may be an Assistant's `handle` or a worker's `postMessage`. */
+/** Speaks to an engine and keeps what it answers; `post` may be an AssistantServer's `handle` or a worker's `postMessage`. */
 class Talk {
   readonly messages: EngineMessage[] = [];
   #waiting: { id: string; resolve: (end: EngineMessage) => void }[] = [];
@@ -90,7 +85,7 @@ class Talk {
 
 function inThread(load = loadModel, machine?: Machine): Talk {
   const talk = new Talk();
-  const assistant = new Assistant(talk.receive, load, machine);
+  const assistant = new AssistantServer(talk.receive, load, machine);
   talk.post = (message) => assistant.handle(message);
   return talk;
 }
@@ -100,7 +95,7 @@ const done = (end: EngineMessage) => {
   return end;
 };
 
-test('the ceiling follows the machine’s memory while an answer is written, down and up, with the same words', async () => {
+test('the budget follows the machine’s memory while an answer is written, down and up, with the same words', async () => {
   let availableBytes = 2e9;
   let skipped = 0;
   const { now } = performance;
@@ -108,22 +103,22 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
   vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + skipped);
   try {
     const talk = inThread();
-    const ceilings: number[] = [];
+    const budgets: number[] = [];
     talk.post({ ...LOAD, maxBytes: 0, memoryShare: 0.5 });
     talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    // Raw: of an answer about the file all is written before the ceiling falls.
+    // Raw: of an answer about the file all is written before the budget falls.
     const question: Task = { kind: 'raw', prompt: SOURCE };
     const alone = done(await talk.generate('alone', question, { maxTokens: 40, ignoreEos: true }));
-    ceilings.push((await talk.stats()).maxBytes);
+    budgets.push((await talk.stats()).maxBytes);
     const answer = talk.generate('pressed', question, { maxTokens: 40, ignoreEos: true });
     while (!talk.messages.some((message) => message.type === 'chunk' && message.requestId === 'pressed'))
       await new Promise((resolve) => setImmediate(resolve));
     availableBytes = 600e6;
     skipped += 4000;
     // After the step under way.
-    while ((await talk.stats()).maxBytes === ceilings[0]) await new Promise((resolve) => setImmediate(resolve));
+    while ((await talk.stats()).maxBytes === budgets[0]) await new Promise((resolve) => setImmediate(resolve));
     expect(talk.ends('pressed')).toEqual([]);
-    ceilings.push((await talk.stats()).maxBytes);
+    budgets.push((await talk.stats()).maxBytes);
     const pressed = done(await answer);
     const text = (id: string) =>
       talk.messages
@@ -134,13 +129,13 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
     availableBytes = 4e9;
     for (let i = 0; i < 2; i++) {
       skipped += 61_000;
-      ceilings.push((await talk.stats()).maxBytes);
+      budgets.push((await talk.stats()).maxBytes);
     }
     // As a share of what is there and what the cache has; rising by a half each minute.
-    expect(ceilings[0]).toBe(1e9);
-    expect(ceilings[1]! / 1e6).toBeGreaterThan(300);
-    expect(ceilings[1]! / 1e6).toBeLessThan(400);
-    expect(ceilings.slice(2).map((each) => each / ceilings[1]!)).toEqual([
+    expect(budgets[0]).toBe(1e9);
+    expect(budgets[1]! / 1e6).toBeGreaterThan(300);
+    expect(budgets[1]! / 1e6).toBeLessThan(400);
+    expect(budgets.slice(2).map((each) => each / budgets[1]!)).toEqual([
       expect.closeTo(1.5, 5),
       expect.closeTo(2.25, 5),
     ]);
@@ -153,7 +148,7 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
   }
 });
 
-test('two windows share one ceiling: it falls for the other one while an answer is written, with the same words, and rises when that one is unloaded', async () => {
+test('two windows share one budget: it falls for the other one while an answer is written, with the same words, and rises when that one is unloaded', async () => {
   let skipped = 0;
   const { now } = performance;
   vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + skipped);
@@ -167,7 +162,7 @@ test('two windows share one ceiling: it falls for the other one while an answer 
     };
     one.post(load);
     one.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    // Raw: of an answer about the file all is written before the ceiling falls.
+    // Raw: of an answer about the file all is written before the budget falls.
     const question: Task = { kind: 'raw', prompt: SOURCE };
     const text = (id: string) =>
       one.messages
@@ -192,12 +187,12 @@ test('two windows share one ceiling: it falls for the other one while an answer 
     await two.ask({ type: 'unload', requestId: 'unload' });
     vi.advanceTimersByTime(BEAT_MS);
     while ((await one.stats()).numEngines) await new Promise((resolve) => setImmediate(resolve));
-    const ceilings: number[] = [];
+    const budgets: number[] = [];
     for (let i = 0; i < 2; i++) {
       skipped += 61_000;
-      ceilings.push((await one.stats()).maxBytes);
+      budgets.push((await one.stats()).maxBytes);
     }
-    expect(ceilings).toEqual([37.5e6, 50e6]);
+    expect(budgets).toEqual([37.5e6, 50e6]);
     for (const talk of [one, two]) await talk.ask({ type: 'shutdown', requestId: 'shutdown' });
     expect(await readdir(load.enginesDir)).toEqual([]);
   } finally {
@@ -282,8 +277,8 @@ test('completion, chat and summary of one file share its block, computed once, a
     kvBytesPerToken,
     storeBytes,
   } = await talk.stats();
-  expect(file).toMatchObject({ docId: 'd', path: 'src/fields.ts', tier: 'window', hits: 6 });
-  // A run that left the window for a while keeps its copy in the store.
+  expect(file).toMatchObject({ docId: 'd', path: 'src/fields.ts', tier: 'pool', hits: 6 });
+  // A run that left the pool for a while keeps its copy in the store.
   expect(file!.bytes).toBeGreaterThanOrEqual(file!.tokens * kvBytesPerToken);
   expect(file!.bytes).toBeLessThanOrEqual(file!.tokens * kvBytesPerToken + storeBytes);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
@@ -464,7 +459,7 @@ test("what is wrong with one message is that message's own affair", async () => 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('the ceiling survives a rebuilt engine, 0 makes it automatic again', async () => {
+test('the budget survives a rebuilt engine, 0 makes it automatic again', async () => {
   const talk = inThread(failingAt(3));
   talk.post(LOAD);
   talk.post({ type: 'configure', maxBytes: 5e6 });
@@ -488,10 +483,10 @@ test("a pin holds a file's block until it is released or the file closed", async
   });
   talk.post({ type: 'pin', docId: 'd', pinned: true });
   talk.post({ type: 'evict' });
-  expect((await talk.stats()).windowSlots.held).toBeGreaterThan(500);
+  expect((await talk.stats()).poolSlots.held).toBeGreaterThan(500);
   talk.post({ type: 'documentClosed', docId: 'd' });
   talk.post({ type: 'evict' });
-  expect((await talk.stats()).windowSlots.held).toBe(0);
+  expect((await talk.stats()).poolSlots.held).toBe(0);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
@@ -623,7 +618,7 @@ test('the worker thread: version first, the same answers as in the same thread, 
   // Inside the project, so that the bundle finds onnxruntime-node.
   const outfile = join(process.cwd(), '.cache', 'worker-under-test.cjs');
   await build({
-    entryPoints: ['engine/worker.ts'],
+    entryPoints: ['engine/server/worker.ts'],
     outfile,
     bundle: true,
     platform: 'node',
@@ -697,7 +692,7 @@ test('on battery no file is read ahead; on mains it is, a second after the last 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('on battery quiet moments come all the same, and only give memory back; with mains power again they do the rest', async () => {
+test('on battery idle maintenance come all the same, and only give memory back; with mains power again they do the rest', async () => {
   const power = { onBattery: true };
   const own: Engine[] = [];
   const load: typeof loadModel = async (...args) => {
@@ -707,24 +702,24 @@ test('on battery quiet moments come all the same, and only give memory back; wit
   };
   const talk = inThread(load, { onBattery: async () => power.onBattery } as unknown as Machine);
   const moments: (boolean | undefined)[] = [];
-  const tidy = vi.spyOn(Engine.prototype, 'tidy').mockImplementation(async function (
+  const runMaintenance = vi.spyOn(Engine.prototype, 'runMaintenance').mockImplementation(async function (
     this: Engine,
     _blocks,
     { sparing } = {},
   ) {
-    // Assistants of other tests of this file may still have quiet moments of their own.
+    // Assistants of other tests of this file may still have idle maintenance of their own.
     if (!own.includes(this)) return false;
     power.onBattery = false;
     return moments.push(sparing) === 1;
   });
   const later = globalThis.setTimeout;
-  // A quiet moment comes after ten seconds in which nothing is asked: here sooner.
+  // A idle moment comes after ten seconds in which nothing is asked: here sooner.
   const timers = vi
     .spyOn(globalThis, 'setTimeout')
     .mockImplementation(((work: () => void, ms?: number) =>
       later(work, ms === 10_000 ? 500 : ms)) as typeof setTimeout);
   onTestFinished(() => {
-    tidy.mockRestore();
+    runMaintenance.mockRestore();
     timers.mockRestore();
   });
   await talk.ask(LOAD);

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
-import { Assistant } from '../../engine/assistant.ts';
-import type { EngineMessage } from '../../engine/protocol.ts';
+import { AssistantServer } from '../../engine/server/assistantServer.ts';
+import type { EngineMessage } from '../../engine/protocol/messages.ts';
 import { EngineClient, type EngineState } from '../../src/client/engineClient.ts';
 import { BUILT_IN, counted } from '../builtIn.ts';
 import { INVENTORY } from '../vscode/suite.ts';
@@ -42,7 +42,7 @@ vi.mock('../../src/vscode.ts', () => {
     env: { language: 'en' },
     languages: { match: () => 1 },
     commands: { executeCommand: async () => undefined },
-    window: {
+    pool: {
       get activeTextEditor() {
         return editor.active;
       },
@@ -112,7 +112,7 @@ const client = new EngineClient({
   createTransport: () => {
     let receive = (_: EngineMessage): void => {};
     const waiting: EngineMessage[] = [];
-    const engine = new Assistant((message) => {
+    const engine = new AssistantServer((message) => {
       waiting.push(message);
       setImmediate(() => receive(waiting.shift()!));
     });

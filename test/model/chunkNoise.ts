@@ -1,18 +1,18 @@
 /** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
-import type { OtherNext } from '../../engine/blending.ts';
-import type { KvWindow } from '../../engine/cache/window.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
-import type { SamplingParams } from '../../engine/protocol.ts';
-import { sample } from '../../engine/sampler.ts';
+import type { OtherNext } from '../../engine/sequence/blending.ts';
+import type { KvPool } from '../../engine/kv/pool.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import type { SamplingParams } from '../../engine/protocol/tasks.ts';
+import { sample } from '../../engine/sequence/sampler.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
-/** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the window; nothing else may. */
-export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize: number): Promise<number> {
+/** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the pool; nothing else may. */
+export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: number): Promise<number> {
   const random = seededRandom(5);
   let noise = 0;
   for (let text = 0; text < 5; text++) {
     const ids = Array.from({ length: 200 }, () => below(random, vocabSize));
-    if (window.numSlots < 256) window.resize(256);
+    if (pool.numSlots < 256) pool.resize(256);
     const all: Float32Array[] = [];
     for (const chunk of [64, 7, 1]) {
       const rows = new Float32Array(ids.length * vocabSize);
@@ -46,7 +46,7 @@ export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize
 export async function drawsWithin(
   noise: number,
   runner: OnnxRunner,
-  window: KvWindow,
+  pool: KvPool,
   tokenIds: readonly number[],
   sampling: SamplingParams,
   other: OtherNext | null,
@@ -62,7 +62,7 @@ export async function drawsWithin(
     ...sampling,
     logprobs: false,
   };
-  if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
+  if (pool.numSlots < tokenIds.length) pool.resize(tokenIds.length);
   const newSlots = Int32Array.from(tokenIds, (_, i) => i);
   const logits = Float32Array.from(
     await runner.run([

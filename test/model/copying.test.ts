@@ -3,8 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { Assistant } from '../../engine/assistant.ts';
-import type { EngineMessage, HostMessage, Task } from '../../engine/protocol.ts';
+import { AssistantServer } from '../../engine/server/assistantServer.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol/messages.ts';
+import type { Task } from '../../engine/protocol/tasks.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-copying-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -23,7 +24,7 @@ export function copyLedger(options: LedgerOptions): Ledger {
 
 test('what another file has for the same beginning is said, if the host names that file; one that it does not have is left out', async () => {
   const ends = new Map<string, (end: EngineMessage) => void>();
-  const assistant = new Assistant((message) => {
+  const assistant = new AssistantServer((message) => {
     if (
       'requestId' in message &&
       (message.type === 'done' || message.type === 'error' || message.type === 'reply') &&
@@ -44,7 +45,7 @@ test('what another file has for the same beginning is said, if the host names th
       type: 'generate',
       requestId,
       priority: 'completion',
-      task: { kind: 'complete', docId: 'here', offset: SOURCE.length, unsure: true, ...more },
+      task: { kind: 'complete', docId: 'here', offset: SOURCE.length, showLowConfidence: true, ...more },
     });
     if (end.type !== 'done') throw new Error(JSON.stringify(end));
     return end.text;
@@ -65,8 +66,8 @@ test('what another file has for the same beginning is said, if the host names th
   const alone = await complete('alone');
   assistant.handle({ type: 'documentChanged', docId: 'there', version: 1, path: '/p/open.ts', text: OTHER });
   expect(await complete('not named')).toBe(alone);
-  expect(await complete('named', { copyFrom: ['gone', 'there'] })).toBe('options.fiscalYear, options.accountPlan);');
+  expect(await complete('named', { copySources: ['gone', 'there'] })).toBe('options.fiscalYear, options.accountPlan);');
   expect(alone).not.toContain('fiscalYear');
   // Its own text is there already.
-  expect(await complete('itself', { copyFrom: ['here'] })).toBe(alone);
+  expect(await complete('itself', { copySources: ['here'] })).toBe(alone);
 });

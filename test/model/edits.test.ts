@@ -2,8 +2,8 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../../engine/cli/client.ts';
-import type { Task } from '../../engine/protocol.ts';
+import { Client } from '../../engine/cli/cliClient.ts';
+import type { Task } from '../../engine/protocol/tasks.ts';
 import { MODELS, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { importModel } from '../../engine/model/importModel.ts';
+import { importModel } from '../../engine/model/load/importModel.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { selfTest } from '../../engine/text/selfTest.ts';
 import { engineBench, engineOptions, takeTurns } from '../bench/engineBench.ts';
@@ -133,7 +133,7 @@ test('the whole suite, with profiles, tables and charts', async () => {
   ]);
   for (const profile of bench.profiles) {
     expect(profile.operatorsMs, profile.name).toBeLessThan(profile.callMs);
-    const lane = profile.name.startsWith('chunk') ? 'attention: prefill lane' : 'attention: queries times window keys';
+    const lane = profile.name.startsWith('chunk') ? 'attention: prefill lane' : 'attention: queries times pool keys';
     expect(profile.rows.find(({ part }) => part === lane)?.count, profile.name).toBe(SHAPES.tiny.num_hidden_layers);
   }
   expect(shares(bench)!.linear).toBeGreaterThan(0);

@@ -6,16 +6,16 @@ import { afterAll, expect, test } from 'vitest';
 import { exercisesOf } from '../../engine/cli/evaluateExercises.ts';
 import { KvSubject } from '../../engine/cli/evaluateSubject.ts';
 import { TREATMENTS } from '../../engine/cli/evaluateTreatments.ts';
-import { Layout } from '../../engine/text/layout.ts';
+import { Layout } from '../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
-import { Grammars } from '../../engine/text/syntaxGrammars.ts';
+import { Grammars } from '../../engine/text/syntax/syntaxGrammars.ts';
 import { heldoutFiles } from '../bench/kv/heldout.ts';
 import { BUILT_IN } from '../builtIn.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sketch-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a constant far above is in the window when it is asked for, and not when something else is', async () => {
+test('a constant far above is in the pool when it is asked for, and not when something else is', async () => {
   const text = await ModelText.load('model');
   const subject = await KvSubject.open('starter', 'model', folder, 2, []);
   try {

@@ -8,13 +8,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { scratchRows } from '../../engine/batch.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { KvWindow, PAGE_SLOTS } from '../../engine/cache/window.ts';
-import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import type { Precision } from '../../engine/protocol.ts';
+import { scratchRows } from '../../engine/model/batch.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { KvPool, PAGE_SLOTS } from '../../engine/kv/pool.ts';
+import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
+import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import type { Precision } from '../../engine/protocol/tasks.ts';
 import { CopyPrior } from '../../engine/text/copyPrior.ts';
 import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
 import { chunkNoise, drawsWithin } from './chunkNoise.ts';
@@ -34,13 +34,13 @@ async function withRunner<T>(
   model: string,
   precision: Precision,
   threads: number,
-  work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>,
+  work: (runner: OnnxRunner, pool: KvPool, imported: ImportedModel) => Promise<T>,
 ): Promise<T> {
   const imported = await importModel({ modelDir: `test/fixtures/models/${model}`, cacheDir, precision });
-  const window = new KvWindow(kvShape(imported.config, usualKv(precision), imported.biased), 0);
-  const runner = await OnnxRunner.create(imported, window, { threads });
+  const pool = new KvPool(kvShape(imported.config, usualKv(precision), imported.biased), 0);
+  const runner = await OnnxRunner.create(imported, pool, { threads });
   try {
-    return await work(runner, window, imported);
+    return await work(runner, pool, imported);
   } finally {
     await runner.dispose();
   }
@@ -49,28 +49,28 @@ async function withRunner<T>(
 /** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
 const PREFILL_TOKENS = 90;
 
-/** A ceiling that leaves `slots` for window and store beside the prefill lane's scratch. */
-function ceiling(
+/** A budget that leaves `slots` for pool and store beside the prefill lane's scratch. */
+function budget(
   runner: OnnxRunner,
-  window: KvWindow,
+  pool: KvPool,
   slots: number,
 ): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
   const prefillBytesPerToken = runner.prefillBytesPerToken;
   return {
-    maxBytes: slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * prefillBytesPerToken,
+    maxBytes: slots * kvBytesPerToken(pool.shape) + scratchRows(PREFILL_TOKENS) * prefillBytesPerToken,
     prefillBytesPerToken,
     prefillTokens: PREFILL_TOKENS,
   };
 }
 
 /** Each request by itself, one after the other, in an engine with room for everything and nothing cached. */
-async function alone(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
+async function alone(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { abortAfter: _, ...item } of items) {
     const engine = new Engine({
       runner,
-      window,
-      ...ceiling(runner, window, 4 * MAX_CONTEXT),
+      pool,
+      ...budget(runner, pool, 4 * MAX_CONTEXT),
       maxContext: MAX_CONTEXT,
       tokenBudget: 512,
     });
@@ -80,12 +80,12 @@ async function alone(runner: OnnxRunner, window: KvWindow, items: readonly WorkI
   return outcomes;
 }
 
-/** All requests together under a ceiling that holds about one and a half of them, or as many as it says, in small chunks. */
-async function together(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[], slots = CEILING_SLOTS) {
+/** All requests together under a budget that holds about one and a half of them, or as many as it says, in small chunks. */
+async function together(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[], slots = CEILING_SLOTS) {
   const engine = new Engine({
     runner,
-    window,
-    ...ceiling(runner, window, slots),
+    pool,
+    ...budget(runner, pool, slots),
     maxContext: MAX_CONTEXT,
     tokenBudget: 32,
   });
@@ -95,10 +95,10 @@ async function together(runner: OnnxRunner, window: KvWindow, items: readonly Wo
     afterStep: () => {
       engine.checkIntegrity();
       if (runner.apart) numApart++;
-      const { total, free, held } = engine.stats().windowSlots;
+      const { total, free, held } = engine.stats().poolSlots;
       if (free + held !== total) throw new Error(`${free} free + ${held} held slots are not ${total}`);
-      if (engine.stats().windowBytes + engine.stats().storeBytes > slots * kvBytesPerToken(window.shape))
-        throw new Error('above the ceiling');
+      if (engine.stats().poolBytes + engine.stats().storeBytes > slots * kvBytesPerToken(pool.shape))
+        throw new Error('above the budget');
     },
   });
   return { outcomes, numApart, stats: engine.stats() };
@@ -125,13 +125,13 @@ function workload(
   });
 }
 
-/** Only an abort, or an answer that has filled the ceiling alone, may say less than the oracle. */
+/** Only an abort, or an answer that has filled the budget alone, may say less than the oracle. */
 function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots = CEILING_SLOTS): boolean {
   return finishReason === 'abort' || (finishReason === 'length' && item.promptIds.length + tokenIds.length >= slots);
 }
 
-test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
-  await withRunner('qwen3-tied-sharded', 'float32', 1, async (runner, window, { config }) => {
+test('float32: 2,000 requests, aborts and edits under a tight budget give the tokens of the oracle', async () => {
+  await withRunner('qwen3-tied-sharded', 'float32', 1, async (runner, pool, { config }) => {
     const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) =>
       i % 3 > 0
         ? item
@@ -149,12 +149,12 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
               ),
           },
     );
-    const { outcomes, stats } = await together(runner, window, items);
+    const { outcomes, stats } = await together(runner, pool, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);
     expect(outcomes.size).toBe(NUM_REQUESTS);
-    const expected = await alone(runner, window, items);
-    const noise = await chunkNoise(runner, window, config.vocabSize);
+    const expected = await alone(runner, pool, items);
+    const noise = await chunkNoise(runner, pool, config.vocabSize);
     expect(noise).toBeLessThan(1e-4);
     let compared = 0;
     let different = 0;
@@ -173,7 +173,7 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
       const before = [...item.promptIds, ...oracle.slice(0, at)];
       const prior = item.prior?.() ?? null;
       for (const id of oracle.slice(0, at)) prior?.push(id, 'x');
-      const draws = await drawsWithin(noise, runner, window, before, item.sampling, prior?.next() ?? null);
+      const draws = await drawsWithin(noise, runner, pool, before, item.sampling, prior?.next() ?? null);
       expect([...draws], `${item.id}, token ${at}, ${JSON.stringify(item.sampling)}: noise ${noise}`).toContain(
         got.tokenIds[at],
       );
@@ -186,7 +186,7 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
   });
 });
 
-// Fewer than in float32; 2,000 in int8 are soak.test.ts's, without a key bias. The second has one, hence the remedy in its graph. The last has a window of many pages, and tokens attend apart, and has two threads.
+// Fewer than in float32; 2,000 in int8 are soak.test.ts's, without a key bias. The second has one, hence the remedy in its graph. The last has a pool of many pages, and tokens attend apart, and has two threads.
 test.each([
   ['int8', 'qwen3-tied-sharded', 500, CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', 600, CEILING_SLOTS],
@@ -196,8 +196,8 @@ test.each([
   '%s, %s, %i requests, %i slots: tokens differ from the oracle only within rounding noise',
   async (precision, name, numRequests, slots) => {
     const inPages = slots >= 4 * PAGE_SLOTS;
-    await withRunner(name, precision, inPages ? 2 : 1, async (runner, window, { config }) => {
-      const noise = await chunkNoise(runner, window, config.vocabSize);
+    await withRunner(name, precision, inPages ? 2 : 1, async (runner, pool, { config }) => {
+      const noise = await chunkNoise(runner, pool, config.vocabSize);
       // Greedy, with the runner-up reported, so that a difference can be judged.
       const items = workload(
         config.vocabSize,
@@ -205,10 +205,10 @@ test.each([
         numRequests,
         inPages ? { fileTokens: 110, numFiles: 16, arrivalsPerStep: 3 } : {},
       ).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
-      const { outcomes, numApart, stats } = await together(runner, window, items, slots);
+      const { outcomes, numApart, stats } = await together(runner, pool, items, slots);
       // How many depends on what steps take here: 99 to 140 of 500 requests.
       expect(numApart > 100, `${numApart} steps apart`).toBe(inPages);
-      const expected = await alone(runner, window, items);
+      const expected = await alone(runner, pool, items);
       let compared = 0;
       let different = 0;
       for (const item of items) {

@@ -1,8 +1,8 @@
 /** Every public fixture through the real graph: float32 against the references, int8 and int4 within the stated KL bounds. */
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { forEachLogits } from '../../engine/model/runner.ts';
-import type { ProductForm } from '../../engine/model/weightPlan.ts';
+import { forEachLogits } from '../../engine/model/runtime/runner.ts';
+import type { ProductForm } from '../../engine/model/load/weightPlan.ts';
 import {
   Divergence,
   MODELS,
@@ -51,9 +51,9 @@ describe.each(modelNames)('%s', (name) => {
       });
       expect(worst).toBeLessThan(2e-3);
       if (ids.length !== 33) continue;
-      const { keys, values } = runner.window.read(Int32Array.from(ids, (_, i) => i));
+      const { keys, values } = runner.pool.read(Int32Array.from(ids, (_, i) => i));
       const [layers, kvHeads, length, headSize] = manifest.keys_33!.shape as [number, number, number, number];
-      // The window's keys are [layer, head, headSize, position], the reference's [layer, head, position, headSize].
+      // The pool's keys are [layer, head, headSize, position], the reference's [layer, head, position, headSize].
       const transposed = Float32Array.from({ length: keys.length }, (_, i) => {
         const [head, rest] = [Math.floor(i / (length * headSize)), i % (length * headSize)];
         return keys[head * length * headSize + (rest % headSize) * length + Math.floor(rest / headSize)]!;

@@ -2,13 +2,13 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { BatchSpan } from '../../engine/batch.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
-import { isNarrow, loadOnnxruntime } from '../../engine/model/onnxSession.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import type { ProductForm } from '../../engine/model/weightPlan.ts';
-import type { KvPrecision, Precision } from '../../engine/protocol.ts';
+import type { BatchSpan } from '../../engine/model/batch.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { importModel, kvShape, usualKv } from '../../engine/model/load/importModel.ts';
+import { isNarrow, loadOnnxruntime } from '../../engine/model/runtime/onnxSession.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import type { ProductForm } from '../../engine/model/load/weightPlan.ts';
+import type { KvPrecision, Precision } from '../../engine/protocol/tasks.ts';
 
 export const FIXTURES = path.join(import.meta.dirname, '../fixtures');
 export const MODELS = path.join(FIXTURES, 'models');
@@ -50,7 +50,7 @@ export async function loadRunner(
   products?: ProductForm,
 ): Promise<OnnxRunner> {
   const model = await importModel({ modelDir, cacheDir, precision, products });
-  return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), numSlots), { threads: 1 });
+  return OnnxRunner.create(model, new KvPool(kvShape(model.config, kv, model.biased), numSlots), { threads: 1 });
 }
 
 export function argmax(row: ArrayLike<number>): number {
@@ -111,7 +111,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Sequences in shuffled slots of one window, any of which may be part of a step. */
+/** Sequences in shuffled slots of one pool, any of which may be part of a step. */
 class Slots {
   private readonly free: number[];
 
@@ -125,7 +125,7 @@ class Slots {
   }
 
   span(sequence: { slots: number[] }, tokenIds: number[], numLogits: number): BatchSpan {
-    if (this.free.length < tokenIds.length) throw new Error('the window is too small for this test');
+    if (this.free.length < tokenIds.length) throw new Error('the pool is too small for this test');
     const newSlots = this.free.splice(0, tokenIds.length);
     const span = {
       tokenIds,
@@ -154,7 +154,7 @@ export async function generateTogether(
   chunk: number,
   seed: number,
 ): Promise<number[][]> {
-  const slots = new Slots(runner.window.numSlots, seed);
+  const slots = new Slots(runner.pool.numSlots, seed);
   const sequences = prompts.map((prompt) => ({ prompt, slots: [] as number[], ids: [] as number[] }));
   for (;;) {
     const running = sequences.filter((s) => s.ids.length < numTokens);

@@ -1,7 +1,7 @@
 /** Candidates and cursors of one file, asked for together: they fork what they have in common, and it is computed once. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../../engine/cli/client.ts';
-import { candidateSampling } from '../../engine/protocol.ts';
+import { Client } from '../../engine/cli/cliClient.ts';
+import { candidateSampling } from '../../engine/protocol/tasks.ts';
 import { temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();

@@ -14,15 +14,15 @@ import {
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { RequestError } from '../../engine/errors.ts';
-import { parseConfig } from '../../engine/model/hfConfig.ts';
-import { cacheEntry } from '../../engine/model/importCache.ts';
-import { entryKey, type ImportedModel, importModel, inspectModel } from '../../engine/model/importModel.ts';
-import { Weights, headerLength, parseHeader } from '../../engine/model/safetensors.ts';
-import { buildStepGraph } from '../../engine/model/stepGraph.ts';
-import { planWeights, rowsInMultiples } from '../../engine/model/weightPlan.ts';
-import { ModelFolder } from '../../engine/modelFolder.ts';
-import { fittingBuffer } from '../../engine/model/windowFeeds.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
+import { parseConfig } from '../../engine/model/load/hfConfig.ts';
+import { cacheEntry } from '../../engine/model/load/importCache.ts';
+import { entryKey, type ImportedModel, importModel, inspectModel } from '../../engine/model/load/importModel.ts';
+import { Weights, headerLength, parseHeader } from '../../engine/model/load/safetensors.ts';
+import { buildStepGraph } from '../../engine/model/graph/stepGraph.ts';
+import { planWeights, rowsInMultiples } from '../../engine/model/load/weightPlan.ts';
+import { ModelFolder } from '../../engine/model/load/modelFolder.ts';
+import { fittingBuffer } from '../../engine/model/runtime/pagedFeeds.ts';
 import { BUILT_IN } from '../builtIn.ts';
 import { FIXTURES, MODELS, argmax, formsHere, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
 import { type StoredType, encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
@@ -714,8 +714,8 @@ describe('built-in model', () => {
         { tokenIds: [vocabSize], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30), numLogits: 1 },
       ]),
     ).rejects.toThrow(RequestError);
-    // The window may be replaced between steps.
-    runner.window.resize(128);
+    // The pool may be replaced between steps.
+    runner.pool.resize(128);
     const after = await runner.run([
       {
         tokenIds: [10],

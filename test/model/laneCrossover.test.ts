@@ -3,24 +3,24 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
-import { crossoverOf, laneCrossover, type LaneTimes } from '../../engine/model/laneCrossover.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { crossoverOf, laneCrossover, type LaneTimes } from '../../engine/model/calibrate/laneCrossover.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-crossover-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('both lanes are measured once, and nothing is left behind; a small model keeps the usual number', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder, precision: 'int8' });
-  const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
-  const runner = await OnnxRunner.create(model, window, { threads: 1 });
+  const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 0);
+  const runner = await OnnxRunner.create(model, pool, { threads: 1 });
   try {
     const choose = (parameters: number, contextTokens = 2048): Promise<number> =>
       laneCrossover(model.dir, runner, { parameters, contextTokens });
     expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);
     const run = runner.run.bind(runner);
-    const before: Record<string, number[]> = { window: [], prefill: [] };
+    const before: Record<string, number[]> = { pool: [], prefill: [] };
     runner.run = (spans) => {
       before[spans[0]!.lane!]!.push(spans[0]!.contextSlots[0]!);
       return run(spans);
@@ -38,9 +38,9 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
       result: { fewest: number; times: LaneTimes[] };
     };
     expect(result.times.map(({ tokens }) => tokens)).toEqual([16, 32, 64, 128]);
-    for (const { window, prefill } of result.times) expect(Math.min(window, prefill)).toBeGreaterThan(0);
+    for (const { paged, prefill } of result.times) expect(Math.min(paged, prefill)).toBeGreaterThan(0);
     expect([chosen, result.fewest]).toEqual([crossoverOf(result.times), crossoverOf(result.times)]);
-    expect([window.numSlots, runner.scratchBytes]).toEqual([0, 0]);
+    expect([pool.numSlots, runner.scratchBytes]).toEqual([0, 0]);
     // Whoever gives up loading the model does not wait for it, and leaves nothing either.
     runner.run = run;
     await expect(
@@ -48,7 +48,7 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
         if (fraction > 0.4) throw new Error('given up');
       }),
     ).rejects.toThrow('given up');
-    expect([window.numSlots, runner.scratchBytes]).toEqual([0, 0]);
+    expect([pool.numSlots, runner.scratchBytes]).toEqual([0, 0]);
     runner.run = () => Promise.reject(new Error('measured again'));
     expect(await choose(1e9)).toBe(chosen);
   } finally {

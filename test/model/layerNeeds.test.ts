@@ -2,16 +2,16 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { RunFormat } from '../../engine/cache/codecs/codecFormat.ts';
-import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import { codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
-import { codecFor } from '../../engine/model/codecFor.ts';
-import { codecQuality } from '../../engine/model/codecQuality.ts';
-import { importModel } from '../../engine/model/importModel.ts';
-import { layerNeeds } from '../../engine/model/layerNeeds.ts';
-import { RopeTable } from '../../engine/model/rope.ts';
+import type { RunFormat } from '../../engine/kv/approx/codecs/codecFormat.ts';
+import type { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
+import { codecNamed, FORMATS } from '../../engine/kv/approx/codecs/registry.ts';
+import { codecFor } from '../../engine/model/calibrate/codecQuality.ts';
+import { codecQuality } from '../../engine/model/calibrate/codecQuality.ts';
+import { importModel } from '../../engine/model/load/importModel.ts';
+import { layerNeeds } from '../../engine/model/calibrate/layerNeeds.ts';
+import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
-import { randomRows } from '../unit/codecRows.ts';
+import { randomRows } from '../unit/kv/codecRows.ts';
 import { loadRunner, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
@@ -27,7 +27,7 @@ test('built-in model: all layers are told, the next time without a step; a codec
   const measuring = { model: imported, runner, rope, encode, contextTokens: 1024 };
   const needs = (await layerNeeds(format, measuring))!;
   expect([...needs].sort()).toEqual(Array.from({ length: imported.config.numLayers }, (_, l) => l));
-  expect(runner.window.numSlots).toBe(0);
+  expect(runner.pool.numSlots).toBe(0);
   const { run } = runner;
   runner.run = () => Promise.reject(new Error('a step'));
   expect(await layerNeeds(format, measuring)).toEqual(needs);
@@ -40,7 +40,7 @@ test('built-in model: all layers are told, the next time without a step; a codec
     if (given.length > 3) throw new Error('given up');
   };
   await expect(layerNeeds(format, { ...measuring, contextTokens: 512, onProgress: stop })).rejects.toThrow('given up');
-  expect([given, runner.window.numSlots]).toEqual([
+  expect([given, runner.pool.numSlots]).toEqual([
     [1, 2, 3, 4].map((step) => expect.closeTo(step / (imported.config.numLayers + 3))),
     0,
   ]);
@@ -53,7 +53,7 @@ test('built-in model: all layers are told, the next time without a step; a codec
       { ...imported, dir },
       runner,
       encode,
-      codecNamed('turboquant', runner.window.shape, rope, order),
+      codecNamed('turboquant', runner.pool.shape, rope, order),
       1024,
       () => {},
     ))!.klMean;
@@ -63,10 +63,10 @@ test('built-in model: all layers are told, the next time without a step; a codec
   expect(await lossOf('reversed', needs.toReversed())).toBeGreaterThan(2 * best);
 
   // In the product it is the one that goes by them.
-  const rows = randomRows(runner.window.shape, 128, 1);
+  const rows = randomRows(runner.pool.shape, 128, 1);
   const bytesOf = (codec: KvCodec): Uint8Array => codec.encode(rows, { startIndex: 0 });
   expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(
-    bytesOf(codecNamed('turboquant', runner.window.shape, rope, needs)),
+    bytesOf(codecNamed('turboquant', runner.pool.shape, rope, needs)),
   );
   expect((await codecFor('int4', measuring)).name).toBe('int4');
   await expect(codecFor('int5', measuring)).rejects.toThrow('unknown codec int5');

@@ -1,18 +1,18 @@
 /** What a codec of the store costs is its loss and nothing else: answers are those over the same rows coded where they stand, wherever they lie. */
 import { readFile } from 'node:fs/promises';
 import { afterAll, expect, test } from 'vitest';
-import { scratchRows } from '../../engine/batch.ts';
-import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
-import type { RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
-import { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import { type KvRows, kvBytesPerToken, sliceRows } from '../../engine/cache/kvRows.ts';
-import { codingReserve } from '../../engine/cache/toCode.ts';
-import { PAGE_SLOTS } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
-import { parseConfig } from '../../engine/model/hfConfig.ts';
-import { RopeTable } from '../../engine/model/rope.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
-import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { scratchRows } from '../../engine/model/batch.ts';
+import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
+import type { RunPlace } from '../../engine/kv/approx/codecs/codecFormat.ts';
+import { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
+import { type KvRows, kvBytesPerToken, sliceRows } from '../../engine/kv/kvRows.ts';
+import { codingReserve } from '../../engine/kv/approx/toCode.ts';
+import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import { parseConfig } from '../../engine/model/load/hfConfig.ts';
+import { RopeTable } from '../../engine/model/runtime/rope.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { ask, drain, filesOf, kernelShare, type Watched } from '../engine/harness.ts';
 import { contentOf } from '../engine/tracedCodec.ts';
 import { below, seededRandom } from '../engine/workload.ts';
@@ -27,10 +27,10 @@ const NUM_TOKENS = 24;
 const ANSWER_TOKENS = 12;
 const range = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
 
-/** The rows of a block into the window's first slots, as the prefill lane computes them. */
+/** The rows of a block into the pool's first slots, as the prefill lane computes them. */
 async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promise<void> {
   const n = block.length;
-  runner.window.resize(8 * PAGE_SLOTS);
+  runner.pool.resize(8 * PAGE_SLOTS);
   await runner.run([
     {
       tokenIds: [...block],
@@ -44,7 +44,7 @@ async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promi
   ]);
 }
 
-/** A greedy answer behind the rows in the window's first n slots, without engine, store or tree. */
+/** A greedy answer behind the rows in the pool's first n slots, without engine, store or tree. */
 async function answerAlone(
   runner: OnnxRunner,
   n: number,
@@ -69,25 +69,25 @@ async function answerAlone(
   return answer;
 }
 
-/** Answers over a block in the window that has been through the codec there. */
+/** Answers over a block in the pool that has been through the codec there. */
 async function coded(
   runner: OnnxRunner,
   codec: KvCodec,
   block: readonly number[],
   tails: readonly (readonly number[])[],
 ): Promise<number[][]> {
-  const { window } = runner;
+  const { pool } = runner;
   const n = block.length;
   await computeAlone(runner, block);
   const { blockTokens } = codec.format;
   for (let at = 0; at < n; at += blockTokens) {
     const slots = range(at, Math.min(n, at + blockTokens));
-    window.write(slots, codec.through(window.read(slots), { startIndex: at, contextEnd: n }), 0, at);
+    pool.write(slots, codec.through(pool.read(slots), { startIndex: at, contextEnd: n }), 0, at);
   }
   const answers: number[][] = [];
   for (const tail of tails) answers.push(await answerAlone(runner, n, tail, NUM_TOKENS));
   runner.releaseScratch();
-  window.resize(0);
+  pool.resize(0);
   return answers;
 }
 
@@ -119,12 +119,12 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
   'built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-    const { window } = runner;
+    const { pool } = runner;
     const config = parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null);
-    const codec = codecNamed(name, window.shape, new RopeTable(config.rope, config.headSize));
+    const codec = codecNamed(name, pool.shape, new RopeTable(config.rope, config.headSize));
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
-      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`)
+      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
       .slice(0, 900);
     const tails = [
       '\n\n/** Takes',
@@ -137,7 +137,7 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
       '\n  /** Slots',
     ].map((text) => tokenizer.encode(text));
     // The same for all codecs.
-    exactAnswers ??= await coded(runner, codecNamed('int8', window.shape, null), block, tails);
+    exactAnswers ??= await coded(runner, codecNamed('int8', pool.shape, null), block, tails);
     const [exact, expected] = [exactAnswers, await coded(runner, codec, block, tails)];
 
     // Otherwise rows that no codec has touched would do.
@@ -145,12 +145,12 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
     const clock = { now: 0 };
     const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
     const bytes = (slots: number): number =>
-      slots * kvBytesPerToken(window.shape) +
+      slots * kvBytesPerToken(pool.shape) +
       scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
-      kernelShare({ compression }, window.shape);
+      kernelShare({ compression }, pool.shape);
     const engine = new Engine({
       runner,
-      window,
+      pool,
       maxContext: 2048,
       prefillTokens: PREFILL_TOKENS,
       prefillBytesPerToken: runner.prefillBytesPerToken,
@@ -167,7 +167,7 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
     };
     const rest = async (): Promise<void> => {
       clock.now += 100_000;
-      while (await engine.tidy(filesOf([block]))) engine.checkIntegrity();
+      while (await engine.runMaintenance(filesOf([block]))) engine.checkIntegrity();
     };
     expect(await answers()).toEqual(exact);
     engine.evict();
@@ -177,9 +177,9 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
     expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.promotions).toBeGreaterThan(0);
-    // Under a ceiling that has no room for the copies, and for two of them at a time.
+    // Under a budget that has no room for the copies, and for two of them at a time.
     // What coding takes meanwhile is beside them.
-    engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape));
+    engine.setMaxBytes(bytes(950) + codingReserve(compression, pool.shape));
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.preemptions).toBeGreaterThan(0);
     await runner.dispose();
@@ -187,19 +187,19 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
 );
 
 test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])(
-  'built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked',
+  'built-in model, %s: idle maintenance between the steps code a file bit by bit, under a budget that moves: each answer is the one over the rows that were coded when it was asked',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
     const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-    const { window } = runner;
-    const { shape } = window;
+    const { pool } = runner;
+    const { shape } = pool;
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
-      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`)
+      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
       .slice(0, 900);
-    const lines = (await readFile('engine/cache/window.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
+    const lines = (await readFile('engine/kv/pool.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
     await computeAlone(alone, block);
-    const exact = alone.window.read(range(0, block.length));
+    const exact = alone.pool.read(range(0, block.length));
     const contents = block.map((_, i) => contentOf(shape, exact, i));
     /** Those of the block, by position, as they have been coded. */
     const codedRows = new Map<number, KvRows>();
@@ -220,7 +220,7 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
       codingReserve(compression, shape);
     const engine = new Engine({
       runner,
-      window,
+      pool,
       maxContext: 2048,
       prefillTokens: PREFILL_TOKENS,
       prefillBytesPerToken: runner.prefillBytesPerToken,
@@ -254,37 +254,37 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
       for (let n = below(random, 4); n > 0; n--) put();
       while (engine.hasWork()) {
         // What begins before a step, and ends in it.
-        const tidying = engine.tidy(filesOf([block]));
+        const maintaining = engine.runMaintenance(filesOf([block]));
         await engine.step();
-        await tidying;
-        if (await engine.tidy(filesOf([block]))) expect(engine.hasWork()).toBe(false);
+        await maintaining;
+        if (await engine.runMaintenance(filesOf([block]))) expect(engine.hasWork()).toBe(false);
         if (random() < 0.1) engine.setMaxBytes(bytes(2200 + below(random, 2000)));
         if (random() < 0.05) put();
         check();
       }
       clock.now += 100_000;
       for (let n = 2 + below(random, 12); n > 0; n--) {
-        const tidying = engine.tidy(filesOf([block]));
+        const maintaining = engine.runMaintenance(filesOf([block]));
         // Somebody asks while it is at it.
         if (random() < 0.05) put();
-        await tidying;
+        await maintaining;
         check();
       }
     }
     await drain(engine);
     let numOther = 0;
     for (const { watched, cut, tail, rows } of asked) {
-      alone.window.write(range(0, block.length), exact, 0, 0);
-      for (const [position, row] of rows) alone.window.write(Int32Array.of(position), row, 0, position);
+      alone.pool.write(range(0, block.length), exact, 0, 0);
+      for (const [position, row] of rows) alone.pool.write(Int32Array.of(position), row, 0, position);
       expect(watched.tokenIds).toEqual(await answerAlone(alone, cut, tail, ANSWER_TOKENS));
       if (numOther || !rows.size) continue;
-      alone.window.write(range(0, block.length), exact, 0, 0);
+      alone.pool.write(range(0, block.length), exact, 0, 0);
       if (watched.tokenIds.join() !== (await answerAlone(alone, cut, tail, ANSWER_TOKENS)).join()) numOther++;
     }
     // Otherwise rows that no codec has touched would do, or all of them at once.
     expect(numOther).toBeGreaterThan(0);
     expect(new Set(asked.map(({ rows }) => rows.size)).size).toBeGreaterThan(2);
-    // Answers may go, under the ceiling, but nothing of the block: see above.
+    // Answers may go, under the budget, but nothing of the block: see above.
     expect(engine.stats().events).toMatchObject({ promotions: expect.toSatisfy((n: number) => n > 10) });
     await runner.dispose();
     await alone.dispose();

@@ -2,12 +2,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
-import { RopeTable } from '../../engine/model/rope.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import { type ModelCompression, modelCompression } from '../../engine/modelCompression.ts';
-import type { CodecQuality } from '../../engine/protocol.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { RopeTable } from '../../engine/model/runtime/rope.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { type ModelCompression, modelCompression } from '../../engine/server/codecChoice.ts';
+import type { CodecQuality } from '../../engine/protocol/stats.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { temporaryFolder } from './fixtures.ts';
 
@@ -16,7 +16,7 @@ afterAll(() => folder.remove());
 
 test('auto has the rungs that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(imported, new KvWindow(kvShape(imported.config, 'int8'), 0), { threads: 1 });
+  const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const { tokenizer, turn } = await ModelText.load('model');
   const rope = new RopeTable(imported.config.rope, imported.config.headSize);
   let lines: string[] = [];

@@ -3,16 +3,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Assistant } from '../../engine/assistant.ts';
-import { Machine } from '../../engine/machine.ts';
-import type { EngineMessage, EngineStats, HostMessage, ReplyValue, TreeNode } from '../../engine/protocol.ts';
+import { AssistantServer } from '../../engine/server/assistantServer.ts';
+import { Machine } from '../../engine/server/machine.ts';
+import type { EngineMessage, HostMessage, ReplyValue } from '../../engine/protocol/messages.ts';
+import type { EngineStats, TreeNode } from '../../engine/protocol/stats.ts';
 
 type Asking = HostMessage extends infer M ? (M extends { requestId: string } ? Omit<M, 'requestId'> : never) : never;
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-monitor-'));
 const problems: EngineMessage[] = [];
 const waiting = new Map<string, (value: ReplyValue | null) => void>();
-const assistant = new Assistant(
+const assistant = new AssistantServer(
   (message) => {
     if (message.type === 'error') problems.push(message);
     if (message.type !== 'reply' && message.type !== 'done' && message.type !== 'error') return;
@@ -20,7 +21,7 @@ const assistant = new Assistant(
       waiting.get(message.requestId)?.(message.type === 'reply' ? message.value : null);
   },
   undefined,
-  new Machine(new URL('../../engine/machineProbe.ts', import.meta.url)),
+  new Machine(new URL('../../engine/server/machineProbe.ts', import.meta.url)),
 );
 let numAsked = 0;
 function ask(message: Asking): Promise<ReplyValue | null> {
@@ -69,8 +70,8 @@ afterAll(async () => {
 test('both files are there; the tree names them, and the chat behind one', async () => {
   const now = await stats(true);
   expect(now.files.map(({ path, open, tier }) => ({ path, open, tier }))).toEqual([
-    { path: 'src/a.ts', open: true, tier: 'window' },
-    { path: 'src/b.ts', open: true, tier: 'window' },
+    { path: 'src/a.ts', open: true, tier: 'pool' },
+    { path: 'src/b.ts', open: true, tier: 'pool' },
   ]);
   const nodes = flat(now.tree!);
   for (const { path, tokens } of now.files) {

@@ -5,13 +5,13 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { scratchRows, type BatchSpan } from '../../engine/batch.ts';
-import { KEPT_SHARES, keptTokens, KVZIP, rowsOf } from '../../engine/cache/keptRows.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { PAGE_SLOTS } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
-import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { scratchRows, type BatchSpan } from '../../engine/model/batch.ts';
+import { KEPT_SHARES, keptTokens, KVZIP, rowsOf } from '../../engine/kv/approx/pruned/keptRows.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { ask, drain, filesOf, type Watched } from '../engine/harness.ts';
 import { Divergence, loadRunner, maxDifference, MODELS, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
@@ -47,7 +47,7 @@ const TEXT = Array.from({ length: NUM_TOKENS + 40 }, () => Math.floor(next() * 1
 
 /** The text's first tokens in the first slots. */
 async function fill(runner: OnnxRunner): Promise<void> {
-  runner.window.resize(6 * PAGE_SLOTS);
+  runner.pool.resize(6 * PAGE_SLOTS);
   await runner.run([
     {
       tokenIds: TEXT.slice(0, NUM_TOKENS),
@@ -75,15 +75,15 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
   async (_, dir) => {
     const runner = await loadRunner(dir, `${folder.dir}/cache`, 'int8');
     await fill(runner);
-    const { numLayers, kvHeads } = runner.window.shape;
+    const { numLayers, kvHeads } = runner.pool.shape;
     const groupSize = { 'qwen2-untied-bf16': 0, [BIASED]: 3 }[path.basename(dir)] ?? 0;
     const slots = range(0, NUM_TOKENS);
     const plain = (await runner.run([goOn(slots, 12)])).slice();
-    const rows = runner.window.read(range(1000, 1012));
+    const rows = runner.pool.read(range(1000, 1012));
     expect(runner.received).toBeNull();
     const measured = (await runner.run([goOn(slots, 12, { measures: true })])).slice();
     expect(maxDifference(measured, plain)).toBe(0);
-    expect(runner.window.read(range(1000, 1012))).toEqual(rows);
+    expect(runner.pool.read(range(1000, 1012))).toEqual(rows);
     const whole = runner.received!;
     const n = NUM_TOKENS + 12;
     expect(whole.most).toHaveLength(numLayers * kvHeads * n);
@@ -128,16 +128,16 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
   async (_, dir) => {
     const runner = await loadRunner(dir, `${folder.dir}/cache`, 'int8');
     await fill(runner);
-    const { window } = runner;
-    const { numLayers, kvHeads } = window.shape;
+    const { pool } = runner;
+    const { numLayers, kvHeads } = pool.shape;
     // The same tokens in all heads: then leaving their slots out is the same.
     const attention = Float32Array.from(
       { length: numLayers * kvHeads * NUM_TOKENS },
       (_, i) => ((i % NUM_TOKENS) * 7919) % 1009,
     );
-    const kept = keptTokens(window.shape, attention, 90, new Set([0]), 0);
+    const kept = keptTokens(pool.shape, attention, 90, new Set([0]), 0);
     const elsewhere = range(2 * PAGE_SLOTS + 17, 2 * PAGE_SLOTS + 17 + 90);
-    window.write(elsewhere, rowsOf(kept, window.shape, window.read(range(0, NUM_TOKENS))), 0, kept);
+    pool.write(elsewhere, rowsOf(kept, pool.shape, pool.read(range(0, NUM_TOKENS))), 0, kept);
     const others: BatchSpan[] = [0, 1, 2].map((i) => ({
       tokenIds: [7 + i],
       startIndex: 20,
@@ -146,7 +146,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
       numLogits: 1,
     }));
     const lanes: Record<string, Partial<BatchSpan>> = {
-      window: {},
+      pool: {},
       prefill: { lane: 'prefill', prefillEnd: NUM_TOKENS + 12 },
     };
     const found: Record<string, { left: Float32Array; all: Float32Array }> = {};
@@ -165,7 +165,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
       const divergence = new Divergence();
       for (let i = 0; i < 12; i++)
         divergence.add(
-          ...(['window', 'prefill'].map((lane) =>
+          ...(['paged', 'prefill'].map((lane) =>
             found[lane]![which].subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize),
           ) as [Float32Array, Float32Array]),
         );
@@ -176,19 +176,19 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
   },
 );
 
-test('built-in model: over what is left of a file, answers are the same alone, side by side, after the store, and under a ceiling that makes them give way', async () => {
+test('built-in model: over what is left of a file, answers are the same alone, side by side, after the store, and under a budget that makes them give way', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-  const { window } = runner;
+  const { pool } = runner;
   const tokenizer = await Tokenizer.load('model');
   const block = tokenizer
-    .encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`)
+    .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
     .slice(0, 1000);
   const clock = { now: 0 };
   const scratch = scratchRows(1023) * runner.prefillBytesPerToken;
-  const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratch;
+  const bytes = (slots: number): number => slots * kvBytesPerToken(pool.shape) + scratch;
   const engine = new Engine({
     runner,
-    window,
+    pool,
     maxContext: 2048,
     prefillTokens: 1023,
     prefillBytesPerToken: runner.prefillBytesPerToken,
@@ -212,11 +212,11 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   question(0);
   await drain(engine);
   clock.now += 2000;
-  while (await engine.tidy(filesOf([block])));
+  while (await engine.runMaintenance(filesOf([block])));
   // In two pieces of equal length, rounded up.
   const { bytes: left, ...described } = engine.describe(block);
   expect(described).toMatchObject({ tokens: block.length, codecs: ['kvzip'] });
-  expect(left / kvBytesPerToken(window.shape) / block.length).toBeCloseTo(KEPT_SHARES[KVZIP], 2);
+  expect(left / kvBytesPerToken(pool.shape) / block.length).toBeCloseTo(KEPT_SHARES[KVZIP], 2);
   engine.checkIntegrity();
 
   const alone: number[][] = [];
@@ -236,7 +236,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   await expectSame();
   // Everything to the store, and back.
   clock.now += 100_000;
-  while (await engine.tidy([]));
+  while (await engine.runMaintenance([]));
   expect(engine.describe(block).tier).toBe('store');
   await expectSame();
   expect(engine.stats().events.promotions).toBeGreaterThan(0);

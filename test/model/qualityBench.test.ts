@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../../engine/cli/client.ts';
-import { Grammars } from '../../engine/text/syntaxGrammars.ts';
+import { Client } from '../../engine/cli/cliClient.ts';
+import { Grammars } from '../../engine/text/syntax/syntaxGrammars.ts';
 import { ThreadTransport } from '../../src/client/threadTransport.ts';
 import { heldoutFiles } from '../bench/kv/heldout.ts';
 import { type EngineOptions, QualityEngine } from '../bench/quality/engine.ts';
@@ -29,7 +29,7 @@ const texts: QualityText[] = heldoutFiles().map((file) => ({
 
 beforeAll(() => {
   buildSync({
-    entryPoints: ['engine/worker.ts'],
+    entryPoints: ['engine/server/worker.ts'],
     outfile: path.join(built, 'worker.js'),
     bundle: true,
     platform: 'node',

@@ -4,8 +4,8 @@
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { BLOCK } from '../../engine/model/blockQuantise.ts';
-import { forEachLogits } from '../../engine/model/runner.ts';
+import { BLOCK } from '../../engine/model/load/quantise.ts';
+import { forEachLogits } from '../../engine/model/runtime/runner.ts';
 import { formsHere, loadRunner, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
 

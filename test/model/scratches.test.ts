@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { type BatchSpan, SHORT_ROWS } from '../../engine/batch.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
+import { type BatchSpan, SHORT_ROWS } from '../../engine/model/batch.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-scratches-'));
@@ -17,8 +17,8 @@ test.each(['qwen3-tied-sharded', 'qwen2-untied-bf16'])(
   '%s: two long prompts and two short ones by turns',
   async (name) => {
     const model = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision: 'int8' });
-    const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 4096);
-    const runner = await OnnxRunner.create(model, window, { threads: 1 });
+    const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 4096);
+    const runner = await OnnxRunner.create(model, pool, { threads: 1 });
     runner.separatesShort = true;
     const random = seededRandom(5);
     let slot = 0;

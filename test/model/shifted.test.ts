@@ -2,20 +2,20 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Client } from '../../engine/cli/client.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import { measureShift, SHIFT_BOUND } from '../../engine/model/shiftQuality.ts';
-import type { ChatTask } from '../../engine/protocol.ts';
-import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Client } from '../../engine/cli/cliClient.ts';
+import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { measureShift, SHIFT_BOUND } from '../../engine/model/calibrate/shiftQuality.ts';
+import type { ChatTask } from '../../engine/protocol/tasks.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { isNarrowHere, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 1 } as const;
-const SOURCE = readFileSync('engine/cache/prefixTree.ts', 'utf8').slice(0, 4200);
+const SOURCE = readFileSync('engine/kv/radixTree.ts', 'utf8').slice(0, 4200);
 const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 
@@ -83,7 +83,7 @@ test('taken over until idle time has computed it, then exact again; measured onc
 
 test('what it costs is of the size of rounding; rows at the wrong place cost a hundred times that', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads: 1,
   });
   const tokenizer = await Tokenizer.load('model');
@@ -98,7 +98,7 @@ test('what it costs is of the size of rounding; rows at the wrong place cost a h
     expect(mean(rounding)).toBeLessThan(mean(shifted));
     expect(mean(shifted)).toBeLessThan(4 * mean(rounding));
     expect(shifted.agreed).toBeGreaterThan(0.95 * rounding.agreed);
-    expect(runner.window.numSlots).toBe(0);
+    expect(runner.pool.numSlots).toBe(0);
     runner.shiftKeys = () => {};
     expect(mean((await measure(false)).shifted)).toBeGreaterThan(30 * mean(shifted));
   } finally {

@@ -1,17 +1,17 @@
 /**
- * Contexts that are longer than the window, over the real graph: the queries that a step gives are those whose products with the
+ * Contexts that are longer than the pool, over the real graph: the queries that a step gives are those whose products with the
  * keys it attends by, blocks that are asked for come back, and answers are the same whoever shares their steps.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { type BatchSpan, type ModelRunner, scratchRows } from '../../engine/batch.ts';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { Engine } from '../../engine/engine.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
-import { chatPrompt } from '../../engine/text/chatPrompt.ts';
-import { Layout } from '../../engine/text/layout.ts';
+import { type BatchSpan, type ModelRunner, scratchRows } from '../../engine/model/batch.ts';
+import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { chatPrompt } from '../../engine/text/prompt/chatPrompt.ts';
+import { Layout } from '../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { ask, drain, kernelShare, type Watched } from '../engine/harness.ts';
@@ -28,7 +28,7 @@ const next = random(5);
 const TEXT = Array.from({ length: NUM_TOKENS + 40 }, () => Math.floor(next() * 100));
 
 async function fill(runner: OnnxRunner): Promise<void> {
-  runner.window.resize(1024);
+  runner.pool.resize(1024);
   await runner.run([
     {
       tokenIds: TEXT.slice(0, NUM_TOKENS),
@@ -54,7 +54,7 @@ const goOn = (n: number, more: Partial<BatchSpan> = {}): BatchSpan => ({
 test.each(models)('%s: a query times the keys, and their softmax, is the attention that was measured', async (name) => {
   const runner = await loadRunner(path.join(MODELS, name), `${folder.dir}/cache`, 'int8');
   await fill(runner);
-  const { numLayers, kvHeads, headSize } = runner.window.shape;
+  const { numLayers, kvHeads, headSize } = runner.pool.shape;
   const plain = (await runner.run([goOn(6)])).slice();
   expect(runner.queries).toBeNull();
   const asked = (await runner.run([goOn(6, { numQueries: 1 })])).slice();
@@ -75,7 +75,7 @@ test.each(models)('%s: a query times the keys, and their softmax, is the attenti
   ]);
   const received = runner.received!;
   const slots = Int32Array.of(...range(0, NUM_TOKENS), ...range(500, 505), 600);
-  const { keys, keyScales } = runner.window.read(slots);
+  const { keys, keyScales } = runner.pool.read(slots);
   const n = slots.length;
   for (let h = 0; h < numLayers * kvHeads; h++) {
     const sum = new Float64Array(n);
@@ -120,7 +120,7 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
     alone.push(runner.queries!.slice());
   }
   await runner.run(spans);
-  const { headSize } = runner.window.shape;
+  const { headSize } = runner.pool.shape;
   const both = runner.queries!;
   const heads = both.length / (6 * headSize);
   for (let h = 0; h < heads; h++) {
@@ -135,9 +135,9 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
   await runner.dispose();
 });
 
-test('built-in model: nearly twice the window is read; the question finds what stands in a block that is no recent one; answers are the same beside others', async () => {
+test('built-in model: nearly twice the pool is read; the question finds what stands in a block that is no recent one; answers are the same beside others', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
-  const { window } = runner;
+  const { pool } = runner;
   const text = await ModelText.load('model');
   const { tokenizer } = text;
   const layout = new Layout(text, { contextTokens: 2048, numParameters: 1e7 });
@@ -161,20 +161,20 @@ test('built-in model: nearly twice the window is read; the question finds what s
     },
     run(batch) {
       for (const { contextSlots, startIndex } of batch)
-        if (startIndex >= promptIds.length) contexts.push(window.positionsOf(contextSlots));
+        if (startIndex >= promptIds.length) contexts.push(pool.positionsOf(contextSlots));
       return runner.run(batch);
     },
   };
   const engine = new Engine({
     runner: watched,
-    window,
+    pool,
     maxContext: 2048,
     prefillTokens: 511,
     prefillBytesPerToken: runner.prefillBytesPerToken,
     maxBytes:
-      700 * kvBytesPerToken(window.shape) +
+      700 * kvBytesPerToken(pool.shape) +
       scratchRows(511) * runner.prefillBytesPerToken +
-      kernelShare({ spillFile }, window.shape),
+      kernelShare({ spillFile }, pool.shape),
     spillFile,
   });
   const question = (): Watched =>

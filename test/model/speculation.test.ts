@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
-import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../engine/model/runner.ts';
-import type { SequenceOptions } from '../../engine/sequence.ts';
+import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import { importModel, kvShape, usualKv } from '../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import type { SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { below, driveWorkload, makeWorkload, seededRandom, type WorkItem } from '../engine/workload.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-speculation-'));
@@ -25,14 +25,14 @@ test.each([
   ['qwen3-tied-sharded', 'float32'],
 ] as const)('%s, %s: with drafts the tokens are those without', async (name, precision) => {
   const { config, ...model } = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision });
-  const window = new KvWindow(kvShape(config, usualKv(precision)), 0);
-  const runner = await OnnxRunner.create({ config, ...model }, window, { threads: 1 });
+  const pool = new KvPool(kvShape(config, usualKv(precision)), 0);
+  const runner = await OnnxRunner.create({ config, ...model }, pool, { threads: 1 });
   try {
     const run = async (items: readonly (WorkItem & Pick<SequenceOptions, 'draftSources'>)[], speculation: boolean) => {
       const engine = new Engine({
         runner,
-        window,
-        maxBytes: 700 * kvBytesPerToken(window.shape),
+        pool,
+        maxBytes: 700 * kvBytesPerToken(pool.shape),
         maxContext: MAX_CONTEXT,
         tokenBudget: 32,
         policies: { speculation },

@@ -3,20 +3,14 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
-import { Assistant } from '../../engine/assistant.ts';
-import { leastBudget } from '../../engine/cacheReach.ts';
-import { formatBytes } from '../../engine/formatBytes.ts';
-import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import type {
-  EngineMessage,
-  EngineStats,
-  FileStats,
-  HostMessage,
-  LoadOptions,
-  ModelInfo,
-  Usage,
-} from '../../engine/protocol.ts';
-import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { AssistantServer } from '../../engine/server/assistantServer.ts';
+import { leastBudget } from '../../engine/server/cacheReach.ts';
+import { formatBytes } from '../../engine/protocol/formatBytes.ts';
+import { type LoadedModel, loadModel } from '../../engine/server/loadedModel.ts';
+import type { EngineMessage, HostMessage, LoadOptions } from '../../engine/protocol/messages.ts';
+import type { EngineStats, FileStats, ModelInfo } from '../../engine/protocol/stats.ts';
+import type { Usage } from '../../engine/protocol/tasks.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { BUILT_IN } from '../builtIn.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
@@ -28,10 +22,10 @@ const LOAD: LoadOptions = {
   maxBytes: 100e6,
   threads: 1,
 };
-const FILE = await readFile('engine/cache/slots.ts', 'utf8');
+const FILE = await readFile('engine/kv/slots.ts', 'utf8');
 /** Of a question about it with its answer, a few more than there are. */
 const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
-/** Ceilings under which it is read whole, without the memory that the disk takes; in parts, if there is a file for them; and not at all. */
+/** Budgets under which it is read whole, without the memory that the disk takes; in parts, if there is a file for them; and not at all. */
 const WHOLE = 1e5 * Math.ceil(leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9, true) / 0.9e5);
 const IN_PARTS = 1.1 * leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9);
 const TOO_LITTLE = IN_PARTS / 4;
@@ -41,7 +35,7 @@ type Ended = Extract<EngineMessage, { type: 'done' | 'reply' | 'error' }>;
 function talk(loading = loadModel) {
   const waiting = new Map<string, (message: Ended) => void>();
   const lines: string[] = [];
-  const assistant = new Assistant((message) => {
+  const assistant = new AssistantServer((message) => {
     if (message.type === 'log') lines.push(message.message);
     if (
       (message.type === 'done' || message.type === 'reply' || message.type === 'error') &&
@@ -244,7 +238,7 @@ test('a codec is measured once with the model, and used where it costs little; a
   await again.close();
 });
 
-test('under a ceiling that reading and writing the disk would take a large part of, nothing is kept there, and requests are answered whole as without it; the figures say why', async () => {
+test('under a budget that reading and writing the disk would take a large part of, nothing is kept there, and requests are answered whole as without it; the figures say why', async () => {
   const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
   const { load, question, flush, stats, send, lines, close } = talk();
   // The whole file, with less than the disk's own memory on top of what it takes.
@@ -266,7 +260,7 @@ test('under a ceiling that reading and writing the disk would take a large part 
   await close();
 });
 
-test('a ceiling that is lowered in use gives the memory of the disk back at once, raised again it has it again; what is on the disk can be cleared all the same', async () => {
+test('a budget that is lowered in use gives the memory of the disk back at once, raised again it has it again; what is on the disk can be cleared all the same', async () => {
   const disk = { dir: join(folder, 'lowered'), maxBytes: 1e9 };
   const first = talk();
   await first.load({ disk });
@@ -292,11 +286,11 @@ test('a ceiling that is lowered in use gives the memory of the disk back at once
   await again.close();
 });
 
-test('the disk takes no more of a window’s part than of a ceiling: where several windows share one, files are read whole with as much for each as the message says', async () => {
+test('the disk takes no more of a window’s part than of a budget: where several windows share one, files are read whole with as much for each as the message says', async () => {
   const shared = { enginesDir: join(folder, 'engines'), disk: { dir: join(folder, 'shared'), maxBytes: 1e9 } };
-  const windows = [talk(), talk(), talk(), talk()];
-  const last = windows.at(-1)!;
-  for (const each of windows) await each.load({ ...shared, maxBytes: 4 * WHOLE });
+  const pools = [talk(), talk(), talk(), talk()];
+  const last = pools.at(-1)!;
+  for (const each of pools) await each.load({ ...shared, maxBytes: 4 * WHOLE });
   expect(await last.stats()).toMatchObject({
     maxBytes: WHOLE,
     diskFault: expect.stringContaining(`the ${formatBytes(WHOLE)} of memory`),
@@ -313,7 +307,7 @@ test('the disk takes no more of a window’s part than of a ceiling: where sever
   // What a file leaves to the conversation is kept free of it.
   expect(longest.usage.promptTokens).toBeGreaterThan(0.6 * BUILT_IN.contextTokens);
   expect(longest.usage.inParts).toBeUndefined();
-  for (const each of windows) await each.close();
+  for (const each of pools) await each.close();
 });
 
 test('a folder that takes nothing is not said to be a setting that is off', async () => {

@@ -9,7 +9,7 @@ import { tiersReport } from '../bench/tiers/tiersReport.ts';
 const cache = await mkdtemp(join(tmpdir(), 'kvasir-tiers-bench-'));
 afterAll(() => rm(cache, { recursive: true, force: true }));
 
-test('both scenes: files are found whole in window, store and on disk, and others are read anew between', async () => {
+test('both scenes: files are found whole in pool, store and on disk, and others are read anew between', async () => {
   const result = await tiersBench('tiny', cache, 1, {
     numFiles: 12,
     fileTokens: 512,
@@ -24,9 +24,7 @@ test('both scenes: files are found whole in window, store and on disk, and other
     expect(diskBytes).toBeGreaterThan(12 * result.fileBytes);
     expect(peakBytes).toBeLessThanOrEqual(result.maxBytes);
     const tiers = new Set(revisits.map(({ tier }) => tier));
-    expect([...tiers]).toEqual(
-      expect.arrayContaining(setting === null ? ['window', 'disk'] : ['window', 'store', 'disk']),
-    );
+    expect([...tiers]).toEqual(expect.arrayContaining(setting === null ? ['pool', 'disk'] : ['pool', 'store', 'disk']));
     const coded = revisits.filter(({ tier, codecs }) => tier === 'store' && codecs.includes('int4-kivi'));
     expect(coded.length > 0).toBe(setting !== null);
     for (const { found } of revisits) expect(found).toBe(512);

@@ -1,13 +1,13 @@
 /**
- * Many tokens behind a long context attend in tiles of the window: their logits, and the rows that they leave, have the bits
+ * Many tokens behind a long context attend in tiles of the pool: their logits, and the rows that they leave, have the bits
  * that fewer of them at a time get, which attend all at once; also beside another sequence, and in pages in no order.
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { BatchSpan } from '../../engine/batch.ts';
-import { PAGE_SLOTS } from '../../engine/cache/window.ts';
-import type { OnnxRunner } from '../../engine/model/runner.ts';
-import { inTiles } from '../../engine/model/windowTiles.ts';
+import type { BatchSpan } from '../../engine/model/batch.ts';
+import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { inTiles } from '../../engine/model/graph/pagedTiles.ts';
 import { loadRunner, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
 
@@ -94,13 +94,13 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
     const few = await read(runner, TEXT, contextSlots, newSlots, 16);
     expect(few.tiled).toEqual(new Array(NEW / 16).fill(false));
     expect(few.logits.every(Number.isFinite)).toBe(true);
-    const rows = runner.window.read(newSlots);
+    const rows = runner.pool.read(newSlots);
     const alone = Array.from(await runner.run([other]));
     expect(runner.tiled).toBe(false);
 
     const all = await read(runner, TEXT, contextSlots, newSlots, NEW);
     expect(all).toEqual({ logits: few.logits, tiled: [true] });
-    expect(runner.window.read(newSlots)).toEqual(rows);
+    expect(runner.pool.read(newSlots)).toEqual(rows);
 
     runner.mayTile = false;
     expect(await read(runner, TEXT, contextSlots, newSlots, NEW)).toEqual({ logits: few.logits, tiled: [false] });
@@ -108,7 +108,7 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
 
     const beside = await read(runner, TEXT, contextSlots, newSlots, NEW, [other]);
     expect(beside).toEqual(all);
-    expect(runner.window.read(newSlots)).toEqual(rows);
+    expect(runner.pool.read(newSlots)).toEqual(rows);
     const both = await runner.run([
       other,
       { tokenIds: TEXT, startIndex: BEHIND, contextSlots, newSlots, numLogits: 0 },

@@ -9,7 +9,7 @@ import { EngineClient, type EngineState, type GenerateRequest } from '../../src/
 import { engineEnvironment, ProcessTransport } from '../../src/client/processTransport.ts';
 import { ThreadTransport } from '../../src/client/threadTransport.ts';
 import { MAX_YOUNG_MB } from '../../src/client/transport.ts';
-import { t } from '../unit/translate.ts';
+import { t } from '../unit/src/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
 // Below the project, so that the bundle finds onnxruntime as the packaged one does.
@@ -25,7 +25,7 @@ const SHORT: GenerateRequest = { ...LONG, sampling: { maxTokens: 4, ignoreEos: t
 
 beforeAll(() => {
   buildSync({
-    entryPoints: ['engine/worker.ts'],
+    entryPoints: ['engine/server/worker.ts'],
     outfile: script,
     bundle: true,
     platform: 'node',

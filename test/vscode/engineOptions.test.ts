@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { cacheReach } from '../../engine/cacheReach.ts';
-import { formatBytes } from '../../engine/formatBytes.ts';
-import { type ProductForm, planWeights } from '../../engine/model/weightPlan.ts';
+import { cacheReach } from '../../engine/server/cacheReach.ts';
+import { formatBytes } from '../../engine/protocol/formatBytes.ts';
+import { type ProductForm, planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';

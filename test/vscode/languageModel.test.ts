@@ -30,7 +30,7 @@ async function written<T>(window: Editor, name: string): Promise<T> {
 }
 
 /** What its answer and the chat template leave of the context. */
-const MOST_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
+const MAX_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
 
 /** Whether the engine has loaded its runtime. */
 const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
@@ -57,7 +57,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
         family: BUILT_IN.architecture,
         version: BUILT_IN.manifest.version,
         name: 'kvasir-starter',
-        maxInputTokens: MOST_INPUT,
+        maxInputTokens: MAX_INPUT,
       },
     ]);
     expect(loaded(editor())).toBe(false);
@@ -80,7 +80,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(used.tooLong).toMatchObject({
       languageModelError: true,
       message: expect.stringMatching(
-        new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MOST_INPUT)}\\.$`),
+        new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MAX_INPUT)}\\.$`),
       ),
     });
     expect(loaded(editor())).toBe(true);

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { FrameLocator, Locator } from 'playwright-core';
 import { expect, inject, test } from 'vitest';
-import { ownerOf, parseName } from '../../engine/cache/disk/segment.ts';
+import { ownerOf, parseName } from '../../engine/kv/disk/segment.ts';
 import { PATIENCE } from './editor.ts';
 import { outOfPlace } from './panelLayout.ts';
 import { threadNames, wakeUps } from './processes.ts';
@@ -58,7 +58,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
       .toBeGreaterThan(INVENTORY.length / 4);
     expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
     // What the disk has of this text, from a window before, stands in the store until the request uses it.
-    await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('window');
+    await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('pool');
     expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter\s· int8\s· \d+ threads/);
     await expect
       .poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE })

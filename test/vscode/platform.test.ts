@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
 import { BUILT_IN, counted } from '../builtIn.ts';
-import { english } from '../unit/translate.ts';
+import { english } from '../unit/src/translate.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 

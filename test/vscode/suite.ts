@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
-import { Editor, type WindowOptions } from './editor.ts';
+import { Editor, type PoolOptions } from './editor.ts';
 
 /** Something to complete in, to ask about and to summarise: ordinary code, long enough that its reuse shows. */
 export const INVENTORY = `/** Keeps what is in stock, by article number. */
@@ -79,7 +79,7 @@ export function editorSuite(
   name: string,
   files: Record<string, string>,
   tests: (editor: () => Editor) => void,
-  options?: WindowOptions,
+  options?: PoolOptions,
 ): void {
   const server = inject('server');
   if (typeof server === 'string') {

@@ -1,13 +1,13 @@
 /** A session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
-import { Documents } from '../../../engine/documents.ts';
-import { IdleWork } from '../../../engine/idleWork.ts';
-import { laneIds } from '../../../engine/laneIds.ts';
-import type { Priority } from '../../../engine/protocol.ts';
-import { prepareChat } from '../../../engine/tasks/chat.ts';
-import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import { Documents } from '../../../engine/server/documents.ts';
+import { IdleWork } from '../../../engine/server/idlePrefill.ts';
+import { laneIds } from '../../../engine/kv/laneIds.ts';
+import type { Priority } from '../../../engine/protocol/tasks.ts';
+import { prepareChat } from '../../../engine/tasks/chatTask.ts';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
-import { prepareSummarize } from '../../../engine/tasks/summarize.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import type { DayArrival } from './daySession.ts';
@@ -15,7 +15,7 @@ import type { DayArrival } from './daySession.ts';
 /** As of a model with room for whole files. */
 const CONTEXT_TOKENS = 8192;
 const PARAMETERS = 494e6;
-const MOST_COMPLETION = 24;
+const MAX_COMPLETION = 24;
 
 export interface CacheRequest {
   atMs: number;
@@ -42,7 +42,7 @@ export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Pro
     { promptIds, prefill, sampling }: PreparedRequest,
   ): void => {
     const ids = laneIds(promptIds, prefill);
-    const numAnswer = priority === 'completion' ? 1 + below(random, MOST_COMPLETION) : sampling.maxTokens;
+    const numAnswer = priority === 'completion' ? 1 + below(random, MAX_COMPLETION) : sampling.maxTokens;
     // An answer is found again by a request that goes on from it; where there is none, it may be anything.
     if (answer !== undefined) ids.push(...layout.text.tokenizer.encode(answer));
     else for (let i = 0; i < numAnswer; i++) ids.push(below(random, 6000));

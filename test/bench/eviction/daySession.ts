@@ -9,7 +9,7 @@
  */
 import { below, type Random, seededRandom } from '../../engine/workload.ts';
 import { typed, normal } from '../makeSession.ts';
-import { finalTexts, LEAST_SAVED, LOOK_MS, pressed, type Session } from '../session.ts';
+import { finalTexts, MIN_SAVED, LOOK_MS, pressed, type Session } from '../session.ts';
 import type { Arrival } from '../sessionArrivals.ts';
 
 const SECOND = 1000;
@@ -21,8 +21,8 @@ const DAY_MS = 6 * 60 * MINUTE;
 type LogNormal = readonly [median: number, spread: number];
 /** Between the files of this project (77 lines) and those of the recorded session (670). */
 const FILE_LINES: LogNormal = [130, 0.8];
-const LEAST_FILES = 10;
-const MOST_FILES = 40;
+const MIN_FILES = 10;
+const MAX_FILES = 40;
 /** One thing to be done, and the time away from the editor after it. Guesses. */
 const TASK_MS: LogNormal = [25 * MINUTE, 0.6];
 const BREAK_MS: LogNormal = [8 * MINUTE, 1];
@@ -45,7 +45,7 @@ const NEAR = 0.75;
 const ACCEPTED = 0.25;
 /** Whoever has typed within it has the place read where the cursor rests (see Warmup); places for each visit at most. */
 const AT_WORK_MS = 2 * MINUTE;
-const MOST_RESTS = 3;
+const MAX_RESTS = 3;
 /** Visits with a question; turns of a conversation besides the first, geometric: 2.0 in all, as in LMSYS-Chat-1M (arXiv 2309.11998). */
 const ASKS = 0.05;
 const MEAN_FURTHER_TURNS = 1;
@@ -54,7 +54,7 @@ const TURN_MS: LogNormal = [2.5 * MINUTE, 1.6];
 /** Characters. LMSYS-Chat-1M: 70 and 215 tokens. */
 const QUESTION: LogNormal = [150, 0.8];
 const ANSWER: LogNormal = [500, 0.7];
-const LONGEST_ANSWER = 700;
+const MAX_ANSWER = 700;
 /** A file is summarised when it is first seen, or another time. Guesses. */
 const SUMMARISES_NEW = 0.15;
 const SUMMARISES = 0.01;
@@ -91,7 +91,7 @@ class Day {
   constructor(session: Session, random: Random) {
     this.#random = random;
     this.#lines = [...finalTexts(session).values()].join('\n').split('\n');
-    const numFiles = LEAST_FILES + below(random, MOST_FILES - LEAST_FILES + 1);
+    const numFiles = MIN_FILES + below(random, MAX_FILES - MIN_FILES + 1);
     for (let i = 0; i < numFiles; i++)
       this.#files.push({
         docId: `src/part${i}.ts`,
@@ -140,7 +140,7 @@ class Day {
         path: file.docId,
         text: file.text,
       });
-    const rests = this.#atMs - this.#typedAt < AT_WORK_MS ? 1 + below(this.#random, MOST_RESTS) : 0;
+    const rests = this.#atMs - this.#typedAt < AT_WORK_MS ? 1 + below(this.#random, MAX_RESTS) : 0;
     const reading = this.#draw(READING_MS);
     for (let i = 0; i < rests; i++) {
       this.#atMs += reading / (rests + 1);
@@ -164,7 +164,7 @@ class Day {
     let atMs = this.#atMs;
     for (let turns = this.#geometric(MEAN_FURTHER_TURNS); turns >= 0; turns--) {
       messages.push({ role: 'user', content: this.#someText(this.#draw(QUESTION)) });
-      const answer = this.#someText(Math.min(LONGEST_ANSWER, this.#draw(ANSWER)));
+      const answer = this.#someText(Math.min(MAX_ANSWER, this.#draw(ANSWER)));
       this.#arrivals.push({
         atMs,
         message: {
@@ -205,7 +205,7 @@ class Day {
       if (pause < (lineNow === line ? DEBOUNCE_MS : 0)) continue;
       line = lineNow;
       const rest = text.startsWith(written) ? /^[^\n]*/.exec(text.slice(written.length))![0] : '';
-      const accepted = pause >= LOOK_MS && rest.length >= LEAST_SAVED && this.#random() < ACCEPTED;
+      const accepted = pause >= LOOK_MS && rest.length >= MIN_SAVED && this.#random() < ACCEPTED;
       this.#complete(file, start + written.length, 'completion', accepted ? rest : undefined);
       if (!accepted) continue;
       ahead = written + rest;

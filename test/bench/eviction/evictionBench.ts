@@ -5,14 +5,14 @@
  * daySession), whose seeds are others than those with which the policies were made. No model runs, so nothing depends on the
  * machine: time is the session's, and what computing costs is reckoned.
  */
-import { Clock } from '../../../engine/cache/eviction/clock.ts';
-import type { Eviction } from '../../../engine/cache/eviction/eviction.ts';
-import { Lru } from '../../../engine/cache/eviction/lru.ts';
-import { DOUBLED_AT, Utility } from '../../../engine/cache/eviction/utility.ts';
-import { KvCache } from '../../../engine/cache/kvCache.ts';
-import { kvBytesPerToken, newKvRows } from '../../../engine/cache/kvRows.ts';
-import { numComputed } from '../../../engine/cache/lease.ts';
-import { KvWindow } from '../../../engine/cache/window.ts';
+import { Clock } from './clock.ts';
+import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
+import { Lru } from './lru.ts';
+import { DOUBLED_AT, Utility } from '../../../engine/kv/eviction/utility.ts';
+import { KvCache } from '../../../engine/kv/kvCache.ts';
+import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
+import { numComputed } from '../../../engine/kv/lease.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
 import { readSession } from '../session.ts';
 import { sessionArrivals } from '../sessionArrivals.ts';
 import { type CacheRequest, cacheTrace } from './cacheTrace.ts';
@@ -20,7 +20,7 @@ import { daySession } from './daySession.ts';
 import { evictionCharts, evictionReport } from './evictionReport.ts';
 import { Future } from './future.ts';
 
-/** Of window and store together, in tokens. */
+/** Of pool and store together, in tokens. */
 export const CEILINGS = {
   recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384],
   day: [8192, 12_288, 16_384, 24_576, 32_768],
@@ -32,7 +32,7 @@ const DAYS = [101, 102, 103];
 /** As small as can be: no row is looked at. */
 const SHAPE = { numLayers: 1, kvHeads: 1, headSize: 4, kv: 'int8' as const };
 const BYTES = kvBytesPerToken(SHAPE);
-/** The window has half of the ceiling. */
+/** The pool has half of the ceiling. */
 const WINDOW_SHARE = 0.5;
 
 /** `belady` knows what comes, `all` has no ceiling: nothing is ever computed twice. */
@@ -79,10 +79,10 @@ export function replayCache(
   ceiling: number,
 ): Omit<EvictionRun, 'kind' | 'seed'> {
   const clock = { now: 0 };
-  const window = new KvWindow(SHAPE, 0);
+  const pool = new KvPool(SHAPE, 0);
   const maxTokens = policy === 'all' ? 2 ** 26 : ceiling;
   const cache = new KvCache({
-    window,
+    pool,
     maxBytes: maxTokens * BYTES,
     softSlots: Math.floor(ceiling * WINDOW_SHARE),
     clock: () => clock.now,
@@ -103,7 +103,7 @@ export function replayCache(
     if (priority !== 'idle') run.waitCost += costOf(at, numPrompt);
     const slots = cache.allocate(ids.length - at);
     if (slots) {
-      window.write(slots, newKvRows(SHAPE, slots.length), 0, at);
+      pool.write(slots, newKvRows(SHAPE, slots.length), 0, at);
       cache.append(lease, slots);
       cache.commit(lease, ids);
     }

@@ -3,8 +3,8 @@
  * the others could gain at most. (For runs of one size and cost it is the optimum; runs go in pieces of some dozen tokens here,
  * which is near enough, and a token's cost differs by its place, for which it has no eye.)
  */
-import type { Eviction } from '../../../engine/cache/eviction/eviction.ts';
-import { endIndex, pathTo, type TreeNode } from '../../../engine/cache/prefixTree.ts';
+import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
+import { endIndex, pathTo, type TreeNode } from '../../../engine/kv/radixTree.ts';
 import type { CacheRequest } from './cacheTrace.ts';
 
 /** Tokens that the same requests ask for. */

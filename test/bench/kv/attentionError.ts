@@ -1,8 +1,8 @@
 /** How far K, V and what attention makes of them are from those of the rows as they were: relative errors, root mean square. */
-import type { KvRows } from '../../../engine/cache/kvRows.ts';
+import type { KvRows } from '../../../engine/kv/kvRows.ts';
 import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import type { ModelConfig } from '../../../engine/model/hfConfig.ts';
-import { rotateBias } from '../../../engine/model/keyBias.ts';
+import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
+import { rotateBias } from '../../../engine/model/load/keyBias.ts';
 
 export interface RowErrors {
   keys: number;

@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { uniform } from '../../../engine/sampler.ts';
+import { uniform } from '../../../engine/sequence/sampler.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { shapeFolder } from '../writeShape.ts';
 

@@ -10,19 +10,19 @@ writeDocument<MeasuredQuality>({
   suite: 'kv',
   options: '--only quality,window,rows',
   keep: (results) => {
-    const [ofQuality, ofWindow, ofRows] = [
+    const [ofQuality, ofPool, ofRows] = [
       results.find(({ quality }) => quality && 'starter' in quality),
       results.find(({ window }) => window),
       results.find(({ rows }) => rows),
     ];
     return (
       ofQuality &&
-      ofWindow &&
+      ofPool &&
       ofRows &&
       ({
         machine: ofQuality.machine,
         quality: ofQuality.quality,
-        window: ofWindow.window,
+        window: ofPool.window,
         rows: ofRows.rows,
       } as MeasuredQuality)
     );

@@ -13,7 +13,7 @@ import {
   qualityTable,
   READING,
   smallerTable,
-  windowTable,
+  pagedTable,
 } from './qualityReport.ts';
 import { type RowsResult, rowsTable } from './rows.ts';
 import type { WindowCost } from './windowCost.ts';
@@ -80,7 +80,7 @@ export function compressionText(
     differences(quality.starter.treatments),
     '## The window itself',
     'All of the above is against the int8 rows of the window, which every running request attends to. What those cost against float32 rows, with float32 weights under both: whole texts, each token as those of prompts are read (contexts are, with queries in float32), and as those of answers are written (queries in integers, too).',
-    windowTable(window),
+    pagedTable(window),
     note('window'),
     '## What it does to the rows',
     'Errors of keys, of values, and of what attention makes of both (the weighted values of each head, for the true queries of the tokens that come next), relative to their size, root mean square over layers and heads. Of the formats alone, before any token is dropped.',

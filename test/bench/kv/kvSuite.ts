@@ -6,14 +6,14 @@
 import path from 'node:path';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { percent } from '../../../engine/cli/evaluateReport.ts';
-import { Tokenizer } from '../../../engine/text/tokenizer.ts';
+import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import type { ShapeName } from '../shapes.ts';
 import { table, withSpread } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
 import { heldoutFiles } from './heldout.ts';
 import { type QualityBench, qualityBench, STARTER_OPTIONS, windowBench } from './qualityBench.ts';
-import { qualityCharts, qualityReport, windowTable } from './qualityReport.ts';
+import { qualityCharts, qualityReport, pagedTable } from './qualityReport.ts';
 import { measureRows, type RowsResult, rowsTable } from './rows.ts';
 import { measureSpeed, type SpeedResult } from './speed.ts';
 import type { WindowCost } from './windowCost.ts';
@@ -144,6 +144,6 @@ export function kvReport({ speed, rows = [], quality, window }: KvBench): string
     );
   // Results from before there was such a part have an empty list.
   if (quality && 'starter' in quality) parts.push(qualityReport(quality));
-  if (window) parts.push('## The window itself', windowTable(window));
+  if (window) parts.push('## The window itself', pagedTable(window));
   return parts.join('\n\n');
 }

@@ -9,14 +9,14 @@ import { type ExerciseOptions, exercisesOf, textExercises } from '../../../engin
 import { measureQuality, type QualityResult } from '../../../engine/cli/evaluateQuality.ts';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
-import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { biasedShapeFolder } from './biasedShape.ts';
 import { heldoutFiles } from './heldout.ts';
-import { measureWindow, type WindowCost } from './windowCost.ts';
+import { measurePool, type WindowCost } from './windowCost.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const STARTER = path.join(ROOT, 'model');
@@ -100,7 +100,7 @@ export async function windowBench({ cache, shape, threads, starter, log }: Quali
   const imported = path.join(cache, 'imported');
   const measured = (name: string, dir: string, texts: readonly (readonly number[])[]): Promise<WindowCost> => {
     log(`window of ${name}`);
-    return measureWindow(name, dir, imported, threads, texts);
+    return measurePool(name, dir, imported, threads, texts);
   };
   const { tokenizer } = await ModelText.load(STARTER);
   const costs = [

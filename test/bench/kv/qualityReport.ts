@@ -1,5 +1,5 @@
 /** The quality part's tables and charts. Pure. */
-import { FORMATS } from '../../../engine/cache/codecs/registry.ts';
+import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
 import {
   answersOf,
@@ -8,7 +8,7 @@ import {
   type TreatmentQuality,
 } from '../../../engine/cli/evaluateQuality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
-import type { Divergence } from '../../../engine/divergence.ts';
+import type { Divergence } from '../../../engine/model/calibrate/divergence.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
 import { pairedChange } from './pairedInterval.ts';
@@ -99,7 +99,7 @@ export function smallerTable({ treatments }: QualityResult): string {
   );
 }
 
-export function windowTable(window: readonly WindowCost[]): string {
+export function pagedTable(window: readonly WindowCost[]): string {
   const cells = ({ klSum, klMax, agreed, numTokens }: Divergence): string[] => [
     (klSum / numTokens).toExponential(1),
     klMax.toExponential(1),

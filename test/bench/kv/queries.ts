@@ -2,10 +2,10 @@
  * The queries of a text in every layer, by a float32 forward pass in this process: the step graph does not give them out, and
  * what a codec does to attention depends on which queries meet the keys. Slow, for a thousand tokens of a small model.
  */
-import type { ModelConfig } from '../../../engine/model/hfConfig.ts';
-import type { RopeTable } from '../../../engine/model/rope.ts';
-import { Weights } from '../../../engine/model/safetensors.ts';
-import { ModelFolder } from '../../../engine/modelFolder.ts';
+import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
+import type { RopeTable } from '../../../engine/model/runtime/rope.ts';
+import { Weights } from '../../../engine/model/load/safetensors.ts';
+import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 
 /** x [n, width] -> [n, outputs]. */
 type Linear = (x: Float32Array, name: string, width: number, outputs: number) => Promise<Float32Array>;

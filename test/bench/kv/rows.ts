@@ -1,5 +1,5 @@
 /** What a codec does to the rows themselves and to what attention makes of them, whatever that means for the text (see quality). */
-import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
+import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import { percent } from '../../../engine/cli/evaluateReport.ts';
 import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { codecTreatment } from '../../../engine/cli/evaluateTreatments.ts';
@@ -29,7 +29,7 @@ export async function measureRows(
     const queries = await queriesOf(subject.modelDir, subject.model.config, subject.rope, text);
     for (const [f, { name }] of FORMATS.entries()) {
       await codecTreatment(name).apply(subject, context);
-      errors[f]!.push(rowErrors(subject, whole.rows, subject.runner.window.read(whole.slots), coded, queries, coded));
+      errors[f]!.push(rowErrors(subject, whole.rows, subject.runner.pool.read(whole.slots), coded, queries, coded));
       subject.restore(whole);
     }
   }

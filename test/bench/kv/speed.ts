@@ -1,5 +1,5 @@
 /** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
-import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
+import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
@@ -39,7 +39,7 @@ export async function measureSpeed(
   const tokenIds = Array.from({ length: numTokens }, () => below(random, subject.runner.vocabSize));
   const { slots } = await subject.compute(tokenIds);
   const runs = Array.from({ length: Math.ceil(numTokens / runTokens) }, (_, i) =>
-    subject.runner.window.read(slots.subarray(i * runTokens, (i + 1) * runTokens)),
+    subject.runner.pool.read(slots.subarray(i * runTokens, (i + 1) * runTokens)),
   );
   const { numLayers, kvHeads, headSize } = subject.shape;
   const rowBytes = numTokens * numLayers * kvHeads * (2 * headSize + 8);

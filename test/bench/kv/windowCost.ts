@@ -1,10 +1,15 @@
-/** What the int8 window itself costs, which all else is compared with: against float32 rows, with float32 weights under both. */
-import type { Lane } from '../../../engine/batch.ts';
-import { KvWindow } from '../../../engine/cache/window.ts';
-import { addPosition, type Divergence, logProbabilities, noDivergence } from '../../../engine/divergence.ts';
-import { importModel, kvShape } from '../../../engine/model/importModel.ts';
-import { forEachLogits, OnnxRunner } from '../../../engine/model/runner.ts';
-import type { KvPrecision } from '../../../engine/protocol.ts';
+/** What the int8 paged itself costs, which all else is compared with: against float32 rows, with float32 weights under both. */
+import type { Lane } from '../../../engine/model/batch.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
+import {
+  addPosition,
+  type Divergence,
+  logProbabilities,
+  noDivergence,
+} from '../../../engine/model/calibrate/divergence.ts';
+import { importModel, kvShape } from '../../../engine/model/load/importModel.ts';
+import { forEachLogits, OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
 export interface WindowCost {
   model: string;
@@ -15,7 +20,7 @@ export interface WindowCost {
 }
 
 /** @param texts read from their beginning, each by itself. */
-export async function measureWindow(
+export async function measurePool(
   name: string,
   modelDir: string,
   cacheDir: string,
@@ -24,15 +29,15 @@ export async function measureWindow(
 ): Promise<WindowCost> {
   const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
   const open = (kv: KvPrecision): Promise<OnnxRunner> =>
-    OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), 0), { threads });
+    OnnxRunner.create(model, new KvPool(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');
-  const cost: Record<Lane, Divergence> = { prefill: noDivergence(), window: noDivergence() };
+  const cost: Record<Lane, Divergence> = { prefill: noDivergence(), paged: noDivergence() };
   try {
     for (const text of texts) {
       const reference: Float64Array[] = [];
       await forEachLogits(exact, text, (_, logits) => void reference.push(logProbabilities(logits)));
-      for (const lane of ['prefill', 'window'] as const)
+      for (const lane of ['prefill', 'paged'] as const)
         await forEachLogits(
           coded,
           text,
@@ -45,5 +50,5 @@ export async function measureWindow(
     await exact.dispose();
     await coded.dispose();
   }
-  return { model: name, read: cost.prefill, written: cost.window };
+  return { model: name, read: cost.prefill, written: cost.paged };
 }

@@ -1,24 +1,24 @@
 /**
- * Suite `long`: contexts that are longer than the window. What answers over a part of their rows are worth, on the built-in model:
+ * Suite `long`: contexts that are longer than the pool. What answers over a part of their rows are worth, on the built-in model:
  * with all rows there, with those that sketches choose, and with the newest only. And what such a context costs, on a larger shape:
  * memory, the first question, the next one, a token.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { prefillRows, prefillTokensIn, scratchRows } from '../../../engine/batch.ts';
-import { SpillFile } from '../../../engine/cache/disk/spillFile.ts';
-import { sketchingBytes } from '../../../engine/cache/kernelRoom.ts';
-import { kvBytesPerToken } from '../../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../../engine/cache/window.ts';
+import { prefillRows, prefillTokensIn, scratchRows } from '../../../engine/model/batch.ts';
+import { SpillFile } from '../../../engine/kv/disk/spillFile.ts';
+import { sketchingBytes } from '../../../engine/kv/approx/compression.ts';
+import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
 import { type Exercise, type ExerciseOptions, exercisesOf } from '../../../engine/cli/evaluateExercises.ts';
 import { type AnswerCounts, answersOf } from '../../../engine/cli/evaluateQuality.ts';
-import { Engine } from '../../../engine/engine.ts';
-import { type ImportedModel, importModel, kvShape } from '../../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../../engine/model/runner.ts';
-import { Sequence } from '../../../engine/sequence.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { Engine } from '../../../engine/core/engine.ts';
+import { type ImportedModel, importModel, kvShape } from '../../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { Sequence } from '../../../engine/sequence/sequence.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
-import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import type { ShapeName } from '../shapes.ts';
@@ -37,9 +37,9 @@ const EXERCISES: ExerciseOptions = {
   needles: 8,
   seed: 1,
 };
-/** What the ceiling holds of the built-in model's contexts, as a window: contexts are longer than the most, and 1,480 is about the least with which the longest are answered (see docs/long-contexts.md). */
+/** What the ceiling holds of the built-in model's contexts, as a pool: contexts are longer than the most, and 1,480 is about the least with which the longest are answered (see docs/long-contexts.md). */
 const STARTER_SLOTS = [1800, 1480] as const;
-const [MOST_SLOTS] = STARTER_SLOTS;
+const [MAX_SLOTS] = STARTER_SLOTS;
 /** More than any of them has, with its answer. */
 const WHOLE_SLOTS = 4352;
 const SPILL_BYTES = 4e9;
@@ -62,7 +62,7 @@ export interface LongCost {
   choosing: Choosing;
   contextTokens: number;
   maxBytes: number;
-  /** The most that window, store and scratch took. */
+  /** The most that pool, store and scratch took. */
   peakBytes: number;
   spilledBytes: number;
   /** To the first token of a question about what has not been read, and of the next one; a token after it. ms */
@@ -135,7 +135,7 @@ async function load(modelDir: string, cacheDir: string, threads: number): Promis
   const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
   return {
     model,
-    runner: await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads }),
+    runner: await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), { threads }),
   };
 }
 
@@ -146,7 +146,7 @@ function engineOf(
   choosing: Choosing,
   spillFile: SpillFile,
 ): { engine: Engine; maxBytes: number } {
-  const maxBytes = slots * kvBytesPerToken(runner.window.shape);
+  const maxBytes = slots * kvBytesPerToken(runner.pool.shape);
   // Of its own, so that the ceiling is of rows.
   const prefillTokens = prefillTokensIn(prefillRows(choosing === 'whole' ? slots : Math.ceil(slots / 2)));
   const scratch = scratchRows(prefillTokens) * runner.prefillBytesPerToken;
@@ -154,8 +154,8 @@ function engineOf(
     maxBytes,
     engine: new Engine({
       runner,
-      window: runner.window,
-      maxBytes: maxBytes + scratch + sketchingBytes(runner.window.shape),
+      pool: runner.pool,
+      maxBytes: maxBytes + scratch + sketchingBytes(runner.pool.shape),
       prefillTokens,
       prefillBytesPerToken: runner.prefillBytesPerToken,
       maxContext: model.config.contextTokens,
@@ -274,7 +274,7 @@ export async function longSuite({
         numParameters: subject.model.parameters,
       });
       const exercises = (await exercisesOf(layout, new Grammars(GRAMMARS), heldoutFiles(), EXERCISES)).filter(
-        ({ contextIds }) => contextIds.length > MOST_SLOTS,
+        ({ contextIds }) => contextIds.length > MAX_SLOTS,
       );
       result.contexts = exercises.length;
       const meanTokens = (of: readonly Exercise[]): number =>

@@ -8,7 +8,7 @@
  */
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Policies } from '../../../engine/policies/policies.ts';
+import type { Policies } from '../../../engine/scheduler/policies.ts';
 import { seededRandom } from '../../engine/workload.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import { readSession } from '../session.ts';

@@ -3,23 +3,23 @@
  * came and the time at which its author typed on. Tokens are the built-in model's, whatever the shape that runs them:
  * how long a step takes does not depend on which tokens they are.
  */
-import { Documents } from '../../../engine/documents.ts';
-import type { TokenRange } from '../../../engine/laneIds.ts';
-import type { Priority } from '../../../engine/protocol.ts';
-import { prepareChat } from '../../../engine/tasks/chat.ts';
-import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import { Documents } from '../../../engine/server/documents.ts';
+import type { TokenRange } from '../../../engine/kv/laneIds.ts';
+import type { Priority } from '../../../engine/protocol/tasks.ts';
+import { prepareChat } from '../../../engine/tasks/chatTask.ts';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
-import { prepareSummarize } from '../../../engine/tasks/summarize.ts';
-import { Fim } from '../../../engine/text/fim.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
+import { Fim } from '../../../engine/text/prompt/fim.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { LOOK_MS, type Session } from '../session.ts';
 import { sessionArrivals } from '../sessionArrivals.ts';
 
 /** Tokens of a completion: about what is left of a line. */
-const LEAST_COMPLETION = 4;
-const MOST_COMPLETION = 24;
+const MIN_COMPLETION = 4;
+const MAX_COMPLETION = 24;
 const DEBOUNCE_MS = 50;
 
 export interface MixedRequest {
@@ -73,7 +73,7 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
   ): void => {
     const numTokens =
       priority === 'completion'
-        ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1)
+        ? MIN_COMPLETION + below(random, MAX_COMPLETION - MIN_COMPLETION + 1)
         : sampling.maxTokens;
     const ids = inVocabulary(promptIds);
     requests.set(id, { id, priority, atMs, promptIds: ids, prefill, numTokens });

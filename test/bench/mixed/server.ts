@@ -4,10 +4,10 @@
  * what random weights say goes round in circles, which drafts would foresee as no text of a trained model is foreseen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Engine } from '../../../engine/engine.ts';
-import type { TokenRange } from '../../../engine/laneIds.ts';
-import type { Priority } from '../../../engine/protocol.ts';
-import { Sequence } from '../../../engine/sequence.ts';
+import type { Engine } from '../../../engine/core/engine.ts';
+import type { TokenRange } from '../../../engine/kv/laneIds.ts';
+import type { Priority } from '../../../engine/protocol/tasks.ts';
+import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
 import { below, type Random } from '../../engine/workload.ts';
 

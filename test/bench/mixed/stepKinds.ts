@@ -1,5 +1,5 @@
 /** What the steps of a replay had in them: by whether a part of a prompt, and by how many sequences had a token of their answer. Pure. */
-import type { BatchSpan } from '../../../engine/batch.ts';
+import type { BatchSpan } from '../../../engine/model/batch.ts';
 
 export interface StepKind {
   prompt: boolean;

@@ -4,9 +4,9 @@
  * the best scales), vectors in float32. Token texts are made up.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { parseConfig, type ModelConfig } from '../../../engine/model/hfConfig.ts';
-import { rowsPerRead, Weights } from '../../../engine/model/safetensors.ts';
-import { ModelFolder } from '../../../engine/modelFolder.ts';
+import { parseConfig, type ModelConfig } from '../../../engine/model/load/hfConfig.ts';
+import { rowsPerRead, Weights } from '../../../engine/model/load/safetensors.ts';
+import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 
 export type BlockFormat = 'q8_0' | 'q4_0';
 

@@ -17,18 +17,18 @@ export type FittedWeights = Omit<CopyWeights, 'share' | 'others'>;
 const NAMES = ['doubt', 'match', 'agreement', 'confidence'] as const;
 const STEPS = 600;
 /** As in CopyPrior. */
-const MOST_WEIGHT = 0.98;
-const LEAST_PROBABILITY = 1e-9;
+const MAX_WEIGHT = 0.98;
+const MIN_PROBABILITY = 1e-9;
 
 /** Nats a token, over all of them. */
 export function copyLoss(cases: readonly CopyCase[], { doubt, match, agreement, confidence }: FittedWeights): number {
   let sum = 0;
   for (const given of cases) {
     const weight = Math.min(
-      MOST_WEIGHT,
+      MAX_WEIGHT,
       sigmoid(match * Math.log(given.longest) + agreement * given.agreement - confidence * given.likeliest - doubt),
     );
-    sum -= Math.log(Math.max(LEAST_PROBABILITY, (1 - weight) * given.model + weight * given.copied));
+    sum -= Math.log(Math.max(MIN_PROBABILITY, (1 - weight) * given.model + weight * given.copied));
   }
   return sum / cases.length;
 }
@@ -42,10 +42,10 @@ export function fitCopy(cases: readonly CopyCase[], start: FittedWeights): Fitte
     for (const { model, likeliest, copied, agreement, longest } of cases) {
       const inputs = [-1, Math.log(longest), agreement, -likeliest];
       const weight = sigmoid(NAMES.reduce((sum, name, i) => sum + at[name] * inputs[i]!, 0));
-      if (weight >= MOST_WEIGHT) continue;
+      if (weight >= MAX_WEIGHT) continue;
       const slope =
         (-(copied - model) * weight * (1 - weight)) /
-        Math.max(LEAST_PROBABILITY, (1 - weight) * model + weight * copied) /
+        Math.max(MIN_PROBABILITY, (1 - weight) * model + weight * copied) /
         cases.length;
       for (let i = 0; i < NAMES.length; i++) gradients[i]! += slope * inputs[i]!;
     }

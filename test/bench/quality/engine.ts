@@ -14,7 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { MOST_COPIED, type ModelInfo, type Task } from '../../../engine/protocol.ts';
+import type { ModelInfo } from '../../../engine/protocol/stats.ts';
+import { MAX_COPIED, type Task } from '../../../engine/protocol/tasks.ts';
 import type { Manifest } from '../../../engine/text/manifest.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import type { Transport } from '../../../src/client/transport.ts';
@@ -74,14 +75,20 @@ export class QualityEngine {
     offset: number,
     beside: readonly { readonly path: string; readonly text: string }[] = [],
   ): Promise<Completion> {
-    const copyFrom = this.#openBeside(beside);
+    const copySources = this.#openBeside(beside);
     const typed = text.slice(Math.max(0, offset - 1), offset);
     const docId = this.#open(file, text.slice(0, offset - typed.length) + text.slice(offset));
     try {
       if (typed !== '') {
         const read = new AbortController();
         await this.#client.generate({
-          task: () => ({ kind: 'complete', docId, offset: offset - typed.length, copyFrom, unsure: true }),
+          task: () => ({
+            kind: 'complete',
+            docId,
+            offset: offset - typed.length,
+            copySources,
+            showLowConfidence: true,
+          }),
           priority: 'completion',
           onChunk: () => read.abort(),
           signal: read.signal,
@@ -100,7 +107,7 @@ export class QualityEngine {
         if (chunk !== '') firstMs ??= performance.now() - start;
       };
       const done = await this.#client.generate({
-        task: () => ({ kind: 'complete', docId, offset, copyFrom }),
+        task: () => ({ kind: 'complete', docId, offset, copySources }),
         priority: 'completion',
         onChunk,
       });
@@ -151,7 +158,7 @@ export class QualityEngine {
 
   #source(file: string, text: string): string {
     const docId = `source ${++this.#numDocuments}`;
-    this.#client.notify({ type: 'sourceChanged', docId, path: file, text: text.slice(0, MOST_COPIED) });
+    this.#client.notify({ type: 'sourceChanged', docId, path: file, text: text.slice(0, MAX_COPIED) });
     return docId;
   }
 

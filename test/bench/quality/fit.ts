@@ -8,15 +8,15 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { answerRoom } from '../../../engine/tasks/preparedRequest.ts';
-import { completionPrompt } from '../../../engine/text/completionPrompt.ts';
+import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
 import type { CopyPrior, CopyWeights } from '../../../engine/text/copyPrior.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import type { Manifest } from '../../../engine/text/manifest.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
 import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
-import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
 import { table } from '../spread.ts';
 import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';
@@ -38,7 +38,7 @@ const modelDir = path.resolve(positionals[0] ?? 'model');
 const folder = path.resolve('.cache/bench/quality');
 const cacheDir = path.resolve('.cache/bench/imported');
 /** Tokens of a line that are looked at. */
-const MOST_TOKENS = 24;
+const MAX_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
 const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, {
@@ -94,14 +94,18 @@ async function copyCases(): Promise<CopyCase[]> {
     for (const [i, { path: file, text: content, offset, taken, beside }] of holes
       .filter(({ kind }) => kind !== 'block')
       .entries()) {
-      const copyFrom = beside.map((other) => new SourceDocument(other.path, other.path, other.text));
+      const copySources = beside.map((other) => new SourceDocument(other.path, other.path, other.text));
       const document = new SourceDocument(file, file, content);
-      const { promptIds, prior, sampling } = prepareComplete(layout, document, { offset, copyFrom, unsure: true });
+      const { promptIds, prior, sampling } = prepareComplete(layout, document, {
+        offset,
+        copySources,
+        showLowConfidence: true,
+      });
       const { opening } = completionPrompt(layout, document, offset, {
         answerTokens: answerRoom(sampling.maxTokens, layout.contextTokens),
       });
       const { ids: said, ends } = text.tokenizer.encodeWithOffsets(opening + taken);
-      const ids = said.slice(0, MOST_TOKENS);
+      const ids = said.slice(0, MAX_TOKENS);
       const copies = prior!();
       const context = await subject.compute(promptIds.slice(0, -1));
       const follows = await subject.follow(context, context.slots, [promptIds.at(-1)!, ...ids.slice(0, -1)]);

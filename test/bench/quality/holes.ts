@@ -25,7 +25,7 @@ export interface QualityHole {
 const FIRST_LINE = 5;
 /** Of a block, which is the whole of a body. */
 const LINES = { least: 2, most: 8 };
-const LONGEST_BLOCK = 500;
+const MAX_BLOCK = 500;
 
 /** All of one kind in random order, at most one on each line; of rests every second one is in the middle of a word. */
 export function holesOf(tree: Tree, text: string, kind: HoleKind, random: Random): QualityHole[] {
@@ -85,7 +85,7 @@ function blocks(tree: Tree, text: string, random: Random): QualityHole[] {
     const numLines = text.slice(start, end).split('\n').length;
     const alone =
       text.slice(text.lastIndexOf('\n', start - 1) + 1, start).trim() === '' && /^;?[ \t]*(\n|$)/.test(text.slice(end));
-    const fits = numLines >= LINES.least && numLines <= LINES.most && end - start <= LONGEST_BLOCK;
+    const fits = numLines >= LINES.least && numLines <= LINES.most && end - start <= MAX_BLOCK;
     return alone && fits && text.slice(0, start).split('\n').length > FIRST_LINE
       ? [[start, end + (text[end] === ';' ? 1 : 0)] as const]
       : [];

@@ -26,7 +26,7 @@ export interface QualityQuestion {
 }
 
 /** A longer list is cut short by any assistant. */
-const MOST_NAMES = 8;
+const MAX_NAMES = 8;
 /** Naming them, or properties that are computed, as methods is as right as leaving them out. */
 const SPECIAL = /^(constructor|__\w+__|#\w+|\[.*\])$/;
 
@@ -62,7 +62,7 @@ export function qualityQuestions(
 
 function importsOf(tree: Tree, text: string): QualityQuestion[] {
   const modules = [...new Set(named(tree.rootNode).flatMap(modulesIn))].filter((name) => text.includes(name));
-  if (modules.length === 0 || modules.length > MOST_NAMES) return [];
+  if (modules.length === 0 || modules.length > MAX_NAMES) return [];
   // What functions and blocks import, the file imports, too, but an answer may leave it out.
   const deeper = tree.rootNode.descendantsOfType(IMPORTING).flatMap((node) => (node ? modulesIn(node) : []));
   return [
@@ -102,7 +102,7 @@ function membersOf(tree: Tree, text: string): QualityQuestion[] {
       SPECIAL.test(name) ||
       members.some((member) => member.name === name && new RegExp(`\\b[gs]et ${name}\\(`).test(member.line));
     const names = [...new Set(members.map(({ name }) => name))].filter((name) => !mayBe(name));
-    if (names.length === 0 || names.length > MOST_NAMES) return [];
+    if (names.length === 0 || names.length > MAX_NAMES) return [];
     return [
       {
         kind: 'members',

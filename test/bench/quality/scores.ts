@@ -18,7 +18,7 @@ const WORD = /^\s*(?:[\w$]+|[^\w\s$]+)/;
 const isWord = (character: string | undefined): boolean => character !== undefined && /[\w$]/.test(character);
 
 export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, shown: string): HoleScore {
-  const [given, wanted] = [tidy(shown), tidy(taken)];
+  const [given, wanted] = [runMaintenance(shown), runMaintenance(taken)];
   if (given.trim() === '') return { shown: false, exact: false, whole: false, firstWord: false, kept: 0 };
   const whole = given === wanted || (kind === 'block' && wanted.startsWith(`${given}\n`));
   const exact = given === wanted || (kind !== 'block' && given.split('\n')[0]!.trimEnd() === wanted);
@@ -32,7 +32,7 @@ export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, 
 }
 
 /** Without white space at the ends of its lines and at its own. */
-const tidy = (text: string): string =>
+const runMaintenance = (text: string): string =>
   text
     .replaceAll('\r\n', '\n')
     .replace(/[ \t]+$/gm, '')

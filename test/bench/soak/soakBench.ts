@@ -12,7 +12,7 @@ import { slope, type SoakOptions, type SoakResult } from './soakRun.ts';
 /** A tiny model with the shape of a real one: what matters here is who shares what, not how well it speaks. */
 const MODEL = 'test/fixtures/models/qwen3-tied-sharded';
 /** Resident memory may grow by this per 1,000 requests over the last half of a run. */
-export const MOST_GROWTH_BYTES = 1e6;
+export const MAX_GROWTH_BYTES = 1e6;
 
 export interface SoakBench {
   seed: number;
@@ -118,7 +118,7 @@ export function soakReport({ seed, runs }: SoakBench): string {
       ],
       rows,
     ),
-    `Target: growth below ${MOST_GROWTH_BYTES / 1e6} MB per 1,000 requests.`,
+    `Target: growth below ${MAX_GROWTH_BYTES / 1e6} MB per 1,000 requests.`,
   ].join('\n\n');
 }
 

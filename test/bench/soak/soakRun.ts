@@ -4,13 +4,13 @@
  * compared with that as soon as it ends, slots and bytes are counted after every step, and the process' memory is read at
  * regular intervals after a garbage collection. Keeps nothing of a request that has ended, so that what grows is the engine's.
  */
-import { scratchRows } from '../../../engine/batch.ts';
-import { kvBytesPerToken } from '../../../engine/cache/kvRows.ts';
-import { KvWindow } from '../../../engine/cache/window.ts';
-import { Engine } from '../../../engine/engine.ts';
-import { importModel, kvShape, usualKv } from '../../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../../engine/model/runner.ts';
-import type { Precision } from '../../../engine/protocol.ts';
+import { scratchRows } from '../../../engine/model/batch.ts';
+import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
+import { Engine } from '../../../engine/core/engine.ts';
+import { importModel, kvShape, usualKv } from '../../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Precision } from '../../../engine/protocol/tasks.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from '../../engine/fakeRunner.ts';
 import { runAlone } from '../../engine/oracle.ts';
 import {
@@ -25,8 +25,8 @@ import { chunkNoise } from '../../model/chunkNoise.ts';
 
 const MAX_CONTEXT = 260;
 /** The ceiling moves between these, in slots; the least still holds any one request. */
-const LEAST_SLOTS = 300;
-const MOST_SLOTS = 450;
+const MIN_SLOTS = 300;
+const MAX_SLOTS = 450;
 const TOKEN_BUDGET = 32;
 /** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
 const PREFILL_TOKENS = 90;
@@ -63,7 +63,7 @@ type Oracle = (item: WorkItem) => Promise<Expected>;
 
 interface Subject {
   engine: Engine;
-  window: KvWindow;
+  pool: KvPool;
   vocabSize: number;
   oracle: Oracle;
   /** Of the ceiling, for the prefill lane. */
@@ -78,7 +78,7 @@ interface Subject {
 export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { numRequests, seed } = options;
   const subject = options.model ? await realSubject(options.model) : fakeSubject();
-  const { engine, window, noise } = subject;
+  const { engine, pool, noise } = subject;
   try {
     const random = seededRandom(seed + 1);
     const items = makeWorkload({
@@ -114,14 +114,14 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     }
     await subject.oracleIsDone();
     const ended: { item: WorkItem; outcome: Outcome }[] = [];
-    let ceiling = LEAST_SLOTS;
+    let ceiling = MIN_SLOTS;
     let nextSample = 0;
     let numEnded = 0;
 
     const disturb = (): void => {
       if (random() < 0.02) {
-        ceiling = LEAST_SLOTS + below(random, MOST_SLOTS - LEAST_SLOTS + 1);
-        engine.setMaxBytes(ceiling * kvBytesPerToken(window.shape) + subject.scratchBytes);
+        ceiling = MIN_SLOTS + below(random, MAX_SLOTS - MIN_SLOTS + 1);
+        engine.setMaxBytes(ceiling * kvBytesPerToken(pool.shape) + subject.scratchBytes);
       }
       if (random() < 0.01)
         engine.pin(
@@ -133,11 +133,11 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     };
     const account = (): void => {
       engine.checkIntegrity();
-      const { windowSlots, windowBytes, storeBytes } = engine.stats();
-      if (windowSlots.free + windowSlots.held !== windowSlots.total)
-        throw new Error(`${windowSlots.free} free and ${windowSlots.held} held slots are not ${windowSlots.total}.`);
-      if (windowBytes + storeBytes > ceiling * kvBytesPerToken(window.shape))
-        throw new Error(`${windowBytes + storeBytes} bytes are more than ${ceiling} slots have.`);
+      const { poolSlots, poolBytes, storeBytes } = engine.stats();
+      if (poolSlots.free + poolSlots.held !== poolSlots.total)
+        throw new Error(`${poolSlots.free} free and ${poolSlots.held} held slots are not ${poolSlots.total}.`);
+      if (poolBytes + storeBytes > ceiling * kvBytesPerToken(pool.shape))
+        throw new Error(`${poolBytes + storeBytes} bytes are more than ${ceiling} slots have.`);
     };
     await driveWorkload(engine, items, {
       detokenizer: () => ({ push: () => '', flush: () => '' }),
@@ -207,18 +207,18 @@ function memory(): { bytes: number; heapBytes: number } {
 }
 
 function fakeSubject(): Subject {
-  const window = new KvWindow(fakeShape(), 0);
+  const pool = new KvPool(fakeShape(), 0);
   const engine = new Engine({
-    runner: new FakeRunner(window),
-    window,
-    maxBytes: LEAST_SLOTS * kvBytesPerToken(window.shape),
+    runner: new FakeRunner(pool),
+    pool,
+    maxBytes: MIN_SLOTS * kvBytesPerToken(pool.shape),
     maxContext: MAX_CONTEXT,
     tokenBudget: TOKEN_BUDGET,
   });
-  const limits = { maxContext: MAX_CONTEXT, capacity: LEAST_SLOTS };
+  const limits = { maxContext: MAX_CONTEXT, capacity: MIN_SLOTS };
   return {
     engine,
-    window,
+    pool,
     vocabSize: VOCAB_SIZE,
     noise: 0,
     scratchBytes: 0,
@@ -228,17 +228,17 @@ function fakeSubject(): Subject {
   };
 }
 
-/** The oracle has a session and a window of its own. */
+/** The oracle has a session and a pool of its own. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
   const imported = await importModel({ modelDir, cacheDir, precision });
   const shape = kvShape(imported.config, usualKv(precision), imported.biased);
   const open = async () => {
-    const window = new KvWindow(shape, 0);
-    return { window, runner: await OnnxRunner.create(imported, window, { threads: 2 }) };
+    const pool = new KvPool(shape, 0);
+    return { pool, runner: await OnnxRunner.create(imported, pool, { threads: 2 }) };
   };
-  const { window, runner } = await open();
+  const { pool, runner } = await open();
   const alone = await open();
-  const noise = await chunkNoise(alone.runner, alone.window, imported.config.vocabSize);
+  const noise = await chunkNoise(alone.runner, alone.pool, imported.config.vocabSize);
   const { prefillBytesPerToken } = runner;
   const scratchBytes = scratchRows(PREFILL_TOKENS) * prefillBytesPerToken;
   const limits = (slots: number) => ({
@@ -247,11 +247,11 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
     prefillTokens: PREFILL_TOKENS,
     maxContext: MAX_CONTEXT,
   });
-  const engine = new Engine({ runner, window, ...limits(LEAST_SLOTS), tokenBudget: TOKEN_BUDGET });
+  const engine = new Engine({ runner, pool, ...limits(MIN_SLOTS), tokenBudget: TOKEN_BUDGET });
   const oracle: Oracle = async ({ abortAfter: _, ...item }) => {
     const fresh = new Engine({
       runner: alone.runner,
-      window: alone.window,
+      pool: alone.pool,
       ...limits(4 * MAX_CONTEXT),
       tokenBudget: 512,
     });
@@ -262,7 +262,7 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
   };
   return {
     engine,
-    window,
+    pool,
     vocabSize: imported.config.vocabSize,
     oracle,
     oracleIsDone: () => alone.runner.dispose(),

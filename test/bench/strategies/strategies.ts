@@ -1,15 +1,15 @@
 /**
  * Ways to keep K/V rows while an answer is written, over one runner: not at all, in arrays that grow by each token, in arrays of
- * the longest context from the start. Each begins anew with every answer, as the study's did. Oracles for the window, and slow.
+ * the longest context from the start. Each begins anew with every answer, as the study's did. Oracles for the pool, and slow.
  */
-import type { Lane } from '../../../engine/batch.ts';
-import type { TokenRange } from '../../../engine/laneIds.ts';
-import type { OnnxRunner } from '../../../engine/model/runner.ts';
-import { sample } from '../../../engine/sampler.ts';
-import { resolveSampling } from '../../../engine/sequence.ts';
+import type { Lane } from '../../../engine/model/batch.ts';
+import type { TokenRange } from '../../../engine/kv/laneIds.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { sample } from '../../../engine/sequence/sampler.ts';
+import { resolveSampling } from '../../../engine/sequence/sequence.ts';
 
 /** Tokens of a run, by lane. */
-const CHUNK: { [lane in Lane]: number } = { prefill: 256, window: 32 };
+const CHUNK: { [lane in Lane]: number } = { prefill: 256, paged: 32 };
 
 export interface Answer {
   tokenIds: number[];
@@ -47,10 +47,10 @@ abstract class Direct implements Strategy {
 
   /** New arrays, into which the old ones' rows are copied; those go then. */
   protected resize(numTokens: number): void {
-    const { window } = this.runner;
-    const before = window.bytes;
-    window.resize(numTokens);
-    this.#peakBytes = Math.max(this.#peakBytes, before + window.bytes);
+    const { pool } = this.runner;
+    const before = pool.bytes;
+    pool.resize(numTokens);
+    this.#peakBytes = Math.max(this.#peakBytes, before + pool.bytes);
   }
 
   async answer(
@@ -59,8 +59,8 @@ abstract class Direct implements Strategy {
     maxTokens: number,
     stopIds: readonly number[],
   ): Promise<Answer> {
-    const { window } = this.runner;
-    const before = window.bytes;
+    const { pool } = this.runner;
+    const before = pool.bytes;
     const ids = [...promptIds];
     const answered: number[] = [];
     this.#peakBytes = 0;
@@ -77,9 +77,9 @@ abstract class Direct implements Strategy {
       }
     } finally {
       this.runner.releaseScratch();
-      window.resize(0);
+      pool.resize(0);
     }
-    return { tokenIds: answered, peakBytes: this.#peakBytes, keptBytes: window.bytes - before };
+    return { tokenIds: answered, peakBytes: this.#peakBytes, keptBytes: pool.bytes - before };
   }
 
   /** Tokens from `from` on, each in its lane; returns the logits of the last one. */
@@ -87,7 +87,7 @@ abstract class Direct implements Strategy {
     let logits: Float32Array | null = null;
     for (let at = from; at < ids.length; ) {
       const range = prefill.find(([start, end]) => start <= at && at < end);
-      const lane: Lane = range ? 'prefill' : 'window';
+      const lane: Lane = range ? 'prefill' : 'paged';
       const laneEnd = Math.min(
         ids.length,
         range ? range[1] : (prefill.find(([start]) => start > at)?.[0] ?? ids.length),

@@ -1,19 +1,19 @@
 /**
  * Suite `strategies`: the study of cache strategies (none, dynamic, static), repeated with its conversations' kind and with the
- * engine's own window beside them, which keeps what it has computed from turn to turn. 90 answers each: three conversations of
+ * engine's own pool beside them, which keeps what it has computed from turn to turn. 90 answers each: three conversations of
  * six turns, five times. All strategies write the same tokens, or the suite fails.
  */
 import path from 'node:path';
-import { Engine } from '../../../engine/engine.ts';
-import type { TokenRange } from '../../../engine/laneIds.ts';
-import { importModel, kvShape } from '../../../engine/model/importModel.ts';
-import { OnnxRunner } from '../../../engine/model/runner.ts';
-import type { ChatMessage } from '../../../engine/protocol.ts';
-import { Sequence } from '../../../engine/sequence.ts';
-import { prepareChat } from '../../../engine/tasks/chat.ts';
-import { Layout } from '../../../engine/text/layout.ts';
+import { Engine } from '../../../engine/core/engine.ts';
+import type { TokenRange } from '../../../engine/kv/laneIds.ts';
+import { importModel, kvShape } from '../../../engine/model/load/importModel.ts';
+import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { ChatMessage } from '../../../engine/protocol/tasks.ts';
+import { Sequence } from '../../../engine/sequence/sequence.ts';
+import { prepareChat } from '../../../engine/tasks/chatTask.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
-import { KvWindow } from '../../../engine/cache/window.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { strategiesCharts, strategiesCsv, strategiesReport } from './strategiesReport.ts';
 import { type Answer, DynamicCache, NoCache, StaticCache, type Strategy } from './strategies.ts';
@@ -43,16 +43,16 @@ export interface StrategiesBench {
   records: TurnRecord[];
 }
 
-/** The engine: continuous batching's window, prefix tree and all. */
-class WindowCache implements Strategy {
-  readonly name = 'window';
+/** The engine: continuous batching's pool, prefix tree and all. */
+class PoolCache implements Strategy {
+  readonly name = 'pool';
   readonly #engine: Engine;
   #numAsked = 0;
 
   constructor(runner: OnnxRunner, contextTokens: number) {
     this.#engine = new Engine({
       runner,
-      window: runner.window,
+      pool: runner.pool,
       maxBytes: MAX_BYTES,
       maxContext: contextTokens,
       prefillBytesPerToken: runner.prefillBytesPerToken,
@@ -60,8 +60,8 @@ class WindowCache implements Strategy {
   }
 
   get #bytes(): number {
-    const { windowBytes, storeBytes } = this.#engine.stats();
-    return windowBytes + storeBytes;
+    const { poolBytes, storeBytes } = this.#engine.stats();
+    return poolBytes + storeBytes;
   }
 
   async answer(
@@ -100,7 +100,7 @@ class WindowCache implements Strategy {
 }
 
 /** By name, in the order of the study. */
-const STRATEGIES = { none: NoCache, dynamic: DynamicCache, static: StaticCache, window: WindowCache } as const;
+const STRATEGIES = { none: NoCache, dynamic: DynamicCache, static: StaticCache, pool: PoolCache } as const;
 type StrategyName = keyof typeof STRATEGIES;
 const ALL = Object.keys(STRATEGIES) as StrategyName[];
 
@@ -125,7 +125,7 @@ export async function strategiesBench({
   const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
   const { contextTokens } = model.config;
   const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), {
+  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads,
   });
   const records: TurnRecord[] = [];
@@ -176,7 +176,7 @@ export async function strategiesBench({
               content: layout.text.tokenizer.decode(tokenIds.filter((id) => !stopTokenIds.includes(id))) || '.',
             });
           }
-          runner.window.resize(0);
+          runner.pool.resize(0);
         }
         onProgress(`sample ${sample + 1}, ${scenario}`);
       }

@@ -62,7 +62,7 @@ export function strategiesDoc({ strategies, tiers, heads }: StrategiesResults, b
     ...Object.keys(charts).map((file) => `![${file.replace('.svg', '').replaceAll('-', ' ')}](strategies/${file})`),
     note('strategies'),
     '## Window, store and disk',
-    'Each file comes into the cache once and its rows are written to the disk; then questions about the files come, about some far more often than about others. Most files are not in memory at any time. Twice: with rows as they are computed, and as with `kvasir.cache.codec`, where between the questions ten seconds pass, or two minutes a third of the time (the engine is told so, nobody waits), and what the engine does in quiet moments is done: what has been out of use for a minute is coded and leaves the window.',
+    'Each file comes into the cache once and its rows are written to the disk; then questions about the files come, about some far more often than about others. Most files are not in memory at any time. Twice: with rows as they are computed, and as with `kvasir.cache.codec`, where between the questions ten seconds pass, or two minutes a third of the time (the engine is told so, nobody waits), and what the engine does in idle maintenance is done: what has been out of use for a minute is coded and leaves the window.',
     nested(tiersReport(tiers.result)),
     note('tiers'),
     '## Models cut for the cache',

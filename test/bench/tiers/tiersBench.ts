@@ -4,16 +4,16 @@
  * What does the first token of such a question cost, of what reading a file anew costs, and which tier had the file?
  *
  * Two scenes: with rows kept as they are computed, questions one after the other; and as with `kvasir.cache.codec` set, with
- * pauses between the questions, in whose quiet moments what is out of use is coded and leaves the window.
+ * pauses between the questions, in whose idle maintenance what is out of use is coded and leaves the window.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
-import { codecNames, compressionOf } from '../../../engine/cache/compression.ts';
-import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
-import type { Engine } from '../../../engine/engine.ts';
-import { kvShape } from '../../../engine/model/importModel.ts';
-import { RopeTable } from '../../../engine/model/rope.ts';
+import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../../engine/kv/approx/compression.ts';
+import { DiskTier } from '../../../engine/kv/disk/diskTier.ts';
+import type { Engine } from '../../../engine/core/engine.ts';
+import { kvShape } from '../../../engine/model/load/importModel.ts';
+import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import type { ShapeName } from '../shapes.ts';
 import { figure, short } from '../spread.ts';
@@ -52,7 +52,7 @@ type Log = (line: string) => void;
 class Scene {
   readonly #bench: EngineUnderTest;
   readonly #options: TiersOptions;
-  /** null: nothing is coded, and there are no quiet moments. */
+  /** null: nothing is coded, and there are no idle maintenance. */
   readonly #setting: string | null;
   readonly #disk: DiskTier;
   #aheadMs = 0;
@@ -133,10 +133,10 @@ class Scene {
   }
 
   /** Nobody asks for so long, and what can be done meanwhile is. */
-  async #pause(ms: number, files: Parameters<Engine['tidy']>[0]): Promise<void> {
+  async #pause(ms: number, files: Parameters<Engine['runMaintenance']>[0]): Promise<void> {
     if (this.#setting === null) return;
     this.#aheadMs += ms;
-    while (await this.#bench.engine.tidy(files)) this.#weigh();
+    while (await this.#bench.engine.runMaintenance(files)) this.#weigh();
   }
 
   #weigh(): void {

@@ -1,5 +1,5 @@
 /** What revisiting files costs, by the tier that had them. Pure. */
-import type { Tier } from '../../../engine/protocol.ts';
+import type { Tier } from '../../../engine/protocol/stats.ts';
 import { type Figure, figure, median, quantile, short, table, withSpread } from '../spread.ts';
 
 export interface Revisit {
@@ -14,9 +14,9 @@ export interface Revisit {
 }
 
 export interface TiersScene {
-  /** Of `kvasir.cache.codec`; null: rows stay as they are computed, and there are no quiet moments. */
+  /** Of `kvasir.cache.codec`; null: rows stay as they are computed, and there are no idle maintenance. */
   setting: string | null;
-  /** The most that the cache in memory took, buffers of the disk tier included, behind each question, each file's writing and each quiet moment. */
+  /** The most that the cache in memory took, buffers of the disk tier included, behind each question, each file's writing and each idle moment. */
   peakBytes: number;
   /** On disk, all files. */
   diskBytes: number;
@@ -39,7 +39,7 @@ export interface TiersBench {
   scenes: TiersScene[];
 }
 
-const TIERS: readonly Tier[] = ['window', 'store', 'disk', 'none'];
+const TIERS: readonly Tier[] = ['pool', 'store', 'disk', 'none'];
 const LATE = 0.95;
 
 export function tiersReport({ model, threads, numFiles, fileTokens, maxBytes, fileBytes, scenes }: TiersBench): string {
@@ -81,7 +81,7 @@ function sceneReport(
   return [
     setting === null
       ? '### Rows as they are computed'
-      : `### With \`${setting}\`, and quiet moments between the questions`,
+      : `### With \`${setting}\`, and idle maintenance between the questions`,
     `Reading a file anew, ${anew.samples.length} times between the questions, takes ${withSpread(anew)} ms to the first token of a question about it, writing its rows to the disk ${withSpread(written)} ms; on disk are ${short(diskBytes / 1e6)} MB. ${revisits.length} questions about files that were read before, by where most of the file was:`,
     table(
       ['tier', 'questions', 'found', 'first token, ms', 'P95, ms', 'of reading anew', 'P95 of it'],

@@ -5,7 +5,7 @@
  * out, with the time before them.
  */
 import path from 'node:path';
-import type { EngineMessage, HostMessage } from '../../../engine/protocol.ts';
+import type { EngineMessage, HostMessage } from '../../../engine/protocol/messages.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import { DocumentMirror } from '../../../src/client/documentMirror.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
@@ -17,9 +17,9 @@ import type { Config, Settings } from '../../../src/config.ts';
 import { beside } from '../../../src/context/beside.ts';
 import { SnippetSource } from '../../../src/context/snippetSource.ts';
 import type { Log } from '../../../src/log.ts';
-import { ask, type Question, type Shown } from '../../unit/editorQuestion.ts';
-import { editor, FakeDocument } from '../../unit/fakeEditor.ts';
-import { t } from '../../unit/translate.ts';
+import { ask, type Question, type Shown } from '../../unit/src/completion/editorQuestion.ts';
+import { editor, FakeDocument } from '../../unit/src/fakeEditor.ts';
+import { t } from '../../unit/src/translate.ts';
 import { Author } from '../author.ts';
 import { finalTexts, LOOK_MS, offsetAt, type Session, type WriteEvent } from '../session.ts';
 import type { Pass, TypedKey } from './typingFigures.ts';

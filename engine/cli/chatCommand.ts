@@ -1,0 +1,66 @@
+/** `kvasir chat`: one turn, or a conversation over the terminal, with files attached. */
+import { createInterface } from 'node:readline/promises';
+import { RequestError } from '../protocol/errors.ts';
+import type { ChatMessage } from '../protocol/tasks.ts';
+import { type CommandLine, samplingOf, text, texts, UsageError } from './options.ts';
+import { log, printJson, statsLine } from './output.ts';
+import { runTask, withClient } from './session.ts';
+
+export async function chat(line: CommandLine): Promise<number> {
+  const sampling = samplingOf(line);
+  const message = text(line, 'message');
+  if (message !== undefined && !message.trim()) throw new UsageError('chat: --message is empty');
+  return withClient(line, async (client, model) => {
+    const docIds: string[] = [];
+    for (const file of texts(line, 'file')) docIds.push((await client.openFile(file)).docId);
+    const messages: ChatMessage[] = [];
+    let running: string | null = null;
+    let numTurns = 0;
+    const turn = async (content: string) => {
+      messages.push({ role: 'user', content });
+      running = `chat-${++numTurns}`;
+      try {
+        const { text: answer } = await runTask(
+          line,
+          client,
+          { kind: 'chat', messages: [...messages], docIds },
+          { id: running, sampling },
+        );
+        // One that was stopped before it began is no turn of the conversation.
+        if (answer === '') messages.pop();
+        else messages.push({ role: 'assistant', content: answer });
+      } catch (error) {
+        messages.pop();
+        throw error;
+      } finally {
+        running = null;
+      }
+    };
+    if (message !== undefined) await turn(message);
+    else {
+      if (model.note.en && !line.json) log(model.note.en);
+      const prompt = process.stdin.isTTY ? '> ' : '';
+      const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt });
+      // Ctrl+C stops the answer; at the prompt it ends the conversation.
+      terminal.on('SIGINT', () => (running === null ? terminal.close() : client.abort(running)));
+      let open = true;
+      terminal.on('close', () => {
+        open = false;
+        // What comes next begins on a line of its own.
+        if (process.stdin.isTTY) process.stderr.write('\n');
+      });
+      terminal.prompt();
+      // The input may have ended while its last lines wait to be answered.
+      for await (const question of terminal) {
+        if (question.trim())
+          await turn(question).catch((error: unknown) => {
+            if (!(error instanceof RequestError)) throw error;
+            log(error.message);
+          });
+        if (open) terminal.prompt();
+      }
+    }
+    if (line.json) printJson(statsLine(await client.stats()));
+    return 0;
+  });
+}

@@ -1,0 +1,93 @@
+/** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
+import { readdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { SEGMENT_TOKENS } from '../kv/disk/segment.ts';
+import { RequestError } from '../protocol/errors.ts';
+import { candidateSampling, type Task } from '../protocol/tasks.ts';
+import type { Done } from './cliClient.ts';
+import { type CommandLine, keepDirOf, number, required, samplingOf, texts, UsageError } from './options.ts';
+import { doneLine, log, printJson, statsLine } from './output.ts';
+import { leadsToSecret } from './cliFiles.ts';
+import { runTask, withClient } from './session.ts';
+
+/** UTF-16 offset of a 1-based line and column, as editors show them. */
+export function offsetAt(text: string, line: number, column: number): number {
+  let start = 0;
+  for (let l = 1; l < line; l++) {
+    const end = text.indexOf('\n', start);
+    if (end < 0) throw new RequestError('badRequest', `--line ${line}: the last line of the file is ${l}`);
+    start = end + 1;
+  }
+  let end = text.indexOf('\n', start);
+  if (end < 0) end = text.length;
+  if (end > start && text[end - 1] === '\r') end--;
+  if (start + column - 1 > end)
+    throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
+  const offset = start + column - 1;
+  // Columns count UTF-16 units, as the editor does; none lies between the halves of a character.
+  if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? ''))
+    throw new RequestError('badRequest', `--column ${column}: is in the middle of a character`);
+  return offset;
+}
+
+export async function complete(line: CommandLine): Promise<number> {
+  const file = required(line, 'file');
+  const row = number(line, 'line', 1, Number.MAX_SAFE_INTEGER);
+  const column = number(line, 'column', 1, Number.MAX_SAFE_INTEGER);
+  if (row === undefined || column === undefined) throw new UsageError('complete: --line and --column are needed');
+  const n = number(line, 'n', 1, 16) ?? 1;
+  const sampling = samplingOf(line);
+  const keepDir = keepDirOf(line);
+  const keptBefore = await keptIn(keepDir);
+  const { cachedTokens } = await withClient(line, async (client) => {
+    const { docId, text } = await client.openFile(file);
+    const copySources: string[] = [];
+    for (const other of texts(line, 'beside')) copySources.push((await client.openFile(other)).docId);
+    // Asked for by hand, as the editor's Trigger Completion is.
+    const task = {
+      kind: 'complete',
+      docId,
+      offset: offsetAt(text, row, column),
+      copySources,
+      showLowConfidence: true,
+    } as const satisfies Task;
+    let others: Promise<Done>[] = [];
+    const seen = new Set(['']);
+    const printOthers = async (first: string) => {
+      seen.add(first);
+      for (const [i, other] of others.entries()) {
+        const done = await other;
+        if (line.json) printJson(doneLine(`complete-${i + 1}`, done));
+        else if (!seen.has(done.text)) process.stdout.write(`${done.text}\n`);
+        seen.add(done.text);
+      }
+    };
+    const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
+    // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
+    others = Array.from({ length: n - 1 }, (_, i) =>
+      client.generate(
+        { ...task, showLowConfidence: 'line' },
+        { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) },
+      ),
+    );
+    for (const other of others) other.catch(() => undefined);
+    const { usage } = await first;
+    if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
+    if (line.json) printJson(statsLine(await client.stats()));
+    return usage;
+  });
+  // It is written when the engine ends.
+  const isNew = (await keptIn(keepDir)).some((name) => !keptBefore.includes(name));
+  if (keepDir !== undefined && cachedTokens === 0 && !isNew)
+    log(`note: nothing of this is kept in ${keepDir}: ${await whyNotKept(file)}`);
+  return 0;
+}
+
+async function keptIn(dir: string | undefined): Promise<string[]> {
+  return dir === undefined ? [] : readdir(dir).catch(() => []);
+}
+
+async function whyNotKept(file: string): Promise<string> {
+  if (await leadsToSecret(resolve(file))) return 'files with secrets never are';
+  return `of a completion it is what was read of the file above the lines around the cursor, in whole segments of ${SEGMENT_TOKENS} tokens`;
+}

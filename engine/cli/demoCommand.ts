@@ -1,0 +1,199 @@
+/** `kvasir demo`: the main job. One source file, and a completion, a question and a summary of it at once, from one cache. */
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { WriteStream } from 'node:tty';
+import { RequestError } from '../protocol/errors.ts';
+import type { Done } from './cliClient.ts';
+import { type CommandLine, text } from './options.ts';
+import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts';
+import { withClient } from './session.ts';
+
+const NAMES = ['completion', 'chat', 'summary'];
+const QUESTION = 'What is this file for?';
+
+/** A file of this project that fits the built-in model's context whole. */
+function defaultFile(): string {
+  const source = join(__dirname, '..', 'engine', 'model', 'runtime', 'rope.ts');
+  if (!existsSync(source))
+    throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
+  return source;
+}
+
+const STARTS = [
+  /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/,
+  /^\s+(?:const |let |return |if )/,
+  /^\s*[\w$]+[\w$.]*[ (.]/,
+];
+
+/** The middle of a line past the file's middle: what stands before it is "typed", what stands after it is what one hopes for. */
+export function pickCursor(source: string): { offset: number; rest: string } {
+  const lines = source.split('\n');
+  let offset = 0;
+  // The better a line is known to begin, the more there is to see: a statement, or else any one of several words.
+  const candidates = STARTS.map((): { offset: number; rest: string }[] => []);
+  for (const [index, line] of lines.entries()) {
+    for (const [i, start] of STARTS.entries()) {
+      const typed = start.exec(line)?.[0];
+      if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4)
+        candidates[i]!.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
+    }
+    offset += line.length + 1;
+  }
+  return candidates.flat()[0] ?? { offset: source.length, rest: '' };
+}
+
+export async function demo(line: CommandLine): Promise<number> {
+  const file = text(line, 'file') ?? defaultFile();
+  return withClient(line, async (client, model) => {
+    const say = (words: string) => line.json || process.stdout.write(`${words}\n`);
+    say(
+      `${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`,
+    );
+    if (model.note.en) say(model.note.en);
+    const { docId, text: source } = await client.openFile(file);
+    const cursor = pickCursor(source);
+    const typed = source.slice(0, cursor.offset);
+    // The rest of the line is taken away, as if it were not yet written.
+    client.send({
+      type: 'documentChanged',
+      docId,
+      version: 2,
+      edits: [{ start: cursor.offset, end: cursor.offset + cursor.rest.length, text: '' }],
+    });
+    const started = performance.now();
+    await client.flush();
+    const read = await client.stats();
+    say(
+      `\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`,
+    );
+    const lineStart = typed.lastIndexOf('\n') + 1;
+    say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})`);
+
+    say(`  question: ${QUESTION}\n`);
+    const lanes = new Lanes(NAMES);
+    const ask = async (lane: number, task: Parameters<typeof client.generate>[0]) => {
+      const done = await client.generate(task, {
+        id: NAMES[lane]!,
+        ...(line.json ? { sampling: { logprobs: true } } : {}),
+        onChunk: (chunk) =>
+          line.json
+            ? printJson({
+                type: 'chunk',
+                id: chunk.requestId,
+                text: chunk.text,
+                tokenIds: chunk.tokenIds,
+                logprobs: chunk.logprobs,
+              })
+            : lanes.add(lane, chunk.text),
+      });
+      if (done.text === '' && !line.json) lanes.add(lane, nothing(done));
+      return done;
+    };
+    const done = await Promise.all([
+      ask(0, { kind: 'complete', docId, offset: cursor.offset }),
+      ask(1, { kind: 'chat', messages: [{ role: 'user', content: QUESTION }], docIds: [docId] }),
+      ask(2, { kind: 'summarize', docId }),
+    ]);
+    const stats = await client.stats();
+    if (line.json) {
+      for (const [i, d] of done.entries()) printJson(doneLine(NAMES[i]!, d));
+      printJson(statsLine(stats));
+      return 0;
+    }
+    lanes.end();
+    say(
+      `\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`,
+    );
+    say(
+      `\nKV cache: window ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens held), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes a token in ${model.kv}`,
+    );
+    for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
+    return 0;
+  });
+}
+
+/** What stands in the place of a text that there is not. */
+export function nothing({ diagnostics, suppressed }: Pick<Done, 'diagnostics' | 'suppressed'>): string {
+  return suppressed
+    ? '(nothing offered: the model is not sure enough of what comes here)'
+    : `(nothing${diagnostics.length ? `: ${diagnostics.at(-1)}` : ''})`;
+}
+
+function row(name: string, { usage, timings }: Done): string[] {
+  return [
+    name,
+    count(usage.promptTokens),
+    count(usage.cachedTokens),
+    count(usage.promptTokens - usage.cachedTokens),
+    `${timings.ttftMs.toFixed(0)} ms`,
+    timings.tpotMs > 0 ? (1000 / timings.tpotMs).toFixed(0) : '-',
+  ];
+}
+
+/** Several streams of text at once: columns side by side on a terminal, labelled lines elsewhere. */
+
+const REDRAW_MS = 50;
+const LINE_CHARS = 88;
+
+/** Breaks text into lines of at most `width` characters, at spaces where there are any. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const paragraph of text.split('\n')) {
+    let rest = paragraph;
+    while (rest.length > width) {
+      const space = rest.lastIndexOf(' ', width);
+      const cut = space > width / 3 ? space : width;
+      lines.push(rest.slice(0, cut));
+      rest = rest.slice(space > width / 3 ? cut + 1 : cut);
+    }
+    lines.push(rest);
+  }
+  return lines;
+}
+
+class Lanes {
+  readonly #names: string[];
+  readonly #texts: string[];
+  readonly #printed: number[];
+  readonly #out: WriteStream;
+  #rows = 0;
+  #drawn = 0;
+
+  constructor(names: string[], out: WriteStream = process.stdout) {
+    this.#names = names;
+    this.#texts = names.map(() => '');
+    this.#printed = names.map(() => 0);
+    this.#out = out;
+  }
+
+  add(lane: number, text: string): void {
+    this.#texts[lane] += text;
+    if (!this.#out.isTTY) this.#printLines(lane, false);
+    else if (performance.now() - this.#drawn > REDRAW_MS) this.#draw();
+  }
+
+  end(): void {
+    if (this.#out.isTTY) this.#draw();
+    else for (let lane = 0; lane < this.#names.length; lane++) this.#printLines(lane, true);
+  }
+
+  #draw(): void {
+    this.#drawn = performance.now();
+    const width = Math.max(20, Math.floor((this.#out.columns ?? 100) / this.#names.length) - 3);
+    const columns = this.#texts.map((text, i) => [this.#names[i]!, '─'.repeat(width), ...wrap(text, width)]);
+    const height = Math.max(...columns.map((c) => c.length));
+    const lines = Array.from({ length: height }, (_, row) =>
+      columns.map((c) => (c[row] ?? '').padEnd(width)).join(' │ '),
+    );
+    this.#out.write(`${this.#rows ? `\x1b[${this.#rows}A` : ''}${lines.map((l) => `\x1b[2K${l}\n`).join('')}`);
+    this.#rows = height;
+  }
+
+  /** Complete lines only, so that the streams interleave legibly. */
+  #printLines(lane: number, all: boolean): void {
+    const lines = wrap(this.#texts[lane]!, LINE_CHARS);
+    const ready = all ? lines.length : lines.length - 1;
+    for (; this.#printed[lane]! < ready; this.#printed[lane]!++)
+      this.#out.write(`${this.#names[lane]!.padEnd(10)} │ ${lines[this.#printed[lane]!]}\n`);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * `kvasir`: the engine without an editor. Parses the command line, runs one command, turns its outcome into an exit
+ * status: 0 done, 1 failed (one line on stderr: what, where, what to do), 2 wrong usage.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { chat } from './chatCommand.ts';
+import { complete } from './completeCommand.ts';
+import { demo } from './demoCommand.ts';
+import { evaluate } from './evalCommand.ts';
+import { whyNot } from './cliFiles.ts';
+import { generate } from './generateCommand.ts';
+import { inspect } from './inspectCommand.ts';
+import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './options.ts';
+import { summarize } from './summarizeCommand.ts';
+
+/** Each returns the exit status. */
+const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
+  demo,
+  complete,
+  chat,
+  summarize,
+  generate,
+  eval: evaluate,
+  inspect,
+};
+
+async function main(argv: string[]): Promise<number> {
+  const name = argv[0];
+  if (name === undefined) {
+    process.stdout.write(HELP);
+    return 2;
+  }
+  if (name === 'help' && argv[1] !== undefined && !/^(help|--help|-h)$/.test(argv[1])) {
+    commandNamed(argv[1]);
+    process.stdout.write(helpOf(argv[1]));
+    return 0;
+  }
+  if (name === 'help' || name === '--help' || name === '-h') {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  if (name === '--version') {
+    const { version } = JSON.parse(readFileSync(join(__dirname, '..', 'package.json'), 'utf8')) as { version: string };
+    process.stdout.write(`${version}\n`);
+    return 0;
+  }
+  const command = commandNamed(name);
+  if (asksForHelp(name, argv.slice(1))) {
+    process.stdout.write(helpOf(name));
+    return 0;
+  }
+  return command(parseCommandLine(name, argv.slice(1)));
+}
+
+function commandNamed(name: string): (line: CommandLine) => Promise<number> {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
+  return command;
+}
+
+// A reader of the answers that has gone (`kvasir ... | head`) is no failure; one of the notes beside them is none to end for.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`kvasir: what it prints cannot be written: ${whyNot(error)}\n`);
+  process.exit(1);
+});
+process.stderr.on('error', () => {});
+
+main(process.argv.slice(2)).then(
+  (status) => {
+    process.exitCode = status;
+  },
+  (error: unknown) => {
+    const usage = error instanceof UsageError;
+    process.stderr.write(
+      `kvasir: ${error instanceof Error ? error.message : String(error)}${usage ? ' (see kvasir help)' : ''}\n`,
+    );
+    process.exitCode = usage ? 2 : 1;
+  },
+);

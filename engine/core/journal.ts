@@ -1,0 +1,136 @@
+/** What the engine has done, for whoever wants to know: counters and times, and the last steps in detail. Decides nothing. */
+import type { KvCache } from '../kv/kvCache.ts';
+import { RequestError } from '../protocol/errors.ts';
+import { Metrics } from './metrics.ts';
+import type { EngineStats } from '../protocol/stats.ts';
+import type { FinishReason } from '../protocol/tasks.ts';
+import { numTokensOf, type Scheduled } from '../scheduler/schedule.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { Sequence } from '../sequence/sequence.ts';
+import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
+
+/** Of a step, ms of the engine's clock, in order. */
+export interface StepTimes {
+  readonly start: number;
+  readonly scheduled: number;
+  readonly run: number;
+  readonly end: number;
+}
+
+type Told =
+  | 'tokens'
+  | 'requests'
+  | 'events'
+  | 'tokensPerSecond'
+  | 'utilisation'
+  | 'busyMs'
+  | 'stepMs'
+  | 'batchTokens'
+  | 'batchSequences'
+  | 'ttftMs'
+  | 'classes';
+
+export class Journal {
+  readonly #cache: KvCache;
+  readonly #scheduler: Scheduler;
+  readonly #metrics: Metrics;
+  readonly #trace = new StepTrace();
+
+  /** `now`: when the engine begins. */
+  constructor(cache: KvCache, scheduler: Scheduler, now: number) {
+    this.#cache = cache;
+    this.#scheduler = scheduler;
+    this.#metrics = new Metrics(now);
+  }
+
+  /** The last steps, oldest first. */
+  trace(): TracedStep[] {
+    return this.#trace.steps();
+  }
+
+  /** A step as it was before its tokens came to its sequences; `finish` records it with its end. */
+  begin(batch: readonly Scheduled[]): { finish(numGenerated: number, times: StepTimes): void } {
+    const { tokens } = this.#metrics;
+    for (const { sequence, startIndex, count } of batch) {
+      const ofPrompt = Math.max(0, Math.min(count, sequence.numPromptTokens - startIndex));
+      tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
+    }
+    const spans = batch.map(tracedSpan);
+    return {
+      finish: (numGenerated, times) => {
+        this.#metrics.recordStep({
+          startedAt: times.start,
+          endedAt: times.end,
+          numTokens: numTokensOf(batch),
+          numGenerated,
+          priorities: spans.map(({ priority }) => priority),
+        });
+        const { poolBytes, storeBytes, events } = this.#cache;
+        const { numPreemptions: preemptions } = this.#scheduler;
+        this.#trace.add({
+          ...times,
+          spans,
+          events: { ...events, preemptions },
+          poolBytes,
+          storeBytes,
+          waiting: this.#scheduler.counts().waiting,
+        });
+      },
+    };
+  }
+
+  firstToken(sequence: Sequence): void {
+    this.#metrics.recordFirstToken(sequence.priority, sequence.timings().ttftMs);
+  }
+
+  drafted(numTokens: number, numAccepted: number): void {
+    this.#metrics.tokens.drafted += numTokens;
+    this.#metrics.tokens.accepted += numAccepted;
+  }
+
+  ended(sequence: Sequence, outcome: FinishReason | RequestError, now: number): void {
+    const { tokens, requests } = this.#metrics;
+    const isError = outcome instanceof RequestError;
+    if (sequence.priority !== 'idle') {
+      // Of one that was given up while it waited nothing was looked for.
+      tokens.prompt += isError || outcome === 'abort' ? sequence.numReached : sequence.numPromptTokens;
+      tokens.promptCached += sequence.cachedTokens;
+      requests[isError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
+    }
+    if (isError) return;
+    // One that never ran has waited, too: leaving it out would hide who starves.
+    const queueMs = (Number.isNaN(sequence.startedAt) ? now : sequence.startedAt) - sequence.arrivedAt;
+    this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numAfterFirst > 0 ? sequence.timings().tpotMs : null);
+  }
+
+  stats(now: number): Pick<EngineStats, Told> {
+    const metrics = this.#metrics;
+    return {
+      requests: { ...this.#scheduler.counts(), ...metrics.requests },
+      tokens: { ...metrics.tokens },
+      events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps: metrics.steps },
+      tokensPerSecond: metrics.tokensPerSecond(now),
+      utilisation: metrics.utilisation(now),
+      busyMs: metrics.busyMs,
+      stepMs: metrics.stepMs(),
+      batchTokens: metrics.meanBatchTokens(),
+      batchSequences: metrics.meanBatchSequences(),
+      ttftMs: metrics.ttftMs(),
+      classes: metrics.classes(),
+    };
+  }
+}
+
+function tracedSpan({ sequence, startIndex, count, draft, prefill, lane }: Scheduled): TracedSpan {
+  const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
+  return {
+    arrivalIndex,
+    priority,
+    arrivedAt,
+    startedAt,
+    startIndex,
+    tokens: count + draft.length,
+    lane,
+    phase: prefill ? 'prefill' : 'decode',
+  };
+}

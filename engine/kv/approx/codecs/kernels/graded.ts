@@ -1,0 +1,300 @@
+/**
+ * graded.ts: values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are tokens and columns channels (byToken)
+ * or the other way round. For each head the units of its means and of its scales, float32, then means [channels], scales [tokens] and
+ * the codes in the order of x.
+ */
+import { packFour, packTwo, unpackFour, unpackTwo } from './evenBits';
+import { packThree, unpackThree } from './threeBits';
+import { bytesOf, MIN_SCALE, MAGNITUDE } from './vectors';
+
+const UNITS: i32 = 8;
+/** Bits of 1 as float32; a step below, about a 32nd of an octave, they are so much less. */
+const ONE: i32 = 0x3f800000;
+const STEP_BITS: i32 = 18;
+/** Of a scale that is nothing. */
+const NOTHING: i32 = 255;
+const HALF_STEP: i32 = 1 << (STEP_BITS - 1);
+/** Below this share of the largest square, about that of a float's last bit. */
+const MIN_SQUARES: f32 = 1e-12;
+/** Beyond what is given to an area in `spare`, so that whole vectors may be read and written at its end. */
+const PADDING: i32 = 128;
+
+/** Where the arrays of a head lie in `spare`, float32 but for the codes. */
+@inline
+function area(at: usize, floats: i32): usize {
+  return (at + (floats << 2) + PADDING) & ~15;
+}
+
+@inline
+function sizeOf(tokens: i32, channels: i32, bits: i32): i32 {
+  return UNITS + channels + tokens + ((tokens * channels * bits + 7) >> 3);
+}
+
+/** @param spare room for channels + 3 * tokens + width floats, a byte for each value of a head, and six times PADDING. */
+export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byToken: bool, bits: i32, out: usize, spare: usize): void {
+  const tokens = byToken ? rows : width;
+  const channels = byToken ? width : rows;
+  const means = spare;
+  const factors = area(means, channels);
+  const same = area(factors, tokens);
+  const products = area(same, width);
+  const squares = area(products, tokens);
+  const codes = area(squares, tokens);
+  const levels = levelsOf(bits);
+  for (let h = 0; h < kvHeads; h++) {
+    const largest = largestIn(x, rows * width);
+    meansOf(x, rows, width, byToken, means);
+    codeMeans(means, channels, out);
+    const inverse: f32 = <f64>largest > MIN_SCALE ? 1 / largest : 0;
+    factorsOf(x, rows, width, byToken, means, inverse, factors);
+    fill(products, tokens, 0);
+    fill(squares, tokens, 0);
+    for (let row = 0; row < rows; row++) {
+      // The mean or the factor that a row has in common, as many times as it has columns.
+      fill(same, width, load<f32>((byToken ? factors : means) + (row << 2)));
+      const values = x + ((row * width) << 2);
+      codeRow(values, width, byToken ? means : same, byToken ? same : factors, bits, codes + row * width);
+      if (byToken) addRow(values, width, means, same, codes + row * width, levels, products + (row << 2), squares + (row << 2));
+      else addColumns(values, width, same, factors, codes + row * width, levels, products, squares);
+    }
+    codeScales(products, squares, factors, tokens, out, out + UNITS + channels);
+    // The last byte may have room for more.
+    v128.store(codes + rows * width, i64x2.splat(0));
+    const to = out + UNITS + channels + tokens;
+    if (bits == 2) packTwo(codes, rows * width, to);
+    else if (bits == 4) packFour(codes, rows * width, to);
+    else {
+      for (let i = 0; i < 7; i++) store<u8>(same + i, <u8>i);
+      packThree(codes, same, rows * width, to);
+    }
+    x += (rows * width) << 2;
+    out += sizeOf(tokens, channels, bits);
+  }
+}
+
+/** Writes up to 15 floats beyond x. */
+export function gradedDecode(from: usize, kvHeads: i32, rows: i32, width: i32, byToken: bool, bits: i32, x: usize, spare: usize): void {
+  const tokens = byToken ? rows : width;
+  const channels = byToken ? width : rows;
+  const means = spare;
+  const factors = area(means, channels);
+  const same = area(factors, tokens);
+  const codes = area(same, width);
+  const levels = levelsOf(bits);
+  for (let h = 0; h < kvHeads; h++) {
+    const meanUnit = load<f32>(from);
+    for (let i = 0; i < channels; i++) store<f32>(means + (i << 2), <f32>load<i8>(from + UNITS + i) * meanUnit);
+    const scaleUnit = load<f32>(from, 4);
+    for (let i = 0; i < tokens; i++) store<f32>(factors + (i << 2), scaleOf(load<u8>(from + UNITS + channels + i), scaleUnit));
+    const packed = from + UNITS + channels + tokens;
+    if (bits == 2) unpackTwo(packed, rows * width, codes);
+    else if (bits == 4) unpackFour(packed, rows * width, codes);
+    else unpackThree(packed, rows * width, codes);
+    for (let row = 0; row < rows; row++) {
+      fill(same, width, load<f32>((byToken ? factors : means) + (row << 2)));
+      const columnMeans = byToken ? means : same;
+      const columnFactors = byToken ? same : factors;
+      const values = x + ((row * width) << 2);
+      for (let i = 0; i < width; i += 16) {
+        const level = v128.swizzle(levels, v128.load(codes + row * width + i));
+        const low = i16x8.extend_low_i8x16_s(level);
+        const high = i16x8.extend_high_i8x16_s(level);
+        const at = i << 2;
+        put(values + at, i32x4.extend_low_i16x8_s(low), columnFactors + at, columnMeans + at);
+        put(values + at + 16, i32x4.extend_high_i16x8_s(low), columnFactors + at + 16, columnMeans + at + 16);
+        put(values + at + 32, i32x4.extend_low_i16x8_s(high), columnFactors + at + 32, columnMeans + at + 32);
+        put(values + at + 48, i32x4.extend_high_i16x8_s(high), columnFactors + at + 48, columnMeans + at + 48);
+      }
+    }
+    x += (rows * width) << 2;
+    from += sizeOf(tokens, channels, bits);
+  }
+}
+
+@inline
+function put(x: usize, levels: v128, factors: usize, means: usize): void {
+  v128.store(x, f32x4.add(f32x4.mul(f32x4.convert_i32x4_s(levels), v128.load(factors)), v128.load(means)));
+}
+
+function fill(to: usize, n: i32, value: f32): void {
+  const values = f32x4.splat(value);
+  for (let i = 0; i < n + 12; i += 4) v128.store(to + (i << 2), values);
+}
+
+function largestIn(x: usize, n: i32): f32 {
+  let most = i32x4.splat(0);
+  let i = 0;
+  for (; i + 4 <= n; i += 4) most = i32x4.max_s(most, v128.and(v128.load(x + (i << 2)), i32x4.splat(MAGNITUDE)));
+  let largest = max(max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)), max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)));
+  for (; i < n; i++) largest = max(largest, load<i32>(x + (i << 2)) & MAGNITUDE);
+  return reinterpret<f32>(largest);
+}
+
+@inline
+function sumOf(v: v128): f32 {
+  return f32x4.extract_lane(v, 0) + f32x4.extract_lane(v, 1) + (f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3));
+}
+
+/** Of each channel. */
+function meansOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize): void {
+  if (byToken) {
+    fill(means, width, 0);
+    for (let row = 0; row < rows; row++) {
+      for (let i = 0; i < width; i += 4) v128.store(means + (i << 2), f32x4.add(v128.load(means + (i << 2)), v128.load(x + ((row * width + i) << 2))));
+    }
+    for (let i = 0; i < width; i++) store<f32>(means + (i << 2), load<f32>(means + (i << 2)) / <f32>rows);
+    return;
+  }
+  for (let row = 0; row < rows; row++) {
+    const at = x + ((row * width) << 2);
+    let sums = f32x4.splat(0);
+    let i = 0;
+    for (; i + 4 <= width; i += 4) sums = f32x4.add(sums, v128.load(at + (i << 2)));
+    let sum = sumOf(sums);
+    for (; i < width; i++) sum += load<f32>(at + (i << 2));
+    store<f32>(means + (row << 2), sum / <f32>width);
+  }
+}
+
+/** Writes them, and leaves what they are read back as. */
+function codeMeans(means: usize, channels: i32, out: usize): void {
+  const largest = largestIn(means, channels);
+  const unit: f32 = <f64>largest > MIN_SCALE ? largest / 127 : 0;
+  store<f32>(out, unit);
+  for (let i = 0; i < channels; i++) {
+    const code = unit > 0 ? nearest(load<f32>(means + (i << 2)) / unit) : 0;
+    store<i8>(out + UNITS + i, <i8>code);
+    store<f32>(means + (i << 2), code * unit);
+  }
+}
+
+/** What each token's values are multiplied by to be coded, once the means are off: 1 over the root of their mean square. @param inverse 1 over the largest value: large ones have squares, too. */
+function factorsOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize, inverse: f32, factors: usize): void {
+  const scale = f32x4.splat(inverse);
+  if (!byToken) fill(factors, width, 0);
+  for (let row = 0; row < rows; row++) {
+    const at = x + ((row * width) << 2);
+    if (!byToken) {
+      const mean = f32x4.splat(load<f32>(means + (row << 2)));
+      for (let i = 0; i < width; i += 4) {
+        const v = f32x4.mul(f32x4.sub(v128.load(at + (i << 2)), mean), scale);
+        v128.store(factors + (i << 2), f32x4.add(v128.load(factors + (i << 2)), f32x4.mul(v, v)));
+      }
+      continue;
+    }
+    let sums = f32x4.splat(0);
+    let i = 0;
+    for (; i + 4 <= width; i += 4) {
+      const v = f32x4.mul(f32x4.sub(v128.load(at + (i << 2)), v128.load(means + (i << 2))), scale);
+      sums = f32x4.add(sums, f32x4.mul(v, v));
+    }
+    let sum = sumOf(sums);
+    for (; i < width; i++) {
+      const v = (load<f32>(at + (i << 2)) - load<f32>(means + (i << 2))) * inverse;
+      sum += v * v;
+    }
+    store<f32>(factors + (row << 2), sum);
+  }
+  const tokens = byToken ? rows : width;
+  const channels: f32 = <f32>(byToken ? width : rows);
+  for (let i = 0; i < tokens; i++) {
+    const sum = load<f32>(factors + (i << 2));
+    // What is only the rounding of the means counts as nothing.
+    store<f32>(factors + (i << 2), sum > MIN_SQUARES ? inverse * sqrt(channels / sum) : 0);
+  }
+}
+
+/** Of a token: adds the products of its values, multiplied, with their levels, and their squares. */
+function addRow(x: usize, width: i32, means: usize, factors: usize, codes: usize, levels: v128, products: usize, squares: usize): void {
+  let product = f32x4.splat(0);
+  let square = f32x4.splat(0);
+  let i = 0;
+  for (; i + 4 <= width; i += 4) {
+    const at = i << 2;
+    const v = f32x4.mul(f32x4.sub(v128.load(x + at), v128.load(means + at)), v128.load(factors + at));
+    product = f32x4.add(product, f32x4.mul(v, levelsAt(codes + i, levels)));
+    square = f32x4.add(square, f32x4.mul(v, v));
+  }
+  let products1 = sumOf(product);
+  let squares1 = sumOf(square);
+  for (; i < width; i++) {
+    const at = i << 2;
+    const v = (load<f32>(x + at) - load<f32>(means + at)) * load<f32>(factors + at);
+    products1 += v * f32x4.extract_lane(levelsAt(codes + i, levels), 0);
+    squares1 += v * v;
+  }
+  store<f32>(products, products1);
+  store<f32>(squares, squares1);
+}
+
+/** Of a channel: the same, to those of all tokens. */
+function addColumns(x: usize, width: i32, means: usize, factors: usize, codes: usize, levels: v128, products: usize, squares: usize): void {
+  for (let i = 0; i < width; i += 4) {
+    const at = i << 2;
+    const v = f32x4.mul(f32x4.sub(v128.load(x + at), v128.load(means + at)), v128.load(factors + at));
+    v128.store(products + at, f32x4.add(v128.load(products + at), f32x4.mul(v, levelsAt(codes + i, levels))));
+    v128.store(squares + at, f32x4.add(v128.load(squares + at), f32x4.mul(v, v)));
+  }
+}
+
+/** Levels of four codes, as floats. */
+@inline
+function levelsAt(codes: usize, levels: v128): v128 {
+  return f32x4.convert_i32x4_s(i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.swizzle(levels, v128.load32_zero(codes)))));
+}
+
+/**
+ * Of each token the scale with which the product of what is read back and what was is the square of what was: least squares would
+ * make all scores of the token's key a little smaller, and those that stand out most.
+ */
+function codeScales(products: usize, squares: usize, factors: usize, tokens: i32, out: usize, codes: usize): void {
+  let most: f32 = 0;
+  for (let i = 0; i < tokens; i++) {
+    const product = load<f32>(products + (i << 2)) * load<f32>(factors + (i << 2));
+    const scale: f32 = product > 0 ? load<f32>(squares + (i << 2)) / product : 0;
+    store<f32>(products + (i << 2), scale);
+    most = max(most, scale);
+  }
+  const unit: f32 = <f64>most > MIN_SCALE ? most : 0;
+  store<f32>(out, unit, 4);
+  for (let i = 0; i < tokens; i++) {
+    const share: f32 = unit > 0 ? load<f32>(products + (i << 2)) / unit : 0;
+    store<u8>(codes + i, <u8>min(NOTHING, (ONE - reinterpret<i32>(share) + HALF_STEP) >> STEP_BITS));
+  }
+}
+
+@inline
+function scaleOf(code: i32, unit: f32): f32 {
+  return code == NOTHING ? 0 : reinterpret<f32>(ONE - (code << STEP_BITS)) * unit;
+}
+
+/** Codes of a row, bytes; writes up to 15 beyond the last. */
+function codeRow(x: usize, width: i32, means: usize, factors: usize, bits: i32, codes: usize): void {
+  for (let i = 0; i < width; i += 16) {
+    const at = i << 2;
+    v128.store(codes + i, bytesOf(codeOf(x + at, means + at, factors + at, bits), codeOf(x + at + 16, means + at + 16, factors + at + 16, bits), codeOf(x + at + 32, means + at + 32, factors + at + 32, bits), codeOf(x + at + 48, means + at + 48, factors + at + 48, bits)));
+  }
+}
+
+/** Four of them in 32 bits: of the levels' magnitudes, how many bounds are below; those of negative values are counted down from the middle. */
+@inline
+function codeOf(x: usize, means: usize, factors: usize, bits: i32): v128 {
+  const v = f32x4.mul(f32x4.sub(v128.load(x), v128.load(means)), v128.load(factors));
+  const a = f32x4.abs(v);
+  let above: v128;
+  if (bits == 2) above = f32x4.gt(a, f32x4.splat(0.9816));
+  else if (bits == 3) above = i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(0.5006)), f32x4.gt(a, f32x4.splat(1.05))), f32x4.gt(a, f32x4.splat(1.748)));
+  else {
+    const low = i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(0.2582)), f32x4.gt(a, f32x4.splat(0.5224))), i32x4.add(f32x4.gt(a, f32x4.splat(0.7996)), f32x4.gt(a, f32x4.splat(1.0993))));
+    above = i32x4.add(low, i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(1.4371)), f32x4.gt(a, f32x4.splat(1.8435))), f32x4.gt(a, f32x4.splat(2.4008))));
+  }
+  return i32x4.add(i32x4.splat(1 << (bits - 1)), v128.xor(i32x4.neg(above), f32x4.lt(v, f32x4.splat(0))));
+}
+
+/** The levels of a normal density with least squared error (Max 1960), by code; in what unit does not matter. */
+@inline
+function levelsOf(bits: i32): v128 {
+  if (bits == 2) return i8x16(-127, -38, 38, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  if (bits == 3) return i8x16(-127, -79, -45, -14, 14, 45, 79, 127, 0, 0, 0, 0, 0, 0, 0, 0);
+  return i8x16(-126, -95, -74, -58, -43, -30, -18, -6, 6, 18, 30, 43, 58, 74, 95, 126);
+}

@@ -1,0 +1,112 @@
+/**
+ * Between int8 rows and floats. By token: codes and floats [rows, width], a scale per row. By channel: codes [kvHeads, headSize,
+ * all] of which n tokens are meant, floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and quotients of scales are those
+ * of doubles, rounded once.
+ */
+import { doublesAt, MIN_SCALE, largestOf, MAGNITUDE, ROUND, storeScaled } from './vectors';
+
+/** Writes up to 15 floats beyond x. */
+export function rowsToFloats(codes: usize, scales: usize, rows: i32, width: i32, x: usize): void {
+  for (let row = 0; row < rows; row++) {
+    const scale = v128.load32_splat(scales + (row << 2));
+    for (let i = 0; i < width; i += 16) storeScaled(x + (i << 2), v128.load(codes + i), scale);
+    codes += width;
+    x += width << 2;
+  }
+}
+
+export function floatsToRows(x: usize, rows: i32, width: i32, codes: usize, scales: usize): void {
+  for (let row = 0; row < rows; row++) {
+    const largest = <f64>largestOf(x, width);
+    const scale = <f32>(largest / 127);
+    store<f32>(scales + (row << 2), scale);
+    const inverse = <f64>scale > MIN_SCALE ? 127 / largest : 0;
+    if (width < 16) {
+      for (let i = 0; i < width; i++) store<u8>(codes + i, <u8>reinterpret<u64>(<f64>load<f32>(x + (i << 2)) * inverse + ROUND));
+    } else {
+      const factor = f64x2.splat(inverse);
+      for (let i = 0; i < width; i += 16) {
+        // The last 16 once more where the width is no multiple.
+        i = min(i, width - 16);
+        const at = x + (i << 2);
+        v128.store(codes + i, i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(nearest(at, factor, factor), nearest(at + 16, factor, factor)), i16x8.narrow_i32x4_s(nearest(at + 32, factor, factor), nearest(at + 48, factor, factor))));
+      }
+    }
+    codes += width;
+    x += width << 2;
+  }
+}
+
+/** Four floats times doubles -> the nearest integers, in 32 bits. */
+@inline
+function nearest(x: usize, low: v128, high: v128): v128 {
+  const round = f64x2.splat(ROUND);
+  return v128.shuffle<i32>(f64x2.add(f64x2.mul(doublesAt(x), low), round), f64x2.add(f64x2.mul(doublesAt(x + 8), high), round), 0, 2, 4, 6);
+}
+
+/** Writes up to 15 floats beyond x. */
+export function channelsToFloats(codes: usize, scales: usize, kvHeads: i32, headSize: i32, all: i32, n: i32, x: usize): void {
+  for (let h = 0; h < kvHeads; h++) {
+    for (let d = 0; d < headSize; d++) {
+      for (let t = 0; t < n; t += 16) {
+        const c = v128.load(codes + t);
+        const low = i16x8.extend_low_i8x16_s(c);
+        const high = i16x8.extend_high_i8x16_s(c);
+        const s = scales + (t << 2);
+        const to = x + (t << 2);
+        v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_low_i16x8_s(low)), v128.load(s)));
+        v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_high_i16x8_s(low)), v128.load(s, 16)), 16);
+        v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_low_i16x8_s(high)), v128.load(s, 32)), 32);
+        v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_high_i16x8_s(high)), v128.load(s, 48)), 48);
+      }
+      codes += all;
+      x += n << 2;
+    }
+    scales += all << 2;
+  }
+}
+
+/** @param inverses room for n doubles. */
+export function floatsToChannels(x: usize, kvHeads: i32, headSize: i32, n: i32, codes: usize, scales: usize, all: i32, inverses: usize): void {
+  for (let h = 0; h < kvHeads; h++) {
+    scalesOfTokens(x, headSize, n, scales, inverses);
+    for (let d = 0; d < headSize; d++) {
+      if (n < 16) {
+        for (let t = 0; t < n; t++) store<u8>(codes + t, <u8>reinterpret<u64>(<f64>load<f32>(x + (t << 2)) * load<f64>(inverses + (t << 3)) + ROUND));
+      } else {
+        for (let t = 0; t < n; t += 16) {
+          t = min(t, n - 16);
+          const at = x + (t << 2);
+          const factors = inverses + (t << 3);
+          const a = nearest(at, v128.load(factors), v128.load(factors, 16));
+          const b = nearest(at + 16, v128.load(factors, 32), v128.load(factors, 48));
+          const c = nearest(at + 32, v128.load(factors, 64), v128.load(factors, 80));
+          const e = nearest(at + 48, v128.load(factors, 96), v128.load(factors, 112));
+          v128.store(codes + t, i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(a, b), i16x8.narrow_i32x4_s(c, e)));
+        }
+      }
+      codes += all;
+      x += n << 2;
+    }
+    scales += all << 2;
+  }
+}
+
+/** Of tokens over the channels of x [headSize, n]: their scales, and what their values are multiplied by. */
+function scalesOfTokens(x: usize, headSize: i32, n: i32, scales: usize, inverses: usize): void {
+  const mask = i32x4.splat(MAGNITUDE);
+  for (let t = 0; t < n; t += 4) {
+    let most = i32x4.splat(0);
+    let at = x + (t << 2);
+    for (let d = 0; d < headSize; d++, at += n << 2) most = i32x4.max_s(most, v128.and(v128.load(at), mask));
+    // Of less than four tokens at the end the other lanes are of no use, and nothing of theirs is stored.
+    v128.store(inverses, most);
+    for (let i = 0, end = min(4, n - t); i < end; i++) store<i32>(scales + ((t + i) << 2), load<i32>(inverses + (i << 2)));
+  }
+  for (let t = n - 1; t >= 0; t--) {
+    const largest = <f64>load<f32>(scales + (t << 2));
+    const scale = <f32>(largest / 127);
+    store<f32>(scales + (t << 2), scale);
+    store<f64>(inverses + (t << 3), <f64>scale > MIN_SCALE ? 127 / largest : 0);
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * One layer of a run in the kernels' memory: its int8 rows as the pool has them, room for the floats and the bytes of one
+ * block, and what is between rows and floats: dequantises tokens in the layout that a format wants, and quantises floats back to rows
+ * as the step graph does it (symmetric, per token and head, largest value = 127).
+ */
+import type { KvRows } from '../../kvRows.ts';
+import type { CodecShape, Layout } from './codecFormat.ts';
+import { areaEnd, kernelMemory, kernels, SLACK } from './kernels.ts';
+import type { Turns } from './rotation.ts';
+
+type Row = 'keys' | 'values';
+
+/** Of each value of a block, for what kernels keep beside: bounds, bins, transposed rows. */
+const SPARE_PER_VALUE = 8;
+const MIN_SPARE = 65_536;
+
+/** Where everything lies for a run of `all` tokens, blocks of up to `n`, and `bytes` for each; keys are first. */
+function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, bytes: number) {
+  const keyScales = areaEnd(0, kvHeads * headSize * all);
+  const values = areaEnd(keyScales, 4 * kvHeads * all);
+  const valueScales = areaEnd(values, kvHeads * headSize * all);
+  const x = areaEnd(valueScales, 4 * kvHeads * all);
+  const block = areaEnd(x, 4 * kvHeads * headSize * n);
+  const cos = areaEnd(block, bytes);
+  const sin = areaEnd(cos, 2 * headSize * all);
+  const spare = areaEnd(sin, 2 * headSize * all);
+  return {
+    keyScales,
+    values,
+    valueScales,
+    x,
+    bytes: block,
+    cos,
+    sin,
+    spare,
+    end: spare + Math.max(MIN_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK,
+  };
+}
+
+/** Bytes of the kernels' memory that a LayerRoom takes. */
+export function layerRoomBytes(shape: CodecShape, all: number, n: number, bytes: number): number {
+  return addresses(shape, all, n, bytes).end;
+}
+
+export class LayerRoom {
+  /** Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and MIN_SPARE at least. */
+  readonly x: number;
+  readonly bytes: number;
+  readonly spare: number;
+  readonly memory: Uint8Array;
+  /** Room for what keys are rotated by. */
+  readonly turns: Turns;
+  readonly #shape: CodecShape;
+  /** Tokens of the run. */
+  readonly #all: number;
+  readonly #rows: Record<Row, number>;
+  readonly #scales: Record<Row, number>;
+
+  /** For a run of `all` tokens, blocks of up to `n`, and `bytes` for each. */
+  constructor(shape: CodecShape, all: number, n: number, bytes: number) {
+    this.#shape = shape;
+    this.#all = all;
+    const at = addresses(shape, all, n, bytes);
+    this.#rows = { keys: 0, values: at.values };
+    this.#scales = { keys: at.keyScales, values: at.valueScales };
+    this.x = at.x;
+    this.bytes = at.bytes;
+    this.turns = { cos: at.cos, sin: at.sin, n: all };
+    this.spare = at.spare;
+    this.memory = kernelMemory(at.end);
+  }
+
+  /** Copies layer `l` of the rows in. */
+  load(rows: KvRows, l: number): void {
+    this.#eachArray(rows, l, (array, at) => this.memory.set(array, at));
+  }
+
+  /** Copies the layer over that of the rows. */
+  save(rows: KvRows, l: number): void {
+    this.#eachArray(rows, l, (array, at) => array.set(this.memory.subarray(at, at + array.length)));
+  }
+
+  #eachArray(
+    { keys, values, keyScales, valueScales }: KvRows,
+    l: number,
+    move: (array: Uint8Array, at: number) => void,
+  ): void {
+    const heads = this.#shape.kvHeads * this.#all;
+    const length = heads * this.#shape.headSize;
+    move(new Uint8Array(keys.buffer, keys.byteOffset + l * length, length), this.#rows.keys);
+    move(new Uint8Array(values.buffer, values.byteOffset + l * length, length), this.#rows.values);
+    move(new Uint8Array(keyScales.buffer, keyScales.byteOffset + 4 * l * heads, 4 * heads), this.#scales.keys);
+    move(new Uint8Array(valueScales.buffer, valueScales.byteOffset + 4 * l * heads, 4 * heads), this.#scales.values);
+  }
+
+  /** Tokens [from, from + n) -> floats. */
+  toFloats(row: Row, from: number, n: number, layout: Layout): void {
+    const { kvHeads, headSize } = this.#shape;
+    const { channelsToFloats, rowsToFloats, transpose } = kernels();
+    const all = this.#all;
+    const scales = this.#scales[row] + 4 * from;
+    if (layout === 'byChannel') {
+      channelsToFloats(this.#rows[row] + from, scales, kvHeads, headSize, all, n, this.x);
+      return;
+    }
+    for (let h = 0; h < kvHeads; h++) {
+      let tokens = this.#rows.values + (h * all + from) * headSize;
+      if (row === 'keys') {
+        tokens = this.spare;
+        transpose(this.#rows.keys + h * headSize * all + from, all, headSize, n, tokens, headSize);
+      }
+      rowsToFloats(tokens, scales + 4 * h * all, n, headSize, this.x + 4 * h * n * headSize);
+    }
+  }
+
+  /** Floats -> tokens [from, from + n). */
+  toRows(row: Row, from: number, n: number, layout: Layout): void {
+    const { kvHeads, headSize } = this.#shape;
+    const { floatsToChannels, floatsToRows, transpose } = kernels();
+    const all = this.#all;
+    const scales = this.#scales[row] + 4 * from;
+    if (layout === 'byChannel') {
+      floatsToChannels(this.x, kvHeads, headSize, n, this.#rows[row] + from, scales, all, this.spare);
+      return;
+    }
+    for (let h = 0; h < kvHeads; h++) {
+      const tokens = row === 'keys' ? this.spare : this.#rows.values + (h * all + from) * headSize;
+      floatsToRows(this.x + 4 * h * n * headSize, n, headSize, tokens, scales + 4 * h * all);
+      if (row === 'keys') transpose(tokens, headSize, n, headSize, this.#rows.keys + h * headSize * all + from, all);
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * PURE: which runs leave a full pool together, coded on their way, so that a page of it is given back. What leaves takes no more than
+ * the page did, and for the moment in which there is both, bytes are kept free (see codingReserve): so nothing has to go for it.
+ */
+import type { KvCodec } from './codecs/kvCodec.ts';
+import type { KvShape } from '../kvRows.ts';
+import { lossyWithin } from './lossyRows.ts';
+import { deepestEnd, endIndex, type TreeNode } from '../radixTree.ts';
+import { codedBytes, firstToCode } from './toCode.ts';
+
+/** What a run is coded with while memory is short; null: with nothing, it is too young. */
+export type Coding = (node: TreeNode) => KvCodec | null;
+
+/** The end of a run of the pool that is about to leave it, and what it is coded with, as far as that makes it smaller; null: with nothing, the store has it. */
+interface Leaving {
+  readonly node: TreeNode;
+  readonly length: number;
+  readonly codec: KvCodec | null;
+}
+
+/** A run that can leave with all that goes on from it in the pool. */
+interface Free {
+  /** As in Leaving. */
+  readonly codec: KvCodec | null;
+  /** Where the longest context that goes on from it ends. */
+  readonly contextEnd: number;
+}
+
+/**
+ * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`: first to go
+ * first, each after what goes on from it. Takes time in proportion to them.
+ */
+export function codedPage(
+  runs: readonly TreeNode[],
+  numRows: number,
+  room: number,
+  coding: Coding,
+  shape: KvShape,
+): Leaving[] {
+  if (numRows <= 0) return [];
+  const free = freeRuns(runs, coding);
+  const firstRows = worthLeaving(free, shape);
+  const page: Leaving[] = [];
+  let [missing, bytes] = [numRows, 0];
+  for (const [node, { codec, contextEnd }] of free) {
+    if (missing <= 0) break;
+    const first = firstRows.get(node);
+    if (first === undefined) continue;
+    const all = node.slots!.length;
+    const length = codec ? Math.min(missing, all - first) : all;
+    page.push({ node, length, codec });
+    missing -= length;
+    if (codec)
+      bytes += codedBytes(
+        shape,
+        length,
+        codec,
+        { startIndex: endIndex(node) - length, contextEnd },
+        lossyWithin(node.lossy, all - length),
+      );
+  }
+  return missing <= 0 && bytes <= room ? page : [];
+}
+
+/** Whether nothing in the pool goes on from a run, but for what leaves before it. */
+export function isLast({ children }: TreeNode, leaving?: ReadonlyMap<TreeNode, unknown>): boolean {
+  for (const child of children.values()) if (child.slots && !leaving?.has(child)) return false;
+  return true;
+}
+
+/** In the order of `runs`. */
+function freeRuns(runs: readonly TreeNode[], coding: Coding): ReadonlyMap<TreeNode, Free> {
+  const free = new Map<TreeNode, Free>();
+  const endOf = (child: TreeNode): number | undefined => free.get(child)?.contextEnd;
+  for (const node of runs) {
+    const codec = node.stored ? null : coding(node);
+    if ((node.stored || codec) && isLast(node, free)) free.set(node, { codec, contextEnd: deepestEnd(node, endOf) });
+  }
+  return free;
+}
+
+/**
+ * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already, and has come back,
+ * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave, and is worth it.
+ */
+function worthLeaving(free: ReadonlyMap<TreeNode, Free>, shape: KvShape): ReadonlyMap<TreeNode, number> {
+  const firstRows = new Map<TreeNode, number>();
+  for (const [node, { codec, contextEnd }] of [...free].reverse()) {
+    const opensAnother = node.parent !== null && firstRows.has(node.parent);
+    const first =
+      !codec || opensAnother
+        ? 0
+        : firstToCode(shape, node.slots!.length, codec, { startIndex: node.startIndex, contextEnd }, node.lossy);
+    if (first !== null) firstRows.set(node, first);
+  }
+  return firstRows;
+}

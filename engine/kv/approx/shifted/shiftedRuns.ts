@@ -1,0 +1,168 @@
+/**
+ * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the rows
+ * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are never
+ * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over, those
+ * of file blocks, and only rows as they were computed: what is lost where a codec has changed them before is not measured. Owns nothing but the way there; which request may use it is ShiftedReuse's.
+ */
+import { isPrefill, isShifted, shiftedId } from '../../laneIds.ts';
+import { type CommonRun, commonRuns } from './commonRuns.ts';
+import type { KvMemory } from '../../kvMemory.ts';
+import { isExact } from '../lossyRows.ts';
+import { endIndex, isUsed, lengths, pathTo, type TreeNode } from '../../radixTree.ts';
+import type { KvRows } from '../../kvRows.ts';
+
+/** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
+export interface Shift extends CommonRun {
+  /** Cache ids of the older text. */
+  readonly source: readonly number[];
+}
+
+/** Turns the keys of rows by so many positions, in place (see ModelRunner). */
+export type ShiftKeys = (rows: KvRows, by: number) => void;
+
+/**
+ * Tokens behind an edit that are computed all the same: they see most of what has changed. With the built-in model more of
+ * them, up to 256, do not bring the rest closer to exact.
+ */
+const COMPUTED = 64;
+/** Fewer are as soon computed as copied. */
+const LEAST = 128;
+/** Older versions looked at, the ones used last. */
+const MAX_SOURCES = 4;
+/** Tokens copied at once: what is turned stays in the processor's cache. */
+const PORTION = 256;
+
+/** PURE: what of ids[from .. to) is worth taking over from one older text; in order, without overlap. */
+export function planShifts(source: readonly number[], ids: readonly number[], from: number, to: number): Shift[] {
+  const shifts: Shift[] = [];
+  for (const run of commonRuns(source, ids, from, to)) {
+    const start = Math.max(shifts.at(-1)?.end ?? from, run.start + COMPUTED);
+    if (run.end - start >= LEAST) shifts.push({ start, end: run.end, by: run.by, source });
+  }
+  return shifts;
+}
+
+export class ShiftedRuns {
+  readonly #memory: KvMemory;
+  readonly #clock: () => number;
+
+  constructor(memory: KvMemory, clock: () => number) {
+    this.#memory = memory;
+    this.#clock = clock;
+  }
+
+  /** What of tokens[0 .. limit) could be taken over, behind what is cached as it is; in order, without overlap. Changes nothing. */
+  plan(cacheIds: readonly number[], limit: number): Shift[] {
+    const { nodes, lastLength, numTokens } = this.#memory.tree.match(cacheIds, limit);
+    const shifts: Shift[] = [];
+    let gaps = [{ start: numTokens, end: limit }];
+    for (const source of this.#sources(nodes, lastLength)) {
+      const left: typeof gaps = [];
+      for (const { start, end } of gaps) {
+        const found = planShifts(source, cacheIds, start, end).filter((shift) => this.#runs(shift, shift.start));
+        shifts.push(...found);
+        left.push(
+          ...[...found, { start: end }].map((next, i) => ({ start: found[i - 1]?.end ?? start, end: next.start })),
+        );
+      }
+      gaps = left.filter((gap) => gap.end - gap.start > LEAST);
+      if (gaps.length === 0) break;
+    }
+    return shifts.sort((a, b) => a.start - b.start);
+  }
+
+  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or coded. The slots belong to the caller. */
+  copy(shift: Shift, at: number, shiftKeys: ShiftKeys): Int32Array | null {
+    const { pool } = this.#memory;
+    const from = at - shift.by;
+    const to = shift.end - shift.by;
+    const nodes = this.#runs(shift, at);
+    if (!nodes) return null;
+    const now = this.#clock();
+    const copied = (node: TreeNode, slots: Int32Array): boolean => {
+      const last = Math.min(to, endIndex(node));
+      for (let first = Math.max(from, node.startIndex); first < last; first += PORTION) {
+        const end = Math.min(last, first + PORTION);
+        const rows = this.#memory.read(node, first - node.startIndex, end - node.startIndex);
+        if (!rows) return false;
+        shiftKeys(rows, shift.by);
+        pool.write(slots.subarray(first - from, end - from), rows, 0, first + shift.by);
+      }
+      node.lastUse = now;
+      return true;
+    };
+    // What is being read must neither go nor move.
+    return this.#memory.keeping(nodes, () => {
+      const slots = this.#memory.allocate(to - from);
+      if (!slots || nodes.every((node) => copied(node, slots))) return slots;
+      this.#memory.free(slots);
+      return null;
+    });
+  }
+
+  /** Tokens taken over that stand in for what is missing of these behind the cached ones. */
+  standingIn(cacheIds: readonly number[]): number {
+    const { tree } = this.#memory;
+    const { nodes, numTokens } = tree.match(cacheIds);
+    // Some may have been computed since: then the others stand further up.
+    const cuts = [
+      numTokens,
+      ...nodes
+        .filter((node) => endIndex(node) < numTokens && node.children.has(shiftedId(cacheIds[endIndex(node)]!)))
+        .map(endIndex),
+    ];
+    const lengths = cuts.map((cut) => tree.match(cacheIds.map((id, i) => (i < cut ? id : shiftedId(id)))).numTokens);
+    return Math.max(...lengths) - numTokens;
+  }
+
+  /** Drops unreferenced tokens that stand in for some that are there by now. */
+  drop(cacheIds: readonly number[]): void {
+    const { nodes, numTokens } = this.#memory.tree.match(cacheIds);
+    for (const node of nodes) {
+      if (endIndex(node) >= numTokens) break;
+      for (const child of [...node.children.values()])
+        if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
+    }
+  }
+
+  /** The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not all as they were computed. */
+  #runs({ source, by, end }: Shift, at: number): readonly TreeNode[] | null {
+    const { tree } = this.#memory;
+    const match = tree.match(source, end - by, tree.root, false);
+    if (match.numTokens < end - by) return null;
+    for (const [{ lossy, startIndex }, length] of lengths(match))
+      if (!isExact(lossy, at - by - startIndex, length)) return null;
+    return match.nodes;
+  }
+
+  /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */
+  #sources(path: readonly TreeNode[], lastLength: number): number[][] {
+    const branches: TreeNode[] = [];
+    for (const node of path)
+      for (const child of node.children.values()) if (!path.includes(child) && isSource(child)) branches.push(child);
+    const last = path.at(-1);
+    if (last && lastLength < last.tokenIds.length && isPrefill(last.tokenIds[lastLength]!)) branches.push(last);
+    branches.sort((a, b) => b.lastUse - a.lastUse);
+    if (path.some(({ pruned }) => pruned)) return [];
+    return branches.slice(0, MAX_SOURCES).map((branch) => {
+      let deepest = branch;
+      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource)))
+        deepest = next;
+      const ids = pathTo(deepest).flatMap((node) => node.tokenIds);
+      const end = ids.findIndex((id) => !isPrefill(id));
+      return end < 0 ? ids : ids.slice(0, end);
+    });
+  }
+}
+
+/** It has rows for all tokens, those of a file. */
+function isSource({ tokenIds, pruned }: TreeNode): boolean {
+  return !pruned && isPrefill(tokenIds[0]!);
+}
+
+function latest(nodes: readonly TreeNode[]): TreeNode | undefined {
+  return nodes.reduce<TreeNode | undefined>(
+    (best, node) => (!best || node.lastUse > best.lastUse ? node : best),
+    undefined,
+  );
+}

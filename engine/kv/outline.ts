@@ -1,0 +1,192 @@
+/**
+ * The prefix tree as the monitor draws it. PURE, and bounded however large the tree is: the runs nearest to the root are
+ * looked at, the heaviest of them told, the small ones taken together. A run that begins inside a file's block and goes
+ * on behind it (a chat whose prompt was computed in one piece) is told as two.
+ */
+import { isShifted } from './laneIds.ts';
+import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';
+import { isUsed, type RadixTree, type TreeNode } from './radixTree.ts';
+
+/** A file's block. */
+export interface Block {
+  docId: string;
+  path: string;
+  tokenIds: readonly number[];
+  /** How many of them stand before the file's text. */
+  numHeaderTokens: number;
+}
+
+/** Runs looked at: about a millisecond. */
+const MAX_VISITED = 2000;
+/** Runs told one by one. Each may have one more for its small ones: 200 in all is the most. */
+const MAX_SHOWN = 96;
+
+/** A run, or the part of it that is one thing. */
+interface Piece {
+  node: TreeNode;
+  kind: 'header' | 'file' | 'request';
+  label: string;
+  docId: string | undefined;
+  tokens: number;
+  parent: Piece | null;
+  children: Piece[];
+  /** With all below it. */
+  totalTokens: number;
+  totalRuns: number;
+}
+
+/** Which blocks a run belongs to: one, or what several have in common. */
+interface Claim {
+  block: Block | null;
+  length: number;
+}
+
+export function outline(tree: RadixTree, blocks: Iterable<Block>, now: number): OutlineNode[] {
+  const pieces = visit(tree, claims(tree, blocks));
+  const roots: Piece[] = [];
+  let numTokens = 0;
+  let numRuns = 0;
+  for (const piece of pieces.toReversed()) {
+    numTokens += piece.tokens;
+    numRuns += piece.totalRuns - sum(piece.children, (child) => child.totalRuns);
+    if (!piece.parent) roots.push(piece);
+    else {
+      piece.parent.totalTokens += piece.totalTokens;
+      piece.parent.totalRuns += piece.totalRuns;
+    }
+  }
+  const told = toldNodes(roots, now);
+  // What was too deep or too much to be looked at.
+  if (numTokens < tree.numTokens)
+    told.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numRuns - numRuns });
+  return told;
+}
+
+const OTHERS: OutlineNode = {
+  kind: 'others',
+  label: '',
+  tokens: 0,
+  runs: 0,
+  tier: 'none',
+  inUse: false,
+  pinned: false,
+  idleMs: 0,
+  children: [],
+};
+
+function claims(tree: RadixTree, blocks: Iterable<Block>): Map<TreeNode, Claim> {
+  const found = new Map<TreeNode, Claim>();
+  for (const block of blocks) {
+    const match = tree.match(block.tokenIds);
+    // Less than the header is another file's.
+    if (match.numTokens <= block.numHeaderTokens) continue;
+    for (const [i, node] of match.nodes.entries()) {
+      const length = i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length;
+      const earlier = found.get(node);
+      if (earlier) Object.assign(earlier, { block: null, length: Math.max(length, earlier.length) });
+      else found.set(node, { block, length });
+    }
+  }
+  return found;
+}
+
+/** Level by level, parents before children. */
+function visit(tree: RadixTree, claimed: Map<TreeNode, Claim>): Piece[] {
+  const pieces: Piece[] = [];
+  const add = (
+    node: TreeNode,
+    parent: Piece | null,
+    tokens: number,
+    claim: Claim | undefined,
+    runs: number,
+    from = 0,
+  ): Piece => {
+    const block = claim?.block;
+    const piece: Piece = {
+      node,
+      kind: claim ? (block ? 'file' : 'header') : 'request',
+      label: claim ? (block?.path ?? '') : isShifted(node.tokenIds[from]!) ? 'shifted' : node.tag,
+      docId: claim ? block?.docId : parent?.docId,
+      tokens,
+      parent,
+      children: [],
+      totalTokens: tokens,
+      totalRuns: runs,
+    };
+    pieces.push(piece);
+    parent?.children.push(piece);
+    return piece;
+  };
+  let level: { node: TreeNode; parent: Piece | null }[] = [...tree.root.children.values()].map((node) => ({
+    node,
+    parent: null,
+  }));
+  let left = MAX_VISITED;
+  while (level.length > 0) {
+    const next: typeof level = [];
+    for (const { node, parent } of level) {
+      if (left-- === 0) return pieces;
+      const claim = claimed.get(node);
+      const length = node.tokenIds.length;
+      let last: Piece;
+      if (claim && claim.length < length)
+        last = add(node, add(node, parent, claim.length, claim, 0), length - claim.length, undefined, 1, claim.length);
+      else last = add(node, parent, length, claim, 1);
+      for (const child of node.children.values()) next.push({ node: child, parent: last });
+    }
+    level = next;
+  }
+  return pieces;
+}
+
+/** The heaviest pieces as nodes, the others of each parent as one. */
+function toldNodes(roots: Piece[], now: number): OutlineNode[] {
+  const chosen = new Set<Piece>();
+  let candidates = [...roots];
+  while (chosen.size < MAX_SHOWN && candidates.length > 0) {
+    const heaviest = candidates.reduce((a, b) => (b.totalTokens > a.totalTokens ? b : a));
+    chosen.add(heaviest);
+    candidates = candidates.filter((candidate) => candidate !== heaviest).concat(heaviest.children);
+  }
+  const tell = (pieces: Piece[]): OutlineNode[] => {
+    const nodes = pieces
+      .filter((piece) => chosen.has(piece))
+      .sort((a, b) => b.totalTokens - a.totalTokens)
+      .map((piece): OutlineNode => ({ ...toldOf(piece, now), children: tell(piece.children) }));
+    const rest = pieces.filter((piece) => !chosen.has(piece));
+    if (rest.length > 0) {
+      const first = rest.reduce((a, b) => (b.totalTokens > a.totalTokens ? b : a));
+      nodes.push({
+        ...toldOf(first, now),
+        kind: 'others',
+        label: '',
+        children: [],
+        tokens: sum(rest, (piece) => piece.totalTokens),
+        runs: sum(rest, (piece) => piece.totalRuns),
+        inUse: rest.some((piece) => isUsed(piece.node)),
+        pinned: rest.some((piece) => piece.node.pinned),
+      });
+    }
+    return nodes;
+  };
+  return tell(roots);
+}
+
+function toldOf({ node, kind, label, docId, tokens }: Piece, now: number): Omit<OutlineNode, 'children'> {
+  const tier: Tier = node.slots ? 'pool' : 'store';
+  return {
+    kind,
+    label,
+    ...(docId === undefined ? {} : { docId }),
+    tokens,
+    runs: 1,
+    tier,
+    inUse: isUsed(node),
+    pinned: node.pinned,
+    idleMs: Math.max(0, now - node.lastUse),
+  };
+}
+
+function sum<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((total, item) => total + of(item), 0);
+}

@@ -1,0 +1,316 @@
+/**
+ * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout; does not know who holds
+ * which slot. Slots are per token and need no order, a mask says who sees which.
+ *
+ * Slots lie in pages, pages in places, and a step is given places side by side. Where all its tokens attend to all of them, the
+ * pages that they look at are brought together before (see `attend`), so that nobody pays for rows that others left behind. A
+ * page is contiguous in each layer: it moves in a few copies, and the pool grows where it is.
+ */
+import { type Attended, attendedPages } from './packing.ts';
+import { growable, holds } from './slotRuns.ts';
+import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
+import { copyIn, copyOut, copyWithin, runPairs, slotRuns } from './slotRuns.ts';
+
+/** Slots of a page, where the pool's size is a multiple of it; any other pool is a single page. */
+export const PAGE_SLOTS = 256;
+/**
+ * What exchanging two pages costs, in tokens that attend to one page in vain. Measured on the shape of Qwen2.5-0.5B, where an
+ * exchange takes 1 ms and a page in vain 0.34 ms per token.
+ */
+const EXCHANGE_TOKENS = 3;
+
+/** How a step attends to the pool. */
+export interface Attention {
+  /** Each token to its own sequence's pages, not all to all. */
+  readonly apart: boolean;
+  /** Of each list of slots, its pages in the order in which they come. */
+  readonly own: readonly ReadonlySet<number>[];
+  /** Places that hold them all, at least one. */
+  readonly first: number;
+  readonly count: number;
+  /** That a token has before it, P; and what they cost, in columns attended to together. */
+  readonly columns: number;
+  readonly paidColumns: number;
+}
+
+export class KvPool {
+  readonly shape: KvShape;
+  /** P. */
+  numSlots = 0;
+  /** Slots of each page, L; numSlots / L pages. */
+  pageSlots = PAGE_SLOTS;
+  /** Per layer, [numPages, kvHeads, headSize, L]. Replaced by `resize`. */
+  keys: Rows[] = [];
+  /** Per layer, [numPages, kvHeads, L, headSize]. */
+  values: Rows[] = [];
+  /** Per layer, [numPages, kvHeads, L]; empty arrays in float32. */
+  keyScales: Float32Array[] = [];
+  valueScales: Float32Array[] = [];
+  /** Position in its sequence of the token in each slot, [P]: the key-bias remedy needs it. */
+  positions: Int32Array = new Int32Array(0);
+  /** When each slot was written last, [P], in writes of this pool: tells whether its token is still the same. */
+  stamps: Uint32Array = new Uint32Array(0);
+  /** Place of each page, [numPages]. */
+  places: Int32Array = new Int32Array(0);
+  /** Changes whenever the arrays are replaced. */
+  generation = 0;
+  /** Of each layer: keys, values and their scales. */
+  readonly #buffers: ArrayBuffer[][] = [];
+  #numWrites = 0;
+  /** Tokens that have attended to pages in vain since pages were last exchanged. */
+  #inVain = 0;
+
+  constructor(shape: KvShape, numSlots: number) {
+    this.shape = shape;
+    this.resize(numSlots);
+  }
+
+  get bytes(): number {
+    return this.numSlots * kvBytesPerToken(this.shape);
+  }
+
+  /**
+   * For another P, `mostSlots` or less from now on as far as is known. Rows of slots below min(old P, new P) keep their slots,
+   * the rest is lost.
+   */
+  resize(numSlots: number, mostSlots = numSlots): void {
+    const { numLayers, kvHeads, headSize, kv } = this.shape;
+    const pageSlots = numSlots % PAGE_SLOTS === 0 ? PAGE_SLOTS : numSlots;
+    const size = kv === 'int8' ? 1 : 4;
+    // Bytes of a slot in each of a layer's arrays.
+    const bytesOf = [
+      kvHeads * headSize * size,
+      kvHeads * headSize * size,
+      ...(kv === 'int8' ? [4 * kvHeads, 4 * kvHeads] : [0, 0]),
+    ];
+    const inPlace =
+      pageSlots === this.pageSlots &&
+      this.#buffers.length > 0 &&
+      this.#buffers[0]!.every((buffer, i) => holds(buffer, bytesOf[i]! * numSlots));
+    if (inPlace) this.#clear(numSlots / pageSlots);
+    const runs = inPlace
+      ? []
+      : slotRuns(
+          Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot),
+          this.pageSlots,
+          this.places,
+          pageSlots,
+        );
+    for (let l = 0; l < numLayers; l++) {
+      const old = this.#layer(l);
+      if (inPlace)
+        for (const [i, buffer] of this.#buffers[l]!.entries())
+          if (buffer.resizable) buffer.resize(bytesOf[i]! * numSlots);
+      if (!inPlace) this.#buffers[l] = bytesOf.map((bytes) => growable(bytes * numSlots, bytes * mostSlots));
+      const [keys, values, keyScales, valueScales] = this.#buffers[l]!.map((buffer, i) =>
+        i < 2 && kv === 'int8'
+          ? new Int8Array(buffer, 0, bytesOf[i]! * numSlots)
+          : new Float32Array(buffer, 0, (bytesOf[i]! * numSlots) / 4),
+      ) as [Rows, Rows, Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>];
+      this.keys[l] = keys;
+      this.values[l] = values;
+      this.keyScales[l] = keyScales;
+      this.valueScales[l] = valueScales;
+      const fresh = { keys, values, keyScales, valueScales, numTokens: pageSlots };
+      for (const { index, place, at, length } of runs) {
+        const page = Math.floor(index / pageSlots);
+        for (let h = 0; h < kvHeads; h++)
+          copyRows(
+            old!,
+            place * kvHeads + h,
+            at,
+            fresh,
+            page * kvHeads + h,
+            index - page * pageSlots,
+            length,
+            headSize,
+          );
+      }
+    }
+    const positions = new Int32Array(numSlots);
+    positions.set(this.positions.subarray(0, numSlots));
+    this.positions = positions;
+    const stamps = new Uint32Array(numSlots);
+    stamps.set(this.stamps.subarray(0, numSlots));
+    this.stamps = stamps;
+    const { places } = this;
+    this.places = Int32Array.from({ length: numSlots / pageSlots || 0 }, (_, page) =>
+      inPlace ? (places[page] ?? page) : page,
+    );
+    this.pageSlots = pageSlots;
+    this.numSlots = numSlots;
+    this.generation++;
+    this.#inVain = 0;
+  }
+
+  /** What tokens of a step pay for, of pages: see attendedPages. */
+  attended(numTokens: number, most: number, all: number): Attended {
+    const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
+    // Of a float32 pool steps have one way only. What the runner keeps is gathered, then joined with the step's own: two copies.
+    if (kv === 'float32') return { apart: false, pages: Math.max(1, all) };
+    return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
+  }
+
+  /**
+   * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to it that the
+   * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
+   */
+  attend(lists: readonly ArrayLike<number>[], numTokens: number): Attention {
+    const own = lists.map((list) => this.addPages(list, new Set()));
+    const needed = new Set(own.flatMap((pages) => [...pages]));
+    const most = own.reduce((most, { size }) => Math.max(most, size), 1);
+    const { apart, pages: paid } = this.attended(numTokens, most, needed.size);
+    const places = this.#places(needed, apart ? null : numTokens);
+    const pages = apart ? most : places.count;
+    return {
+      apart,
+      own,
+      ...places,
+      columns: pages * this.pageSlots,
+      paidColumns: (apart ? paid : pages) * this.pageSlots,
+    };
+  }
+
+  /** That hold these pages; `numTokens` attend to all of them, or null: nobody attends to what lies in between. */
+  #places(needed: ReadonlySet<number>, numTokens: number | null): { first: number; count: number } {
+    const { places } = this;
+    if (needed.size === 0) return { first: 0, count: Math.min(1, places.length) };
+    const count = needed.size;
+    const at = [...needed].map((page) => places[page]!).sort((a, b) => a - b);
+    const extent = at.at(-1)! + 1 - at[0]!;
+    if (numTokens === null) return { first: at[0]!, count: extent };
+    this.#inVain += numTokens * (extent - count);
+    const first = this.#fewestOutside(at);
+    const outside = [...needed].filter((page) => places[page]! < first || places[page]! >= first + count);
+    if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length)
+      return { first: at[0]!, count: extent };
+    const inTheWay = [...places.keys()].filter(
+      (page) => !needed.has(page) && places[page]! >= first && places[page]! < first + count,
+    );
+    for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
+    this.#inVain = 0;
+    return { first, count };
+  }
+
+  /** Adds the pages that these slots are in, in the order in which they come. */
+  addPages(slots: ArrayLike<number>, pages: Set<number>): Set<number> {
+    const { pageSlots } = this;
+    for (let i = 0; i < slots.length; ) {
+      const page = Math.floor(slots[i]! / pageSlots);
+      pages.add(page);
+      const end = (page + 1) * pageSlots;
+      while (i < slots.length && slots[i]! < end && slots[i]! >= end - pageSlots) i++;
+    }
+    return pages;
+  }
+
+  /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of them on. */
+  write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
+    const { numLayers, kvHeads } = this.shape;
+    this.#note(slots, positions);
+    const runs = slotRuns(slots, this.pageSlots, this.places);
+    for (let l = 0; l < numLayers; l++) copyIn(this.#layer(l)!, runs, rows, l * kvHeads, from, this.shape);
+  }
+
+  /** [slots.length], where the tokens of `slots` stand. */
+  positionsOf(slots: Int32Array): Int32Array {
+    return slots.map((slot) => this.positions[slot]!);
+  }
+
+  /** Copies the rows of `slots` out, in order. */
+  read(slots: Int32Array): KvRows {
+    const { numLayers, kvHeads } = this.shape;
+    const rows = newKvRows(this.shape, slots.length);
+    const runs = slotRuns(slots, this.pageSlots, this.places);
+    for (let l = 0; l < numLayers; l++) copyOut(this.#layer(l)!, runs, rows, l * kvHeads, this.shape);
+    return rows;
+  }
+
+  /** Copies the rows of slot from[i] over those of slot to[i], with their positions; no slot may be in both. */
+  move(from: Int32Array, to: Int32Array): void {
+    this.#note(to, this.positionsOf(from));
+    const pairs = runPairs(from, to, this.pageSlots, this.places);
+    for (let l = 0; l < this.shape.numLayers; l++) copyWithin(this.#layer(l)!, pairs, this.shape);
+  }
+
+  /** Exchanges the rows of slot from[i] with those of slot to[i], with their positions; no slot may be in both. */
+  exchange(from: Int32Array, to: Int32Array): void {
+    const { shape, pageSlots, places } = this;
+    const positions = this.positionsOf(from);
+    this.#note(from, this.positionsOf(to));
+    this.#note(to, positions);
+    // One layer of a page's worth: nobody counts what is kept meanwhile.
+    const kept = newKvRows({ ...shape, numLayers: 1 }, Math.min(from.length, PAGE_SLOTS));
+    for (let at = 0; at < from.length; at += PAGE_SLOTS) {
+      const [a, b] = [from.subarray(at, at + PAGE_SLOTS), to.subarray(at, at + PAGE_SLOTS)];
+      const [ofA, ofB, pairs] = [
+        slotRuns(a, pageSlots, places),
+        slotRuns(b, pageSlots, places),
+        runPairs(b, a, pageSlots, places),
+      ];
+      for (let l = 0; l < shape.numLayers; l++) {
+        const layer = this.#layer(l)!;
+        copyOut(layer, ofA, kept, 0, shape);
+        copyWithin(layer, pairs, shape);
+        copyIn(layer, ofB, kept, 0, 0, shape);
+      }
+    }
+  }
+
+  /** The tokens in these slots are others from now on. */
+  #note(slots: Int32Array, positions: Int32Array | number): void {
+    this.#numWrites++;
+    for (let i = 0; i < slots.length; i++) {
+      this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;
+      this.stamps[slots[i]!] = this.#numWrites;
+    }
+  }
+
+  /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */
+  #fewestOutside(at: readonly number[]): number {
+    let best = 0;
+    let most = 0;
+    for (let i = 0, j = 0; i < at.length; i++) {
+      while (j < at.length && at[j]! < at[i]! + at.length) j++;
+      if (j - i <= most) continue;
+      most = j - i;
+      best = at[i]!;
+    }
+    return Math.min(best, this.places.length - at.length);
+  }
+
+  #layer(l: number): KvRows | null {
+    const keys = this.keys[l];
+    return keys
+      ? {
+          keys,
+          values: this.values[l]!,
+          keyScales: this.keyScales[l]!,
+          valueScales: this.valueScales[l]!,
+          numTokens: this.pageSlots,
+        }
+      : null;
+  }
+
+  /** Brings the pages below `numPages` into the places below it, for the others are about to go. */
+  #clear(numPages: number): void {
+    const { places } = this;
+    const outside = [...places.keys()].filter((page) => page < numPages && places[page]! >= numPages);
+    const inTheWay = [...places.keys()].filter((page) => page >= numPages && places[page]! < numPages);
+    for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
+  }
+
+  #exchange(page: number, other: number): void {
+    const [a, b] = [this.places[page]!, this.places[other]!];
+    for (let l = 0; l < this.shape.numLayers; l++) {
+      for (const rows of arraysOf(this.#layer(l)!)) {
+        const length = rows.length / this.places.length;
+        const kept = rows.slice(a * length, (a + 1) * length);
+        rows.copyWithin(a * length, b * length, (b + 1) * length);
+        rows.set(kept as never, b * length);
+      }
+    }
+    this.places[page] = b;
+    this.places[other] = a;
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * The prefix tree: a radix tree of token runs at token granularity, split where two sequences part. Says which tokens
+ * have K/V rows and where they are; does not move rows and decides nothing about eviction. Two invariants hold
+ * between calls: a run is referenced at least as often as each of its children, and was used at least as recently.
+ * The root is empty and stands for the loaded model.
+ *
+ * A pruned run has fewer rows than tokens (see keptRows). It is of use as a whole, so it is never split, and may stand beside one
+ * with rows for all tokens that begins as it does.
+ */
+import type { RunPlace } from './approx/codecs/codecFormat.ts';
+import type { PruningName } from './approx/pruned/keptRows.ts';
+import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
+import type { KvStore } from './store.ts';
+import type { StoredRun } from './storedBlocks.ts';
+
+export interface TreeNode {
+  /** The run's tokens; empty only at the root. */
+  tokenIds: number[];
+  parent: TreeNode | null;
+  /** By first token; pruned ones, of which several may begin alike, by negative numbers of their own. */
+  readonly children: Map<number, TreeNode>;
+  /** Of them the pruned ones. */
+  readonly prunedChildren: Set<TreeNode>;
+  /** Position of the run's first token. */
+  startIndex: number;
+  /** Leases whose path runs through this node. */
+  refCount: number;
+  /** Sparse leases among whose rows are this run's: those stay in the store. They count apart, for they need no slots of it. */
+  storedRefs: number;
+  /** Clock time in ms. */
+  lastUse: number;
+  /** Evicted last. */
+  pinned: boolean;
+  /** What keeping it was worth when that was last reckoned (see eviction). */
+  worth: number;
+  /** Which kind of request computed the run, or the last of it: for the monitor. */
+  tag: string;
+  /** Pool slots, one per token unless pruned, or null: not in the pool. */
+  slots: Int32Array | null;
+  /** Rows in the store, or null. A run may be in both: then leaving the pool costs no copy. */
+  stored: StoredRun | null;
+  /** Which of its rows have been through something that loses, wherever they are. */
+  lossy: Lossy;
+  /** By what rule some of its tokens have no rows any more; null: all have. */
+  pruned: PruningName | null;
+}
+
+export interface Match {
+  /** Nodes that match from their first token, top down; the last one maybe only in part. */
+  readonly nodes: readonly TreeNode[];
+  /** Matching tokens of the last node. */
+  readonly lastLength: number;
+  /** Matching tokens of all nodes. */
+  readonly numTokens: number;
+}
+
+export function endIndex(node: TreeNode): number {
+  return node.startIndex + node.tokenIds.length;
+}
+
+/** Rows of a run, wherever they are. */
+export function numRows(node: TreeNode): number {
+  return node.slots?.length ?? node.stored?.numRows ?? 0;
+}
+
+/** Whether a lease has it: it cannot go. */
+export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
+  return refCount > 0 || storedRefs > 0;
+}
+
+function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
+  return {
+    tokenIds,
+    parent,
+    children: new Map(),
+    prunedChildren: new Set(),
+    startIndex,
+    refCount: 0,
+    storedRefs: 0,
+    lastUse: 0,
+    pinned: false,
+    worth: 0,
+    tag: '',
+    slots: null,
+    stored: null,
+    lossy: [],
+    pruned: null,
+  };
+}
+
+export class RadixTree {
+  readonly root: TreeNode = newNode(null, [], 0);
+  /** Of all runs. */
+  numTokens = 0;
+  numRuns = 0;
+  readonly #store: KvStore;
+  #numPruned = 0;
+
+  constructor(store: KvStore) {
+    this.#store = store;
+  }
+
+  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones, where those lead further, or without. Changes nothing; valid until the tree changes. */
+  match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
+    const nodes: TreeNode[] = [];
+    const start = endIndex(from);
+    let at = start;
+    let lastLength = 0;
+    for (let node = from; at < limit; ) {
+      if (withPruned && node.prunedChildren.size > 0) {
+        const rest = this.#prunedMatch(node, tokenIds, limit);
+        if (rest)
+          return {
+            nodes: [...nodes, ...rest.nodes],
+            lastLength: rest.lastLength,
+            numTokens: at - start + rest.numTokens,
+          };
+      }
+      const child = node.children.get(tokenIds[at]!);
+      if (!child) break;
+      const length = commonLength(child, tokenIds, at, limit);
+      nodes.push(child);
+      lastLength = length;
+      at += length;
+      if (length < child.tokenIds.length) break;
+      node = child;
+    }
+    return { nodes, lastLength, numTokens: at - start };
+  }
+
+  /** Cuts a run after `at` tokens. Returns the new upper part; `node` stays the lower one, so paths that end in it stay right. */
+  split(node: TreeNode, at: number): TreeNode {
+    if (node.pruned) throw new Error('A pruned run cannot be split.');
+    const parent = node.parent!;
+    const halves = node.stored && this.#store.split(node.stored, at);
+    const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
+    upper.refCount = node.refCount;
+    upper.storedRefs = node.storedRefs;
+    upper.lastUse = node.lastUse;
+    upper.pinned = node.pinned;
+    upper.worth = node.worth;
+    upper.tag = node.tag;
+    upper.lossy = lossyWithin(node.lossy, 0, at);
+    node.lossy = lossyWithin(node.lossy, at);
+    if (node.slots) {
+      upper.slots = node.slots.slice(0, at);
+      node.slots = node.slots.slice(at);
+    }
+    if (halves) [upper.stored, node.stored] = halves;
+    node.tokenIds = node.tokenIds.slice(at);
+    node.startIndex += at;
+    node.parent = upper;
+    upper.children.set(node.tokenIds[0]!, node);
+    parent.children.set(upper.tokenIds[0]!, upper);
+    this.numRuns++;
+    return upper;
+  }
+
+  /** Adds a run in the pool below `parent`. */
+  insert(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
+    const node = this.#add(parent, tokenIds);
+    node.slots = slots;
+    return node;
+  }
+
+  /** Adds a run in the store below `parent`. */
+  insertStored(parent: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): TreeNode {
+    const node = this.#add(parent, tokenIds);
+    node.stored = stored;
+    node.lossy = lossy;
+    return node;
+  }
+
+  /** Lengthens a leaf that is in the pool and not in the store by rows as they were computed. */
+  extend(leaf: TreeNode, tokenIds: number[], slots: Int32Array): void {
+    for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
+    this.numTokens += tokenIds.length;
+    const all = new Int32Array(leaf.slots!.length + slots.length);
+    all.set(leaf.slots!);
+    all.set(slots, leaf.slots!.length);
+    leaf.slots = all;
+  }
+
+  /** Lengthens a leaf that is in the store and not in the pool; `stored` is all of it, `lossy` says of the new rows what they have been through. */
+  extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
+    const at = leaf.tokenIds.length;
+    leaf.lossy = joinLossy(
+      leaf.lossy,
+      lossy.map(({ from, to, codec }) => ({ from: at + from, to: at + to, codec })),
+    );
+    for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
+    this.numTokens += tokenIds.length;
+    leaf.stored = stored;
+  }
+
+  /** From now on not all tokens of a run have rows. */
+  prune(node: TreeNode, by: PruningName): void {
+    const { children, prunedChildren } = node.parent!;
+    children.delete(node.tokenIds[0]!);
+    node.pruned = by;
+    children.set(-1 - this.#numPruned++, node);
+    prunedChildren.add(node);
+  }
+
+  /** Takes a leaf out of the tree. */
+  remove(leaf: TreeNode): void {
+    if (leaf.children.size > 0 || isUsed(leaf))
+      throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
+    const { children, prunedChildren } = leaf.parent!;
+    // A pruned one's key is known to the map only.
+    for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
+    if (!prunedChildren.delete(leaf)) children.delete(leaf.tokenIds[0]!);
+    this.numRuns--;
+    this.numTokens -= leaf.tokenIds.length;
+  }
+
+  /** The longest match that begins with a pruned child; null where one without goes as far. */
+  #prunedMatch(node: TreeNode, tokenIds: readonly number[], limit: number): Match | null {
+    const at = endIndex(node);
+    let best: Match | null = null;
+    for (const child of node.prunedChildren) {
+      const length = child.tokenIds.length;
+      if (commonLength(child, tokenIds, at, limit) < length) continue;
+      const below = this.match(tokenIds, limit, child);
+      const found = {
+        nodes: [child, ...below.nodes],
+        lastLength: below.nodes.length ? below.lastLength : length,
+        numTokens: length + below.numTokens,
+      };
+      if (!best || found.numTokens > best.numTokens) best = found;
+    }
+    return best && best.numTokens > this.#exactLength(node, tokenIds, limit) ? best : null;
+  }
+
+  /** Of the match that begins with the child that is not pruned. */
+  #exactLength(node: TreeNode, tokenIds: readonly number[], limit: number): number {
+    const at = endIndex(node);
+    const child = node.children.get(tokenIds[at]!);
+    const length = child ? commonLength(child, tokenIds, at, limit) : 0;
+    return child && length === child.tokenIds.length ? length + this.match(tokenIds, limit, child).numTokens : length;
+  }
+
+  #add(parent: TreeNode, tokenIds: number[]): TreeNode {
+    const node = newNode(parent, tokenIds, endIndex(parent));
+    parent.children.set(tokenIds[0]!, node);
+    this.numRuns++;
+    this.numTokens += tokenIds.length;
+    return node;
+  }
+
+  /** All runs but the root, parents before children. */
+  *nodes(): Generator<TreeNode> {
+    const stack = [...this.root.children.values()];
+    for (let node = stack.pop(); node; node = stack.pop()) {
+      yield node;
+      if (node.children.size > 0) stack.push(...node.children.values());
+    }
+  }
+}
+
+/** Where a run's rows stand, were its last `length` tokens a run of their own. */
+export function placeOf(node: TreeNode, length = node.tokenIds.length): RunPlace {
+  return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
+}
+
+/** Where the longest context that goes on from this run ends. `known`: the same of runs for which it has been found already. */
+export function deepestEnd(node: TreeNode, known: (node: TreeNode) => number | undefined = () => undefined): number {
+  let end = endIndex(node);
+  for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));
+  return end;
+}
+
+/** Tokens that a run has in common with tokenIds[at .. limit). */
+export function commonLength(
+  { tokenIds: own }: TreeNode,
+  tokenIds: readonly number[],
+  at: number,
+  limit: number,
+): number {
+  const most = Math.min(own.length, limit - at);
+  let length = 0;
+  while (length < most && own[length] === tokenIds[at + length]) length++;
+  return length;
+}
+
+/** The nodes of a match with the number of matching tokens in each. */
+export function* lengths(match: Match): Generator<[TreeNode, number]> {
+  for (const [i, node] of match.nodes.entries())
+    yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
+}
+
+/** The runs from the root's child down to `node`. */
+export function pathTo(node: TreeNode): TreeNode[] {
+  const path: TreeNode[] = [];
+  for (let n: TreeNode | null = node; n?.parent; n = n.parent) path.push(n);
+  return path.reverse();
+}

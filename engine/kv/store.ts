@@ -1,0 +1,276 @@
+/**
+ * The KV store: runs of tokens outside the pool, in blocks of host memory. Owns the bytes and their accounting; which run
+ * belongs to which tokens is the prefix tree's business, when to store, compress or drop is KvMemory's.
+ * A run comes in losslessly, or coded on its way, and may be compressed later, block by block.
+ */
+import type { RunPlace } from './approx/codecs/codecFormat.ts';
+import type { KvCodec } from './approx/codecs/kvCodec.ts';
+import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
+import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
+import { sketchKeys } from './approx/sparse/keySketch.ts';
+import { joinLossy, type Lossy } from './approx/lossyRows.ts';
+import {
+  BLOCK_TOKENS,
+  codedBlock,
+  exactBytesPerToken,
+  keptBlocks,
+  partOf,
+  plainBlock,
+  runOf,
+  type StoredBlock,
+  type StoredRun,
+  wholeOf,
+} from './storedBlocks.ts';
+import { type BlockRange, nextToCode, toCode } from './approx/toCode.ts';
+import type { KvPool } from './pool.ts';
+
+/** A run, and which of its rows have been through a lossy codec. */
+interface Coded {
+  readonly run: StoredRun;
+  readonly lossy: Lossy;
+}
+
+export class KvStore {
+  readonly #shape: KvShape;
+  readonly #spillFile: SpillFile | null;
+  /** Bytes in memory of all stored runs. */
+  bytes = 0;
+  /** How many runs have each block, or a part of it. */
+  readonly #uses = new Map<StoredBlock, number>();
+  /** Of what has not been compressed; of a row whose position is stored with it. */
+  readonly bytesPerToken: number;
+  readonly bytesPerKeptRow: number;
+
+  /** @param spillFile where blocks go that are not even to be in memory; null: nowhere */
+  constructor(shape: KvShape, spillFile: SpillFile | null = null) {
+    this.#shape = shape;
+    this.#spillFile = spillFile;
+    this.bytesPerToken = exactBytesPerToken(shape);
+    this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
+  }
+
+  /** Copies the rows of `slots` out of the pool. */
+  put(pool: KvPool, slots: Int32Array): StoredRun {
+    return this.add(this.#blocksIn(pool, slots).map((block) => plainBlock(block.rows())));
+  }
+
+  /**
+   * Copies the rows of `slots` out of the pool, coded on their way as `compress` would have done it here; they take what codedBytes says, once
+   * they are added. `lossy`: of the rows, before and after.
+   */
+  codedFrom(
+    pool: KvPool,
+    slots: Int32Array,
+    codec: KvCodec,
+    place: RunPlace,
+    lossy: Lossy,
+  ): { blocks: StoredBlock[]; lossy: Lossy } {
+    const rows = this.#blocksIn(pool, slots);
+    const blocks: StoredBlock[] = [];
+    const coded: Lossy[number][] = [];
+    let rest = 0;
+    for (const range of toCode(this.#shape, rows, codec, place, lossy)) {
+      const next = this.#coded(rows, range, codec, place);
+      blocks.push(...rows.slice(rest, range.first).map((block) => plainBlock(block.rows())), next.block);
+      coded.push(next.lossy);
+      rest = range.end;
+    }
+    blocks.push(...rows.slice(rest).map((block) => plainBlock(block.rows())));
+    return { blocks, lossy: joinLossy(lossy, coded) };
+  }
+
+  /** A run of these blocks. They are the store's from now on, until it is dropped. */
+  add(blocks: readonly StoredBlock[]): StoredRun {
+    this.#exchange([], blocks);
+    return runOf(blocks);
+  }
+
+  /** The same of a run of so many tokens that has fewer rows. */
+  putKept(pool: KvPool, slots: Int32Array, numTokens: number): StoredRun {
+    return this.add(keptBlocks(this.#shape, pool.read(slots), pool.positionsOf(slots), numTokens));
+  }
+
+  /** Copies a run's rows into `slots`; its first token stands at position `startIndex`. The run stays. */
+  copyTo(pool: KvPool, run: StoredRun, slots: Int32Array, startIndex: number): void {
+    let at = 0;
+    for (const block of run.blocks) {
+      pool.write(slots.subarray(at, at + block.numRows), block.rows(), 0, block.positions ?? startIndex + at);
+      at += block.numRows;
+    }
+  }
+
+  /** Rows [from, to) of a run, a copy. */
+  read(run: StoredRun, from: number, to: number): KvRows {
+    const rows = newKvRows(this.#shape, to - from);
+    let start = 0;
+    for (const block of run.blocks) {
+      const [first, last] = [Math.max(0, from - start), Math.min(block.numTokens, to - start)];
+      if (first < last) copyTokens(this.#shape, block.rows(), first, last, rows, Math.max(0, start - from));
+      start += block.numTokens;
+    }
+    return rows;
+  }
+
+  /** The first `at` tokens and the rest; `run` is void afterwards. They take no more than it did, and nothing is read for them (see partOf). */
+  split(run: StoredRun, at: number): [StoredRun, StoredRun] {
+    const upper: StoredBlock[] = [];
+    const lower: StoredBlock[] = [];
+    let start = 0;
+    for (const block of run.blocks) {
+      const cut = Math.max(0, Math.min(block.numTokens, at - start));
+      if (cut === block.numTokens) upper.push(block);
+      else if (cut === 0) lower.push(block);
+      else {
+        upper.push(partOf(this.#shape, block, 0, cut));
+        lower.push(partOf(this.#shape, block, cut, block.numTokens));
+      }
+      start += block.numTokens;
+    }
+    this.#exchange(run.blocks, [...upper, ...lower]);
+    return [runOf(upper), runOf(lower)];
+  }
+
+  /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */
+  compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): Coded | null {
+    const range = nextToCode(this.#shape, run, codec, place, lossy);
+    if (!range) return null;
+    const coded = this.#coded(run.blocks, range, codec, place);
+    const compressed = [...run.blocks.slice(0, range.first), coded.block, ...run.blocks.slice(range.end)];
+    return { run: this.replace(run, compressed), lossy: joinLossy(lossy, [coded.lossy]) };
+  }
+
+  /** These blocks of a run as one of `codec`, and what it says of the run's rows. */
+  #coded(
+    all: readonly StoredBlock[],
+    { first, end, from }: BlockRange,
+    codec: KvCodec,
+    place: RunPlace,
+  ): { block: StoredBlock; lossy: Lossy[number] } {
+    const blocks = all.slice(first, end);
+    const rows = joinRows(
+      this.#shape,
+      blocks.map((block) => block.rows()),
+    );
+    const positions = blocks[0]!.positions && Int32Array.from(blocks.flatMap((block) => [...block.positions!]));
+    const at = { ...place, startIndex: place.startIndex + from, positions };
+    const [firstCoded, endCoded] = codec.codedTokens(rows.numTokens, at);
+    return {
+      block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, positions),
+      lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name },
+    };
+  }
+
+  /** Rows that are still in the pool, and are read there. */
+  #blocksIn(pool: KvPool, slots: Int32Array): StoredBlock[] {
+    return Array.from({ length: Math.ceil(slots.length / BLOCK_TOKENS) }, (_, i) => {
+      const own = slots.subarray(i * BLOCK_TOKENS, (i + 1) * BLOCK_TOKENS);
+      const { length } = own;
+      return {
+        numTokens: length,
+        numRows: length,
+        positions: null,
+        bytes: length * this.bytesPerToken,
+        codec: null,
+        encoded: null,
+        rows: () => pool.read(own),
+      };
+    });
+  }
+
+  /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */
+  spill(blocks: Iterable<StoredBlock>): StoredBlock[] | null {
+    const spilled: StoredBlock[] = [];
+    const mine: StoredBlock[] = [];
+    for (const block of blocks) {
+      const next = block.sketch ? block : this.#spilled(block);
+      if (!next) {
+        for (const each of mine) each.free!();
+        return null;
+      }
+      if (next !== block) mine.push(next);
+      spilled.push(next);
+    }
+    return spilled;
+  }
+
+  /** Why `spill` has given null last. */
+  get spillFailure(): SpillFailure | null {
+    return this.#spillFile?.failure ?? null;
+  }
+
+  /** A run of these blocks in the place of another, some of which they may be. */
+  replace(run: StoredRun | null, by: readonly StoredBlock[]): StoredRun {
+    this.#exchange(run?.blocks ?? [], by);
+    return runOf(by);
+  }
+
+  #spilled({ numTokens, numRows, positions, codec, encoded, ...block }: StoredBlock): StoredBlock | null {
+    const [shape, file] = [this.#shape, this.#spillFile!];
+    const rows = block.rows();
+    const piece = file.put(encoded ?? rowsToBytes(rows));
+    if (!piece) return null;
+    const sketch = sketchKeys(shape, rows);
+    const read = (): KvRows =>
+      encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece));
+    // A part of what is coded leaves as rows.
+    return {
+      numTokens,
+      numRows,
+      positions,
+      codec: encoded && codec,
+      encoded: null,
+      sketch,
+      bytes: sketch.length + (positions?.byteLength ?? 0),
+      rows: read,
+      free: () => file.free(piece),
+    };
+  }
+
+  /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */
+  wholeBlocks(run: StoredRun, at: number): number {
+    let numTokens = 0;
+    for (const block of run.blocks) {
+      if (numTokens + block.numTokens > at) break;
+      numTokens += block.numTokens;
+    }
+    return numTokens;
+  }
+
+  drop(run: StoredRun): void {
+    this.#exchange(run.blocks, []);
+  }
+
+  /** Blocks go and others come, of which some may be the same. */
+  #exchange(going: readonly StoredBlock[], coming: readonly StoredBlock[]): void {
+    let more = 0;
+    for (const whole of coming.map(wholeOf)) {
+      const numUses = this.#uses.get(whole) ?? 0;
+      if (numUses === 0) more += whole.bytes;
+      this.#uses.set(whole, numUses + 1);
+    }
+    for (const whole of going.map(wholeOf)) {
+      const numLeft = this.#uses.get(whole)! - 1;
+      if (numLeft > 0) this.#uses.set(whole, numLeft);
+      else {
+        this.#uses.delete(whole);
+        more -= whole.bytes;
+        whole.free?.();
+      }
+    }
+    this.bytes += more;
+  }
+
+  /** Bytes that are free when these runs have been dropped: those of a block that was cut go with its last part. */
+  bytesOf(runs: Iterable<StoredRun>): number {
+    const numGoing = new Map<StoredBlock, number>();
+    let bytes = 0;
+    for (const { blocks } of runs) {
+      for (const whole of blocks.map(wholeOf)) {
+        const n = (numGoing.get(whole) ?? 0) + 1;
+        numGoing.set(whole, n);
+        if (n === this.#uses.get(whole)) bytes += whole.bytes;
+      }
+    }
+    return bytes;
+  }
+}

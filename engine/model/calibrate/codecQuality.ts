@@ -1,0 +1,140 @@
+/**
+ * What a codec of the store costs with a model: a text is computed, what a file that nobody uses would have compressed of it is
+ * encoded and decoded, and the next tokens are compared with those over the rows as they were. It decides whether the model's
+ * cache may be compressed with it; the result lies beside the imported model, so that each is measured once.
+ */
+import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
+import type { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
+import { FORMATS, codecNamed } from '../../kv/approx/codecs/registry.ts';
+import type { CodecQuality } from '../../protocol/stats.ts';
+import type { ImportedModel } from '../load/importModel.ts';
+import type { OnnxRunner } from '../runtime/runner.ts';
+import { type Divergence, addPosition, logProbabilities, noDivergence } from './divergence.ts';
+import { type NeedsMeasuring, layerNeeds } from './layerNeeds.ts';
+import { measuredOnce } from './measuredOnce.ts';
+import { SHIFT_SAMPLE } from './sampleText.ts';
+
+/** Mean KL divergence, in nats, up to which a codec is used. */
+const CODEC_BOUND = 5e-2;
+/** Of the file; raised when measuring changes. */
+const FORMAT = 1;
+const CHUNK = 256;
+/** Tokens compared behind each context. */
+const SCORED = 64;
+/** Where contexts end, as shares of the text. */
+const ENDS = [0.5, 0.75, 1];
+/** A longer text only costs time. */
+const MAX_TOKENS = 2000;
+
+/** An int8 pool. The runner's pool and scratch are used and given back empty; nothing else may hold slots. @param onProgress 0..1. */
+async function measureCodec(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  codec: KvCodec,
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<Divergence> {
+  const result = noDivergence();
+  const text = ids.slice(0, Math.min(MAX_TOKENS, contextTokens));
+  const { pool } = runner;
+  const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
+  const most = text.length - SCORED - 1;
+  if (most < 2 * SCORED) return result;
+  pool.resize(text.length + SCORED);
+  const rest = slots(text.length, text.length + SCORED);
+  try {
+    for (let at = 0; at < most; at += CHUNK) {
+      const end = Math.min(most, at + CHUNK);
+      await runner.run([
+        {
+          tokenIds: text.slice(at, end),
+          startIndex: at,
+          contextSlots: slots(0, at),
+          newSlots: slots(at, end),
+          lane: 'prefill',
+          prefillEnd: most,
+          numLogits: 0,
+        },
+      ]);
+    }
+    const exact = pool.read(slots(0, most));
+    const { blockTokens } = codec.format;
+    for (const [e, share] of ENDS.entries()) {
+      const end = Math.floor(most * share);
+      const score = async (): Promise<Float64Array[]> => {
+        const logits = await runner.run([
+          {
+            tokenIds: text.slice(end, end + SCORED),
+            startIndex: end,
+            contextSlots: slots(0, end),
+            newSlots: rest,
+            numLogits: SCORED,
+          },
+        ]);
+        return Array.from({ length: SCORED }, (_, i) =>
+          logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)),
+        );
+      };
+      const reference = await score();
+      for (let at = 0; at < end; at += blockTokens) {
+        const part = slots(at, Math.min(end, at + blockTokens));
+        pool.write(part, codec.through(pool.read(part), { startIndex: at, contextEnd: end }), 0, at);
+      }
+      for (const [i, row] of (await score()).entries()) addPosition(result, reference[i]!, row);
+      pool.write(slots(0, end), exact, 0, 0);
+      onProgress((e + 1) / ENDS.length);
+    }
+    return result;
+  } finally {
+    runner.releaseScratch();
+    pool.resize(0);
+  }
+}
+
+/** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
+export function codecQuality(
+  model: ImportedModel,
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  codec: KvCodec,
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<CodecQuality | null> {
+  return measuredOnce(
+    model.dir,
+    `codec-${codec.name}.json`,
+    { format: FORMAT, contextTokens, bound: CODEC_BOUND, ...(codec.format.finer && { order: codec.order }) },
+    async () => {
+      const { klSum, klMax, agreed, numTokens } = await measureCodec(
+        runner,
+        encode(SHIFT_SAMPLE),
+        codec,
+        contextTokens,
+        onProgress,
+      );
+      if (numTokens === 0) return null;
+      const { numLayers, kvHeads, headSize } = runner.pool.shape;
+      // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
+      const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
+      return {
+        codec: codec.name,
+        klMean: klSum / numTokens,
+        klMax,
+        top1: agreed / numTokens,
+        bound: CODEC_BOUND,
+        numTokens,
+        bytesPerToken,
+        compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+      };
+    },
+  );
+}
+
+/** A codec of the store as it is for a model: of one that codes layers differently it has been measured which of them need most. */
+
+/** @throws an error that names the known ones. */
+export async function codecFor(name: string, measuring: NeedsMeasuring): Promise<KvCodec> {
+  const format: RunFormat | undefined = FORMATS.find((each) => each.name === name);
+  const needs = format?.finer ? await layerNeeds(format, measuring) : undefined;
+  return codecNamed(name, measuring.runner.pool.shape, measuring.rope, needs);
+}

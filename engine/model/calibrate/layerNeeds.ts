@@ -1,0 +1,149 @@
+/**
+ * Which layers of a model need their rows most: those of the last one often say what to copy, and of others four values may be
+ * enough. A text is computed, the rows of one layer at a time are replaced by what the fewest bits leave of them, and the next tokens
+ * are compared with those over the rows as they were. The order lies beside the imported model, so that it is measured once.
+ */
+import { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
+import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
+import { arraysOf, joinRows, type KvRows, sliceRows } from '../../kv/kvRows.ts';
+import { addPosition, logProbabilities, noDivergence } from './divergence.ts';
+import type { ImportedModel } from '../load/importModel.ts';
+import { measuredOnce } from './measuredOnce.ts';
+import type { RopeTable } from '../runtime/rope.ts';
+import type { OnnxRunner } from '../runtime/runner.ts';
+import { SHIFT_SAMPLE } from './sampleText.ts';
+
+/** Of the file; raised when measuring changes. */
+const FORMAT = 2;
+const CHUNK = 256;
+/** Tokens compared behind the text. */
+const SCORED = 64;
+/** A longer text only costs time. */
+const MAX_TOKENS = 2000;
+
+export interface NeedsMeasuring {
+  readonly model: ImportedModel;
+  /** An int8 pool, used and given back empty, as the scratch is; nothing else may hold slots. */
+  readonly runner: OnnxRunner;
+  readonly rope: RopeTable;
+  readonly encode: (text: string) => number[];
+  readonly contextTokens: number;
+  /** 0..1, where it is measured; what it throws ends that. */
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** The layers, those first that lose most in the sides of this format that most layers have; undefined: the context is too short to say. */
+export async function layerNeeds(
+  format: RunFormat,
+  { model, runner, rope, encode, contextTokens, onProgress }: NeedsMeasuring,
+): Promise<readonly number[] | undefined> {
+  const { numLayers } = runner.pool.shape;
+  const mostTokens = Math.min(MAX_TOKENS, contextTokens);
+  const needs = await measuredOnce(
+    model.dir,
+    `layers-${format.name}.json`,
+    { format: FORMAT, mostTokens },
+    async () => {
+      const text = encode(SHIFT_SAMPLE).slice(0, mostTokens);
+      const end = text.length - SCORED;
+      if (end < 2 * SCORED) return null;
+      const losses = await lossByLayer(
+        runner,
+        text,
+        end,
+        new KvCodec({ ...format, finer: [] }, runner.pool.shape, rope),
+        onProgress,
+      );
+      return losses.map((_, l) => l).sort((a, b) => losses[b]! - losses[a]! || a - b);
+    },
+  );
+  // A file may say anything.
+  return needs && [...needs].sort((a, b) => a - b).every((layer, l) => layer === l) && needs.length === numLayers
+    ? needs
+    : undefined;
+}
+
+/** Sums of the KL divergence of the tokens behind text[0 .. end), for each layer coded by itself. */
+async function lossByLayer(
+  runner: OnnxRunner,
+  text: readonly number[],
+  end: number,
+  codec: KvCodec,
+  onProgress?: (fraction: number) => void,
+): Promise<number[]> {
+  const { pool, vocabSize } = runner;
+  const { shape } = pool;
+  const numSteps = Math.ceil(end / CHUNK) + 1 + shape.numLayers;
+  let numDone = 0;
+  const done = (): void => onProgress?.(++numDone / numSteps);
+  const slots = Int32Array.from(text, (_, i) => i);
+  pool.resize(text.length);
+  try {
+    for (let at = 0; at < end; at += CHUNK) {
+      const to = Math.min(end, at + CHUNK);
+      await runner.run([
+        {
+          tokenIds: text.slice(at, to),
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: slots.subarray(at, to),
+          lane: 'prefill',
+          prefillEnd: end,
+          numLogits: 0,
+        },
+      ]);
+      done();
+    }
+    const own = slots.subarray(0, end);
+    const exact = pool.read(own);
+    const { blockTokens } = codec.format;
+    const coded = joinRows(
+      shape,
+      Array.from({ length: Math.ceil(end / blockTokens) }, (_, i) =>
+        codec.through(sliceRows(shape, exact, i * blockTokens, Math.min(end, (i + 1) * blockTokens)), {
+          startIndex: i * blockTokens,
+        }),
+      ),
+    );
+    const score = async (rows: KvRows): Promise<Float64Array[]> => {
+      pool.write(own, rows, 0, 0);
+      const logits = await runner.run([
+        {
+          tokenIds: text.slice(end),
+          startIndex: end,
+          contextSlots: own,
+          newSlots: slots.subarray(end),
+          numLogits: SCORED,
+        },
+      ]);
+      done();
+      return Array.from({ length: SCORED }, (_, i) =>
+        logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)),
+      );
+    };
+    const reference = await score(exact);
+    const losses: number[] = [];
+    for (let l = 0; l < shape.numLayers; l++) {
+      const loss = noDivergence();
+      swapLayer(exact, coded, l, shape.numLayers);
+      for (const [i, row] of (await score(exact)).entries()) addPosition(loss, reference[i]!, row);
+      swapLayer(exact, coded, l, shape.numLayers);
+      losses.push(loss.klSum);
+    }
+    return losses;
+  } finally {
+    runner.releaseScratch();
+    pool.resize(0);
+  }
+}
+
+/** Layer `l` of either becomes the other's. */
+function swapLayer(rows: KvRows, others: KvRows, l: number, numLayers: number): void {
+  for (const [i, array] of arraysOf(rows).entries()) {
+    const length = array.length / numLayers;
+    const [one, other] = [array, arraysOf(others)[i]!].map((each) => each.subarray(l * length, (l + 1) * length));
+    const kept = one!.slice();
+    one!.set(other! as never);
+    other!.set(kept as never);
+  }
+}

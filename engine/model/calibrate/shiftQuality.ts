@@ -1,0 +1,181 @@
+/**
+ * What it costs to take K/V rows over from an older version of a text (see shiftedReuse): measured on edits of a text, by
+ * the divergence of the next tokens behind them from those with exact rows. It decides whether a model may do it; the result
+ * lies beside the imported model, so that each is measured once.
+ */
+import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
+import { addPosition, type Divergence, logProbabilities, noDivergence } from './divergence.ts';
+import type { ShiftQuality } from '../../protocol/stats.ts';
+import type { ImportedModel } from '../load/importModel.ts';
+import { measuredOnce } from './measuredOnce.ts';
+import type { OnnxRunner } from '../runtime/runner.ts';
+import { SHIFT_SAMPLE } from './sampleText.ts';
+
+/**
+ * Mean KL divergence, in nats, up to which rows are taken over. Less than a reader of the text before the edit would be off
+ * by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3; version 2 is at 3.7e-3 on the sample (docs/shifted.md).
+ */
+export const SHIFT_BOUND = 5e-3;
+/** Of the file; raised when measuring changes. */
+const FORMAT = 1;
+const FILE = 'shifted.json';
+/** Tokens scored behind each cursor. */
+const SCORED = 32;
+/** Cursors, as shares of what is taken over. */
+const CURSORS = [0.25, 0.5, 0.75, 1];
+const CHUNK = 256;
+/** A longer text only costs time. */
+const MAX_TOKENS = 2000;
+
+/** A text after small edits at a line: one more line, one less, several of both, a renamed word. */
+function edited(lines: readonly string[], at: number): string[][] {
+  const elsewhere = lines.slice(-8, -1);
+  const named = lines.findIndex((line, i) => i >= at && /[A-Za-z]{3,}/.test(line));
+  return [
+    [...lines.slice(0, at), elsewhere[0] ?? '', ...lines.slice(at)],
+    [...lines.slice(0, at), ...lines.slice(at + 3)],
+    lines.map((line, i) => (i === named || i === named + 1 ? line.replace(/[A-Za-z]{3,}/, 'renamed') : line)),
+    [...lines.slice(0, at - 1), ...elsewhere, ...lines.slice(at + 1)],
+  ];
+}
+
+export interface ShiftMeasurement {
+  /** With rows taken over. */
+  shifted: Divergence;
+  /** With exact rows of the other lane of the step graph: what rounding alone does. Empty unless asked for. */
+  rounding: Divergence;
+}
+
+/**
+ * Edits the text at some places (shares of its lines) and scores what comes behind. The runner's pool and scratch are used
+ * and given back empty; nothing else may hold slots. @param onProgress 0..1.
+ */
+export async function measureShift(
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  text: string,
+  options: {
+    contextTokens: number;
+    places: readonly number[];
+    rounding?: boolean;
+    onProgress?: (fraction: number) => void;
+  },
+): Promise<ShiftMeasurement> {
+  const result: ShiftMeasurement = { shifted: noDivergence(), rounding: noDivergence() };
+  const lines = text.split('\n');
+  const limit = Math.min(MAX_TOKENS, options.contextTokens - SCORED);
+  const whole = encode(text);
+  const before = whole.slice(0, limit);
+  // Places in what is read of it.
+  const numLines = Math.floor(lines.length * Math.min(1, limit / whole.length));
+  const texts = options.places
+    .flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))))
+    .map((changed) => encode(changed.join('\n')).slice(0, limit));
+  const most = Math.max(before.length, ...texts.map(({ length }) => length));
+  const { pool } = runner;
+  pool.resize(2 * most + 2 * SCORED);
+  const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
+  const old = slots(0, before.length);
+  const rest = slots(2 * most, 2 * most + SCORED);
+  try {
+    await compute(runner, before, old, 0, 'prefill');
+    for (const [i, after] of texts.entries()) {
+      let same = 0;
+      while (same < after.length && before[same] === after[same]) same++;
+      const shifts = planShifts(before, after, same, after.length - SCORED);
+      const own = Int32Array.of(...old.subarray(0, same), ...slots(most + same, most + after.length));
+      if (shifts.length > 0) {
+        await compute(runner, after, own, same, 'prefill');
+        const reference = await score(runner, after, own, shifts, rest);
+        if (options.rounding) {
+          await compute(runner, after, own, same, 'paged');
+          compare(result.rounding, reference, await score(runner, after, own, shifts, rest));
+          await compute(runner, after, own, same, 'prefill');
+        }
+        for (const { start, end, by } of shifts) {
+          const rows = pool.read(old.subarray(start - by, end - by));
+          runner.shiftKeys(rows, by);
+          pool.write(own.subarray(start, end), rows, 0, start);
+        }
+        compare(result.shifted, reference, await score(runner, after, own, shifts, rest));
+      }
+      options.onProgress?.((i + 1) / texts.length);
+    }
+    return result;
+  } finally {
+    runner.releaseScratch();
+    pool.resize(0);
+  }
+}
+
+/** What is known of this model, or else what measuring on the sample says, which is kept beside it. null: its context is too short for it to matter. */
+export function shiftQuality(
+  model: ImportedModel,
+  runner: OnnxRunner,
+  encode: (text: string) => number[],
+  contextTokens: number,
+  onProgress: (fraction: number) => void,
+): Promise<ShiftQuality | null> {
+  return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: SHIFT_BOUND }, async () => {
+    const { shifted } = await measureShift(runner, encode, SHIFT_SAMPLE, { contextTokens, places: [0.2], onProgress });
+    if (shifted.numTokens === 0) return null;
+    const { klSum, klMax, agreed, numTokens } = shifted;
+    return { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: SHIFT_BOUND, numTokens };
+  });
+}
+
+/** Computes tokens `from` and on into their slots. */
+async function compute(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  slots: Int32Array,
+  from: number,
+  lane: 'prefill' | 'paged',
+): Promise<void> {
+  for (let at = from; at < ids.length; at += CHUNK) {
+    const end = Math.min(ids.length, at + CHUNK);
+    await runner.run([
+      {
+        tokenIds: ids.slice(at, end),
+        startIndex: at,
+        contextSlots: slots.subarray(0, at),
+        newSlots: slots.subarray(at, end),
+        lane,
+        prefillEnd: ids.length,
+        numLogits: 0,
+      },
+    ]);
+  }
+}
+
+/** Log-probabilities of the tokens behind each cursor, over the rows before it. */
+async function score(
+  runner: OnnxRunner,
+  ids: readonly number[],
+  slots: Int32Array,
+  shifts: readonly Shift[],
+  rest: Int32Array,
+): Promise<Float64Array[]> {
+  const rows: Float64Array[] = [];
+  for (const { start, end } of shifts) {
+    for (const share of CURSORS) {
+      const at = Math.floor(start + (end - start) * share);
+      const logits = await runner.run([
+        {
+          tokenIds: ids.slice(at, at + SCORED),
+          startIndex: at,
+          contextSlots: slots.subarray(0, at),
+          newSlots: rest,
+          numLogits: SCORED,
+        },
+      ]);
+      for (let i = 0; i < SCORED; i++)
+        rows.push(logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+    }
+  }
+  return rows;
+}
+
+function compare(to: Divergence, reference: readonly Float64Array[], rows: readonly Float64Array[]): void {
+  for (const [i, row] of rows.entries()) addPosition(to, reference[i]!, row);
+}

@@ -1,0 +1,136 @@
+/**
+ * What the parts of the step graph are written with: nodes with one output, weights by name, linear layers in the form that
+ * their weights are stored in, 8-bit codes of rows. Owns the constants that all of them share.
+ */
+import { BLOCK } from '../load/quantise.ts';
+import type { ModelConfig } from '../load/hfConfig.ts';
+import type { Attribute, OnnxWriter } from './onnxWriter.ts';
+import { linearBits, type WeightPlan } from '../load/weightPlan.ts';
+
+export const MS = 'com.microsoft';
+
+/** 8-bit codes of rows and what they must be multiplied by after the product: code - zero = x / rowMax * levels. */
+export interface Coded {
+  readonly codes: string;
+  /** [..., 1]. */
+  readonly rowMax: string;
+}
+
+/** New K and V rows of a layer as they are stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales float32 [1, 2 * kvHeads, n, 1]. */
+export interface CodedRows {
+  readonly codes: string;
+  readonly scales: string;
+}
+
+/** Rows as layers take them. */
+export interface Rows {
+  readonly x: string;
+  /** [n, 1], what products of them lack; null when nothing. */
+  readonly scale: string | null;
+}
+
+export class GraphOps {
+  readonly config: ModelConfig;
+  readonly g: OnnxWriter;
+  /** Codes lie this far on either side of `zero`. */
+  readonly levels: number;
+  /** 1 / levels, float32 []. */
+  readonly step: string;
+  /** uint8 []. */
+  readonly zero: string;
+  readonly lastAxis: string;
+  /** How many heads are keys' and how many values', for a Split. */
+  readonly halves: string;
+  readonly #plan: WeightPlan;
+  readonly #weightFile: string;
+  readonly #declared = new Set<string>();
+
+  constructor(g: OnnxWriter, config: ModelConfig, plan: WeightPlan, options: { readonly weightFile: string }) {
+    this.g = g;
+    this.config = config;
+    this.#plan = plan;
+    this.#weightFile = options.weightFile;
+    this.levels = plan.products === 'narrow' ? 63 : 127;
+    this.step = g.float(1 / this.levels);
+    this.zero = g.constant('uint8', [], Uint8Array.of(this.levels + 1));
+    this.lastAxis = g.ints(-1);
+    this.halves = g.ints(config.kvHeads, config.kvHeads);
+  }
+
+  /** Adds a node with one output. */
+  op(
+    name: string,
+    inputs: readonly string[],
+    attributes: Readonly<Record<string, Attribute>> = {},
+    domain = '',
+  ): string {
+    return this.g.node(name, inputs, 1, attributes, domain)[0]!;
+  }
+
+  /** Adds a node with two. */
+  pair(name: string, inputs: readonly string[], attributes: Readonly<Record<string, Attribute>>): [string, string] {
+    return this.g.node(name, inputs, 2, attributes) as [string, string];
+  }
+
+  ints(...values: number[]): string {
+    return this.g.ints(...values);
+  }
+
+  weight(name: string): string {
+    const tensor = this.#plan.stored.get(name);
+    if (!tensor) throw new Error(`no stored tensor ${name}`);
+    if (!this.#declared.has(tensor.name)) this.g.external(tensor, this.#weightFile);
+    this.#declared.add(tensor.name);
+    return tensor.name;
+  }
+
+  /** x [rows, width] -> [rows, outputs]. */
+  linear(x: string, name: string, bias?: string): string {
+    return this.layer(this.rows(x, name), name, bias);
+  }
+
+  /** x [n, width], all of it times `factor` [n, 1], as the layer `name` takes it, and all others on the same rows: int8 codes with one scale a row, where its weights are int8. */
+  rows(x: string, name: string, factor: string | null = null): Rows {
+    if (this.#plan.linears.get(name)!.weight.type !== 'int8')
+      return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
+    const { codes, rowMax } = this.codeRows(x);
+    return { x: codes, scale: factor === null ? rowMax : this.op('Mul', [rowMax, factor]) };
+  }
+
+  layer(rows: Rows, name: string, bias?: string): string {
+    if (rows.scale === null) return this.product(rows, name, bias);
+    const y = this.op('Mul', [this.product(rows, name), rows.scale]);
+    return bias ? this.op('Add', [y, this.weight(bias)]) : y;
+  }
+
+  /** A layer's result; of codes, without their scales. Blocks: the operator codes the rows, one scale a block, and takes some rows together (see numRowsTogether in onnxSession). */
+  product({ x }: Rows, name: string, bias?: string): string {
+    const { width, weight, scales } = this.#plan.linears.get(name)!;
+    const stored = this.weight(weight.name);
+    if (weight.type === 'float32')
+      return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
+    if (weight.type === 'int8')
+      return this.op('MatMulIntegerToFloat', [x, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
+    const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
+    return this.op(
+      'MatMulNBits',
+      [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])],
+      sizes,
+      MS,
+    );
+  }
+
+  codeRows(x: string): Coded {
+    const rowMax = this.op('ReduceMax', [this.op('Abs', [x]), this.lastAxis], { keepdims: 1 });
+    return { codes: this.op('QuantizeLinear', [this.op('Div', [x, rowMax]), this.step, this.zero]), rowMax };
+  }
+
+  /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
+  joinHeads(byHead: string): string {
+    const { numHeads, headSize } = this.config;
+    return this.op('Reshape', [
+      this.op('Transpose', [byHead], { perm: [0, 2, 1, 3] }),
+      this.ints(-1, numHeads * headSize),
+    ]);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * Writes the weight file that a WeightPlan lays out, one tensor of the model at a time. Peak memory: the largest stored
+ * int8 tensor plus a few megabytes of source rows; blocks and float32 go straight through.
+ */
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { numBlocks, quantiseBlocks4, quantiseBlocks8 } from './quantise.ts';
+import { keyBiasMatrix } from './keyBias.ts';
+import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
+import { type Weights, rowsPerRead } from './safetensors.ts';
+import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
+
+class Conversion {
+  private readonly weights: Weights;
+  private readonly file: FileHandle;
+  private readonly hash = createHash('sha256');
+  private readonly hashed = new Set<string>();
+  private readonly onWritten: (bytes: number) => void;
+  private buffer = new Float32Array(0);
+
+  constructor(weights: Weights, file: FileHandle, onWritten: (bytes: number) => void) {
+    this.weights = weights;
+    this.file = file;
+    this.onWritten = onWritten;
+  }
+
+  digest(): string {
+    return this.hash.digest('hex');
+  }
+
+  async item(item: PlanItem): Promise<void> {
+    switch (item.kind) {
+      case 'linear':
+        return item.weight.type === 'uint8'
+          ? this.linearBlocks(item)
+          : item.weight.type === 'int8'
+            ? this.linearInt8(item)
+            : this.linearFloat(item);
+      case 'embedding':
+        return this.embedding(item);
+      case 'vector':
+        return this.vector(item);
+      case 'keyBias': {
+        const bias = await this.wholeVector(item.tensor, item.weight.dims[1]! * item.weight.dims[2]!);
+        return this.write(keyBiasMatrix(bias, item.weight.dims[2]!), item.weight.offset);
+      }
+    }
+  }
+
+  /** Rows of a tensor in parts of about 4 MB; `part` is valid during the call only. */
+  private async eachPart(
+    tensor: string,
+    rows: number,
+    width: number,
+    use: (part: Float32Array, first: number, count: number) => Promise<void> | void,
+  ): Promise<void> {
+    const step = Math.min(rows, rowsPerRead(width));
+    if (this.buffer.length < step * width) this.buffer = new Float32Array(step * width);
+    // A tied embedding is read twice but counts once, so that the hash does not depend on the precision.
+    const hash = this.hashed.has(tensor) ? undefined : this.hash;
+    for (let first = 0; first < rows; first += step) {
+      const count = Math.min(step, rows - first);
+      await use(await this.weights.rows(tensor, first, count, this.buffer, hash), first, count);
+    }
+    this.hashed.add(tensor);
+  }
+
+  private async linearInt8({ width, sources, weight, scales }: LinearItem): Promise<void> {
+    const numColumns = weight.dims[1]!;
+    const columns = new Int8Array(width * numColumns);
+    const columnScales = new Float32Array(numColumns);
+    let column = 0;
+    for (const { tensor, rows, factor } of sources) {
+      await this.eachPart(tensor, rows, width, (part, first, count) => {
+        const partScales = columnScales.subarray(column + first, column + first + count);
+        rowScales(part, count, width, partScales);
+        quantiseToColumns(part, count, width, partScales, columns, numColumns, column + first);
+        for (let i = 0; i < count; i++) partScales[i]! *= factor;
+      });
+      column += rows;
+    }
+    await this.write(columns, weight.offset);
+    await this.write(columnScales, scales!.offset);
+  }
+
+  private async linearBlocks({ width, sources, weight, scales }: LinearItem): Promise<void> {
+    const blocks = numBlocks(width);
+    const bytesPerRow = blocks * weight.dims[2]!;
+    const quantise = linearBits(weight) === 4 ? quantiseBlocks4 : quantiseBlocks8;
+    const rowScales = new Float32Array(scales!.length / 4);
+    let row = 0;
+    for (const { tensor, rows, factor } of sources) {
+      const start = row;
+      await this.eachPart(tensor, rows, width, (part, first, count) => {
+        const codes = new Uint8Array(count * bytesPerRow);
+        const partScales = rowScales.subarray((start + first) * blocks, (start + first + count) * blocks);
+        quantise(part, count, width, codes, partScales);
+        for (let i = 0; i < partScales.length; i++) partScales[i]! *= factor;
+        return this.write(codes, weight.offset + (start + first) * bytesPerRow);
+      });
+      row += rows;
+    }
+    await this.write(rowScales, scales!.offset);
+  }
+
+  private async linearFloat({ width, sources, weight }: LinearItem): Promise<void> {
+    let row = 0;
+    for (const { tensor, rows, factor } of sources) {
+      const start = row;
+      await this.eachPart(tensor, rows, width, (part, first) => {
+        if (factor !== 1) for (let i = 0; i < part.length; i++) part[i]! *= factor;
+        return this.write(part, weight.offset + (start + first) * width * 4);
+      });
+      row += rows;
+    }
+  }
+
+  private async embedding({
+    width,
+    rows,
+    tensor,
+    weight,
+    scales,
+  }: Extract<PlanItem, { kind: 'embedding' }>): Promise<void> {
+    await this.eachPart(tensor, rows, width, async (part, first, count) => {
+      if (!scales) return this.write(part, weight.offset + first * width * 4);
+      const partScales = new Float32Array(count);
+      const codes = new Int16Array(part.length);
+      quantiseRows16(part, count, width, partScales, codes);
+      await this.write(codes, weight.offset + first * width * 2);
+      await this.write(partScales, scales.offset + first * 4);
+    });
+  }
+
+  private async vector({ sources, weight }: Extract<PlanItem, { kind: 'vector' }>): Promise<void> {
+    const values = new Float32Array(weight.length / 4);
+    let position = 0;
+    for (const { tensor, length, factor, repeat } of sources) {
+      const source = tensor === null ? new Float32Array(length) : await this.wholeVector(tensor, length);
+      for (let r = 0; r < repeat; r++, position += length)
+        for (let i = 0; i < length; i++) values[position + i] = source[i]! * factor;
+    }
+    await this.write(values, weight.offset);
+  }
+
+  private async wholeVector(tensor: string, length: number): Promise<Float32Array> {
+    const result = new Float32Array(length);
+    await this.eachPart(tensor, 1, length, (part) => result.set(part));
+    return result;
+  }
+
+  private async write(data: Float32Array | Int8Array | Int16Array | Uint8Array, offset: number): Promise<void> {
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesWritten } = await this.file.write(
+        bytes,
+        done,
+        Math.min(bytes.length - done, 2 ** 26),
+        offset + done,
+      );
+      done += bytesWritten;
+      this.onWritten(bytesWritten);
+    }
+  }
+}
+
+/**
+ * @param weights already checked against plan.needed. @returns a hash of the model's tensors, the same in every precision.
+ * @throws RequestError for a bad tensor, and whatever writing the file throws.
+ */
+export async function convertWeights(
+  weights: Weights,
+  plan: WeightPlan,
+  file: FileHandle,
+  onProgress: (fraction: number) => void,
+): Promise<string> {
+  let written = 0;
+  const conversion = new Conversion(weights, file, (bytes) => {
+    written += bytes;
+    onProgress(Math.min(1, written / plan.bytes));
+  });
+  for (const item of plan.items) await conversion.item(item);
+  await file.truncate(plan.bytes);
+  onProgress(1);
+  return conversion.digest();
+}
+
+/** Whether the output head is the embedding. A head of its own in the file wins over the config unless it is a copy. */
+export async function isTied(weights: Weights, configTied: boolean, head: string): Promise<boolean> {
+  if (!weights.has(head)) return configTied;
+  return configTied && (await weights.equal(EMBEDDING, head));
+}

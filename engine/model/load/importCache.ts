@@ -1,0 +1,205 @@
+/**
+ * The cache folder of imported models: one folder per key, complete or absent. An entry is built in a temporary folder
+ * and renamed, so a crash or a second process in the middle leaves nothing broken; an entry whose files do not have the
+ * recorded sizes is removed and built again. Every process that uses an entry leaves a mark in it, so that others know.
+ * Does not know what the files are.
+ */
+import { t } from '@vscode/l10n';
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { RequestError } from '../../protocol/errors.ts';
+import { makeFolders } from '../../kv/disk/makeFolders.ts';
+import { isMissing, reasonOf } from './modelFolder.ts';
+
+const MANIFEST = 'manifest.json';
+const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
+/** Mark of a process that uses the entry; it stays until a later user finds that process dead. */
+const USER = /^used-by-(\d+)$/;
+/** A temporary folder of a dead process is left alone this long: another machine may share the folder. */
+const STALE_MS = 10 * 60_000;
+
+interface Manifest<T> {
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly value: T;
+}
+
+/** A problem with the cache folder is no fault of the model. */
+function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  const full = code === 'ENOSPC' || code === 'EDQUOT';
+  const failed = (message: string) => new RequestError('engineFailed', message);
+  // Node's codes for a file where a folder is to be, or in the way to it.
+  if (code === 'EEXIST' || code === 'ENOTDIR')
+    return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
+  if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
+  if (bytes === undefined) return failed(t('The cache folder {0} is on a full disk; free some space.', cacheDir));
+  return failed(
+    t(
+      'The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.',
+      cacheDir,
+      Math.ceil(bytes / 1e6),
+    ),
+  );
+}
+
+/** The entry's value if it is there and every file has its recorded size. */
+async function readEntry<T>(dir: string): Promise<T | null> {
+  try {
+    const manifest = JSON.parse(await readFile(path.join(dir, MANIFEST), 'utf8')) as Manifest<T>;
+    for (const [name, size] of Object.entries(manifest.sizes))
+      if ((await stat(path.join(dir, name))).size !== size) return null;
+    return manifest.value ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+async function removeStale(cacheDir: string): Promise<void> {
+  for (const name of await readdir(cacheDir).catch(() => [])) {
+    const pid = Number(TEMPORARY.exec(name)?.[1]);
+    if (!pid || isAlive(pid)) continue;
+    const info = await stat(path.join(cacheDir, name)).catch(() => null);
+    if (info && Date.now() - info.mtimeMs > STALE_MS)
+      await rm(path.join(cacheDir, name), { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+function temporary(cacheDir: string): string {
+  return path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
+}
+
+/** Processes that have marked the entry. */
+async function usersOf(dir: string): Promise<number[]> {
+  return (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1])).filter((pid) => pid > 0);
+}
+
+/** Also clears the marks of dead processes. An entry that cannot be marked works as well. */
+async function markUsed(dir: string): Promise<void> {
+  const mark = (pid: number): string => path.join(dir, `used-by-${pid}`);
+  await writeFile(mark(process.pid), '').catch(() => {});
+  for (const pid of await usersOf(dir)) if (!isAlive(pid)) await rm(mark(pid), { force: true }).catch(() => {});
+}
+
+/**
+ * Removes the entries whose recorded value is `outdated`, but for `key` and those that another live process has opened;
+ * this process must be done with them. Whatever cannot be removed stays. An entry is renamed first: where files in use
+ * cannot be removed (Windows) it stays whole.
+ */
+export async function removeEntries(
+  cacheDir: string,
+  key: string,
+  outdated: (value: Record<string, unknown>) => boolean,
+): Promise<void> {
+  for (const name of await readdir(cacheDir).catch(() => [])) {
+    const dir = path.join(cacheDir, name);
+    if (name === key || name.startsWith('.')) continue;
+    const value = await readEntry<Record<string, unknown>>(dir);
+    if (value === null || !outdated(value)) continue;
+    if ((await usersOf(dir)).some((pid) => pid !== process.pid && isAlive(pid))) continue;
+    const aside = temporary(cacheDir);
+    await rename(dir, aside)
+      .then(() => rm(aside, { recursive: true, force: true }))
+      .catch(() => {});
+  }
+}
+
+async function sync(file: string): Promise<void> {
+  const handle = await open(file, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export interface Recipe<T> {
+  /** Expected size of the entry. */
+  readonly bytes: number;
+  /** Fills the folder. */
+  readonly build: (dir: string) => Promise<T>;
+}
+
+export interface Entry<T> {
+  readonly dir: string;
+  readonly value: T;
+  /** Whether it was already there. */
+  readonly reused: boolean;
+}
+
+/**
+ * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
+ * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
+ */
+export async function cacheEntry<T>(
+  cacheDir: string,
+  key: string,
+  prepare: () => Promise<Recipe<T>>,
+): Promise<Entry<T>> {
+  const dir = path.join(cacheDir, key);
+  const found = await readEntry<T>(dir);
+  if (found) {
+    await markUsed(dir);
+    return { dir, value: found, reused: true };
+  }
+  const { bytes, build } = await prepare();
+  const scratch = temporary(cacheDir);
+  try {
+    await makeFolders(cacheDir);
+    await removeStale(cacheDir);
+    const space = await statfs(cacheDir).catch(() => null);
+    // A file system of no size (Linux /sys) tells nothing of its room.
+    if (space && space.blocks > 0 && space.bavail * space.bsize < bytes)
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    await mkdir(scratch);
+    const value = await build(scratch);
+    const sizes: Record<string, number> = {};
+    for (const name of await readdir(scratch)) {
+      await sync(path.join(scratch, name));
+      sizes[name] = (await stat(path.join(scratch, name))).size;
+    }
+    await markUsed(scratch);
+    const text = `${JSON.stringify({ sizes, value } satisfies Manifest<T>, null, 1)}\n`;
+    const handle = await open(path.join(scratch, MANIFEST), 'wx');
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await rename(scratch, dir);
+        return { dir, value, reused: false };
+      } catch (error) {
+        // Someone else was first, or a broken entry is in the way: take theirs, or move it aside and try again.
+        const other = await readEntry<T>(dir);
+        if (other) {
+          await markUsed(dir);
+          return { dir, value: other, reused: true };
+        }
+        if (attempt === 3) throw error;
+        const aside = temporary(cacheDir);
+        await rename(dir, aside).catch((e: unknown) => {
+          if (!isMissing(e)) throw e;
+        });
+        await rm(aside, { recursive: true, force: true });
+      }
+    }
+  } catch (error) {
+    throw error instanceof RequestError || (error as NodeJS.ErrnoException | null)?.code === undefined
+      ? error
+      : diskError(cacheDir, error, bytes);
+  } finally {
+    await rm(scratch, { recursive: true, force: true }).catch(() => {});
+  }
+}

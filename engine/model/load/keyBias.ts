@@ -1,0 +1,97 @@
+/**
+ * Large key biases. Qwen2 models have some of hundreds beside keys of a few units, and the 8-bit codes of such a key would
+ * say little but the bias. So in the layers where it is large the keys are coded without it, and R(p) b, which is known
+ * exactly, is added back in float. Which layers is seen from the weights, once, when a model is imported.
+ */
+import type { ModelConfig } from './hfConfig.ts';
+import type { RopeTable } from '../runtime/rope.ts';
+import type { Weights } from './safetensors.ts';
+
+/** A bias counts as large from here on: this many times the keys' own standard deviation. It doubles the codes' step then. */
+const LARGE = 3;
+
+/** With a norm between bias and rotation the bias is no longer a constant of the key, and the norm bounds it anyway. */
+function hasKeyBias(config: ModelConfig): boolean {
+  return config.qkvBias && !config.qkNorm;
+}
+
+/** All layers that can have a large key bias. */
+export function keyBiasLayers(config: ModelConfig): number[] {
+  return hasKeyBias(config) ? Array.from({ length: config.numLayers }, (_, l) => l) : [];
+}
+
+/**
+ * The layers whose key bias is large in some head. Compared are the bias's largest rotated pair and the largest standard deviation of
+ * the head's keys without it, were the normed input white: sigma_d = |W_d * norm|.
+ */
+export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights): Promise<number[]> {
+  const { hiddenSize, kvHeads, headSize } = config;
+  const half = headSize / 2;
+  const rows = kvHeads * headSize;
+  const isLarge = async (l: number): Promise<boolean> => {
+    const from = `model.layers.${l}.`;
+    const bias = await weights.rows(`${from}self_attn.k_proj.bias`, 0, 1, new Float32Array(rows));
+    const norm = await weights.rows(`${from}input_layernorm.weight`, 0, 1, new Float32Array(hiddenSize));
+    const keys = await weights.rows(`${from}self_attn.k_proj.weight`, 0, rows, new Float32Array(rows * hiddenSize));
+    for (let head = 0; head < rows; head += headSize) {
+      let largestBias = 0;
+      let largestDeviation = 0;
+      for (let d = head; d < head + headSize; d++) {
+        if (d < head + half) largestBias = Math.max(largestBias, Math.hypot(bias[d]!, bias[d + half]!));
+        let variance = 0;
+        for (let i = 0; i < hiddenSize; i++) variance += (keys[d * hiddenSize + i]! * norm[i]!) ** 2;
+        largestDeviation = Math.max(largestDeviation, Math.sqrt(variance));
+      }
+      if (largestBias > LARGE * largestDeviation) return true;
+    }
+    return false;
+  };
+  const large: number[] = [];
+  for (const l of keyBiasLayers(config)) if (await isLarge(l)) large.push(l);
+  return large;
+}
+
+/**
+ * Per KV head a matrix M [headSize, headSize] such that (q M) . [cos pθ, sin pθ] = q . R(p) b for any query row q and
+ * position p. With pairs (i, i + h), h = headSize / 2, and R rotating (b_i, b_i+h) by p θ_i:
+ * q . R(p) b = sum over i of cos(p θ_i) (q_i b_i + q_i+h b_i+h) + sin(p θ_i) (q_i+h b_i - q_i b_i+h).
+ * @param bias [kvHeads * headSize]. @returns [kvHeads, headSize, headSize], row major.
+ */
+export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Array {
+  const half = headSize / 2;
+  const kvHeads = bias.length / headSize;
+  const result = new Float32Array(kvHeads * headSize * headSize);
+  for (let g = 0; g < kvHeads; g++) {
+    for (let i = 0; i < half; i++) {
+      const low = bias[g * headSize + i]!;
+      const high = bias[g * headSize + half + i]!;
+      const lowRow = (g * headSize + i) * headSize;
+      const highRow = (g * headSize + half + i) * headSize;
+      result[lowRow + i] = low;
+      result[highRow + i] = high;
+      result[highRow + half + i] = low;
+      result[lowRow + half + i] = -high;
+    }
+  }
+  return result;
+}
+
+/** Writes R(p) b of one KV head into out[at .. at + headSize), the same bits wherever it is needed. @param bias [headSize], from `first` on. */
+export function rotateBias(
+  bias: Float32Array,
+  first: number,
+  rope: RopeTable,
+  position: number,
+  out: Float32Array,
+  at: number,
+): void {
+  const { half, cos, sin } = rope;
+  for (let i = 0; i < half; i++) {
+    const low = bias[first + i]!;
+    const high = bias[first + half + i]!;
+    const c = cos[position * half + i]!;
+    const s = sin[position * half + i]!;
+    out[at + i] = low * c - high * s;
+    out[at + half + i] = high * c + low * s;
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * Reads files of a model folder and nothing outside it: a name that leaves the folder, directly or through a symbolic
+ * link, is refused before it is opened. The one exception is how the Hugging Face cache keeps its files: a link of
+ * `models--NAME/snapshots/<revision>` may end in that repository's own `blobs` folder. Does not know what the files mean.
+ * Shared by the weights' side and the text side.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { RequestError } from '../../protocol/errors.ts';
+
+/** The text limit is far above any real tokenizer.json (the largest are about 40 MB). */
+const MAX_JSON_BYTES = 256 * 2 ** 20;
+
+export function invalid(message: string): RequestError {
+  return new RequestError('modelInvalid', message);
+}
+
+export function unsupported(message: string): RequestError {
+  return new RequestError('modelUnsupported', message);
+}
+
+/** "ENOENT: no such file" and the like, without the path that Node appends. */
+export function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(
+      /,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s,
+      '',
+    )
+    .slice(0, 200);
+}
+
+export function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+/** "Qwen3-0.6B" of `models--Qwen--Qwen3-0.6B/snapshots/<revision>`, the layout of the Hugging Face cache; undefined elsewhere. */
+function hubName(dir: string): string | undefined {
+  const [repository, folder] = dir.split(path.sep).slice(-3);
+  return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;
+}
+
+/** Of a repository in the Hugging Face cache, or of its folder of snapshots, the newest with a config.json; null for any other folder. */
+export async function newestSnapshot(dir: string): Promise<string | null> {
+  const snapshots = path.basename(path.resolve(dir)) === 'snapshots' ? dir : path.join(dir, 'snapshots');
+  let newest: { folder: string; mtimeMs: number } | null = null;
+  for (const name of await readdir(snapshots).catch(() => [])) {
+    const folder = path.join(snapshots, name);
+    if ((await stat(path.join(folder, 'config.json')).catch(() => null)) === null) continue;
+    const { mtimeMs } = await stat(folder);
+    if (newest === null || mtimeMs > newest.mtimeMs) newest = { folder, mtimeMs };
+  }
+  return newest?.folder ?? null;
+}
+
+export interface OpenFile {
+  readonly name: string;
+  readonly handle: FileHandle;
+  readonly size: number;
+  readonly mtimeMs: number;
+}
+
+export class ModelFolder {
+  /** As given, for messages. */
+  readonly dir: string;
+  private readonly root: string;
+  /** Where the files of a snapshot of the Hugging Face cache lie. */
+  private readonly blobs: string | undefined;
+
+  private constructor(dir: string, root: string) {
+    this.dir = dir;
+    this.root = root;
+    const repository = path.dirname(path.dirname(root));
+    if (hubName(root) !== undefined) this.blobs = path.join(repository, 'blobs');
+  }
+
+  /** What a person calls the model: the folder's name, or that of the Hugging Face repository that it is a snapshot of. */
+  get name(): string {
+    return hubName(this.root) ?? path.basename(path.resolve(this.dir));
+  }
+
+  static async open(dir: string): Promise<ModelFolder> {
+    let root: string;
+    try {
+      root = await realpath(dir);
+      const isFolder = (await stat(root)).isDirectory();
+      if (!isFolder && /\.gguf$/i.test(dir))
+        throw unsupported(
+          `${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, with config.json, safetensors weights and tokenizer.json.`,
+        );
+      if (!isFolder)
+        throw invalid(
+          `${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`,
+        );
+    } catch (error) {
+      if (error instanceof RequestError) throw error;
+      throw invalid(
+        `The model folder ${dir} cannot be opened: ${isMissing(error) ? 'there is no such folder' : reasonOf(error)}.`,
+      );
+    }
+    return new ModelFolder(dir, root);
+  }
+
+  /** Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files. */
+  async openFile(name: string): Promise<OpenFile | null> {
+    if (
+      name === '' ||
+      name.includes('\0') ||
+      name.includes('\\') ||
+      path.isAbsolute(name) ||
+      /^[a-zA-Z]:/.test(name) ||
+      name.split('/').includes('..')
+    ) {
+      throw invalid(
+        `The file name ${JSON.stringify(name.slice(0, 100))} leaves the model folder; only files inside it are read.`,
+      );
+    }
+    let real: string;
+    try {
+      real = await realpath(path.join(this.root, name));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    }
+    // `real` holds no link any more, so a blob that is itself a link to elsewhere is not in `blobs`.
+    const inside =
+      real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) ||
+      path.dirname(real) === this.blobs;
+    if (!inside) {
+      throw invalid(
+        `${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`,
+      );
+    }
+    try {
+      // O_NONBLOCK: opening a pipe must fail the regular-file check instead of waiting for a writer.
+      const handle = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+      const info = await handle.stat();
+      if (info.isFile()) return { name, handle, size: info.size, mtimeMs: info.mtimeMs };
+      await handle.close();
+    } catch (error) {
+      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    }
+    throw invalid(`${name} is not a regular file.`);
+  }
+
+  /** Whole text of a file, or null if there is none. */
+  async readText(name: string): Promise<string | null> {
+    const file = await this.openFile(name);
+    if (!file) return null;
+    try {
+      if (file.size > MAX_JSON_BYTES)
+        throw invalid(
+          `${name} has ${file.size} bytes, more than the ${MAX_JSON_BYTES} that a file of its kind may have.`,
+        );
+      return await file.handle.readFile('utf8');
+    } catch (error) {
+      throw error instanceof RequestError ? error : invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    } finally {
+      await file.handle.close();
+    }
+  }
+
+  /** A file that holds a JSON object, with its text; null if there is none. */
+  async readJson(name: string): Promise<{ text: string; value: Record<string, unknown> } | null> {
+    const text = await this.readText(name);
+    return text === null ? null : { text, value: parseJsonObject(name, text) };
+  }
+}
+
+/** A byte order mark at a file's start is no part of its text. */
+export function withoutByteOrderMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Says where the text of file `name` is wrong, never what stands there: messages are one line, and files may be private. */
+export function parseJsonObject(name: string, text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(withoutByteOrderMark(text));
+  } catch (error) {
+    // The runtime knows the position of most mistakes, but not of all.
+    const message = error instanceof Error ? error.message : '';
+    const at = /\bline \d+ column \d+\b/.exec(message) ?? /\bposition \d+\b/.exec(message);
+    throw invalid(
+      `${name} is not valid JSON${at ? ` at ${at[0]}` : /end of JSON input/.test(message) ? ': it ends too early' : ''}.`,
+    );
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(`${name} must hold a JSON object.`);
+  return value as Record<string, unknown>;
+}

@@ -1,0 +1,188 @@
+/**
+ * Loads onnxruntime, only when a model is loaded, and opens sessions on it: how they use threads and memory, and whether
+ * this processor's 8-bit products can be trusted. The only file that imports it.
+ */
+import { t } from '@vscode/l10n';
+import type * as Ort from 'onnxruntime-node';
+import { RequestError } from '../../protocol/errors.ts';
+import { BLOCK } from '../load/quantise.ts';
+import { MS } from '../graph/graphOps.ts';
+import { OnnxWriter } from '../graph/onnxWriter.ts';
+
+export type OnnxRuntime = typeof Ort;
+export type Tensor = Ort.Tensor;
+
+function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
+  return {
+    executionProviders: ['cpu'],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    // Steps differ in every dimension, so patterns of earlier ones would only cost memory.
+    enableMemPattern: false,
+    logSeverityLevel: 3,
+    // Within a step a thread that sleeps costs 50 us to wake, two thousand times; an idle engine must cost no processor time.
+    extra: {
+      session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } },
+    },
+  };
+}
+
+/**
+ * Whether products of 8-bit codes saturate here: multiplies the largest ones, as one row and as several, because the runtime has
+ * a kernel for each. Rows of 255 by columns of 127; in blocks, where the weights are what is not signed, rows of 1, which get
+ * the code 127, by columns of 255, which stands for 127.
+ */
+async function saturates(ort: OnnxRuntime): Promise<boolean> {
+  const inner = BLOCK;
+  const columns = 32;
+  const g = new OnnxWriter();
+  const right = g.constant('int8', [inner, columns], new Int8Array(inner * columns).fill(127));
+  const codes = g.constant('uint8', [columns, 1, inner], new Uint8Array(columns * inner).fill(255));
+  const scales = g.constant('float32', [columns], new Float32Array(columns).fill(1));
+  const feeds: Record<string, Ort.Tensor> = {};
+  for (const rows of [1, 8]) {
+    g.input(`a${rows}`, 'uint8', [rows, inner]);
+    g.node('MatMulInteger', [`a${rows}`, right], [`y${rows}`]);
+    g.output(`y${rows}`, 'int32', [rows, columns]);
+    feeds[`a${rows}`] = new ort.Tensor('uint8', new Uint8Array(rows * inner).fill(255), [rows, inner]);
+    g.input(`b${rows}`, 'float32', [rows, inner]);
+    g.node(
+      'MatMulNBits',
+      [`b${rows}`, codes, scales],
+      [`z${rows}`],
+      { K: inner, N: columns, bits: 8, block_size: BLOCK, accuracy_level: 4 },
+      MS,
+    );
+    g.output(`z${rows}`, 'float32', [rows, columns]);
+    feeds[`b${rows}`] = new ort.Tensor('float32', new Float32Array(rows * inner).fill(1), [rows, inner]);
+  }
+  const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
+  try {
+    const result = await session.run(feeds);
+    return Object.entries(result).some(([name, { data }]) =>
+      (data as Int32Array | Float32Array).some((v) =>
+        name.startsWith('y') ? v !== inner * 255 * 127 : Math.abs(v - inner * 127) > 1,
+      ),
+    );
+  } finally {
+    await session.release();
+  }
+}
+
+/** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
+export async function loadOnnxruntime(): Promise<OnnxRuntime> {
+  try {
+    // It would otherwise count its sessions under an id that it keeps in the home folder, and send that to its maker.
+    process.env.ORT_DISABLE_TELEMETRY = '1';
+    return await import('onnxruntime-node');
+  } catch (error) {
+    const reason = String(error instanceof Error ? error.message : error)
+      .split('\n', 1)[0]
+      ?.replace(/\.$/, '')
+      .slice(0, 300);
+    throw new RequestError(
+      'engineFailed',
+      `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`,
+    );
+  }
+}
+
+/**
+ * The least number such that a row's result is the same in every call whose rows are a multiple of it, as far as `most` rows
+ * tell; null when none of 1, 2, 4 and 8 is. @param products results of the first `numRows` rows, row by row.
+ */
+export async function leastMultiple(
+  most: number,
+  products: (numRows: number) => Promise<readonly Float32Array[]>,
+): Promise<number | null> {
+  const all = await products(most);
+  for (const together of [1, 2, 4, 8]) {
+    let isSame = true;
+    for (let numRows = together; numRows < most && isSame; numRows += together)
+      isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
+    if (isSame) return together;
+  }
+  return null;
+}
+
+/**
+ * How many rows the runtime's products of blocks take together here. With AVX512 a row that is left over from pairs is summed
+ * in another order, so it is 2 there. null when no multiple helps: then a row depends on who else is in the step, in the last bits.
+ */
+async function findRowsTogether(ort: OnnxRuntime): Promise<number | null> {
+  const width = 5 * BLOCK;
+  const outputs = 36;
+  const most = 24;
+  const g = new OnnxWriter();
+  // Any values do, as long as their sums are rounded.
+  const some = (i: number): number => Math.imul(i + 1, 2_654_435_761) >>> 16;
+  g.input('x', 'float32', ['T', width]);
+  const scales = g.constant(
+    'float32',
+    [(outputs * width) / BLOCK],
+    Float32Array.from({ length: (outputs * width) / BLOCK }, (_, i) => 0.01 + some(i) / 3e6),
+  );
+  for (const bits of [4, 8]) {
+    const bytes = (BLOCK * bits) / 8;
+    const codes = g.constant(
+      'uint8',
+      [outputs, width / BLOCK, bytes],
+      Uint8Array.from({ length: (outputs * width * bits) / 8 }, (_, i) => some(i)),
+    );
+    g.node(
+      'MatMulNBits',
+      ['x', codes, scales],
+      [`y${bits}`],
+      { K: width, N: outputs, bits, block_size: BLOCK, accuracy_level: 4 },
+      MS,
+    );
+    g.output(`y${bits}`, 'float32', ['T', outputs]);
+  }
+  const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
+  const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
+  try {
+    return await leastMultiple(most, async (numRows) => {
+      const { y4, y8 } = await session.run({
+        x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]),
+      });
+      return [y4!.data as Float32Array, y8!.data as Float32Array];
+    });
+  } finally {
+    await session.release();
+  }
+}
+
+let narrowHere: Promise<boolean> | null = null;
+
+/** Whether 8-bit products saturate on this processor, found out once. */
+export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
+  narrowHere ??= saturates(ort).catch((error) => {
+    // Memory may have been short for a moment.
+    narrowHere = null;
+    throw error;
+  });
+  return narrowHere;
+}
+
+let rowsTogetherHere: Promise<number | null> | null = null;
+
+/** See findRowsTogether; found out once. */
+export function numRowsTogether(ort: OnnxRuntime): Promise<number | null> {
+  rowsTogetherHere ??= findRowsTogether(ort).catch((error) => {
+    rowsTogetherHere = null;
+    throw error;
+  });
+  return rowsTogetherHere;
+}
+
+/** @param graph a file, or its bytes. @param threads of one step. */
+export function openSession(
+  ort: OnnxRuntime,
+  graph: string | Uint8Array,
+  threads: number,
+): Promise<Ort.InferenceSession> {
+  return typeof graph === 'string'
+    ? ort.InferenceSession.create(graph, sessionOptions(threads))
+    : ort.InferenceSession.create(graph, sessionOptions(threads));
+}

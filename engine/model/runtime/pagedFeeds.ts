@@ -1,0 +1,204 @@
+/**
+ * What the paged lane of a step is fed: rows of some of the pool's pages as they lie there, who sees which column, and the
+ * angles by which a model's large key biases are turned. Owns the feeds' tensors, no rows.
+ */
+import type { BatchSpan, ReceivedAttention } from '../batch.ts';
+import type { Attention, KvPool } from '../../kv/pool.ts';
+import type { OnnxRuntime, Tensor } from './onnxSession.ts';
+import type { RopeTable } from './rope.ts';
+import { FEEDS } from '../graph/stepGraph.ts';
+
+/** `buffer` or one in its place that holds `length` values: a large one is not kept for steps that need far less. */
+export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
+  const isWaste = buffer.byteLength > 4e6 && buffer.length > 4 * length;
+  return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
+}
+
+const NO_PAGES = new BigInt64Array(0);
+
+export class PagedFeeds {
+  /** How the last step's tokens attended. */
+  attention: Attention = { apart: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
+  readonly #ort: OnnxRuntime;
+  readonly #pool: KvPool;
+  readonly #rope: RopeTable;
+  readonly #withTurns: boolean;
+  readonly #feeds: Record<string, Tensor>;
+  /** What the feeds are of: the pool's arrays, and which of its places. */
+  #generation = -1;
+  #firstPlace = 0;
+  #numPlaces = 0;
+  /** [numPages, headSize, L], by place, and the positions that its columns were made for. */
+  #windowTurns = new Float32Array(0);
+  #turnedPositions = new Int32Array(0);
+  #maskBuffer = new Float32Array(0);
+
+  /** @param feeds gets them; what is of the pool stays in it until that changes */
+  constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withTurns: boolean, feeds: Record<string, Tensor>) {
+    this.#ort = ort;
+    this.#pool = pool;
+    this.#rope = rope;
+    this.#withTurns = withTurns;
+    this.#feeds = feeds;
+  }
+
+  /** For a step with W tokens of these spans. */
+  bind(spans: readonly BatchSpan[], W: number): void {
+    const { pageSlots, shape } = this.#pool;
+    const { headSize, kvHeads } = shape;
+    this.attention = this.#pool.attend(
+      spans.map(({ contextSlots }) => contextSlots),
+      W,
+    );
+    const { apart, columns } = this.attention;
+    this.#bindPlaces(this.attention);
+    const int64 = (...values: number[]) =>
+      new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
+    this.#feeds[FEEDS.mask] = this.#mask(spans, W);
+    if (shape.kv === 'int8') {
+      const Q = apart ? columns / pageSlots : 0;
+      this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
+      this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
+    }
+    this.#feeds[FEEDS.pages] = apart
+      ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
+      : int64(kvHeads, -1, columns / pageSlots, pageSlots);
+    if (!this.#withTurns) return;
+    this.#updateTurns();
+    const from = this.#firstPlace * headSize * pageSlots;
+    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor(
+      'float32',
+      this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots),
+      [this.#numPlaces, headSize, pageSlots],
+    );
+  }
+
+  /** What a step with this span only has said of its columns (see RECEIVED), by row. */
+  received({ contextSlots, tokenIds }: BatchSpan, ofColumns: Float32Array): ReceivedAttention {
+    const { places, pageSlots, shape } = this.#pool;
+    const { columns: P } = this.attention;
+    const [n, width, { kvHeads, numLayers }] = [contextSlots.length + tokenIds.length, P + tokenIds.length, shape];
+    const columns = Int32Array.from({ length: n }, (_, i) => {
+      const slot = contextSlots[i];
+      return slot === undefined
+        ? P + i - contextSlots.length
+        : (places[Math.floor(slot / pageSlots)]! - this.#firstPlace) * pageSlots + (slot % pageSlots);
+    });
+    const [most, sum] = [0, 1].map((which) => {
+      const rows = new Float32Array(numLayers * kvHeads * n);
+      for (let l = 0; l < numLayers; l++) {
+        for (let h = 0; h < kvHeads; h++) {
+          const from = ((2 * l + which) * kvHeads + h) * width;
+          const to = (l * kvHeads + h) * n;
+          for (let i = 0; i < n; i++) rows[to + i] = ofColumns[from + columns[i]!]!;
+        }
+      }
+      return rows;
+    });
+    return { most: most!, sum: sum! };
+  }
+
+  /** The rows in some of the pool's places as feeds, without a copy: they stay valid until the pool replaces its arrays. */
+  #bindPlaces({ first, count: N }: { first: number; count: number }): void {
+    const ort = this.#ort;
+    const pool = this.#pool;
+    if (this.#generation === pool.generation && this.#firstPlace === first && this.#numPlaces === N) return;
+    const { numLayers, kvHeads, headSize, kv } = pool.shape;
+    const L = pool.pageSlots;
+    const from = first * kvHeads * L;
+    const to = from + N * kvHeads * L;
+    for (let l = 0; l < numLayers; l++) {
+      this.#feeds[`k${l}`] = new ort.Tensor(kv, pool.keys[l]!.subarray(from * headSize, to * headSize), [
+        N,
+        kvHeads,
+        headSize,
+        L,
+      ]);
+      this.#feeds[`v${l}`] = new ort.Tensor(kv, pool.values[l]!.subarray(from * headSize, to * headSize), [
+        N,
+        kvHeads,
+        L,
+        headSize,
+      ]);
+      if (kv === 'float32') continue;
+      this.#feeds[`ks${l}`] = new ort.Tensor('float32', pool.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
+      this.#feeds[`vs${l}`] = new ort.Tensor('float32', pool.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
+    }
+    if (this.#generation !== pool.generation) {
+      this.#windowTurns = new Float32Array(this.#withTurns ? headSize * pool.numSlots : 0);
+      // No position is -1, so every column counts as changed.
+      this.#turnedPositions = new Int32Array(pool.numSlots).fill(-1);
+    }
+    this.#generation = pool.generation;
+    this.#firstPlace = first;
+    this.#numPlaces = N;
+  }
+
+  /** [W, Q], places of each token's pages; the first one's fill up those that have fewer. */
+  #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): BigInt64Array {
+    if (Q === 0) return NO_PAGES;
+    const places = new BigInt64Array(W * Q);
+    let at = 0;
+    for (const [i, { tokenIds }] of spans.entries()) {
+      const own = Array.from(this.attention.own[i]!, (page) => BigInt(this.#pool.places[page]! - this.#firstPlace));
+      for (let t = 0; t < tokenIds.length; t++, at += Q) places.set(own, at);
+    }
+    return places;
+  }
+
+  /** [W, P + W], the paged lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
+  #mask(batch: readonly BatchSpan[], W: number): Tensor {
+    const { apart, columns: P } = this.attention;
+    const { places, pageSlots } = this.#pool;
+    const width = P + W;
+    this.#maskBuffer = fittingBuffer(this.#maskBuffer, W * width);
+    const mask = this.#maskBuffer.subarray(0, W * width);
+    mask.fill(Number.NEGATIVE_INFINITY);
+    let t = 0;
+    for (const { tokenIds, contextSlots } of batch) {
+      const first = t;
+      /** Of each page, where its columns begin; in the order in which they come, where tokens attend apart. */
+      const starts = new Map<number, number>();
+      for (; t < first + tokenIds.length; t++) {
+        const row = t * width;
+        if (t === first) {
+          let last = -1;
+          let start = 0;
+          for (let i = 0; i < contextSlots.length; i++) {
+            const slot = contextSlots[i]!;
+            const page = Math.floor(slot / pageSlots);
+            if (page !== last) {
+              start = starts.get(page) ?? (apart ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
+              starts.set(page, start);
+              last = page;
+            }
+            mask[row + start + slot - page * pageSlots] = 0;
+          }
+        } else mask.copyWithin(row, first * width, first * width + P);
+        mask.fill(0, row + P + first, row + P + t + 1);
+      }
+    }
+    return new this.#ort.Tensor('float32', mask, apart ? [W, 1, 1, width] : [1, 1, W, width]);
+  }
+
+  /** Columns whose token has another position than at the last step. */
+  #updateTurns(): void {
+    const [rope, windowTurns, turnedPositions] = [this.#rope, this.#windowTurns, this.#turnedPositions];
+    const { positions, places, pageSlots: L } = this.#pool;
+    const { half } = rope;
+    for (const [page, place] of places.entries()) {
+      if (place < this.#firstPlace || place >= this.#firstPlace + this.#numPlaces) continue;
+      for (let i = 0; i < L; i++) {
+        const position = positions[page * L + i]!;
+        if (turnedPositions[place * L + i] === position) continue;
+        rope.ensure(position + 1);
+        let at = place * 2 * half * L + i;
+        for (let d = 0; d < half; d++, at += L) {
+          windowTurns[at] = rope.cos[position * half + d]!;
+          windowTurns[at + half * L] = rope.sin[position * half + d]!;
+        }
+        turnedPositions[place * L + i] = position;
+      }
+    }
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows which tokens' rows
+ * they hold; what is missing it takes from the pool: of a prompt that goes on, the last chunk's rows, of another one all from
+ * the first row that differs.
+ */
+import { prefillRows } from '../batch.ts';
+import type { KvPool } from '../../kv/pool.ts';
+import { rotateBias } from '../load/keyBias.ts';
+import type { RopeTable } from './rope.ts';
+
+/**
+ * The operator makes room for as many rows as it is given. So a step is given no more than it needs, in these steps, and where the
+ * prompt goes on a part more, as rows have to move whenever that grows.
+ */
+const STRIDE_STEP = 128;
+const STRIDE_SLACK = 1.25;
+
+/** Tokens whose keys are turned together. */
+const TOGETHER = 32;
+
+/** Bytes of one row over all layers. */
+export function scratchBytesPerToken(shape: {
+  readonly numLayers: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+}): number {
+  return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
+}
+
+export class PrefillScratch {
+  /** Per layer, [kvHeads, stride, headSize] and room behind it. */
+  readonly #keys: Float32Array<ArrayBuffer>[] = [];
+  readonly #values: Float32Array<ArrayBuffer>[] = [];
+  /** Rows that there is memory for. */
+  capacity = 0;
+  /** Rows that a step is given. */
+  stride = 0;
+  /** Changes whenever the arrays are replaced, or rows lie elsewhere in them. */
+  generation = 0;
+  readonly #pool: KvPool;
+  readonly #rope: RopeTable;
+  /** By layer, where the pool's keys lack it: [kvHeads * headSize]. */
+  readonly #biases: ReadonlyMap<number, Float32Array>;
+  /** Slot of each row's token, and the stamp that the slot had. */
+  #slots = new Int32Array(0);
+  #stamps = new Uint32Array(0);
+  #numRows = 0;
+
+  constructor(pool: KvPool, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>) {
+    this.#pool = pool;
+    this.#rope = rope;
+    this.#biases = biases;
+  }
+
+  get bytes(): number {
+    return this.capacity * scratchBytesPerToken(this.#pool.shape);
+  }
+
+  /** Of a layer, [kvHeads, stride, headSize]. */
+  keys(layer: number): Float32Array<ArrayBuffer> {
+    return this.#rowsOf(this.#keys[layer]!);
+  }
+
+  values(layer: number): Float32Array<ArrayBuffer> {
+    return this.#rowsOf(this.#values[layer]!);
+  }
+
+  #rowsOf(array: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
+    const { kvHeads, headSize } = this.#pool.shape;
+    return array.subarray(0, kvHeads * this.stride * headSize);
+  }
+
+  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
+  prepare(slots: Int32Array, prefillEnd: number): void {
+    this.#reserve(prefillRows(prefillEnd));
+    // One at least: the operator takes no empty past.
+    this.#spread(Math.max(1, slots.length), prefillRows(prefillEnd));
+    const { stamps } = this.#pool;
+    let same = 0;
+    const known = Math.min(this.#numRows, slots.length);
+    while (same < known && this.#slots[same] === slots[same] && this.#stamps[same] === stamps[slots[same]!]) same++;
+    this.#copy(slots, same);
+    for (let i = same; i < slots.length; i++) {
+      this.#slots[i] = slots[i]!;
+      this.#stamps[i] = stamps[slots[i]!]!;
+    }
+    this.#numRows = slots.length;
+  }
+
+  /** Gives the memory back. */
+  release(): void {
+    this.#keys.length = 0;
+    this.#values.length = 0;
+    this.stride = 0;
+    this.#slots = new Int32Array(0);
+    this.#stamps = new Uint32Array(0);
+    this.#numRows = 0;
+    this.capacity = 0;
+    this.generation++;
+  }
+
+  #reserve(capacity: number): void {
+    if (capacity <= this.capacity) return;
+    const { numLayers, kvHeads, headSize } = this.#pool.shape;
+    const grown = (old: Float32Array | undefined): Float32Array<ArrayBuffer> => {
+      const fresh = new Float32Array(kvHeads * capacity * headSize);
+      if (old) fresh.set(this.#rowsOf(old as Float32Array<ArrayBuffer>));
+      return fresh;
+    };
+    for (let l = 0; l < numLayers; l++) {
+      this.#keys[l] = grown(this.#keys[l]);
+      this.#values[l] = grown(this.#values[l]);
+    }
+    const slots = new Int32Array(capacity);
+    const stamps = new Uint32Array(capacity);
+    slots.set(this.#slots);
+    stamps.set(this.#stamps);
+    this.#slots = slots;
+    this.#stamps = stamps;
+    this.capacity = capacity;
+    this.generation++;
+  }
+
+  /** Sees to a stride of at least `numRows` and not much more, at most `most`. */
+  #spread(numRows: number, most: number): void {
+    const least = Math.ceil(numRows / STRIDE_STEP) * STRIDE_STEP;
+    const slack = Math.min(most, Math.ceil((STRIDE_SLACK * numRows) / STRIDE_STEP) * STRIDE_STEP);
+    if (this.stride >= least && this.stride <= Math.max(least, slack)) return;
+    const { kvHeads, headSize } = this.#pool.shape;
+    const [before, after] = [this.stride * headSize, Math.max(least, slack) * headSize];
+    const length = Math.min(this.#numRows * headSize, after);
+    // Apart, the last head moves first; together, the first one.
+    const heads = Array.from({ length: kvHeads }, (_, h) => (after > before ? kvHeads - 1 - h : h));
+    for (const array of [...this.#keys, ...this.#values])
+      for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
+    this.#numRows = length / headSize;
+    this.stride = after / headSize;
+    this.generation++;
+  }
+
+  /** Rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated bias. */
+  #copy(slots: Int32Array, from: number): void {
+    const count = slots.length - from;
+    if (count <= 0) return;
+    const { numLayers, kvHeads, headSize } = this.#pool.shape;
+    const { places, pageSlots: L } = this.#pool;
+    // Of each token: its slot's page's place, and the slot within the page.
+    const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
+    const within = Int32Array.from(slots, (slot) => slot % L);
+    const turned = new Float32Array(headSize);
+    // Of each token's key in the layer: where its first code lies, and its scale.
+    const firstCode = new Int32Array(slots.length);
+    const scales = new Float32Array(slots.length);
+    const { positions } = this.#pool;
+    if (this.#biases.size > 0) for (let i = from; i < slots.length; i++) this.#rope.ensure(positions[slots[i]!]! + 1);
+    for (let l = 0; l < numLayers; l++) {
+      const keyCodes = this.#pool.keys[l]!;
+      const valueCodes = this.#pool.values[l]!;
+      const keyScales = this.#pool.keyScales[l]!;
+      const valueScales = this.#pool.valueScales[l]!;
+      const keys = this.#keys[l]!;
+      const values = this.#values[l]!;
+      const bias = this.#biases.get(l);
+      for (let h = 0; h < kvHeads; h++) {
+        for (let i = from; i < slots.length; i++) {
+          const head = placeOf[i]! * kvHeads + h;
+          firstCode[i] = head * headSize * L + within[i]!;
+          scales[i] = keyScales[head * L + within[i]!]!;
+        }
+        // Keys lie the other way round. A few tokens at a time: what they read and write stays in the processor's cache.
+        for (let first = from; first < slots.length; first += TOGETHER) {
+          const end = Math.min(slots.length, first + TOGETHER);
+          for (let d = 0; d < headSize; d++) {
+            let target = (h * this.stride + first) * headSize + d;
+            for (let i = first; i < end; i++, target += headSize)
+              keys[target] = keyCodes[firstCode[i]! + d * L]! * scales[i]!;
+          }
+        }
+        for (let i = from; i < slots.length; i++) {
+          const token = (placeOf[i]! * kvHeads + h) * L + within[i]!;
+          const source = token * headSize;
+          const target = (h * this.stride + i) * headSize;
+          const scale = valueScales[token]!;
+          for (let d = 0; d < headSize; d++) values[target + d] = valueCodes[source + d]! * scale;
+          if (!bias) continue;
+          rotateBias(bias, h * headSize, this.#rope, positions[slots[i]!]!, turned, 0);
+          for (let d = 0; d < headSize; d++) keys[target + d]! += turned[d]!;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Rotary position embedding: inverse frequencies of the three supported types and a table of cosines and sines that
+ * grows with the positions asked for, so that nothing is sized by a context that is never used.
+ */
+import type { KvRows, KvShape } from '../../kv/kvRows.ts';
+import type { Rope } from '../load/hfConfig.ts';
+
+/**
+ * [headSize / 2], rounded to float32 as transformers does. Formulas: transformers modeling_rope_utils
+ * `_compute_default_rope_parameters`, `_compute_linear_scaling_rope_parameters`, `_compute_llama3_parameters`.
+ */
+export function inverseFrequencies(rope: Rope, headSize: number): Float32Array {
+  const half = headSize / 2;
+  const result = new Float32Array(half);
+  for (let i = 0; i < half; i++) {
+    const frequency = rope.theta ** ((-2 * i) / headSize);
+    if (rope.type === 'default') result[i] = frequency;
+    else if (rope.type === 'linear') result[i] = frequency / rope.factor;
+    else {
+      const { factor, lowFreqFactor, highFreqFactor, originalContext } = rope;
+      const turns = (originalContext * frequency) / (2 * Math.PI);
+      const smooth = Math.min(1, Math.max(0, (turns - lowFreqFactor) / (highFreqFactor - lowFreqFactor)));
+      result[i] = (1 - smooth) * (frequency / factor) + smooth * frequency;
+    }
+  }
+  return result;
+}
+
+export class RopeTable {
+  readonly half: number;
+  private readonly frequencies: Float32Array;
+  private numPositions = 0;
+  /** [numPositions, half]; replaced when it grows. */
+  cos: Float32Array = new Float32Array(0);
+  sin: Float32Array = new Float32Array(0);
+
+  constructor(rope: Rope, headSize: number) {
+    this.frequencies = inverseFrequencies(rope, headSize);
+    this.half = headSize / 2;
+  }
+
+  /** Makes rows 0 .. numPositions-1 available. */
+  ensure(numPositions: number): void {
+    if (numPositions <= this.numPositions) return;
+    const grown = Math.max(256, 2 ** Math.ceil(Math.log2(numPositions)));
+    const cos = new Float32Array(grown * this.half);
+    const sin = new Float32Array(grown * this.half);
+    cos.set(this.cos);
+    sin.set(this.sin);
+    for (let p = this.numPositions; p < grown; p++) {
+      for (let i = 0; i < this.half; i++) {
+        // The angle is rounded to float32 because the models were trained with angles so rounded.
+        const angle = Math.fround(p * this.frequencies[i]!);
+        cos[p * this.half + i] = Math.cos(angle);
+        sin[p * this.half + i] = Math.sin(angle);
+      }
+    }
+    this.cos = cos;
+    this.sin = sin;
+    this.numPositions = grown;
+  }
+}
+
+/**
+ * Keys moved to other positions. The rotary embedding turns a key by its position, so a token that now stands `by`
+ * positions further on has its key turned by so much more; its value knows no position. Done on the stored rows: the codes
+ * are turned as they are and coded anew, which costs one more rounding. A key that is coded without its bias (see keyBias)
+ * is turned alike, since the bias is added back by the position that its slot is said to hold.
+ */
+
+/** Turns all keys of `rows` by this many positions, in place; less than 0 is backwards. */
+export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: number): void {
+  if (by === 0) return;
+  const { headSize, kv } = shape;
+  const { half } = rope;
+  const n = rows.numTokens;
+  const distance = Math.abs(by);
+  rope.ensure(distance + 1);
+  const turned = kv === 'int8' ? new Float32Array(headSize * n) : rows.keys;
+  const largest = new Float32Array(n);
+  for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
+    const first = head * headSize * n;
+    const target = kv === 'int8' ? 0 : first;
+    largest.fill(0);
+    for (let d = 0; d < half; d++) {
+      const c = rope.cos[distance * half + d]!;
+      const s = Math.sign(by) * rope.sin[distance * half + d]!;
+      const low = d * n;
+      const high = (d + half) * n;
+      for (let i = 0; i < n; i++) {
+        const x = rows.keys[first + low + i]!;
+        const y = rows.keys[first + high + i]!;
+        const u = x * c - y * s;
+        const v = y * c + x * s;
+        turned[target + low + i] = u;
+        turned[target + high + i] = v;
+        largest[i] = Math.max(largest[i]!, Math.abs(u), Math.abs(v));
+      }
+    }
+    if (kv === 'int8') code(rows, turned as Float32Array, largest, head, headSize);
+  }
+}
+
+/** Codes one head's keys anew: turned [headSize, n], in units of the old scales, and the largest magnitude of each. */
+function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: number, headSize: number): void {
+  const n = rows.numTokens;
+  const factors = largest.map((most) => (most > 0 ? 127 / most : 0));
+  for (let i = 0; i < n; i++) rows.keyScales[head * n + i]! *= largest[i]! / 127;
+  for (let d = 0; d < headSize; d++) {
+    for (let i = 0; i < n; i++) rows.keys[(head * headSize + d) * n + i] = Math.round(turned[d * n + i]! * factors[i]!);
+  }
+}

@@ -1,0 +1,305 @@
+/**
+ * Runs batches on onnxruntime. Owns the session, what a step's tokens are fed as, and the write of new K/V rows into the
+ * pool; knows slots and positions, but neither sequences nor queues.
+ */
+import path from 'node:path';
+import type * as Ort from 'onnxruntime-node';
+import type { BatchSpan, Lane, ModelRunner, ReceivedAttention } from '../batch.ts';
+import type { KvRows } from '../../kv/kvRows.ts';
+import type { KvPool } from '../../kv/pool.ts';
+import { RequestError } from '../../protocol/errors.ts';
+import { type ImportedModel, graphFile, readKeyBiases } from '../load/importModel.ts';
+import { loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSession } from './onnxSession.ts';
+import { PrefillFeeds } from './prefillFeeds.ts';
+import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
+import { RopeTable } from './rope.ts';
+import { shiftKeys } from './rope.ts';
+import { FEEDS, FETCHES, QUERIES, RECEIVED, usesTurns } from '../graph/stepGraph.ts';
+import { chooseThreads } from '../calibrate/threadChoice.ts';
+import { rowsInMultiples } from '../load/weightPlan.ts';
+import { PagedFeeds } from './pagedFeeds.ts';
+import { inTiles } from '../graph/pagedTiles.ts';
+
+export interface RunnerOptions {
+  /** Threads of one step; 0: what measuring says is best here (threadChoice). */
+  readonly threads: number;
+}
+
+export class OnnxRunner implements ModelRunner {
+  readonly vocabSize: number;
+  readonly numHeads: number;
+  readonly pool: KvPool;
+  /** Of one step. */
+  readonly threads: number;
+  private readonly model: ImportedModel;
+  private readonly ort: OnnxRuntime;
+  private readonly session: Ort.InferenceSession;
+  private readonly rope: RopeTable;
+  private readonly withTurns: boolean;
+  /** See numRowsTogether. */
+  private readonly rowMultiple: number;
+  /** Whether a token's logits have the same bits whoever else is in the step. */
+  readonly isExact: boolean;
+  /** Of the step that runs; what is of the pool or a scratch stays until that changes. */
+  private readonly feeds: Record<string, Ort.Tensor> = {};
+  private readonly pagedFeeds: PagedFeeds;
+  /** Of the lane that an int8 pool's graph has. */
+  private readonly prefillFeeds: PrefillFeeds | null;
+  /** Of the scratch; 0 where the graph has no prefill lane. */
+  readonly prefillBytesPerToken: number;
+  copyMs = 0;
+  received: ReceivedAttention | null = null;
+  queries: Float32Array | null = null;
+  private readonly fetches: readonly string[];
+
+  private constructor(
+    model: ImportedModel,
+    pool: KvPool,
+    ort: OnnxRuntime,
+    session: Ort.InferenceSession,
+    threads: number,
+    rowMultiple: number | null,
+    biases: ReadonlyMap<number, Float32Array>,
+  ) {
+    this.model = model;
+    this.pool = pool;
+    this.ort = ort;
+    this.session = session;
+    this.vocabSize = model.config.vocabSize;
+    this.numHeads = model.config.numHeads;
+    this.rope = new RopeTable(model.config.rope, model.config.headSize);
+    this.withTurns = usesTurns(model.biased, pool.shape.kv);
+    this.threads = threads;
+    this.rowMultiple = rowMultiple ?? 1;
+    this.isExact = rowMultiple !== null;
+    const quantised = pool.shape.kv === 'int8';
+    this.prefillBytesPerToken = quantised ? scratchBytesPerToken(pool.shape) : 0;
+    this.fetches = Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales'));
+    this.pagedFeeds = new PagedFeeds(ort, pool, this.rope, this.withTurns, this.feeds);
+    this.prefillFeeds = quantised ? new PrefillFeeds(ort, pool, this.rope, biases, this.feeds) : null;
+  }
+
+  /** Loads onnxruntime and the model. The pool's KV precision chooses the graph. */
+  static async create(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<OnnxRunner> {
+    const ort = await loadOnnxruntime();
+    const file = path.join(model.dir, graphFile(pool.shape.kv));
+    const threads = options.threads || (await chooseThreads(ort, path.dirname(model.dir)));
+    const session = await openSession(ort, file, threads);
+    const biases = pool.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
+    const { layers, head } = rowsInMultiples(model);
+    return new OnnxRunner(model, pool, ort, session, threads, layers || head ? await numRowsTogether(ort) : 1, biases);
+  }
+
+  /** See ModelRunner. */
+  get paidColumns(): number {
+    return this.pagedFeeds.attention.paidColumns;
+  }
+
+  /** Whether the tokens of the last step attended each to its own sequence's pages (see pagedLane). */
+  get apart(): boolean {
+    return this.pagedFeeds.attention.apart;
+  }
+
+  /** Whether they attended in tiles of the pool (see pagedTiles). */
+  tiled = false;
+  /** Off only where what that gains is measured. */
+  mayTile = true;
+
+  /** For short prompts and for long ones. */
+  get scratches(): readonly PrefillScratch[] {
+    return this.prefillFeeds?.scratches ?? [];
+  }
+
+  get scratchBytes(): number {
+    return this.prefillFeeds?.bytes ?? 0;
+  }
+
+  releaseScratch(): void {
+    this.prefillFeeds?.release();
+  }
+
+  /** See ModelRunner. */
+  set separatesShort(separates: boolean) {
+    if (this.prefillFeeds) this.prefillFeeds.separatesShort = separates;
+  }
+
+  shiftKeys(rows: KvRows, by: number): void {
+    shiftKeys(rows, this.pool.shape, this.rope, by);
+  }
+
+  async dispose(): Promise<void> {
+    await this.session.release();
+  }
+
+  async run(spans: readonly BatchSpan[]): Promise<Float32Array> {
+    const { ort, pool, feeds } = this;
+    const { numHeads, kvHeads } = this.model.config;
+    const prefill = spans.find(({ lane }) => lane === 'prefill');
+    const others = spans.filter((span) => span !== prefill);
+    const batch = prefill ? [prefill, ...others] : others;
+    const W = others.reduce((sum, span) => sum + span.tokenIds.length, 0);
+    const measures = spans[0]?.measures === true;
+    const T = W + (prefill?.tokenIds.length ?? 0);
+    const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    const S = this.filled(numLogits);
+    this.pagedFeeds.bind(others, W);
+    const { columns: P, apart } = this.pagedFeeds.attention;
+    this.feedTokens(batch, T, W, S);
+    feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
+    const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
+    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, -1);
+    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, -1);
+    feeds[FEEDS.split] = shape(P, W);
+    if (rowsInMultiples(this.model).layers) {
+      feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
+      feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
+    }
+    feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
+    if (this.prefillFeeds) {
+      const together = !prefill && !apart && !measures;
+      this.tiled = this.mayTile && together && inTiles(numHeads, W, P, pool.pageSlots);
+      const flags = {
+        together: together && !this.tiled,
+        tiles: this.tiled,
+        measures,
+        apart,
+        hasPrefill: prefill !== undefined,
+        hasPool: W > 0,
+      };
+      for (const [name, flag] of Object.entries(flags))
+        feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
+      feeds[FEEDS.lanes] = shape(T - W, W);
+      feeds[FEEDS.queryRows] = shape(...this.queryRows(spans, batch));
+      const start = performance.now();
+      this.prefillFeeds.bind(prefill);
+      this.copyMs = performance.now() - start;
+    }
+    const hasQueries = this.prefillFeeds !== null && spans.some(({ numQueries = 0 }) => numQueries > 0);
+    const result = await this.session.run(feeds, [
+      ...this.fetches,
+      ...(measures ? [RECEIVED] : []),
+      ...(hasQueries ? [QUERIES] : []),
+    ]);
+    this.queries = hasQueries ? (result[QUERIES]!.data as Float32Array) : null;
+    this.received = measures ? this.pagedFeeds.received(spans[0]!, result[RECEIVED]!.data as Float32Array) : null;
+    const rows: KvRows = {
+      numTokens: T,
+      keys: result[FETCHES.keys]!.data as Int8Array | Float32Array,
+      values: result[FETCHES.values]!.data as Int8Array | Float32Array,
+      keyScales: (result[FETCHES.keyScales]?.data ?? new Float32Array(0)) as Float32Array,
+      valueScales: (result[FETCHES.valueScales]?.data ?? new Float32Array(0)) as Float32Array,
+    };
+    let from = 0;
+    for (const span of batch) {
+      pool.write(span.newSlots, rows, from, span.startIndex);
+      from += span.tokenIds.length;
+    }
+    return this.inOrder(
+      spans,
+      batch,
+      (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize),
+    );
+  }
+
+  /** In `batch`'s order of tokens, those whose queries are wanted, in the order of `spans`. */
+  private queryRows(spans: readonly BatchSpan[], batch: readonly BatchSpan[]): number[] {
+    const ends = new Map<BatchSpan, number>();
+    let end = 0;
+    for (const span of batch) {
+      end += span.tokenIds.length;
+      ends.set(span, end);
+    }
+    return spans.flatMap((span) =>
+      Array.from({ length: span.numQueries ?? 0 }, (_, i) => ends.get(span)! - span.numQueries! + i),
+    );
+  }
+
+  /** Rows that the head, or the layers, get for so many. */
+  private filled(numRows: number): number {
+    return Math.ceil(numRows / this.rowMultiple) * this.rowMultiple;
+  }
+
+  /** Logits of `batch`'s rows -> those of `spans`, which differ in where the prefill's span stands. */
+  private inOrder(spans: readonly BatchSpan[], batch: readonly BatchSpan[], logits: Float32Array): Float32Array {
+    const moved = batch[0]!;
+    if (spans[0] === moved || moved.numLogits === 0) return logits;
+    const result = new Float32Array(logits.length);
+    const rowsBefore =
+      spans.slice(0, spans.indexOf(moved)).reduce((sum, span) => sum + span.numLogits, 0) * this.vocabSize;
+    const width = moved.numLogits * this.vocabSize;
+    result.set(logits.subarray(width, width + rowsBefore));
+    result.set(logits.subarray(0, width), rowsBefore);
+    result.set(logits.subarray(width + rowsBefore), width + rowsBefore);
+    return result;
+  }
+
+  private feedTokens(batch: readonly BatchSpan[], T: number, W: number, S: number): void {
+    const { ort, rope, vocabSize, feeds } = this;
+    const { half } = rope;
+    const ids = new BigInt64Array(T);
+    const cos = new Float32Array(T * half);
+    const sin = new Float32Array(T * half);
+    const turns = new Float32Array(this.withTurns ? 2 * half * W : 0);
+    const selected = new BigInt64Array(S);
+    let t = 0;
+    let s = 0;
+    for (const { tokenIds, startIndex, numLogits } of batch) {
+      rope.ensure(startIndex + tokenIds.length);
+      for (let i = 0; i < tokenIds.length; i++, t++) {
+        const id = tokenIds[i]!;
+        if (!(id >= 0 && id < vocabSize))
+          throw new RequestError('badRequest', `Token id ${id} is not below the model's vocabulary size ${vocabSize}.`);
+        ids[t] = BigInt(id);
+        const from = (startIndex + i) * half;
+        for (let d = 0; d < half; d++) {
+          cos[t * half + d] = rope.cos[from + d]!;
+          sin[t * half + d] = rope.sin[from + d]!;
+        }
+        const w = t - (T - W);
+        if (this.withTurns && w >= 0) {
+          for (let d = 0; d < half; d++) {
+            turns[d * W + w] = rope.cos[from + d]!;
+            turns[(half + d) * W + w] = rope.sin[from + d]!;
+          }
+        }
+        if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
+      }
+    }
+    feeds[FEEDS.ids] = new ort.Tensor('int64', ids, [T]);
+    feeds[FEEDS.cos] = new ort.Tensor('float32', cos, [T, half]);
+    feeds[FEEDS.sin] = new ort.Tensor('float32', sin, [T, half]);
+    feeds[FEEDS.sel] = new ort.Tensor('int64', selected, [S]);
+    if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, W]);
+  }
+}
+
+/**
+ * Feeds a text in chunks and hands out the logits at every position, for references and evaluations. Uses slots
+ * 0 .. numTokens-1 of the runner's pool, which nothing else may hold. @param onRow gets a view valid during the call.
+ */
+export async function forEachLogits(
+  runner: OnnxRunner,
+  tokenIds: readonly number[],
+  onRow: (position: number, logits: Float32Array) => void,
+  chunk = 32,
+  lane: Lane = 'paged',
+): Promise<void> {
+  const { pool, vocabSize } = runner;
+  if (pool.numSlots < tokenIds.length) pool.resize(tokenIds.length);
+  const slots = Int32Array.from(tokenIds, (_, i) => i);
+  for (let start = 0; start < tokenIds.length; start += chunk) {
+    const ids = tokenIds.slice(start, start + chunk);
+    const logits = await runner.run([
+      {
+        tokenIds: ids,
+        startIndex: start,
+        contextSlots: slots.subarray(0, start),
+        newSlots: slots.subarray(start, start + ids.length),
+        lane,
+        prefillEnd: lane === 'prefill' ? tokenIds.length : 0,
+        numLogits: ids.length,
+      },
+    ]);
+    for (let i = 0; i < ids.length; i++) onRow(start + i, logits.subarray(i * vocabSize, (i + 1) * vocabSize));
+  }
+}

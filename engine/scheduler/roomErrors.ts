@@ -1,0 +1,135 @@
+/** What is said where there is no room for a text, or no way on for one that is kept on the disk as it is read: what, where, what to do. */
+import { t } from '@vscode/l10n';
+import type { LostRows } from '../kv/disk/spillFile.ts';
+import type { Lack } from '../kv/approx/sparse/heldRuns.ts';
+import type { KvCache } from '../kv/kvCache.ts';
+import { RequestError } from '../protocol/errors.ts';
+import { formatBytes } from '../protocol/formatBytes.ts';
+
+/** A lease's `failure`. */
+export function lostRows({ message }: LostRows): RequestError {
+  return new RequestError(
+    'readFailed',
+    t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message),
+  );
+}
+
+/** The cache's limit, as users know it, how many windows share what it is a part of, and what would be enough. */
+type Limit = Pick<KvCache, 'displayedLimitBytes' | 'numEditorWindows' | 'needs'>;
+
+/** Rows that should have left the pool could not. */
+export function lacking(lack: Lack, limit: Limit): RequestError {
+  if (lack === 'memory') {
+    return outOfMemory(
+      limit,
+      t(
+        'This long text is read in parts, and the {0} of memory that the KV cache may take have no room for what has to be kept of one more.',
+        formatBytes(limit.displayedLimitBytes),
+      ),
+    );
+  }
+  const { reason, folder, maxBytes, message } = lack;
+  if (reason === 'cap')
+    return new RequestError(
+      'diskFull',
+      t(
+        'The {0} that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        formatBytes(maxBytes),
+        folder,
+      ),
+    );
+  if (reason === 'full')
+    return new RequestError(
+      'diskFull',
+      t(
+        'The disk that {0} is on is full and takes no more of this long text. Free some of it, allow the KV cache more memory, or send less text.',
+        folder,
+      ),
+    );
+  return new RequestError(
+    'writeFailed',
+    t(
+      'A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.',
+      folder,
+      message,
+    ),
+  );
+}
+
+/** Beyond what memory takes, whole, and memory or the disk in parts. */
+export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 'sparse'> & Limit): RequestError {
+  const { capacity, sparse } = cache;
+  const most = Math.max(0, capacity, sparse.room.capacity);
+  const { diskBound } = sparse.room;
+  if (diskBound !== null && numTokens > most) {
+    return new RequestError(
+      'diskFull',
+      t(
+        'The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} that the KV cache may take of the disk. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        numTokens,
+        most,
+        formatBytes(diskBound),
+      ),
+    );
+  }
+  return outOfMemory(
+    cache,
+    t(
+      'The request has {0} tokens; {1} fit into the {2} of memory that the KV cache may take.',
+      numTokens,
+      most,
+      formatBytes(cache.displayedLimitBytes),
+    ),
+  );
+}
+
+/** What another window has is no limit that anybody has set: it is said where there is one. */
+function outOfMemory(limit: Limit, message: string): RequestError {
+  const numEditorWindows = limit.numEditorWindows();
+  const shared =
+    numEditorWindows > 1
+      ? [
+          t(
+            'That is this window’s part: {0} windows of the editor share the memory, and with fewer of them open each has more.',
+            numEditorWindows,
+          ),
+        ]
+      : [];
+  return new RequestError('outOfMemory', [message, remedy(limit, numEditorWindows), ...shared].join(' '));
+}
+
+/** In bytes of the setting, which is for all pools together. */
+function remedy({ displayedLimitBytes, needs }: Limit, numEditorWindows: number): string {
+  const told = displayedLimitBytes * numEditorWindows;
+  const needed = needs();
+  const [whole, inParts] = needed
+    ? [upTo2Digits(needed.whole * numEditorWindows), upTo2Digits(needed.inParts * numEditorWindows)]
+    : [0, 0];
+  if (!needed || whole <= told) return t('Raise kvasir.cache.maxBytes or send less text.');
+  const { numTokens, spills } = needed;
+  if (inParts >= whole || (spills && inParts <= told))
+    return t(
+      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole.',
+      formatBytes(whole),
+      numTokens,
+    );
+  if (spills)
+    return t(
+      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts.',
+      formatBytes(whole),
+      numTokens,
+      formatBytes(inParts),
+    );
+  return t(
+    'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts, for which kvasir.cache.diskBytes must not be 0.',
+    formatBytes(whole),
+    numTokens,
+    formatBytes(inParts),
+  );
+}
+
+/** Up, so that whoever sets what is written has enough. */
+function upTo2Digits(bytes: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(bytes)) - 1);
+  return Math.ceil(bytes / unit) * unit;
+}

@@ -1,0 +1,184 @@
+/**
+ * The step that is being put together: who has how many tokens in it, what of the time budget they take, and which pages of
+ * the pool it attends to. Decides nothing; the builder asks it what another part would mean.
+ */
+import type { Attended } from '../kv/packing.ts';
+import type { KvCache } from '../kv/kvCache.ts';
+import type { Lease } from '../kv/lease.ts';
+import { follows } from './schedule.ts';
+import type { Policies } from './policies.ts';
+import type { TokenBudget } from './tokenBudget.ts';
+import type { Scheduled } from './schedule.ts';
+import type { Sequence } from '../sequence/sequence.ts';
+
+/** What a part is counted as. */
+interface Weight {
+  /** Of the budget of tokens. */
+  readonly spent: number;
+  /** Tokens that a decode would draft in a step of its own. */
+  readonly wanted: number;
+}
+
+export class StepBatch {
+  readonly #cache: KvCache;
+  readonly #leads: boolean;
+  readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
+  /** Whose columns it attends to in any case. */
+  #others: readonly Lease[] = [];
+  /** Of those in the paged lane, and of `#others`. */
+  readonly #pages = new Set<number>();
+  /** Of the sequence that has most of them. */
+  #mostPages = 0;
+  /** Tokens of drafts that are still to be added. */
+  drafted = 0;
+
+  constructor(cache: KvCache, policies: Pick<Policies, 'leader'>) {
+    this.#cache = cache;
+    this.#leads = policies.leader;
+  }
+
+  get size(): number {
+    return this.#parts.size;
+  }
+
+  /** Pages of the pool that it attends to. */
+  get pages(): ReadonlySet<number> {
+    return this.#pages;
+  }
+
+  /** Columns of the pool that each of its tokens pays for. */
+  get paidColumns(): number {
+    return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.pageSlots;
+  }
+
+  /** Tokens of the budget that are spent. */
+  get spent(): number {
+    let spent = this.drafted;
+    for (const { weight } of this.#parts.values()) spent += weight.spent;
+    return spent;
+  }
+
+  get numDecodes(): number {
+    return this.decodes().length;
+  }
+
+  decodes(): Sequence[] {
+    return Array.from(this.#parts.values(), ({ part }) => part)
+      .filter(({ prefill }) => !prefill)
+      .map(({ sequence }) => sequence);
+  }
+
+  has(sequence: Sequence): boolean {
+    return this.#parts.has(sequence);
+  }
+
+  get(sequence: Sequence): Scheduled | undefined {
+    return this.#parts.get(sequence)?.part;
+  }
+
+  sequences(): IterableIterator<Sequence> {
+    return this.#parts.keys();
+  }
+
+  newSlots(): Int32Array[] {
+    return Array.from(this.#parts.values(), ({ part }) => part.newSlots);
+  }
+
+  add(part: Scheduled, weight: Weight): void {
+    this.#parts.set(part.sequence, { part, weight });
+    if (part.lane === 'paged') this.#addPages(part.lease);
+  }
+
+  /** Puts a part with a draft in the place of the one without. */
+  replace(part: Scheduled): void {
+    this.#parts.get(part.sequence)!.part = part;
+  }
+
+  delete(sequence: Sequence): Scheduled | null {
+    const entry = this.#parts.get(sequence);
+    if (!entry) return null;
+    this.#parts.delete(sequence);
+    this.#pages.clear();
+    this.#mostPages = 0;
+    for (const lease of this.#others) this.#addPages(lease);
+    for (const { part } of this.#parts.values()) if (part.lane === 'paged') this.#addPages(part.lease);
+    return entry.part;
+  }
+
+  /** Whether the next token that a sequence needs is computed in this step, so that it does well to wait. */
+  computesFor(sequence: Sequence, at: number): boolean {
+    if (!this.#leads) return false;
+    for (const { part } of this.#parts.values()) if (part.prefill && follows(sequence.cacheIds, at, part)) return true;
+    return false;
+  }
+
+  /** The same with `tokens` of this sequence in it, and whether they attend apart. */
+  with(lease: Lease, tokens: number): { apart: boolean; paidColumns: number } {
+    const all = new Set(this.#pages);
+    const most = Math.max(this.#mostPages, this.#cache.addPages(lease, all));
+    const { apart, pages } = this.#attended(tokens, most, all);
+    return { apart, paidColumns: pages * this.#cache.pageSlots };
+  }
+
+  /** Whether another sequence had better have `most` tokens in this step than `tokens` in one of its own. */
+  shares(lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
+    const own = this.#poolTokens;
+    if (own === 0) return true;
+    return budget.shares(
+      { tokens: own, columns: this.paidColumns },
+      { tokens, columns: columnsOf(this.#cache, lease) },
+      this.with(lease, most).paidColumns,
+    );
+  }
+
+  /** What has been put together, in order; then it is empty. Slots may move. */
+  take(): Scheduled[] {
+    const parts = Array.from(this.#parts.values(), ({ part }) => part);
+    const inPool = parts.filter(({ lane }) => lane === 'paged');
+    const numTokens = inPool.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
+    // Together everybody pays for all pages; apart for as many as the one who lies in most.
+    const { apart } = this.#attended(0, this.#mostPages, this.#pages);
+    const packed = apart
+      ? inPool.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1)
+      : inPool;
+    this.#cache.pack(
+      packed.map(({ lease }) => lease),
+      packed.map(({ newSlots }) => newSlots),
+      numTokens,
+      this.newSlots(),
+    );
+    this.begin([]);
+    return parts;
+  }
+
+  /** Empties it. `others`: whose columns it attends to in any case. */
+  begin(others: Iterable<Lease>): void {
+    this.#parts.clear();
+    this.#pages.clear();
+    this.#mostPages = 0;
+    this.drafted = 0;
+    this.#others = [...others];
+    for (const lease of this.#others) this.#addPages(lease);
+  }
+
+  /** Tokens in the paged lane, with the drafts that decodes want. */
+  get #poolTokens(): number {
+    let tokens = 0;
+    for (const { part, weight } of this.#parts.values())
+      if (part.lane === 'paged') tokens += part.count + weight.wanted;
+    return tokens;
+  }
+
+  #addPages(lease: Lease): void {
+    this.#mostPages = Math.max(this.#mostPages, this.#cache.addPages(lease, this.#pages));
+  }
+
+  #attended(moreTokens: number, most: number, pages: ReadonlySet<number>): Attended {
+    return this.#cache.attended(this.#poolTokens + moreTokens, most, pages.size);
+  }
+}
+
+/** Columns of the pool that tokens of this lease attend to by themselves: whole pages, at least one. */
+export function columnsOf(cache: KvCache, lease: Lease): number {
+  return Math.max(1, cache.addPages(lease, new Set())) * cache.pageSlots;
+}

@@ -1,0 +1,85 @@
+/** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
+import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
+import { codecNames, type Compression, compressionOf } from '../kv/approx/compression.ts';
+import { KVZIP } from '../kv/approx/pruned/keptRows.ts';
+import { codecQuality } from '../model/calibrate/codecQuality.ts';
+import type { ImportedModel } from '../model/load/importModel.ts';
+import { codecFor } from '../model/calibrate/codecQuality.ts';
+import { pruneQuality } from '../model/calibrate/pruneQuality.ts';
+import type { RopeTable } from '../model/runtime/rope.ts';
+import type { OnnxRunner } from '../model/runtime/runner.ts';
+import type { CodecQuality } from '../protocol/stats.ts';
+import type { TurnIds } from '../model/runtime/attentionMeter.ts';
+import type { PruningOptions } from '../core/pruning.ts';
+
+export interface ModelCompression {
+  /** Of what may be used; null: nothing is coded. */
+  readonly compression: Compression | null;
+  /** Whether rows of files, and of conversations, may be let go of; null: none. */
+  readonly prunes: Pick<PruningOptions, 'conversations' | 'layers'> | null;
+  /** What was measured, used or not: see ModelInfo. */
+  readonly qualities: readonly CodecQuality[];
+}
+
+interface Measuring {
+  readonly imported: ImportedModel;
+  /** Its pool and scratch are used and given back empty. */
+  readonly runner: OnnxRunner;
+  readonly rope: RopeTable;
+  readonly encode: (text: string) => number[];
+  /** See PruningOptions. */
+  readonly turn: TurnIds;
+  readonly contextTokens: number;
+  /** 0..1, of all that is measured; never back. */
+  readonly onProgress: (fraction: number) => void;
+  /** Says what is not used, and why. */
+  readonly log: (line: string) => void;
+}
+
+/** @param setting as LoadOptions.compress. An int8 pool. */
+export async function modelCompression(
+  setting: string,
+  { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring,
+): Promise<ModelCompression> {
+  const names = codecNames(setting);
+  let done = 0;
+  const upTo = (end: number): ((fraction: number) => void) => {
+    const from = done;
+    return (fraction) => {
+      done = from + (end - from) * fraction;
+      onProgress(done);
+    };
+  };
+  const codecOf = (name: string, end: number): Promise<KvCodec> =>
+    codecFor(name, { model: imported, runner, rope, encode, contextTokens, onProgress: upTo(end) });
+  if (setting === KVZIP) {
+    const codec = await codecOf(names[0]!, 1 / 2);
+    const pruned = await pruneQuality(imported, runner, encode, codec, turn, contextTokens, upTo(1));
+    const isGood = isUsed(KVZIP, pruned?.files, log);
+    const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
+    return {
+      compression: isGood ? compressionOf(setting, [codec]) : null,
+      prunes: isGood
+        ? { layers: codec.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) }
+        : null,
+      qualities,
+    };
+  }
+  const qualities: CodecQuality[] = [];
+  const good = [];
+  for (const [i, name] of names.entries()) {
+    const codec = await codecOf(name, (i + 1 / 2) / names.length);
+    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, upTo((i + 1) / names.length));
+    if (quality) qualities.push(quality);
+    if (isUsed(codec.name, quality, log)) good.push(codec);
+  }
+  return { compression: compressionOf(setting, good), prunes: null, qualities };
+}
+
+function isUsed(name: string, quality: CodecQuality | null | undefined, log: (line: string) => void): boolean {
+  if (quality && quality.klMean <= quality.bound) return true;
+  log(
+    `${name} is not used: ${quality ? `with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})` : 'the context is too short to measure what it loses'}`,
+  );
+  return false;
+}

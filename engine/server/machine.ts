@@ -1,0 +1,83 @@
+/**
+ * What this machine is. The asking is machineProbe.ts's, in a thread that is given up when it takes too long: what it
+ * has not told by then is null. Never rejects.
+ */
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { MachineInfo } from '../protocol/stats.ts';
+
+/** Windows and macOS may take seconds to list their graphics adapters. */
+const PATIENCE_MS = 10_000;
+/** How long what is known of the battery holds: on some systems asking starts a program. */
+const BATTERY_MS = 5 * 60_000;
+
+export class Machine {
+  readonly #script: string | URL;
+  readonly #patienceMs: number;
+  /** Measured once: memory does not become faster. */
+  #readBytesPerSecond: number | null = null;
+  /** Under way, by what is asked for: asked twice at a time it is one answer. */
+  readonly #asking = new Map<string, Promise<MachineInfo>>();
+  /** null: there is no battery, or it does not tell; then it is not asked again. */
+  #onBattery: { value: boolean | null; until: number } | undefined;
+
+  /** `script` is the probe beside the engine's bundle. */
+  constructor(script: string | URL = join(__dirname, 'machineProbe.js'), patienceMs = PATIENCE_MS) {
+    this.#script = script;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** As it is now. `speed` measures how fast memory is read, unless that is known. */
+  async describe({ graphics, speed }: { graphics: boolean; speed: boolean }): Promise<MachineInfo> {
+    const wanted = { graphics, speed: speed && this.#readBytesPerSecond === null };
+    const key = JSON.stringify(wanted);
+    let asking = this.#asking.get(key);
+    if (!asking) {
+      asking = this.#ask(wanted).finally(() => this.#asking.delete(key));
+      this.#asking.set(key, asking);
+    }
+    const machine = await asking;
+    this.#readBytesPerSecond ??= machine.readBytesPerSecond;
+    return { ...machine, readBytesPerSecond: this.#readBytesPerSecond };
+  }
+
+  /** Whether work that can wait should wait for mains power. */
+  async onBattery(): Promise<boolean> {
+    const known = this.#onBattery;
+    if (known && (known.value === null || performance.now() < known.until)) return known.value === true;
+    const { onBattery } = await this.#ask({ graphics: false, speed: false, batteryAlone: true });
+    this.#onBattery = { value: onBattery, until: performance.now() + BATTERY_MS };
+    return onBattery === true;
+  }
+
+  #ask(wanted: { graphics: boolean; speed: boolean; batteryAlone?: boolean }): Promise<MachineInfo> {
+    const machine: MachineInfo = {
+      cpu: cpus()[0]?.model.trim() ?? '',
+      cores: availableParallelism(),
+      memory: { totalBytes: totalmem(), availableBytes: process.availableMemory() },
+      gpus: null,
+      onBattery: null,
+      readBytesPerSecond: null,
+    };
+    return new Promise((resolve) => {
+      const probe = new Worker(this.#script, {
+        name: 'kvasir-machine',
+        execArgv: [],
+        stdout: true,
+        stderr: true,
+        workerData: wanted,
+      });
+      const end = () => {
+        clearTimeout(timer);
+        probe.unref();
+        void probe.terminate();
+        resolve(machine);
+      };
+      const timer = setTimeout(end, this.#patienceMs);
+      probe.on('message', (known: Partial<MachineInfo>) => void Object.assign(machine, known));
+      probe.on('error', end);
+      probe.on('exit', end);
+    });
+  }
+}

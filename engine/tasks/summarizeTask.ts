@@ -1,0 +1,191 @@
+/**
+ * Summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder, made
+ * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
+ */
+import { t } from '@vscode/l10n';
+import type { PromptSize } from '../protocol/stats.ts';
+import type { SamplingParams } from '../protocol/tasks.ts';
+import { fenced } from '../text/prompt/attachedFiles.ts';
+import type { Layout } from '../text/prompt/layout.ts';
+import type { SourceDocument } from '../text/sourceDocument.ts';
+import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chatTask.ts';
+import { type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn } from '../facts/claims.ts';
+import { withoutDenial } from '../facts/denial.ts';
+import type { KnownAnswer, PreparedRequest, Shaped } from './preparedRequest.ts';
+import { RequestError } from '../protocol/errors.ts';
+
+export interface SummarizeRange {
+  /** Of the host's text. */
+  start: number;
+  end: number;
+  /** The symbol's name; without it the range is a selection. */
+  label?: string;
+}
+
+/** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
+export function prepareSummarize(
+  layout: Layout,
+  doc: SourceDocument,
+  range?: SummarizeRange,
+  sampling?: SamplingParams,
+  tell: Tell = () => undefined,
+): PreparedRequest {
+  const { options, defaults } = asked(layout, doc, range);
+  // A selection stands in the question.
+  const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
+  if (!layout.text.manifest.chat.facts) return prepared;
+  const nothing = { text: '', stop: true, note: t('the model had nothing to say of it') };
+  const shape = withoutDenial(
+    prepared.shape,
+    [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }],
+    [question(layout, doc, range)],
+    nothing,
+  );
+  const instead = (claim: Claim): string => {
+    const asked = questionOf(claim, range?.label, 'en');
+    return (asked && tell(asked)) ?? '';
+  };
+  if (range === undefined)
+    return {
+      ...prepared,
+      shape: inOwnWords(shape, {
+        describes: 'file',
+        head: () => tell(OF_ITSELF) ?? '',
+        stands: (sentence) => standsIn(sentence, doc.lf),
+        instead,
+        beyond: nothing,
+      }),
+    };
+  const guessed = inOwnWords(shape, { describes: 'guess', instead, beyond: nothing });
+  return { ...prepared, shape: (rawText, finished) => noted(guessed(rawText, finished)) };
+}
+
+/** What the model says of code that has no comment. */
+function noted(shaped: Shaped): Shaped {
+  return shaped.text === '' || shaped.source || shaped.note
+    ? shaped
+    : { ...shaped, note: t('no comment says it: this is a guess of the model') };
+}
+
+/** What `prepareSummarize` would make of it; throws what that throws. */
+export function measureSummarize(
+  layout: Layout,
+  doc: SourceDocument,
+  range?: SummarizeRange,
+  sampling?: SamplingParams,
+): PromptSize {
+  const { options, defaults } = asked(layout, doc, range);
+  return measureAnswer(layout, options, defaults, sampling);
+}
+
+/** What there is to say of a file in which nothing stands; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
+export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
+  summarizer(layout);
+  return lf.trim() === ''
+    ? { text: t('{0} is empty: there is nothing to summarize.', path), note: t('not written by the model') }
+    : undefined;
+}
+
+function asked(
+  layout: Layout,
+  doc: SourceDocument,
+  range: SummarizeRange | undefined,
+): { options: ChatOptions; defaults: SamplingParams } {
+  const { summary } = summarizer(layout);
+  if (range !== undefined && !(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
+    throw new RequestError(
+      'badRequest',
+      t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
+    );
+  }
+  const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
+  return {
+    options: { docs: [doc], messages, cursor: range?.start ?? 0 },
+    defaults: { maxTokens: summary.maxTokens, temperature: 0 },
+  };
+}
+
+function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): string {
+  const { summary } = layout.text.manifest;
+  if (range === undefined) return summary.fileQuestion;
+  if (range.label !== undefined && range.label !== '')
+    return summary.symbolQuestion.replaceAll('{name}', () => range.label as string);
+  const code = doc.lf.slice(doc.toLf(range.start), doc.toLf(range.end));
+  return `${summary.selectionQuestion}\n${fenced(dedent(code), doc.path)}`;
+}
+
+export interface FileSummary {
+  /** Relative to the folder. */
+  path: string;
+  text: string;
+  /** What the user should know of it; stands behind it in a list, and is nothing for a model to read. */
+  note?: string | undefined;
+}
+
+/** What there is to know of a summary of one file, which stands beside the file's name: its own name is left out. @param path as the notes have it. */
+export function fileNotes(path: string, notes: readonly (string | undefined)[]): string {
+  const own = `${path}: `;
+  return notes
+    .flatMap((note) => (note === undefined ? [] : [note.startsWith(own) ? note.slice(own.length) : note]))
+    .join('; ');
+}
+
+/** A folder's summary made from its files': a list that is ready, or a request that makes one text of them. */
+export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; request: PreparedRequest };
+
+export function summarizeFolder(
+  layout: Layout,
+  path: string,
+  files: readonly FileSummary[],
+  sampling?: SamplingParams,
+): FolderSummary {
+  const { summary } = summarizer(layout);
+  const listOf = (withNotes: boolean) =>
+    files
+      .map(
+        ({ path: of, text, note }) => `- ${of}: ${oneLine(text)}${withNotes && note !== undefined ? ` (${note})` : ''}`,
+      )
+      .join('\n');
+  if (files.length === 0) return { kind: 'text', text: `${path} holds no files that can be summarised.` };
+  if (summary.folder === 'list') return { kind: 'text', text: listOf(true) };
+  const messages = [
+    { role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${listOf(false)}` },
+  ];
+  const request = prepareAnswer(
+    layout,
+    { docs: [], messages },
+    { maxTokens: summary.maxTokens, temperature: 0 },
+    sampling,
+  );
+  const notes = files.flatMap(({ path: of, note }) => (note === undefined ? [] : [`${of}: ${note}`]));
+  return { kind: 'request', request: { ...request, notes: [...notes, ...request.notes] } };
+}
+
+function summarizer(layout: Layout): Layout['text']['manifest'] {
+  const { manifest } = layout.text;
+  if (!manifest.can.summarize)
+    throw new RequestError(
+      'badRequest',
+      t('{0} cannot summarize: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')),
+    );
+  return manifest;
+}
+
+/** The code without the indentation that all its lines share. */
+function dedent(code: string): string {
+  const lines = code.split('\n');
+  const first = lines[0] === undefined || !/^\s/.test(lines[0]) ? 1 : 0;
+  const indents = lines
+    .slice(first)
+    .filter((line) => line.trim() !== '')
+    .map((line) => line.length - line.trimStart().length);
+  const shared = indents.length === 0 ? 0 : Math.min(...indents);
+  return lines
+    .map((line, i) => (i < first ? line : line.slice(Math.min(shared, line.length - line.trimStart().length))))
+    .join('\n');
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line === '' ? 'no summary' : line;
+}

@@ -1,0 +1,180 @@
+/**
+ * Fill-in-the-middle prompts. Each family of code models has its own control tokens and order; the family is chosen by
+ * the control tokens that the tokenizer knows. Control tokens go in as ids and the user's text as plain text, encoded
+ * apart, so nothing in it is ever read as a placeholder or a control token.
+ */
+import { RequestError } from '../../protocol/errors.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+
+/** A control token, with the text it stands for where the family's published layout writes it differently. */
+interface Control {
+  token: string;
+  text?: string;
+}
+
+interface Family {
+  name: FimFamily;
+  parts: ('prefix' | 'suffix' | Control)[];
+  /** The same with the suffix first, so that a typed character is the last token; only for models trained on it. */
+  suffixFirst?: ('prefix' | 'suffix' | Control)[];
+  stop: string[];
+  bos: boolean;
+  /** The suffix goes on after a control token without the space that SentencePiece puts before a text. */
+  suffixContinues?: boolean;
+  repository?: { name: string; file: string };
+}
+
+export type FimFamily = 'qwen2.5-coder' | 'starcoder2' | 'codellama' | 'deepseek-coder' | 'codestral';
+
+const FAMILIES: Family[] = [
+  {
+    name: 'qwen2.5-coder',
+    parts: [{ token: '<|fim_prefix|>' }, 'prefix', { token: '<|fim_suffix|>' }, 'suffix', { token: '<|fim_middle|>' }],
+    suffixFirst: [
+      { token: '<|fim_prefix|>' },
+      { token: '<|fim_suffix|>' },
+      'suffix',
+      { token: '<|fim_middle|>' },
+      'prefix',
+    ],
+    stop: [
+      '<|endoftext|>',
+      '<|fim_pad|>',
+      '<|repo_name|>',
+      '<|file_sep|>',
+      '<|im_start|>',
+      '<|im_end|>',
+      '<|fim_prefix|>',
+      '<|fim_suffix|>',
+      '<|fim_middle|>',
+    ],
+    bos: false,
+    repository: { name: '<|repo_name|>', file: '<|file_sep|>' },
+  },
+  {
+    name: 'starcoder2',
+    parts: [{ token: '<fim_prefix>' }, 'prefix', { token: '<fim_suffix>' }, 'suffix', { token: '<fim_middle>' }],
+    suffixFirst: [{ token: '<fim_prefix>' }, { token: '<fim_suffix>' }, 'suffix', { token: '<fim_middle>' }, 'prefix'],
+    stop: ['<|endoftext|>', '<file_sep>', '<fim_prefix>', '<fim_suffix>', '<fim_middle>'],
+    bos: false,
+  },
+  {
+    name: 'codellama',
+    parts: [
+      { token: '▁<PRE>', text: '<PRE> ' },
+      'prefix',
+      { token: '▁<SUF>', text: ' <SUF>' },
+      'suffix',
+      { token: '▁<MID>', text: ' <MID>' },
+    ],
+    stop: ['</s>', '▁<EOT>'],
+    bos: true,
+    suffixContinues: true,
+  },
+  {
+    name: 'deepseek-coder',
+    parts: [{ token: '<｜fim▁begin｜>' }, 'prefix', { token: '<｜fim▁hole｜>' }, 'suffix', { token: '<｜fim▁end｜>' }],
+    stop: ['<｜end▁of▁sentence｜>'],
+    bos: true,
+  },
+  {
+    name: 'codestral',
+    parts: [{ token: '[SUFFIX]' }, 'suffix', { token: '[PREFIX]' }, 'prefix'],
+    stop: ['</s>'],
+    bos: true,
+    suffixContinues: true,
+  },
+];
+
+function familyOf(knows: (token: string) => boolean): Family | undefined {
+  return FAMILIES.find(({ parts }) => parts.every((part) => typeof part === 'string' || knows(part.token)));
+}
+
+/** What a tokenizer that knows these tokens can be used for, without the tokenizer itself. */
+export function fimOffers(knows: (token: string) => boolean): { fim: boolean; readsRepository: boolean } {
+  const family = familyOf(knows);
+  const marks = family?.repository;
+  return { fim: family !== undefined, readsRepository: marks !== undefined && knows(marks.name) && knows(marks.file) };
+}
+
+export class Fim {
+  readonly family: FimFamily;
+  /** Whether the prefix is the prompt's end. */
+  readonly prefixLast: boolean;
+  readonly stopTokenIds: readonly number[];
+  readonly #family: Family;
+  readonly #parts: ('prefix' | 'suffix' | Control)[];
+  readonly #tokenizer: Tokenizer;
+  readonly #bos: number[];
+
+  /** The family whose control tokens the tokenizer has; undefined when it has none. */
+  static of(tokenizer: Tokenizer, options: { suffixFirst?: boolean; bosTokenId?: number } = {}): Fim | undefined {
+    const family = familyOf((token) => tokenizer.idOf(token) !== undefined);
+    return family && new Fim(family, tokenizer, options);
+  }
+
+  private constructor(
+    family: Family,
+    tokenizer: Tokenizer,
+    { suffixFirst = false, bosTokenId }: { suffixFirst?: boolean; bosTokenId?: number },
+  ) {
+    if (suffixFirst && family.suffixFirst === undefined)
+      throw new RequestError(
+        'modelInvalid',
+        `kvasir.json: completion.order "suffixFirst" is unknown for ${family.name} tokens`,
+      );
+    this.family = family.name;
+    this.#family = family;
+    this.#parts = suffixFirst ? (family.suffixFirst as Family['parts']) : family.parts;
+    this.prefixLast = this.#parts.at(-1) === 'prefix';
+    this.#tokenizer = tokenizer;
+    this.#bos = family.bos && bosTokenId !== undefined ? [bosTokenId] : [];
+    this.stopTokenIds = family.stop.flatMap((token) => tokenizer.idOf(token) ?? []);
+  }
+
+  /** The control tokens of a prompt, by name. */
+  get controls(): { token: string; tokenId: number }[] {
+    return this.#parts.flatMap((part) =>
+      typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }],
+    );
+  }
+
+  encodeSuffix(suffix: string): number[] {
+    return this.#tokenizer.encode(suffix, this.#family.suffixContinues ?? false);
+  }
+
+  /** The prompt. `head` comes after the family's BOS: a file block, other files of the repository. */
+  build(prefixIds: readonly number[], suffixIds: readonly number[], head: readonly number[] = []): number[] {
+    const ids = [...this.#bos, ...head];
+    for (const part of this.#parts) {
+      if (part === 'prefix') ids.push(...prefixIds);
+      else if (part === 'suffix') ids.push(...suffixIds);
+      else ids.push(this.#tokenizer.idOf(part.token) as number);
+    }
+    return ids;
+  }
+
+  /** Other files of the repository before a prompt, ending with the current file's path; undefined if the family has no such layout. */
+  repositoryHead(
+    name: string,
+    files: readonly { path: string; text: string }[],
+    currentPath: string,
+  ): number[] | undefined {
+    const marks = this.#family.repository;
+    const nameId = marks && this.#tokenizer.idOf(marks.name);
+    const fileId = marks && this.#tokenizer.idOf(marks.file);
+    if (nameId === undefined || fileId === undefined) return undefined;
+    const ids = [nameId, ...this.#tokenizer.encode(`${name}\n`)];
+    for (const { path, text } of files) ids.push(fileId, ...this.#tokenizer.encode(`${path}\n${text}\n`));
+    ids.push(fileId, ...this.#tokenizer.encode(`${currentPath}\n`));
+    return ids;
+  }
+}
+
+/** The published text layout of a family, for people to read: "Explain last completion". */
+export function fimText(name: FimFamily, prefix: string, suffix: string): string {
+  const family = FAMILIES.find((candidate) => candidate.name === name) as Family;
+  return family.parts
+    .map((part) => (part === 'prefix' ? prefix : part === 'suffix' ? suffix : (part.text ?? part.token)))
+    .join('');
+}

@@ -1,0 +1,269 @@
+/**
+ * Where things stand in a prompt. Stable parts come first, so that their KV is shared: the file block (header and the
+ * open file), the same tokens for a completion, a chat turn and a summary; then the volatile tail. This file owns the
+ * file block: how much of a large file it holds and from which line on. A pure function of the text, the cursor's line,
+ * the manifest and the model's sizes, never of what is cached; what is kept between calls only saves time.
+ *
+ * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines; K is the
+ * largest power of two for which 2K lines from there fit. So neither typing nor small moves shift the start, which would
+ * void all of the block's KV.
+ */
+import { t } from '@vscode/l10n';
+import { MAX_COPIED } from '../../protocol/tasks.ts';
+import { IncrementalEncoding } from '../tokenizer/incrementalEncoding.ts';
+import type { ModelText } from '../modelText.ts';
+import { fileSeparator } from '../modelText.ts';
+import type { SourceDocument } from '../sourceDocument.ts';
+
+export interface FileBlock {
+  /** Header and text, in order. */
+  tokenIds: number[];
+  /** How many of them are the header. */
+  numHeaderTokens: number;
+  /** Lines shown, from 0, the end exclusive. */
+  startLine: number;
+  endLine: number;
+  /** What is left out, in words; empty when the whole file is there. */
+  omitted: string;
+  /** How many of the tokens lie wholly before an offset of the LF text; valid until the document changes. */
+  numTokensBefore(offset: number): number;
+}
+
+/** Lines go in and out of a block in sections of this many, and the completion tail starts on their grid. */
+export const SECTION_LINES = 16;
+/** No more characters than this per token of room are looked at; code has 3 to 5. */
+const CHARACTERS_PER_TOKEN = 6;
+/** Stands for the file's text while a chat template is rendered. */
+const FILE_MARK = '\uf8ff';
+/** Characters of a text on either side of the cursor that may be said again. */
+const MAX_AROUND = 49_152;
+/** It begins and ends on a grid, so that it is seldom encoded anew. */
+const AROUND_GRID = 16_384;
+/** Characters of a line; longer ones are written by machines. */
+const MAX_LINE = 4096;
+/** Sections whose token counts are remembered. */
+const MAX_COUNTED_SECTIONS = 4096;
+
+export class Layout {
+  readonly text: ModelText;
+  readonly contextTokens: number;
+  /** The model's parameters, or 0 when unknown: decides whether a completion can afford the block. */
+  readonly numParameters: number;
+  /** Tokens of a text that is read in the prefill lane, at least; undefined: as many as usual. */
+  readonly fewestPrefill: number | undefined;
+  readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #before = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #behind = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #beginning = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #removed = new WeakMap<SourceDocument['removed'], readonly (readonly number[])[]>();
+  readonly #sectionTokens = new Map<string, number>();
+  readonly #headers = new Map<string, number[]>();
+
+  constructor(text: ModelText, options: { contextTokens: number; numParameters: number; fewestPrefill?: number }) {
+    this.text = text;
+    this.contextTokens = options.contextTokens;
+    this.numParameters = options.numParameters;
+    this.fewestPrefill = options.fewestPrefill;
+  }
+
+  /** Tokens that the block leaves to the tail and the answer. */
+  get reservedTokens(): number {
+    return Math.min(4096, Math.floor(this.contextTokens * 0.35));
+  }
+
+  /**
+   * The file block. `cursorOffset` (of the LF text) matters for large files only. A larger reserve than usual cuts the
+   * block at its end and never moves its start.
+   */
+  fileBlock(doc: SourceDocument, options: { cursorOffset?: number; reserveTokens?: number } = {}): FileBlock {
+    const header = this.header(doc.path);
+    const room = Math.max(0, this.contextTokens - this.reservedTokens - header.length);
+    const limit = Math.min(room, Math.max(0, this.contextTokens - (options.reserveTokens ?? 0) - header.length));
+    const { encoding, startLine } = this.#shown(doc, room, options.cursorOffset ?? 0);
+    const start = doc.lineStart(startLine);
+
+    let endLine = doc.numLines;
+    let numTokens = encoding.numTokens;
+    if (start + encoding.text.length < doc.lf.length || numTokens > limit) {
+      endLine = Math.floor(doc.lineAt(start + encoding.text.length) / SECTION_LINES) * SECTION_LINES;
+      for (; endLine > startLine; endLine -= SECTION_LINES) {
+        numTokens = encoding.numTokensBefore(doc.lineStart(endLine) - start);
+        if (numTokens <= limit) break;
+      }
+      if (endLine <= startLine) {
+        endLine = startLine;
+        numTokens = 0;
+      }
+    }
+    return {
+      tokenIds: [...header, ...encoding.ids.slice(0, numTokens)],
+      numHeaderTokens: header.length,
+      startLine,
+      endLine,
+      omitted: describeOmitted(startLine, endLine, doc.numWrittenLines),
+      numTokensBefore: (offset) =>
+        offset <= start ? 0 : Math.min(numTokens, encoding.numTokensBefore(offset - start)) + header.length,
+    };
+  }
+
+  /**
+   * Tokens of the text before the line of `start` and behind that of `end`, as far as the file was encoded before, perhaps
+   * some edits ago: encodes nothing, so for guesses only.
+   */
+  knownAround(doc: SourceDocument, start: number, end: number): { before: number[]; behind: number[] } {
+    const known = this.#whole.get(doc);
+    if (!known) return { before: [], behind: [] };
+    const endLine = doc.lineStart(doc.lineAt(end) + 1);
+    const numBefore = known.numTokensBefore(Math.min(known.text.length, doc.lineStart(doc.lineAt(start))));
+    const numNotBehind = known.numTokensBefore(Math.max(0, known.text.length - (doc.lf.length - endLine)));
+    return { before: known.ids.slice(0, numBefore), behind: known.ids.slice(numNotBehind) };
+  }
+
+  /**
+   * Tokens of the text before `start` and of that behind the line of `end`; long files as far as MAX_AROUND characters on either side. Encodes
+   * what has changed since the last time.
+   */
+  around(doc: SourceDocument, start: number, end: number): { before: readonly number[]; behind: readonly number[] } {
+    const { lf } = doc;
+    const from = Math.max(0, Math.floor((start - MAX_AROUND) / AROUND_GRID) * AROUND_GRID);
+    const behind = doc.lineStart(doc.lineAt(end) + 1);
+    const to = Math.ceil((behind + MAX_AROUND) / AROUND_GRID) * AROUND_GRID;
+    return {
+      before: this.#toCopy(this.#before, doc, lf.slice(from, start)),
+      behind: this.#toCopy(this.#behind, doc, lf.slice(behind, to)),
+    };
+  }
+
+  /** Tokens of a text as far as MAX_COPIED characters. Encodes what has changed since the last time. */
+  beginning(doc: SourceDocument): readonly number[] {
+    return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MAX_COPIED));
+  }
+
+  /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */
+  removedIds({ removed }: SourceDocument): readonly (readonly number[])[] {
+    return entry(this.#removed, removed, () => removed.map((text) => this.text.tokenizer.encode(text)));
+  }
+
+  /** Ids in front of the file's text. */
+  header(path: string): number[] {
+    let header = this.#headers.get(path);
+    if (header !== undefined) return header;
+    const { tokenizer, manifest, chatTemplate } = this.text;
+    const separator = fileSeparator(tokenizer);
+    if (manifest.fileBlock === 'fileSeparator' && separator !== undefined)
+      header = [separator, ...tokenizer.encode(`${path}\n`)];
+    else
+      header =
+        chatTemplate?.encodeAround(this.messagesWithFile(path, [{ role: 'user', content: 'x' }]), FILE_MARK).before ??
+        [];
+    this.#headers.set(path, header);
+    return header;
+  }
+
+  /** The messages with a file's place marked in the first turn: system where the template takes one, else the user's. */
+  messagesWithFile<M extends { role: string; content: string }>(
+    path: string,
+    messages: readonly M[],
+  ): { role: string; content: string }[] {
+    // The file comes before any instructions, so that they do not part what chat and summary share.
+    const file = `The open file is ${path}:\n\`\`\`\n${FILE_MARK}\n\`\`\``;
+    const [first, ...rest] = messages;
+    if (this.text.chatTemplate?.takesSystem) {
+      if (first?.role === 'system') return [{ role: 'system', content: `${file}\n\n${first.content}` }, ...rest];
+      return [
+        { role: 'system', content: `${file}\n\nYou are a helpful coding assistant. Answer briefly.` },
+        ...messages,
+      ];
+    }
+    if (first === undefined) return [];
+    return [{ role: first.role, content: `${file}\n\n${first.content}` }, ...rest];
+  }
+
+  get fileMark(): string {
+    return FILE_MARK;
+  }
+
+  #toCopy(known: WeakMap<SourceDocument, IncrementalEncoding>, doc: SourceDocument, text: string): readonly number[] {
+    const encoding = entry(known, doc, () => new IncrementalEncoding(this.text.tokenizer));
+    // What is written by machines is encoded as a whole at each change, and nothing to copy from. A hundred files come with each key, mostly as they were.
+    if (text !== encoding.text) encoding.update(hasEndlessLine(text) ? '' : text);
+    return encoding.ids;
+  }
+
+  /** The text that a block may show, encoded, and its first line. */
+  #shown(
+    doc: SourceDocument,
+    room: number,
+    cursorOffset: number,
+  ): { encoding: IncrementalEncoding; startLine: number } {
+    if (doc.lf.length <= room * CHARACTERS_PER_TOKEN) {
+      const whole = entry(this.#whole, doc, () => new IncrementalEncoding(this.text.tokenizer));
+      whole.update(doc.lf);
+      if (whole.numTokens <= room) return { encoding: whole, startLine: 0 };
+    }
+    const startLine = this.#startLine(doc, room, doc.lineAt(cursorOffset));
+    const start = doc.lineStart(startLine);
+    const end = Math.min(doc.lf.length, start + room * CHARACTERS_PER_TOKEN);
+    const encoding = entry(this.#part, doc, () => new IncrementalEncoding(this.text.tokenizer));
+    encoding.update(doc.lf.slice(start, end === doc.lf.length ? end : doc.lineStart(doc.lineAt(end))));
+    return { encoding, startLine };
+  }
+
+  #startLine(doc: SourceDocument, room: number, cursorLine: number): number {
+    let startLine = Math.floor(cursorLine / SECTION_LINES) * SECTION_LINES;
+    for (let grid = SECTION_LINES; ; grid *= 2) {
+      const start = Math.max(0, Math.floor(cursorLine / grid) * grid - grid);
+      let tokens = 0;
+      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= room; line += SECTION_LINES)
+        tokens += this.#countSection(doc, line, room);
+      if (tokens > room * 0.95) return startLine;
+      startLine = start;
+      if (start === 0) return 0;
+    }
+  }
+
+  /** Tokens of the section that starts at a line, by itself. */
+  #countSection(doc: SourceDocument, line: number, room: number): number {
+    const start = doc.lineStart(line);
+    const end = doc.lineStart(line + SECTION_LINES);
+    if (end - start > room * CHARACTERS_PER_TOKEN) return Number.POSITIVE_INFINITY;
+    const text = doc.lf.slice(start, end);
+    let count = this.#sectionTokens.get(text);
+    if (count === undefined) {
+      count = this.text.tokenizer.encode(text).length;
+      if (this.#sectionTokens.size >= MAX_COUNTED_SECTIONS) this.#sectionTokens.clear();
+      this.#sectionTokens.set(text, count);
+    }
+    return count;
+  }
+}
+
+/** From line to line: a pattern would look at each character as often as its line is long. */
+function hasEndlessLine(text: string): boolean {
+  for (let start = 0; start + MAX_LINE <= text.length; ) {
+    const end = text.indexOf('\n', start);
+    if ((end < 0 ? text.length : end) - start >= MAX_LINE) return true;
+    if (end < 0) return false;
+    start = end + 1;
+  }
+  return false;
+}
+
+function entry<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+/** "lines 1-320 and 700-900 of 900 left out"; empty when nothing is. */
+function describeOmitted(startLine: number, endLine: number, numLines: number): string {
+  if (endLine <= startLine) return numLines === 0 ? '' : t('all {0} lines left out: too long for this model', numLines);
+  const ranges = [];
+  if (startLine > 0) ranges.push(`1-${startLine}`);
+  if (endLine < numLines) ranges.push(`${endLine + 1}-${numLines}`);
+  return ranges.length === 0 ? '' : t('lines {0} of {1} left out', ranges.join(', '), numLines);
+}

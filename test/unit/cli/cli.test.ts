@@ -1,0 +1,938 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildSync } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cacheReach, leastBudget } from '../../../engine/server/cacheReach.ts';
+import { defaultCacheDir } from '../../../engine/cli/cliClient.ts';
+import { offsetAt } from '../../../engine/cli/completeCommand.ts';
+import { nothing, pickCursor } from '../../../engine/cli/demoCommand.ts';
+import { wrap } from '../../../engine/cli/demoCommand.ts';
+import { asksForHelp, loadOptionsOf, parseCommandLine, texts } from '../../../engine/cli/options.ts';
+import { bytes, folderFooter, paced, progressOf, table } from '../../../engine/cli/output.ts';
+import { tooFewNote } from '../../../engine/cli/evaluateReport.ts';
+import { LeftOut, sourceFiles } from '../../../engine/cli/summarizeCommand.ts';
+import { remedyFor, withRemedy } from '../../../engine/cli/session.ts';
+import { isSecret, SECRETS } from '../../../engine/cli/cliFiles.ts';
+import { definitionOf } from '../../../engine/cli/summarizeCommand.ts';
+import { RequestError } from '../../../engine/protocol/errors.ts';
+import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
+import type { ErrorCode } from '../../../engine/protocol/tasks.ts';
+import { BUILT_IN } from '../../builtIn.ts';
+
+describe('parts', () => {
+  test('a 1-based line and column is an offset, also behind CRLF, and never outside the line', () => {
+    expect(offsetAt('ab\ncd', 1, 1)).toBe(0);
+    expect(offsetAt('ab\ncd', 2, 3)).toBe(5);
+    expect(offsetAt('ab\r\ncd', 1, 3)).toBe(2);
+    expect(offsetAt('ab\r\ncd', 2, 1)).toBe(4);
+    expect(() => offsetAt('ab\r\ncd', 1, 4)).toThrow('--column 4: line 1 has 2 characters');
+    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the last line of the file is 1');
+  });
+
+  test('a definition is its own lines, up to what closes it', () => {
+    const source =
+      'import x;\n\nexport async function read(file) {\n  if (file) {\n    return read(file);\n  }\n}\nconst after = 1;\n';
+    const { start, end } = definitionOf(source, 'read', 'f.ts');
+    expect(source.slice(start, end)).toBe(
+      'export async function read(file) {\n  if (file) {\n    return read(file);\n  }\n}',
+    );
+    const python = 'class A:\n    def go(self):\n        return 1\n\n    def stop(self):\n        pass\n';
+    const method = definitionOf(python, 'go', 'f.py');
+    expect(python.slice(method.start, method.end).trimEnd()).toBe('    def go(self):\n        return 1');
+    expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: no definition of "rea" was found in this file');
+  });
+
+  test('the demo takes the rest of a line away past the middle of the file', () => {
+    const source = 'a\nb\nc\nd\ne\n  const total = sum(items, 0);\n}\n';
+    const { offset, rest } = pickCursor(source);
+    expect(source.slice(offset, offset + rest.length)).toBe(rest);
+    expect(source.slice(0, offset).endsWith('  const total = sum(')).toBe(true);
+    expect(pickCursor('')).toEqual({ offset: 0, rest: '' });
+    // Without such a line, one that goes on from a word of its own.
+    const restOf = (text: string) => pickCursor(text).rest;
+    expect(
+      restOf('// a\n// b\nexport class Store {\n  flush(force) {\n    log(force);\n    return force;\n  }\n}\n'),
+    ).toBe('force;');
+    expect(restOf('one\ntwo\n\nprint(three)\n')).toBe('three)');
+    expect(restOf('one\ntwo\n')).toBe('');
+  });
+
+  test('lines are broken at spaces where there are any', () => {
+    expect(wrap('one two three', 8)).toEqual(['one two', 'three']);
+    expect(wrap('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij']);
+    expect(wrap('a\n\nb', 10)).toEqual(['a', '', 'b']);
+  });
+
+  test('sizes and tables read well', () => {
+    expect([0, 999, 1000, 1_234_567, 2e9].map(bytes)).toEqual(['0 B', '999 B', '1.0 kB', '1.2 MB', '2.0 GB']);
+    expect(
+      table([
+        ['a', 'bb'],
+        ['ccc', 'd'],
+      ]),
+    ).toBe('a    bb\nccc   d');
+  });
+
+  test('progress is one line on a terminal, written over and gone at the end; elsewhere it is a plain line now and then', () => {
+    const shown = (isTTY: boolean) => {
+      const [written, clock]: [string[], { now: number }] = [[], { now: 0 }];
+      const tell = progressOf(
+        'files',
+        { isTTY, write: (text: string | Uint8Array) => written.push(String(text)) > 0 },
+        () => clock.now,
+      );
+      for (const numDone of [1, 2, 3]) {
+        tell(numDone, 3);
+        clock.now += 5000;
+      }
+      tell(2, 4);
+      clock.now += 1000;
+      tell(3, 4);
+      return written;
+    };
+    expect(shown(true)).toEqual([
+      '\r\x1b[2K1 of 3 files',
+      '\r\x1b[2K2 of 3 files',
+      '\r\x1b[2K',
+      '\r\x1b[2K2 of 4 files',
+      '\r\x1b[2K3 of 4 files',
+    ]);
+    expect(shown(false)).toEqual(['2 of 3 files\n', '2 of 4 files\n']);
+  });
+
+  test('of a long measurement the first thing is told at once, and then at most one each five seconds', () => {
+    const [told, clock]: [string[], { now: number }] = [[], { now: 100 }];
+    const tell = paced(
+      (text) => told.push(text),
+      () => clock.now,
+    );
+    for (const now of [100, 4000, 5099, 5100, 5200, 10_100]) {
+      clock.now = now;
+      tell(String(now));
+    }
+    expect(told).toEqual(['100', '5100', '10100']);
+  });
+
+  test('under a folder stands what was read of it, and how long that took', () => {
+    const done = (promptTokens: number) => ({ usage: { promptTokens } }) as Parameters<typeof folderFooter>[1];
+    expect(folderFooter(80, done(79_035), 44_950)).toBe('80 files, 79,035 tokens, in 45 s');
+    expect(folderFooter(1, done(0), 94)).toBe('1 file in 0.1 s');
+  });
+
+  test('in the place of a text that there is not the demo says why', () => {
+    expect(nothing({ diagnostics: ['x'], suppressed: true })).toBe(
+      '(nothing offered: the model is not sure enough of what comes here)',
+    );
+    expect(nothing({ diagnostics: ['a', 'the model gave no answer'] })).toBe('(nothing: the model gave no answer)');
+    expect(nothing({ diagnostics: [] })).toBe('(nothing)');
+  });
+
+  test('the cache folder follows the system', () => {
+    expect(defaultCacheDir({ XDG_CACHE_HOME: '/x' }, 'linux')).toBe(join('/x', 'kvasir'));
+    expect(defaultCacheDir({ LOCALAPPDATA: 'L' }, 'win32')).toBe(join('L', 'kvasir', 'cache'));
+  });
+});
+
+describe('what to do about a text that has no room', () => {
+  const config = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
+  const figures = (words: string): number[] =>
+    Array.from(words.matchAll(/about ([\d.]+) MB/g), ([, number]) => 1.01e6 * Number(number));
+
+  test('memory: what the engine says of a setting is said of the option', async () => {
+    const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x']);
+    const said = new RequestError(
+      'outOfMemory',
+      'Raise kvasir.cache.maxBytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts, for which kvasir.cache.diskBytes must not be 0.',
+    );
+    expect(((await withRemedy(line, said)) as Error).message).toBe(
+      'Raise --max-bytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts with --keep DIR.',
+    );
+  });
+
+  test('the disk: what there may be of it, and that enough memory does without', () => {
+    const words = remedyFor('diskFull', config, 2048);
+    expect(words).toMatch(
+      /^--keep takes up to 1\.0 GB of its folder's disk; with about [\d.]+ MB of --max-bytes a text of up to 2,048 tokens is read whole, without any of it\.$/,
+    );
+    expect(cacheReach(config, figures(words)[0]!, 0).poolTokens).toBeGreaterThanOrEqual(2048);
+  });
+
+  test('each error with its own, and others as they are', async () => {
+    const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--keep', 'somewhere']);
+    const told = async (code: ErrorCode): Promise<string> =>
+      ((await withRemedy(line, new RequestError(code, 'No.'))) as Error).message;
+    expect(await told('diskFull')).toMatch(/^No\. --keep takes up to 1\.0 GB/);
+    expect(await told('writeFailed')).toMatch(
+      /^No\. With about [\d.]+ MB of --max-bytes .* is read whole, without --keep\.$/,
+    );
+    expect(await told('contextTooLong')).toBe('No.');
+  });
+});
+
+describe('help, or a value', () => {
+  test.each([
+    [['-h'], true],
+    [['--help'], true],
+    [['--json', '-h'], true],
+    [['--prompt', 'x', '-h'], true],
+    [['--frobnicate', '-h'], true],
+    [['--prompt', '-h'], false],
+    [['--prompt=-h'], false],
+    [['--prompt=--help'], false],
+    [['--prompt', '--help'], true],
+    [['--stop', '-h', '--stop', '--x'], false],
+    [['--', '-h'], false],
+    [['--prompt', '--', '-h'], true],
+    [[], false],
+  ])('%j: %s', (args, asks) => {
+    expect(asksForHelp('generate', args)).toBe(asks);
+  });
+
+  test('a value that looks like an option that there is not is taken as it stands', () => {
+    const line = parseCommandLine('generate', ['--prompt', '-h', '--stop', '--x', '--stop=--help']);
+    expect([line.values.prompt, texts(line, 'stop')]).toEqual(['-h', ['--x', '--help']]);
+    expect(parseCommandLine('summarize', ['--', '-h']).positionals).toEqual(['-h']);
+  });
+});
+
+describe('which files', () => {
+  test('secret ones are those that the editor excludes, wherever they are', () => {
+    const { contributes } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+      contributes: { configuration: { properties: Record<string, { default: unknown }> }[] };
+    };
+    expect(SECRETS).toEqual(
+      [contributes.configuration]
+        .flat()
+        .flatMap(({ properties }) => properties['kvasir.completion.exclude']?.default ?? []),
+    );
+    for (const path of [
+      '.env',
+      'a/.env.local',
+      '.env/x.ts',
+      'a/server.pem',
+      '.ssh/config',
+      'id_rsa.pub',
+      '/home/me/.aws/credentials',
+      'a/.NPMRC',
+    ])
+      expect(isSecret(path), path).toBe(true);
+    for (const path of ['env.ts', 'a.env', 'a/key.ts', 'pem', 'ssh/config', '.aws/config', 'my_id_rsa', 'x.keys'])
+      expect(isSecret(path), path).toBe(false);
+  });
+
+  test('of a folder source code is read, sorted, and the rest counted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kvasir-folder-'));
+    for (const path of ['b/a', '.git', 'node_modules', 'b/node_modules', '.env'])
+      mkdirSync(join(folder, path), { recursive: true });
+    for (const path of [
+      'b/a/x.ts',
+      'b/x.ts',
+      'a.py',
+      'readme.txt',
+      'notes',
+      '.eslintrc.js',
+      'k.pem',
+      '.git/a.ts',
+      'node_modules/a.ts',
+    ])
+      writeFileSync(join(folder, path), 'x');
+    symlinkSync(join(folder, 'a.py'), join(folder, 'z.py'));
+    const leftOut = new LeftOut();
+    expect(await sourceFiles(folder, leftOut)).toEqual(['a.py', join('b', 'a', 'x.ts'), join('b', 'x.ts')]);
+    expect(leftOut.toString()).toBe(
+      '1 file hidden, 1 with secrets, 2 not source code, 1 a link; the folders .env, .git, node_modules (2)',
+    );
+    for (let i = 0; i < 100; i++) writeFileSync(join(folder, `b/${i}.go`), 'x');
+    const more = new LeftOut();
+    expect(await sourceFiles(folder, more)).toHaveLength(100);
+    expect(more.toString()).toContain('3 beyond the first 100');
+    expect(new LeftOut().toString()).toBe('');
+    // A folder of secrets is one by any name.
+    const [ssh, shown] = [join(folder, '.ssh'), join(folder, 'shown')];
+    mkdirSync(ssh);
+    writeFileSync(join(ssh, 'known.ts'), 'x');
+    symlinkSync(ssh, shown, 'junction');
+    const secrets = new LeftOut();
+    expect(await sourceFiles(shown, secrets)).toEqual([]);
+    expect(secrets.toString()).toBe('1 file with secrets');
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe('the program', () => {
+  // A folder of this run's own: two runs at once would write over each other's program.
+  const built = join(process.cwd(), '.cache', `cli-under-test-${process.pid}`);
+  const cli = join(built, 'dist', 'cli.js');
+  const temporary = mkdtempSync(join(tmpdir(), 'kvasir-cli-'));
+  const run = (...args: string[]) =>
+    spawnSync(
+      process.execPath,
+      [
+        cli,
+        ...args,
+        ...(args[0] === 'inspect' || args[0] === 'help' ? [] : ['--cache-dir', temporary, '--model', 'model']),
+      ],
+      { encoding: 'utf8', timeout: 60_000 },
+    );
+  const lines = (output: string) =>
+    output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+
+  beforeAll(() => {
+    buildSync({
+      entryPoints: ['engine/cli/main.ts'],
+      outfile: cli,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      external: ['onnxruntime-node'],
+      alias: { 'web-tree-sitter': './node_modules/web-tree-sitter/web-tree-sitter.cjs' },
+      logLevel: 'error',
+    });
+    symlinkSync(join(process.cwd(), 'dist/grammars'), join(built, 'dist/grammars'), 'junction');
+    writeFileSync(join(built, 'package.json'), readFileSync('package.json'));
+    // Imported once, so that no later run says that it is importing: on a busy machine that takes longer than the second after which it is said.
+    expect(run('generate', '--prompt', 'x', '--max-tokens', '1').status).toBe(0);
+  });
+  afterAll(() => {
+    for (const folder of [temporary, built]) rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each([
+    [['nonsense'], 'unknown command "nonsense"'],
+    [['complete', '--line', '1', '--column', '1'], '--file is missing'],
+    [
+      ['complete', '--file', 'x', '--line', 'one', '--column', '1'],
+      '--line one: it must be a whole number of at least 1',
+    ],
+    [['generate'], 'exactly one of --prompt, --ids and --requests'],
+    [['generate', '--ids', '1,x'], '--ids 1,x'],
+    [['generate', '--prompt', 'x', '--frobnicate'], 'frobnicate'],
+    [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, int4, float32'],
+    [['generate', '--prompt', 'x', '--max-tokens', '-1'], '--max-tokens -1: it must be a whole number of at least 1'],
+    [['generate', '--prompt', 'x', '--seed', '-5'], '--seed -5: it must be a whole number of at least 0'],
+    [['generate', '--prompt', 'x', '--temperature', '1e3'], '--temperature 1e3: it must be a number from 0 to 5'],
+    [['generate', '--prompt', 'x', '--stop', ''], '--stop: a text is needed'],
+    [['generate', '--prompt', '--json'], '--prompt needs a value'],
+    [['complete', '--file', 'a', '--file', 'b'], '--file is given more than once'],
+    [['session', '--help'], 'unknown command "session"'],
+    [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
+    [
+      ['chat', '--message', 'x', '--codec', 'int3'],
+      '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, turboquant, kvzip',
+    ],
+    [
+      ['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'],
+      '--codec auto: rows in float32 are not compressed',
+    ],
+    [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
+    [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
+    [['inspect', 'model', '--model', 'model'], 'inspect: one model folder is looked at'],
+    [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
+  ])('wrong usage is status 2 and one line: %j', (args, message) => {
+    const { status, stdout, stderr } = run(...args);
+    expect(stderr).toContain(message);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  });
+
+  test('what fails is status 1 and one line that says what, where and what to do', () => {
+    const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
+    const [hub, snapshot] = [join(temporary, 'models--Q--X'), join(temporary, 'models--Q--X', 'snapshots', 'abc')];
+    mkdirSync(snapshot, { recursive: true });
+    writeFileSync(join(snapshot, 'config.json'), '{}');
+    const [cacheOnly, unfinished] = [
+      join(temporary, 'models--Q--Y'),
+      join(temporary, 'models--Q--Y', 'snapshots', 'abc'),
+    ];
+    mkdirSync(unfinished, { recursive: true });
+    for (const file of [gguf, binary]) writeFileSync(file, 'GGUF\0');
+    for (const [args, message] of [
+      [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
+      [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
+      [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
+      [
+        ['inspect', hub],
+        `models--Q--X is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`,
+      ],
+      [['inspect', join(hub, 'snapshots')], `the model in it is the folder ${snapshot}.`],
+      [['inspect', cacheOnly], 'config.json is missing in '],
+      [['inspect', '--model', 'nowhere'], 'there is no such folder.'],
+      [['inspect', gguf], 'GGUF is not supported'],
+      [['inspect', 'nowhere'], 'The model folder nowhere cannot be opened: there is no such folder.'],
+      [['inspect', join('docs', 'performance.md', 'model')], 'cannot be opened: there is no such folder.'],
+      [['inspect', 'package.json'], 'package.json is not a folder; a model is a folder with config.json'],
+      [['eval', '--text', binary], 'is a binary file'],
+      [['eval', '--text', temporary], 'is a folder; a file is needed'],
+      [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
+      [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
+      [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
+      [
+        ['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary],
+        'is a folder; a file is needed',
+      ],
+      [
+        ['chat', '--message', 'x', '--keep', 'package.json'],
+        '--keep package.json: there is a file where a folder is needed; name another folder',
+      ],
+      [
+        ['chat', '--message', 'x', '--keep', join('package.json', 'kept')],
+        'there is a file where a folder is needed; name another folder',
+      ],
+      [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
+    ] as const) {
+      const { status, stdout, stderr } = run(...args);
+      expect(stderr).toContain(message);
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    }
+  });
+
+  test('a prompt that memory has no room for: what would do, in options, which is enough and hardly more than that', () => {
+    const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const said =
+      /^kvasir: .* Raise --max-bytes or send less text: with about (\S+ [kM]B) up to (\d+) tokens are read whole, with about (\S+ [kM]B) in parts with --keep DIR\.\n$/.exec(
+        stderr,
+      );
+    const [whole, inParts] = [said?.[1], said?.[3]].map(
+      (size = '') => Number.parseFloat(size) * (size.endsWith('kB') ? 1e3 : 1e6),
+    ) as [number, number];
+    expect(Number(said?.[2])).toBe(BUILT_IN.contextTokens);
+    const config = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
+    // The least, in two digits, rounded up.
+    for (const [budget, diskBytes] of [
+      [whole, 0],
+      [inParts, 1e9],
+    ] as const) {
+      const { poolTokens, sketchedTokens } = cacheReach(config, budget, diskBytes);
+      expect(Math.max(poolTokens, sketchedTokens)).toBeGreaterThanOrEqual(BUILT_IN.contextTokens);
+      expect(budget / leastBudget(config, BUILT_IN.contextTokens, diskBytes)).toBeLessThan(1.11);
+    }
+    expect(inParts).toBeLessThan(whole);
+  });
+
+  test('help of a command is its own, and there is a version', () => {
+    const { status, stdout } = run('complete', '--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain('kvasir complete --file F');
+    // The line that goes on below it.
+    expect(stdout).toContain('[--beside F]...');
+    expect(stdout).toContain('--max-tokens');
+    expect(stdout).not.toContain('chat');
+    // What an option does in one command is not told of it in another.
+    expect(run('chat', '--help').stdout).toMatch(/^ {2}--file F +.*may be given again$/m);
+    expect(run('demo', '--help').stdout.split('Options:\n')[1]).not.toContain('chat');
+    expect(run('generate', '--help').stdout).not.toContain('eval');
+    expect(run('eval', '--help').stdout).toMatch(/^ {2}--kv NAMES +what is measured: .*codecs/m);
+    // Raw text comes behind what most are here for, and says what it is.
+    const all = run('help').stdout;
+    expect(all.indexOf('kvasir generate')).toBeGreaterThan(all.indexOf('kvasir summarize'));
+    expect(run('generate', '--help').stdout).toContain('raw text, without what makes a model answer');
+    expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    // Each option on a line, with a word on it.
+    expect(stdout).toMatch(/^ {2}--keep DIR +\w+/m);
+    for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -2))
+      expect(line).toMatch(/^ {2}--[\w-]+( [\w,]+)? {2,}\w.{10,}$/);
+    for (const again of ['help', '--help', '-h'])
+      expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
+    expect(run('help', 'nonsense')).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringContaining('unknown command "nonsense"'),
+    });
+    expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(
+      `${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`,
+    );
+  });
+
+  // The tests run on the Node that npm ci brings; whoever types `node dist/cli.js` has the one that npm runs on, 20.19 at the oldest.
+  test.runIf(process.env.npm_node_execpath)('it runs on the Node of npm, too', () => {
+    const { status, stdout, stderr } = spawnSync(
+      process.env.npm_node_execpath!,
+      [
+        cli,
+        'chat',
+        '--cache-dir',
+        temporary,
+        '--model',
+        'model',
+        '--file',
+        'engine/kv/slots.ts',
+        '--message',
+        'Which classes does this file define?',
+      ],
+      { encoding: 'utf8', timeout: 60_000 },
+    );
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: expect.stringContaining('SlotAllocator'),
+      stderr: 'no model was asked\n',
+    });
+  });
+
+  test('a value may begin with a dash; what is more than the model can do is said', () => {
+    const { status, stdout, stderr } = run('generate', '--prompt', '-h', '--max-tokens', '1', '--context', '100000');
+    expect(status).toBe(0);
+    expect(stdout).not.toContain('Options:');
+    expect(stderr).toContain(`note: --context 100000: kvasir-starter reads at most ${BUILT_IN.contextTokens} tokens`);
+  });
+
+  test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
+    const [model] = lines(run('inspect', 'model', '--json').stdout);
+    expect(model).toMatchObject({
+      type: 'model',
+      name: 'kvasir-starter',
+      cache: { longestContext: BUILT_IN.contextTokens },
+    });
+    expect(model.cache.codecs).toHaveLength(11);
+    const { stdout } = run('inspect', 'model');
+    expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
+    expect(stdout).toContain(`The longest context in it has ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
+    expect(stdout).toContain('so many other files of 2,000 tokens');
+    // In the table are those that can be chosen, and of what there is room for whole files.
+    for (const { codec, bytesPerToken, compression, storedTokens } of model.cache.codecs) {
+      const row = new RegExp(
+        `^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +([\\d,]+)$`,
+        'm',
+      ).exec(stdout);
+      const load = () => loadOptionsOf(parseCommandLine('chat', ['--codec', codec, '--model', 'model']));
+      if (row) expect(load, codec).not.toThrow();
+      else expect(load, codec).toThrow('expected one of');
+      // The machine's memory differs a little from one look to the next.
+      if (row)
+        expect(Math.abs(Number(row[1]!.replaceAll(',', '')) * 2000 - storedTokens) / storedTokens).toBeLessThan(0.2);
+    }
+    expect(stdout).toMatch(/^kvzip /m);
+  });
+
+  test('--json prints chunks, one done and the stats; text and ids agree', () => {
+    const { status, stdout } = run(
+      'generate',
+      '--prompt',
+      'export function add(a: number, b: number) {\n  return a',
+      '--max-tokens',
+      '6',
+      '--top-logprobs',
+      '2',
+      '--json',
+    );
+    expect(status).toBe(0);
+    const messages = lines(stdout);
+    const done = messages.filter((m) => m.type === 'done');
+    expect(done).toHaveLength(1);
+    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: BUILT_IN.kvBytesPerToken });
+    const chunks = messages.filter((m) => m.type === 'chunk');
+    expect(chunks.map((m) => m.text).join('')).toBe(done[0].text);
+    expect(done[0].topLogprobs).toHaveLength(done[0].tokenIds.length);
+    expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
+  });
+
+  test('what qualifies an answer is printed with it, and beside a completion', () => {
+    const long = join(temporary, 'long.ts');
+    writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));
+    const { done } = Object.fromEntries(
+      lines(run('summarize', long, '--max-tokens', '4', '--json').stdout).map((line) => [line.type, line]),
+    );
+    expect(done.diagnostics).toEqual([expect.stringContaining('long.ts'), 'cut off after 4 tokens']);
+    const summary = run('summarize', long, '--max-tokens', '4');
+    expect(summary.stdout).toBe(`${done.text}\nnote: ${done.diagnostics[0]}\nnote: ${done.diagnostics[1]}\n`);
+    expect(summary.stderr).not.toContain('note:');
+    const raw = run('complete', '--file', long, '--line', '1000', '--column', '1', '--max-tokens', '4');
+    expect(raw.stdout).not.toContain('note:');
+  });
+
+  test('what files answer by themselves is never cut; of an empty one nothing is made up', () => {
+    const [empty, one, two] = ['empty.ts', 'one.ts', 'two.ts'].map((name) => join(temporary, name)) as [
+      string,
+      string,
+      string,
+    ];
+    for (const [file, content] of [
+      [empty, '\n'],
+      [one, 'export class One {}\n'],
+      [two, 'export class Two {}\n'],
+    ] as const)
+      writeFileSync(file, content);
+    const ask = (message: string, files: readonly string[]) =>
+      run('chat', ...files.flatMap((file) => ['--file', file]), '--message', message, '--max-tokens', '2');
+    for (const [answer, note, message, ...files] of [
+      [
+        /empty\.ts` is empty: it defines nothing\.\n/,
+        /note: read off the syntax tree of /,
+        'What does this file define?',
+        empty,
+      ],
+      [
+        /empty\.ts` is empty: there is nothing in it to answer from\.\n/,
+        /note: not written by the model\n/,
+        'What is this file for?',
+        empty,
+      ],
+      [
+        /empty\.ts` está vazio: não há nele de onde tirar uma resposta\.\n/,
+        /note: not written by the model\n/,
+        'Para que serve este arquivo?',
+        empty,
+      ],
+      [
+        /one\.ts` defines the class `One` \(line 1\)\.\n\n`.*two\.ts` defines the class `Two` \(line 1\)\.\n/,
+        /note: read off the syntax trees of .*one\.ts, .*two\.ts, not/,
+        'which classes are defined',
+        one,
+        two,
+      ],
+      [/`One` is defined in line 1: `export class One \{\}`\.\n/, /note: read off /, 'where is one defined', one],
+    ] as const) {
+      const { status, stdout, stderr } = ask(message, files);
+      expect({ status, stdout, stderr }).toEqual({
+        status: 0,
+        stdout: expect.stringMatching(answer),
+        stderr: 'no model was asked\n',
+      });
+      expect(stdout).toMatch(note);
+      expect(stdout).not.toContain('cut off');
+    }
+    expect(ask('Tell me about it.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
+  });
+
+  test('a text in UTF-16 is one where its mark says so', () => {
+    const file = join(temporary, 'wide.ts');
+    for (const bytes of [
+      Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'),
+      Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le').swap16(),
+    ]) {
+      writeFileSync(file, bytes);
+      expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stdout).toContain(
+        '`Wide` (line 1)',
+      );
+    }
+    writeFileSync(file, Buffer.from('export class Wide {}\n', 'utf16le'));
+    expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
+  });
+
+  test('what is not UTF-8 is said, once, and the rest of the text is read', () => {
+    const file = join(temporary, 'latin.ts');
+    for (const [bytes, encoding] of [
+      [Buffer.from('// ação\nexport class Wide {}\n', 'latin1'), 'UTF-8'],
+      [Buffer.from([...Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'), 0x61]), 'UTF-16LE'],
+    ] as const) {
+      writeFileSync(file, bytes);
+      const { stdout, stderr } = run('chat', '--file', file, '--message', 'Which classes are defined?');
+      expect(stdout).toContain('`Wide`');
+      expect(stderr).toBe(
+        `note: ${file}: not all of it is ${encoding}; what is not is read as \uFFFD\nno model was asked\n`,
+      );
+    }
+    // A text may have that sign.
+    writeFileSync(file, '// \uFFFD\nexport class Wide {}\n');
+    expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stderr).toBe('no model was asked\n');
+  });
+
+  test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, cli, 'help'], {
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'kvasir: what it prints cannot be written: the disk is full\n',
+    });
+  });
+
+  test('a folder is summarised by paths in it; what it leaves out is said with it, and empty files have no summary', () => {
+    const folder = join(temporary, 'folder');
+    for (const path of ['a', 'b/a']) {
+      mkdirSync(join(folder, path), { recursive: true });
+      writeFileSync(join(folder, path, 'x.ts'), 'export const x = 1;\n');
+    }
+    for (const [path, content] of [
+      ['empty.ts', '\n'],
+      ['binary.ts', 'a\0b'],
+      ['notes.txt', 'x'],
+    ] as const)
+      writeFileSync(join(folder, path), content);
+    const lineOf = (path: string) => expect.stringMatching(`^- ${path}: .`);
+    const summary = run('summarize', folder, '--max-tokens', '4');
+    expect(summary.stderr).toMatch(/^2 files, [\d,]+ tokens, in [\d.]+ s\n$/);
+    expect(summary.stdout.trimEnd().split('\n')).toEqual([
+      lineOf('a/x.ts'),
+      lineOf('b/a/x.ts'),
+      'note: left out: 1 file not source code, 1 binary, 1 empty',
+    ]);
+    // What was not read of a file stands with the file, under the name that it has in the list.
+    mkdirSync(join(folder, 'b', 'c'));
+    writeFileSync(join(folder, 'b', 'c', 'long.ts'), 'export const value = [1, 2, 3];\n'.repeat(2000));
+    const long = run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n');
+    expect(long[2]).toMatch(/^- b\/c\/long\.ts: .*\(lines [\d-]+ of 2000 left out\)$/);
+    expect(long.filter((text) => text.includes('long.ts'))).toHaveLength(1);
+    rmSync(join(folder, 'a'), { recursive: true });
+    rmSync(join(folder, 'b'), { recursive: true });
+    const { status, stderr } = run('summarize', folder);
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: `kvasir: ${folder}: no source file to summarize (left out: 1 file not source code, 1 binary, 1 empty)\n`,
+    });
+    expect(run('summarize', join(folder, 'empty.ts')).stderr).toContain('empty.ts: is empty');
+  });
+
+  test('--keep keeps what is computed of a file, and nothing of one with secrets', () => {
+    const [kept, source] = [join(temporary, 'kept'), 'export const NAME_OF_IT = 1;\n'.repeat(60)];
+    const [plain, secret] = [join(temporary, 'plain.ts'), join(temporary, '.env')];
+    for (const file of [plain, secret]) writeFileSync(file, source);
+    const ask = (...files: string[]) =>
+      run(
+        'chat',
+        ...files.flatMap((file) => ['--file', file]),
+        '--message',
+        'Which names?',
+        '--max-tokens',
+        '2',
+        '--keep',
+        kept,
+      );
+    expect(ask(secret).status).toBe(0);
+    expect(readdirSync(kept)).toEqual([]);
+    // Nor of one that another name leads to: of the file, or of a folder.
+    const [link, hidden, shown] = [join(temporary, 'settings.ts'), join(temporary, '.ssh'), join(temporary, 'shown')];
+    symlinkSync(secret, link);
+    mkdirSync(hidden);
+    writeFileSync(join(hidden, 'known.ts'), source);
+    symlinkSync(hidden, shown, 'junction');
+    expect(ask(link, join(shown, 'known.ts')).status).toBe(0);
+    expect(readdirSync(kept)).toEqual([]);
+    expect(ask(plain).status).toBe(0);
+    expect(readdirSync(kept)).not.toEqual([]);
+    expect(run('chat', '--message', 'x', '--keep', '')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--keep is an empty text'),
+    });
+  });
+
+  test('a completion of which nothing is kept says so and why, one of which something is does not', () => {
+    const [kept, short, long, secret] = ['kept-completion', 'few.ts', 'many.ts', '.env.local'].map((name) =>
+      join(temporary, name),
+    ) as [string, string, string, string];
+    for (const [file, numLines] of [
+      [short, 20],
+      [long, 60],
+      [secret, 60],
+    ] as const)
+      writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(numLines));
+    const ask = (file: string, line: number) =>
+      run('complete', '--file', file, '--line', String(line), '--column', '1', '--max-tokens', '2', '--keep', kept)
+        .stderr;
+    for (const _ of [1, 2])
+      expect(ask(short, 20)).toContain(
+        `note: nothing of this is kept in ${kept}: of a completion it is what was read of the file above the lines around the cursor, in whole segments of 256 tokens\n`,
+      );
+    expect(ask(secret, 59)).toContain(`note: nothing of this is kept in ${kept}: files with secrets never are\n`);
+    expect(readdirSync(kept)).toEqual([]);
+    expect(ask(long, 59)).not.toContain('is kept');
+    const again = ask(long, 59);
+    expect(again).not.toContain('is kept');
+    const [, reused, all] = /^([\d,]+) of ([\d,]+) tokens reused/m
+      .exec(again)!
+      .map((figure) => Number(figure.replaceAll(',', ''))) as [number, number, number];
+    expect(reused).toBeGreaterThanOrEqual(256);
+    expect(reused % 256).toBe(0);
+    expect(reused).toBeLessThan(all);
+  });
+
+  test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {
+    const [metrics, trace] = [join(temporary, 'kvasir.prom'), join(temporary, 'trace.json')];
+    expect(
+      run(
+        'generate',
+        '--prompt',
+        'const x =',
+        '--max-tokens',
+        '3',
+        '--ignore-eos',
+        '--metrics',
+        metrics,
+        '--trace',
+        trace,
+      ),
+    ).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
+    expect(readFileSync(metrics, 'utf8')).toMatch(/^kvasir_generated_tokens_total 3$/m);
+    expect(readFileSync(metrics, 'utf8')).toMatch(
+      /^kvasir_time_to_first_token_seconds_count\{class="completion"\} 1$/m,
+    );
+    const { traceEvents, otherData } = JSON.parse(readFileSync(trace, 'utf8')) as {
+      traceEvents: { ph: string; name: string }[];
+      otherData: object;
+    };
+    expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step')).toHaveLength(3);
+    expect(otherData).toMatchObject({ precision: 'int8' });
+    const { status, stderr } = run(
+      'generate',
+      '--prompt',
+      'x',
+      '--max-tokens',
+      '1',
+      '--metrics',
+      join(temporary, 'no', 'such', 'file'),
+    );
+    expect(status).toBe(1);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(
+      /^kvasir: .*no.such.file cannot be written: its folder does not exist$/,
+    );
+  });
+
+  test('requests of one file run together; bad ones fail alone and make the status 1', () => {
+    const file = join(temporary, 'requests.jsonl');
+    const prefix = Array.from({ length: 64 }, (_, i) => 300 + i);
+    const requests = [
+      ...Array.from({ length: 4 }, (_, i) => ({
+        id: `r${i}`,
+        ids: [...prefix, 400 + i],
+        maxTokens: 5,
+        priority: ['completion', 'chat', 'summary'][i % 3],
+        arriveMs: i,
+      })),
+      { id: 'long', ids: Array.from({ length: 2 * BUILT_IN.contextTokens }, () => 5) },
+      { id: 'both', ids: [5], prompt: 'x' },
+    ];
+    writeFileSync(file, `\n${requests.map((r) => JSON.stringify(r)).join('\n')}\n\nnot json\n{}\n`);
+    const { status, stdout, stderr } = run('generate', '--requests', file, '--json');
+    const messages = lines(stdout);
+    const ends = messages.filter((m) => m.type === 'done' || m.type === 'error');
+    expect(ends.map((m) => m.id).sort()).toEqual(['10', '9', 'both', 'long', 'r0', 'r1', 'r2', 'r3']);
+    expect(
+      messages
+        .filter((m) => m.type === 'error')
+        .map((m) => [m.id, m.code])
+        .sort(),
+    ).toEqual([
+      ['10', 'badRequest'],
+      ['9', 'badRequest'],
+      ['both', 'badRequest'],
+      ['long', 'contextTooLong'],
+    ]);
+    expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(1.01 * (64 + 4));
+    expect(status).toBe(1);
+    expect(stderr).toContain('4 of 8 requests failed');
+    // The lines of the file, blank ones counted, in label and text.
+    expect(
+      messages
+        .filter((m) => /^\d+$/.test(m.id))
+        .map((m) => m.message)
+        .sort(),
+    ).toEqual([
+      'line 10 of the requests: exactly one of "ids" and "prompt" is needed',
+      'line 9 of the requests: not JSON',
+    ]);
+    for (const [content, message] of [
+      ['\n \n', 'holds no requests'],
+      ['a\0', 'is a binary file'],
+    ] as const) {
+      writeFileSync(file, content);
+      expect(run('generate', '--requests', file)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining(message),
+      });
+    }
+    expect(run('generate', '--requests', temporary)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('is a folder'),
+    });
+  });
+
+  test('what --codec names is what the model is loaded with, and one that cannot be used is told of', () => {
+    const optionsOf = (...args: string[]) => loadOptionsOf(parseCommandLine('chat', [...args, '--model', 'model']));
+    expect(optionsOf().compress).toBeUndefined();
+    expect(optionsOf('--codec', 'int8').compress).toBeUndefined();
+    expect(optionsOf('--codec', 'auto').compress).toBe('auto');
+    expect(optionsOf('--codec', 'kvzip').compress).toBe('kvzip');
+    const short = run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'int4');
+    expect({ status: short.status, stderr: short.stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringContaining('int4 is not used: the context is too short to measure what it loses\n'),
+    });
+    // Within one answer nothing is left alone for a minute.
+    expect(short.stderr).toContain(
+      'note: --codec int4 changes nothing in one answer: only what nobody has used for a minute is compressed\n',
+    );
+    const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'fp8');
+    expect({ status: used.status, stderr: used.stderr }).toEqual({
+      status: 0,
+      stderr: expect.not.stringContaining('not used'),
+    });
+  }, 60_000);
+
+  test('a measurement on little text says that it tells little, and what its columns are', () => {
+    expect(tooFewNote(1)).toBe(
+      'note: 1 predicted token is too few to tell codecs apart; take a text of 1000 tokens or more',
+    );
+    expect(tooFewNote(999)).toContain('999 predicted tokens are too few');
+    expect(tooFewNote(1000)).toBeUndefined();
+    const file = join(temporary, 'three.ts');
+    writeFileSync(file, 'a b c');
+    const { status, stdout, stderr } = run('eval', '--text', file);
+    expect(status).toBe(0);
+    expect(stdout).not.toContain('note:');
+    expect(stderr).toMatch(/^scored 0 of 3 tokens$/m);
+    expect(stderr).toMatch(/^KL and top-1 are against the first row: /m);
+    expect(stderr).toContain('note: 2 predicted tokens are too few');
+    const text = join(temporary, 'some.ts');
+    writeFileSync(text, 'export const NAME_OF_IT = 1;\n'.repeat(40));
+    const treated = run('eval', '--text', text, '--kv', 'fp8');
+    expect(treated.status).toBe(0);
+    expect(treated.stderr).toMatch(/^kvasir-starter: 0 of \d+ contexts, 0 s$/m);
+    expect(treated.stderr).toMatch(/^lines, questions, needles: .*in brackets/m);
+    expect(treated.stderr).toContain('predicted tokens are too few');
+  }, 60_000);
+
+  test('complete prints the text alone on stdout, the same every time', () => {
+    const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '12', '--column', '20'];
+    const first = run(...place);
+    expect(first.status).toBe(0);
+    expect(run(...place).stdout).toBe(first.stdout);
+  });
+
+  test('complete --n prints each candidate once, the first being the one without; their prompt is computed once', () => {
+    const file = join(temporary, 'sum.ts');
+    writeFileSync(
+      file,
+      'export function sum(items: number[]): number {\n  let total = 0;\n  for (const item of items) {\n    \n  }\n  return total;\n}\n',
+    );
+    const place = ['complete', '--file', file, '--line', '4', '--column', '5'];
+    const messages = lines(run(...place, '--n', '5', '--json').stdout);
+    const ends = messages.filter((m) => m.type === 'done');
+    expect(ends.map((m) => m.id)).toEqual(['complete', 'complete-1', 'complete-2', 'complete-3', 'complete-4']);
+    // What the others were given by each other is nothing that was known before.
+    expect(ends[0].usage.cachedTokens).toBe(0);
+    expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(ends[0].usage.promptTokens + 5);
+    const texts = new Set(ends.map((m) => m.text).filter((text) => text !== ''));
+    expect(texts.size).toBeGreaterThan(1);
+    const { stdout, stderr } = run(...place, '--n', '5');
+    expect(stdout).toBe([...texts].map((text) => `${text}\n`).join(''));
+    // On a terminal both streams are one: the figures stand behind all candidates.
+    const both = spawnSync(
+      'sh',
+      [
+        '-c',
+        '"$@" 2>&1',
+        'sh',
+        process.execPath,
+        cli,
+        ...place,
+        '--n',
+        '5',
+        '--cache-dir',
+        temporary,
+        '--model',
+        'model',
+      ],
+      { encoding: 'utf8' },
+    ).stdout;
+    if (process.platform !== 'win32')
+      for (const text of texts) expect(both.slice(0, both.indexOf('tokens reused'))).toContain(text);
+    expect(stderr).toContain(`${texts.size} different of 5 candidates`);
+    expect(stdout.startsWith(run(...place).stdout)).toBe(true);
+  });
+});

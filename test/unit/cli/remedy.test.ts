@@ -1,0 +1,36 @@
+/** What a failure calls for, by its words and its kind. */
+import { expect, test } from 'vitest';
+import { remedyLabel, remedyOf } from '../../../src/client/remedy.ts';
+import { t } from '../src/translate.ts';
+
+test.each([
+  [
+    '… fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text.',
+    'outOfMemory',
+    { kind: 'setting', key: 'kvasir.cache.maxBytes' },
+    'Open Setting',
+  ],
+  [
+    'Aumente kvasir.cache.maxBytes ou envie menos texto: com cerca de 2.9 MB',
+    'outOfMemory',
+    { kind: 'setting', key: 'kvasir.cache.maxBytes' },
+    'Open Setting',
+  ],
+  [
+    'Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes)',
+    'diskFull',
+    { kind: 'setting', key: 'kvasir.cache.diskBytes' },
+    'Open Setting',
+  ],
+  ['/m: model.safetensors: the file is cut off', 'modelInvalid', { kind: 'model' }, 'Choose Model'],
+  ['/m: config.json: no', 'modelUnsupported', { kind: 'model' }, 'Choose Model'],
+  ['The setting kvasir.model names no folder: /m', undefined, { kind: 'model' }, 'Choose Model'],
+] as const)('%s', (message, code, remedy, label) => {
+  expect(remedyOf(message, code)).toEqual(remedy);
+  expect(remedyLabel(remedyOf(message, code)!, t)).toBe(label);
+});
+
+test('of most nothing is known', () => {
+  expect(remedyOf('the engine stopped: kvasir. is restarted', 'engineFailed')).toBeUndefined();
+  expect(remedyOf('kvasir.json: can must be an object.', 'engineFailed')).toBeUndefined();
+});

@@ -1,0 +1,242 @@
+/** The budget of the KV cache on a machine whose memory others take and give back. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { mostPrefillTokens } from '../../../engine/core/memoryBudget.ts';
+import { MIN_BYTES, MemoryBudget, MAX_BYTES, wantedBytes } from '../../../engine/core/memoryBudget.ts';
+
+const GB = 1e9;
+const reading = (availableBytes: number, usedBytes = 0, totalBytes = 16 * GB) => ({
+  availableBytes,
+  totalBytes,
+  usedBytes,
+});
+
+/** A cache that takes all that it may, on a machine that others leave so much of. */
+class Machine {
+  now = 0;
+  others = 0;
+  readonly budget: MemoryBudget;
+  readonly totalBytes: number;
+
+  constructor(totalBytes: number, options: { maxBytes: number; share: number }) {
+    this.totalBytes = totalBytes;
+    this.budget = new MemoryBudget(options, reading(totalBytes, 0, totalBytes), 0);
+  }
+
+  get reading() {
+    const usedBytes = this.budget.budget;
+    return reading(Math.max(0, this.totalBytes - this.others - usedBytes), usedBytes, this.totalBytes);
+  }
+
+  /** Looks each three seconds. Returns how often the budget changed. */
+  wait(seconds: number): number {
+    let changes = 0;
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000)
+      if (this.budget.follow(this.reading, this.now)) changes++;
+    return changes;
+  }
+}
+
+/** Engines that take all that they may, each looking every three seconds. */
+class Windows {
+  now = 0;
+  readonly budgets: MemoryBudget[] = [];
+  readonly #totalBytes: number;
+  readonly #options: { maxBytes: number; share: number };
+
+  constructor(totalBytes: number, options: { maxBytes: number; share: number }) {
+    this.#totalBytes = totalBytes;
+    this.#options = options;
+  }
+
+  get ceilings(): number[] {
+    return this.budgets.map(({ budget }) => budget);
+  }
+
+  get sum(): number {
+    return this.ceilings.reduce((sum, each) => sum + each, 0);
+  }
+
+  open(): void {
+    this.budgets.push(new MemoryBudget(this.#options, this.#reading(0, this.budgets.length + 1), this.now));
+  }
+
+  wait(seconds: number): void {
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000)
+      for (const budget of this.budgets) budget.follow(this.#reading(budget.budget, this.budgets.length), this.now);
+  }
+
+  #reading(usedBytes: number, numEngines: number) {
+    return { ...reading(Math.max(0, this.#totalBytes - this.sum), usedBytes, this.#totalBytes), numEngines };
+  }
+}
+
+test('chosen by the engine: the share of what is available to it and to others, at most 2 GB, never nothing', () => {
+  const wanted = (available: number, used: number, share = 0.6) =>
+    wantedBytes({ maxBytes: 0, share }, reading(available, used));
+  expect([
+    wanted(1 * GB, 0),
+    wanted(64 * GB, 0),
+    wanted(0.5 * GB, 0.5 * GB),
+    wanted(1 * GB, 0, 0.9),
+    wanted(0, 0),
+  ]).toEqual([0.6 * GB, MAX_BYTES, 0.6 * GB, 0.9 * GB, MIN_BYTES]);
+});
+
+test('the user’s: kept while a twentieth of the machine is left besides, lowered so far that it is', () => {
+  const wanted = (available: number, used: number, maxBytes = 4 * GB) =>
+    wantedBytes({ maxBytes, share: 0.6 }, reading(available, used));
+  expect([wanted(0.9 * GB, 4 * GB), wanted(0.1 * GB, 4 * GB), wanted(0, 0), wanted(0, 0, 1e6)]).toEqual([
+    4 * GB,
+    3.3 * GB,
+    MIN_BYTES,
+    1e6,
+  ]);
+});
+
+test('down within seconds when others take memory, up by a half a minute later at the earliest', () => {
+  const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
+  expect(machine.budget.budget).toBe(2 * GB);
+  machine.others = 2 * GB;
+  machine.wait(3);
+  expect(machine.budget.budget).toBe(1.2 * GB);
+  machine.others = 0;
+  machine.wait(57);
+  expect(machine.budget.budget).toBe(1.2 * GB);
+  machine.wait(3);
+  expect(machine.budget.budget).toBe(1.8 * GB);
+  machine.wait(600);
+  expect(machine.budget.budget).toBe(2 * GB);
+});
+
+test('more is taken than there is: down step by step until nobody swaps', () => {
+  const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
+  machine.others = 3.5 * GB;
+  machine.wait(45);
+  expect(machine.budget.budget).toBeLessThan(0.34 * GB);
+});
+
+test('what goes to and fro by a tenth moves nothing; a peak in between starts the wait anew', () => {
+  const machine = new Machine(3 * GB, { maxBytes: 0, share: 0.5 });
+  let changes = 0;
+  for (let i = 0; i < 100; i++) {
+    machine.others = i % 2 ? 0 : 0.29 * GB;
+    changes += machine.wait(30);
+  }
+  expect([changes, machine.budget.budget]).toEqual([0, 1.5 * GB]);
+  machine.others = 2 * GB;
+  machine.wait(3);
+  for (let i = 0; i < 20; i++) {
+    machine.others = 0;
+    machine.wait(45);
+    machine.others = 2 * GB;
+    machine.wait(6);
+  }
+  expect(machine.budget.budget).toBe(0.5 * GB);
+});
+
+test('what was freed and is not available yet does not lower it again at once', () => {
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
+  expect(budget.budget).toBe(1.2 * GB);
+  expect(budget.follow(reading(0.2 * GB, 1.2 * GB), 3000)).toBe(true);
+  expect(budget.budget).toBe(0.84 * GB);
+  expect(budget.follow(reading(0.2 * GB, 0.84 * GB), 6000)).toBe(false);
+  expect(budget.follow(reading(0.56 * GB, 0.84 * GB), 13_000)).toBe(false);
+});
+
+test('other settings hold at once', () => {
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
+  budget.configure({ share: 0.3 }, reading(2 * GB), 1);
+  expect(budget.budget).toBe(0.6 * GB);
+  budget.configure({ maxBytes: 1.5 * GB, share: undefined }, reading(8 * GB), 2);
+  expect(budget.budget).toBe(1.5 * GB);
+  budget.configure({ maxBytes: 0 }, reading(2 * GB), 3);
+  expect(budget.budget).toBe(0.6 * GB);
+});
+
+test('several engines have equal parts of the most and of what nobody takes; together they want what one alone would', () => {
+  const wanted = (numEngines: number, available: number, used: number, maxBytes = 0) =>
+    wantedBytes({ maxBytes, share: 0.6 }, { ...reading(available, used), numEngines });
+  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0))).toEqual([MAX_BYTES, MAX_BYTES / 2, Math.floor(MAX_BYTES / 3)]);
+  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0, 4 * GB + 1))).toEqual([
+    4 * GB + 1,
+    2 * GB,
+    Math.floor((4 * GB) / 3),
+  ]);
+  // One has been there alone, on a machine of 2 GB.
+  expect([wanted(2, 0.8 * GB, 1.2 * GB), wanted(2, 0.8 * GB, 0)]).toEqual([0.96 * GB, 0.24 * GB]);
+  // The reserve is one for all: 0.8 GB of 16.
+  expect([wanted(2, 1 * GB, 0.5 * GB, 3 * GB), wanted(2, 0.5 * GB, 0.5 * GB, 3 * GB)]).toEqual([0.6 * GB, 0.35 * GB]);
+  // The least is not above a part of the user's.
+  expect(wanted(4, 0, 0, 256e6)).toBe(64e6);
+});
+
+test.each([0, 1 * GB + 1])(
+  'under a budget of %i the others go down with the next look when a window opens, however soon after another, and up as always when one closes',
+  (maxBytes) => {
+    const most = maxBytes || MAX_BYTES;
+    const windows = new Windows(64 * GB, { maxBytes, share: 0.6 });
+    for (let n = 1; n <= 12; n++) {
+      windows.open();
+      windows.wait(3);
+      expect(new Set(windows.ceilings)).toEqual(new Set([Math.floor(most / n)]));
+    }
+    windows.budgets.length = 1;
+    const [{ budget }] = windows.budgets as [MemoryBudget];
+    windows.wait(57);
+    expect(windows.budgets[0]!.budget).toBe(budget);
+    windows.wait(6);
+    expect(windows.budgets[0]!.budget).toBe(Math.floor(1.5 * budget));
+    windows.wait(3600);
+    expect(windows.budgets[0]!.budget).toBe(most);
+  },
+);
+
+test('where memory is short several windows come to rest at what one alone would take', () => {
+  const windows = new Windows(2 * GB, { maxBytes: 0, share: 0.6 });
+  windows.open();
+  expect(windows.sum).toBe(1.2 * GB);
+  for (let n = 2; n <= 4; n++) {
+    windows.open();
+    windows.wait(3600);
+    expect(windows.sum).toBeLessThanOrEqual((1.2 * GB) / 0.9);
+    expect(windows.sum).toBeGreaterThan((1.2 * GB) / 1.25);
+    expect(Math.max(...windows.ceilings)).toBeLessThan(2.5 * Math.min(...windows.ceilings));
+  }
+});
+
+test('what the budget may come to, and with it the lane limit, is the same with a second window', () => {
+  for (const maxBytes of [0, 500_000_001]) {
+    const alone = new MemoryBudget({ maxBytes, share: 0.6 }, reading(64 * GB, 0, 64 * GB), 0);
+    const limit = mostPrefillTokens(alone.budget, 24_576, 65_536, alone.most);
+    for (const numEngines of [1, 2]) {
+      const shared = new MemoryBudget({ maxBytes, share: 0.6 }, { ...reading(64 * GB, 0, 64 * GB), numEngines }, 0);
+      expect([shared.most, mostPrefillTokens(shared.budget, 24_576, 65_536, shared.most)]).toEqual([alone.most, limit]);
+    }
+  }
+});
+
+test('property: whatever the others do, never above the user’s budget or the engine’s most, and never below the least', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(0, 1e6, 0.5 * GB, 6 * GB),
+      fc.double({ min: 0.1, max: 0.9, noNaN: true }),
+      fc.array(fc.record({ others: fc.double({ min: 0, max: 8 * GB, noNaN: true }), seconds: fc.nat(200) })),
+      (maxBytes, share, steps) => {
+        const machine = new Machine(8 * GB, { maxBytes, share });
+        const most = maxBytes || MAX_BYTES;
+        for (const { others, seconds } of steps) {
+          machine.others = others;
+          machine.wait(seconds);
+          const { budget } = machine.budget;
+          expect(budget >= Math.min(MIN_BYTES, most) && budget <= most).toBe(true);
+        }
+        // It comes to rest: not above what it wants by more than a tenth, and after a while not below it by more than a quarter.
+        machine.wait(3600);
+        const wanted = wantedBytes({ maxBytes, share }, machine.reading);
+        expect(machine.budget.budget).toBeLessThanOrEqual(wanted / 0.9 + 1);
+        expect(machine.budget.budget).toBeGreaterThanOrEqual(wanted / 1.25 - 1);
+      },
+    ),
+  );
+});

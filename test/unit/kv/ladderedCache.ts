@@ -1,0 +1,98 @@
+/** A cache whose store is coded as time goes by, with random rows for tokens. */
+import { type CodecName, codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
+import type { Compression } from '../../../engine/kv/approx/compression.ts';
+import { KvCache } from '../../../engine/kv/kvCache.ts';
+import { kvBytesPerToken, type KvRows } from '../../../engine/kv/kvRows.ts';
+import { codingReserve } from '../../../engine/kv/approx/toCode.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
+import { randomRows, rope } from './codecRows.ts';
+
+export const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 16, kv: 'int8' as const };
+export const codec = (name: CodecName) => codecNamed(name, SHAPE, rope(16));
+export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unknown[] => [
+  keys,
+  keyScales,
+  values,
+  valueScales,
+];
+export const minutes = (n: number): number => n * 60_000;
+
+/** `mild` from a second on, `hard` from half an hour on, however much room there is; `slots` of the pool, or as much in the store. */
+export function laddered({
+  slots = 1536,
+  mild = 'int4',
+  hard = 'kvquant3',
+  only = null,
+}: {
+  slots?: number;
+  mild?: CodecName;
+  hard?: CodecName;
+  only?: Compression['only'];
+} = {}) {
+  const clock = { now: 0 };
+  const pool = new KvPool(SHAPE, 0);
+  const compression = {
+    rungs: [
+      { codec: codec(mild), idleMs: 1000, fullness: 0 },
+      { codec: codec(hard), idleMs: minutes(30), fullness: 0 },
+    ],
+    only,
+  };
+  const reserve = codingReserve(compression, SHAPE);
+  const cache = new KvCache({
+    pool,
+    maxBytes: slots * kvBytesPerToken(SHAPE) + reserve,
+    softSlots: 2000,
+    clock: () => clock.now,
+    compression,
+  });
+  const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
+  return {
+    cache,
+    pool,
+    run,
+    clock,
+    reserve,
+    /** Computes what is missing of these tokens. */
+    compute(ids: readonly number[]): void {
+      const lease = cache.open();
+      const known = cache.advance(lease, ids, ids.length);
+      const slots = cache.allocate(ids.length - known)!;
+      pool.write(slots, randomRows(SHAPE, ids.length - known, ids[0]!), 0, known);
+      cache.append(lease, slots);
+      cache.commit(lease, ids);
+      cache.release(lease);
+      cache.checkIntegrity();
+    },
+    /** All rows that there are of a prefix, as the pool has them. */
+    read(ids: readonly number[]): KvRows {
+      const lease = cache.open();
+      if (cache.advance(lease, ids, ids.length) < ids.length)
+        throw new Error(`Not all of ${ids.length} tokens are cached.`);
+      const rows = pool.read(cache.slotsOf(lease));
+      cache.release(lease);
+      cache.checkIntegrity();
+      return rows;
+    },
+    /** What is out of use leaves the pool. */
+    rest(ms = minutes(2)): void {
+      clock.now += ms;
+      while (cache.shrink()) cache.checkIntegrity();
+      cache.checkIntegrity();
+    },
+    /** All is in the pool only: there is room for nothing else while others need it. */
+    toPool(ids: readonly number[]): void {
+      const lease = cache.open();
+      cache.advance(lease, ids, ids.length);
+      cache.free(cache.allocate(cache.available)!);
+      cache.release(lease);
+      cache.checkIntegrity();
+    },
+    /** Codes all there is to code; how many blocks. */
+    settle(): number {
+      let numBlocks = 0;
+      for (; cache.runs.compress(); numBlocks++) cache.checkIntegrity();
+      return numBlocks;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+/** Pins outlive the engine that was told of them, and not the files. */
+import { expect, test } from 'vitest';
+import type { HostMessage } from '../../../engine/protocol/messages.ts';
+import type { FileStats } from '../../../engine/protocol/stats.ts';
+import { Pins } from '../../../src/monitor/pins.ts';
+
+const file = (docId: string, open: boolean, pinned: boolean): FileStats => ({ docId, open, pinned }) as FileStats;
+
+test('a pin is told again to an engine that does not know it, until it is taken back or its file is closed', () => {
+  const sent: HostMessage[] = [];
+  const pins = new Pins({ notify: (message) => void sent.push(message) });
+  pins.set('a', true);
+  pins.set('b', true);
+  expect(sent.splice(0)).toEqual([
+    { type: 'pin', docId: 'a', pinned: true },
+    { type: 'pin', docId: 'b', pinned: true },
+  ]);
+  pins.review({ files: [file('a', true, true), file('c', true, false)] });
+  expect(sent).toEqual([]);
+  // Another engine.
+  pins.review({ files: [file('a', true, false)] });
+  expect(sent.splice(0)).toEqual([{ type: 'pin', docId: 'a', pinned: true }]);
+  pins.set('a', false);
+  sent.length = 0;
+  pins.review({ files: [file('a', true, false), file('b', false, false)] });
+  pins.review({ files: [file('b', true, false)] });
+  expect(sent).toEqual([]);
+});

@@ -1,0 +1,188 @@
+/**
+ * What users of other assistants complain about, each with the tests that hold that it does not happen here. A title that
+ * no longer exists, or is skipped for good, fails.
+ */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+interface Complaint {
+  complaint: string;
+  /** Where it was made. */
+  seen: string;
+  /** Test file, and a title in it (the part that is written out, where the rest is computed). */
+  held: [file: string, title: string][];
+}
+
+const COMPLAINTS: Complaint[] = [
+  {
+    complaint: 'CPU hot on every keystroke',
+    seen: 'llama.vscode #161',
+    held: [
+      [
+        'test/unit/src/completion/completionProvider.test.ts',
+        'twenty keys typed quickly are two requests: one on the new line at once, one in the silence after',
+      ],
+      [
+        'test/unit/src/completion/completionProvider.test.ts',
+        'typing through ghost text, deleting back and typing again ask for nothing',
+      ],
+      ['test/unit/text/layout.test.ts', 'changes only at its end when a character is typed'],
+    ],
+  },
+  {
+    complaint: 'work when disabled',
+    seen: 'llama.vscode #66, continue #1338',
+    held: [
+      ['test/unit/src/disposal.test.ts', 'made: nothing runs; stopped: nothing is left'],
+      [
+        'test/vscode/disabled.test.ts',
+        'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone',
+      ],
+      ['test/vscode/disabled.test.ts', 'switched off at work, its engine ends and nothing uses the processor'],
+    ],
+  },
+  {
+    complaint: 'cancel that does not stop compute',
+    seen: 'continue #2838',
+    held: [
+      [
+        'test/unit/src/completion/completionProvider.test.ts',
+        'another text than what is streaming: the engine is told with the key itself',
+      ],
+      ['test/unit/src/client/engineClient.test.ts', 'an abort reaches the engine and resolves as its answer'],
+      ['test/engine/scheduling.test.ts', 'abort at every step, before it and during it'],
+    ],
+  },
+  {
+    complaint: 'chat evicting the completion model',
+    seen: 'continue #10378',
+    held: [
+      [
+        'test/unit/src/client/engineClient.test.ts',
+        'nothing is started before the first request; then one engine and one load for all',
+      ],
+      [
+        'test/model/assistant.test.ts',
+        'completion, chat and summary of one file share its block, computed once, also after an edit near the end',
+      ],
+    ],
+  },
+  {
+    complaint: 'prefix cache lost between slots',
+    seen: 'llama.vscode PR 155, llama.cpp #28139',
+    held: [
+      ['test/engine/engine.test.ts', 'eight requests over one prefix compute it once, sent %s'],
+      ['test/engine/engine.test.ts', 'a later request finds prompt and answer of an earlier one'],
+      ['test/vscode/assistant.test.ts', 'a second question does not compute the file again'],
+    ],
+  },
+  {
+    complaint: 'wrong FIM template is garbage',
+    seen: 'twinny #377, #338',
+    held: [
+      ['test/unit/text/fim.test.ts', '$family: $prompt'],
+      ['test/unit/text/selfTest.test.ts', 'is said in the note, and the rest goes on'],
+      ['test/unit/text/selfTest.test.ts', 'two with one id'],
+    ],
+  },
+  {
+    complaint: '"nothing happens" and no logs',
+    seen: 'twinny #363',
+    held: [
+      ['test/unit/src/completion/completionTrigger.test.ts', 'a record says in one line why nothing is shown'],
+      ['test/unit/src/completion/completionProvider.test.ts', 'complaint: nothing happens and no logs'],
+      ['test/vscode/commands.test.ts', 'Kvasir: Explain Last Completion opens a page about it'],
+    ],
+  },
+  {
+    complaint: 'setup too hard',
+    seen: 'llama.vscode #178',
+    held: [['test/vscode/completion.test.ts', 'ghost text in %s is what `kvasir complete` prints']],
+  },
+  {
+    complaint: 'air-gapped installs',
+    seen: 'of most',
+    held: [
+      ['test/vscode/network.test.ts', 'all editor tests run in a network namespace with loopback only'],
+      ['test/vscode/network.test.ts', 'the extension host at work has no socket that one without Kvasir has not'],
+    ],
+  },
+  {
+    complaint: 'a native module that fails to load takes the whole extension down',
+    seen: 'continue #1233',
+    held: [
+      [
+        'test/model/transport.test.ts',
+        'without its native library the load fails in one sentence; with it there, the next request works',
+      ],
+    ],
+  },
+  {
+    complaint: 'freezes and memory of the extension host',
+    seen: 'continue #856, #4756',
+    held: [
+      ['test/vscode/recordedSession.test.ts', 'complaint: freezes and memory of the extension host'],
+      [
+        'test/vscode/robustness.test.ts',
+        'the engine runs in a process of its own, and nothing of it in the extension host',
+      ],
+    ],
+  },
+  {
+    complaint: 'fights with Copilot and IntelliSense',
+    seen: 'vscode #316899',
+    held: [
+      [
+        'test/unit/src/completion/completionProvider.test.ts',
+        'the completion goes on from the selected suggestion, which the engine is told of',
+      ],
+      [
+        'test/unit/src/completion/completionProvider.test.ts',
+        'a suggestion that is matched loosely is left to the list, by name',
+      ],
+    ],
+  },
+  {
+    complaint: 'silent context overflow',
+    seen: 'continue #587',
+    held: [
+      ['test/unit/text/layout.test.ts', 'says which lines of a large file are left out, and shows the cursor'],
+      ['test/unit/text/layout.test.ts', 'drops the oldest turns first and says so'],
+      ['test/unit/text/measure.test.ts', 'counts what is left out, too'],
+    ],
+  },
+  {
+    // An editor gives each window an extension host; what can be had is that a window without requests has no engine.
+    complaint: 'one engine copy per window',
+    seen: 'vscode #120490',
+    held: [
+      [
+        'test/vscode/startup.test.ts',
+        'no worker and no native module within 10 s without a request, both after the first one',
+      ],
+      [
+        'test/unit/src/client/engineHost.test.ts',
+        'unloaded after the time without a request, sooner in the background; the next request loads again',
+      ],
+      [
+        'test/vscode/robustness.test.ts',
+        'unloaded when nobody asks, its process with it; the conversation stays and goes on',
+      ],
+    ],
+  },
+];
+
+test.each(COMPLAINTS)('$complaint ($seen)', ({ held }) => {
+  expect(held).not.toEqual([]);
+  for (const [file, title] of held) {
+    const text = readFileSync(file, 'utf8');
+    const at = ["'", '"', '`']
+      .map((quote) => text.indexOf(`${quote}${title.replaceAll(quote, `\\${quote}`)}`))
+      .find((index) => index >= 0);
+    expect(at, `${file} has no test "${title}"`).toBeDefined();
+    // What the title is an argument of.
+    const call = text.slice(text.lastIndexOf('\n', text.slice(0, at).trimEnd().length - 1), at);
+    expect(call, `${file}: "${title}"`).toMatch(/\b(it|test|describe)(\.\w+)*\(/);
+    expect(call, `${file}: "${title}"`).not.toMatch(/\.(skip|todo|fails)\(/);
+  }
+});

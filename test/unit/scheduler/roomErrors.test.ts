@@ -1,0 +1,76 @@
+/** What is said where there is no room: whose limit it is, too, where other windows share the memory. */
+import { expect, test } from 'vitest';
+import { KvCache } from '../../../engine/kv/kvCache.ts';
+import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
+import { speakBytes } from '../../../engine/protocol/formatBytes.ts';
+import { lacking, tooLarge } from '../../../engine/scheduler/roomErrors.ts';
+import { fakeShape } from '../../engine/fakeRunner.ts';
+
+test('a limit that is a part of what windows share is said to be so, as many as there are now', () => {
+  const cache = new KvCache({
+    pool: new KvPool(fakeShape(), 0),
+    maxBytes: 100 * kvBytesPerToken(fakeShape()),
+    softSlots: 100,
+    clock: () => 0,
+  });
+  const said = (): string[] => [tooLarge(101, cache).message, lacking('memory', cache).message];
+  const alone = said();
+  for (const message of alone) expect(message).toMatch(/ Raise kvasir\.cache\.maxBytes or send less text\.$/);
+  let numEditorWindows = 3;
+  cache.numEditorWindows = () => numEditorWindows;
+  expect(said()).toEqual(
+    alone.map(
+      (message) =>
+        `${message} That is this window’s part: 3 windows of the editor share the memory, and with fewer of them open each has more.`,
+    ),
+  );
+  numEditorWindows = 1;
+  expect(said()).toEqual(alone);
+});
+
+test('what would be enough is said in bytes of the setting, rounded up; only what is more than there is', () => {
+  const limit = {
+    capacity: 0,
+    sparse: { room: { capacity: 0, diskBound: null } },
+    displayedLimitBytes: 1e6,
+    numEditorWindows: () => 1,
+    needs: () => ({ numTokens: 2048, whole: 2_829_359, inParts: 1_410_000, spills: true }),
+  } as unknown as KvCache;
+  const said = (change: object): string => tooLarge(537, { ...limit, ...change } as KvCache).message;
+  const lack =
+    'The request has 537 tokens; 0 fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text';
+  expect(said({})).toBe(`${lack}: with about 2.9 MB up to 2048 tokens are read whole, with about 1.5 MB in parts.`);
+  expect(said({ numEditorWindows: () => 2 })).toContain(
+    'with about 5.7 MB up to 2048 tokens are read whole, with about 2.9 MB in parts. That is this window’s part: 2',
+  );
+  expect(said({ needs: () => ({ ...limit.needs()!, spills: false }) })).toBe(
+    `${lack}: with about 2.9 MB up to 2048 tokens are read whole, with about 1.5 MB in parts, for which kvasir.cache.diskBytes must not be 0.`,
+  );
+  // There are parts that take less only for long texts; and no lower limit is advised than there is.
+  expect(said({ needs: () => ({ ...limit.needs()!, inParts: 2_829_359 }) })).toBe(
+    `${lack}: with about 2.9 MB up to 2048 tokens are read whole.`,
+  );
+  expect(said({ displayedLimitBytes: 2e6 })).toContain('with about 2.9 MB up to 2048 tokens are read whole.');
+  expect(said({ displayedLimitBytes: 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
+  expect(lacking('memory', { ...limit } as KvCache).message).toContain(
+    'the 1.0 MB of memory that the KV cache may take have no room for what has to be kept of one more. Raise kvasir.cache.maxBytes',
+  );
+});
+
+test('sizes are written as in the user’s language', () => {
+  const limit = {
+    capacity: 0,
+    sparse: { room: { capacity: 0, diskBound: null } },
+    displayedLimitBytes: 1_234_567,
+    numEditorWindows: () => 1,
+    needs: () => null,
+  } as unknown as KvCache;
+  speakBytes('pt-br');
+  try {
+    expect(tooLarge(537, limit).message).toContain('0 fit into the 1,2 MB of memory');
+  } finally {
+    speakBytes('en');
+  }
+  expect(tooLarge(537, limit).message).toContain('0 fit into the 1.2 MB of memory');
+});

@@ -1,0 +1,42 @@
+/** Which files' blocks may be written to the disk. */
+import { expect, test } from 'vitest';
+import { FileLedger } from '../../../engine/server/fileLedger.ts';
+
+test('what is not saved is not kept on the disk, until it is', () => {
+  const files = new FileLedger();
+  files.changed('a');
+  expect(files.mayBeKept('a')).toBe(true);
+  files.changed('a', { unsaved: true });
+  // Idle work does not make it a saved one.
+  files.touch('a');
+  expect(files.mayBeKept('a')).toBe(false);
+  files.saved('a', true);
+  expect(files.mayBeKept('a')).toBe(true);
+  files.saved('a', false);
+  expect(files.mayBeKept('a')).toBe(false);
+});
+
+test('of a text that was never saved nothing is remembered once it is another one', () => {
+  const files = new FileLedger();
+  const layout = { fileBlock: () => ({ tokenIds: [1, 2, 3], numHeaderTokens: 1 }) };
+  const documents = { all: () => [] };
+  const remembered = (...texts: { text: string; unsaved: boolean }[]): number => {
+    for (const { text, unsaved } of texts) {
+      files.changed('a', { unsaved });
+      files.blockIds({ docId: 'a', path: 'a.ts', text } as never, layout as never);
+    }
+    files.changed('a');
+    files.close('a');
+    return files.blocks(documents as never, layout as never).length;
+  };
+  expect(remembered({ text: 'secret', unsaved: true })).toBe(0);
+  expect(remembered({ text: 'saved', unsaved: false })).toBe(1);
+});
+
+test('what was secret once is never kept on the disk', () => {
+  const files = new FileLedger();
+  files.changed('a', { secret: true, unsaved: true });
+  files.changed('a');
+  files.saved('a', true);
+  expect(files.mayBeKept('a')).toBe(false);
+});

@@ -1,0 +1,107 @@
+/** What `inspect` says of a folder, by itself and through the engine's messages: with no model, and while one loads. */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { AssistantServer } from '../../../engine/server/assistantServer.ts';
+import { inspectFolder } from '../../../engine/server/inspection.ts';
+import type { EngineMessage } from '../../../engine/protocol/messages.ts';
+import { BUILT_IN } from '../../builtIn.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const fixture = (name: string) => join(root, 'test/fixtures', name);
+
+describe('a folder', () => {
+  it.each([
+    [
+      'model',
+      {
+        name: 'kvasir-starter',
+        architecture: 'qwen3',
+        parameters: BUILT_IN.parameters,
+        contextTokens: BUILT_IN.contextTokens,
+        canComplete: true,
+        canChat: true,
+        canEdit: false,
+      },
+    ],
+    [
+      'test/fixtures/models/qwen2-untied-bf16',
+      { name: 'qwen2-untied-bf16', canComplete: true, canChat: true, canEdit: true, note: '' },
+    ],
+    ['test/fixtures/models/llama-mha-f16', { canComplete: false, canChat: true }],
+    ['test/fixtures/models/gguf-llama', { canComplete: false, canChat: true }],
+  ])('%s', async (name, expected) => {
+    expect(await inspectFolder(join(root, name))).toMatchObject(expected);
+  });
+
+  it.each([
+    ['bad/cfg_no_hidden_size', 'config.json: hidden_size'],
+    ['bad/tok_invalid_json', 'tokenizer.json is not valid JSON'],
+    ['unsupported/gemma3-config-only', 'gemma3_text'],
+    ['nowhere', 'cannot be opened'],
+  ])('%s: the one reason why not', async (name, reason) => {
+    await expect(inspectFolder(fixture(name))).rejects.toThrow(reason);
+  });
+});
+
+it('takes its promises from the manifest, as a load does', async () => {
+  const { note, kvBytesPerToken, weightsBytes } = await inspectFolder(join(root, 'model'));
+  expect(note).toBe(BUILT_IN.manifest.note.en);
+  expect(kvBytesPerToken.int8).toBe(BUILT_IN.kvBytesPerToken);
+  expect(weightsBytes.int8).toBeLessThan(weightsBytes.float32);
+});
+
+describe('the engine', () => {
+  /** Its load never ends. */
+  function engine(): { assistant: AssistantServer; next: (requestId: string) => Promise<EngineMessage> } {
+    const seen: EngineMessage[] = [];
+    const assistant = new AssistantServer(
+      (message) => void seen.push(message),
+      () => new Promise(() => {}),
+    );
+    const next = async (requestId: string) => {
+      await expect
+        .poll(() => seen.find((message) => 'requestId' in message && message.requestId === requestId), {
+          timeout: 10_000,
+        })
+        .toBeDefined();
+      return seen.find((message) => 'requestId' in message && message.requestId === requestId) as EngineMessage;
+    };
+    return { assistant, next };
+  }
+
+  it('answers without a model', async () => {
+    const { assistant, next } = engine();
+    assistant.handle({ type: 'inspect', requestId: 'a', modelDir: join(root, 'model') });
+    expect(await next('a')).toMatchObject({
+      type: 'reply',
+      value: { kind: 'inspected', model: { name: 'kvasir-starter', modelDir: join(root, 'model') } },
+    });
+  });
+
+  it('answers plain data only', async () => {
+    const { assistant, next } = engine();
+    assistant.handle({ type: 'inspect', requestId: 'a', modelDir: join(root, 'model') });
+    const message = await next('a');
+    expect(JSON.parse(JSON.stringify(message))).toEqual(message);
+    expect(JSON.stringify(message).length).toBeLessThan(2000);
+  });
+
+  it('answers while a model loads, and says why a folder cannot run', async () => {
+    const { assistant, next } = engine();
+    assistant.handle({
+      type: 'load',
+      requestId: 'load',
+      modelDir: 'x',
+      cacheDir: 'x',
+      precision: 'int8',
+      maxBytes: 0,
+      threads: 0,
+    });
+    assistant.handle({ type: 'inspect', requestId: 'a', modelDir: fixture('bad/cfg_no_hidden_size') });
+    expect(await next('a')).toMatchObject({
+      type: 'error',
+      code: 'modelInvalid',
+      message: expect.stringContaining('config.json: hidden_size'),
+    });
+  });
+});

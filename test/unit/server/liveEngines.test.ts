@@ -1,0 +1,174 @@
+/** Engines that share a folder know how many of them are alive, whatever has become of the others. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { GONE_MS, LiveEngines } from '../../../engine/server/liveEngines.ts';
+
+const BEAT_MS = 20;
+
+/** On a machine that others keep busy, too. */
+const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 10_000 });
+
+let folder: string;
+let lines: string[];
+
+beforeEach(async () => {
+  folder = path.join(await mkdtemp(path.join(tmpdir(), 'kvasir-live-')), 'engines');
+  lines = [];
+});
+// Engines that are killed, or leave after it, may be writing meanwhile.
+afterEach(() => rm(path.dirname(folder), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
+
+/** Leaves with the test, if not before. `told`: what it was told of each change. */
+async function joined(): Promise<{ engines: LiveEngines; told: number[] }> {
+  const told: number[] = [];
+  const engines: LiveEngines = await LiveEngines.join(
+    folder,
+    () => told.push(engines.num),
+    (line) => lines.push(line),
+    BEAT_MS,
+  );
+  onTestFinished(() => engines.leave());
+  return { engines, told };
+}
+
+/** `node liveEngine.ts`, and the numbers that it has printed. */
+async function startedProcess(): Promise<{ child: ChildProcess; told: number[] }> {
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, 'liveEngine.ts'), folder],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const told: number[] = [];
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => told.push(...text.trim().split('\n').map(Number)));
+  await once(child.stdout!, 'data');
+  return { child, told };
+}
+
+test('each knows of the others within a beat, is told when one comes or goes, and leaves nothing behind', async () => {
+  const one = await joined();
+  expect(one.engines.num).toBe(1);
+  const other = await joined();
+  expect(other.engines.num).toBe(2);
+  await eventually(() => one.told).toEqual([2]);
+  const third = await joined();
+  await eventually(() => [one.told.at(-1), other.told.at(-1), third.engines.num]).toEqual([3, 3, 3]);
+  await other.engines.leave();
+  await third.engines.leave();
+  await eventually(() => one.engines.num).toBe(1);
+  expect(await readdir(folder)).toHaveLength(1);
+  await one.engines.leave();
+  // Nothing is under way that would write it again.
+  await new Promise((resolve) => setTimeout(resolve, 3 * BEAT_MS));
+  expect(await readdir(folder)).toEqual([]);
+  expect(lines).toEqual([]);
+});
+
+test('one that leaves while it looks does not count itself again', async () => {
+  for (let i = 0; i < 50; i++) {
+    const engines = await LiveEngines.join(
+      folder,
+      () => {},
+      (line) => lines.push(line),
+      1,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 1 + (i % 4)));
+    await engines.leave();
+  }
+  await new Promise((resolve) => setTimeout(resolve, 3 * BEAT_MS));
+  expect([await readdir(folder), lines]).toEqual([[], []]);
+});
+
+test('only the user may look into the folder', async () => {
+  await joined();
+  expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
+});
+
+test('processes count each other; one that is killed counts no more, one that ends leaves nothing', async () => {
+  const { engines } = await joined();
+  const [killed, ended] = [await startedProcess(), await startedProcess()];
+  await eventually(() => [engines.num, killed.told.at(-1), ended.told.at(-1)]).toEqual([3, 3, 3]);
+  killed.child.kill('SIGKILL');
+  await eventually(() => [engines.num, ended.told.at(-1)]).toEqual([2, 2]);
+  // What it has left may be another machine's until it is old.
+  expect(await readdir(folder)).toHaveLength(3);
+  const left = path.join(folder, (await readdir(folder)).find((name) => name.startsWith(`${killed.child.pid}-`))!);
+  await utimes(left, 1, 1);
+  await eventually(() => readdir(folder)).toHaveLength(2);
+  ended.child.stdin!.end();
+  await once(ended.child, 'exit');
+  expect(await readdir(folder)).toHaveLength(1);
+  await eventually(() => engines.num).toBe(1);
+});
+
+test('a process id that another program has by now counts for a minute at most, also where the clock was set; what is no engine’s is left alone', async () => {
+  await mkdir(folder);
+  const [alive, other] = [path.join(folder, `${process.pid}-0123abcd`), path.join(folder, 'notes.txt')];
+  for (const file of [alive, other]) await writeFile(file, '');
+  const { engines } = await joined();
+  expect(engines.num).toBe(2);
+  for (const shift of [-GONE_MS - 5000, GONE_MS + 5000]) {
+    await writeFile(alive, '');
+    await eventually(() => engines.num).toBe(2);
+    const at = (Date.now() + shift) / 1000;
+    await utimes(alive, at, at);
+    await eventually(() => engines.num).toBe(1);
+    await eventually(async () => (await readdir(folder)).includes(path.basename(alive))).toBe(false);
+  }
+  expect(await readdir(folder)).toContain('notes.txt');
+});
+
+/** One that looks when `beat` says so, beside another that has not looked since it came. */
+async function besideOneThatWaits(): Promise<{ engines: LiveEngines; told: number[]; beat: () => void }> {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const waiting = await LiveEngines.join(
+    folder,
+    () => {},
+    (line) => lines.push(line),
+    1e9,
+  );
+  onTestFinished(() => waiting.leave());
+  return { ...(await joined()), beat: () => void vi.advanceTimersByTime(BEAT_MS) };
+}
+
+test('on a machine that has slept those that have not written yet are there', async () => {
+  const { engines, beat } = await besideOneThatWaits();
+  const asleep = Date.now() / 1000 - 3600;
+  for (const [i, name] of (await readdir(folder)).entries())
+    await utimes(path.join(folder, name), asleep + i, asleep + i);
+  beat();
+  await engines.leave();
+  expect(await readdir(folder)).toHaveLength(1);
+});
+
+test('where the folder cannot be used any more as many count as before: not each of them takes all', async () => {
+  const { engines, told, beat } = await besideOneThatWaits();
+  await rm(folder, { recursive: true });
+  await writeFile(folder, 'no folder');
+  beat();
+  await eventually(() => lines).toEqual([expect.stringContaining('among 2')]);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect([engines.num, told]).toEqual([2, []]);
+});
+
+test('a folder that cannot be used is one line in the log, and the engine counts alone until it can', async () => {
+  await writeFile(folder, 'no folder');
+  const { engines } = await joined();
+  await new Promise((resolve) => setTimeout(resolve, 5 * BEAT_MS));
+  expect([engines.num, lines.length]).toEqual([1, 1]);
+  expect(lines[0]).toContain('among 1');
+  await rm(folder);
+  const other = await joined();
+  await eventually(() => [engines.num, other.engines.num]).toEqual([2, 2]);
+  await other.engines.leave();
+  await rm(folder, { recursive: true });
+  // Somebody has tidied up: it is made again.
+  await eventually(() => readdir(folder).catch(() => [])).toHaveLength(1);
+  // A line more where it was tidied up while one of them wrote.
+  expect(lines.length).toBeLessThanOrEqual(2);
+});

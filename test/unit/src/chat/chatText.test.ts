@@ -1,0 +1,117 @@
+/** The chat's pure parts: slash commands, titles and export, matching names, and a question as its author wrote it. */
+import { describe, expect, test } from 'vitest';
+import { titleOf, toMarkdown } from '../../../../src/chat/exportChat.ts';
+import { rank } from '../../../../src/chat/fuzzy.ts';
+import { namedSymbol, parseSlash, slashQuestion } from '../../../../src/chat/slash.ts';
+import { inlineParts, questionParts } from '../../../../src/webview/questionText.ts';
+
+describe('slash commands', () => {
+  test.each([
+    ['/explain', { name: 'explain', rest: '' }],
+    ['  /Fix  the bug ', { name: 'fix', rest: 'the bug' }],
+    ['/tests flush', { name: 'tests', rest: 'flush' }],
+    ['/etc/passwd', null],
+    ['/unknown', null],
+    ['explain /fix', null],
+    ['/explainer', null],
+  ])('%j', (text, command) => expect(parseSlash(text)).toEqual(command));
+
+  test.each([
+    ['/explain', { symbol: 'flush', selection: true }, false, 'What does `flush` do?'],
+    ['/explain', { selection: true }, false, 'What does this code do?'],
+    ['/explain', { selection: false }, false, 'Summarise this file.'],
+    ['/doc flush', { symbol: 'flush', selection: true }, false, 'Write a docstring for `flush`.'],
+    ['/explain why so slow?', { symbol: 'flush', selection: true }, false, 'What does `flush` do? why so slow?'],
+  ] as const)('%s is %j in the words of a small model', (text, target, canEdit, question) =>
+    expect(slashQuestion(parseSlash(text)!, target, canEdit)).toBe(question),
+  );
+
+  test('a model that follows instructions is told what is wanted, and the problem', () => {
+    expect(
+      slashQuestion(
+        parseSlash("/fix Type 'x' is not assignable (line 3)")!,
+        { symbol: 'flush', selection: true },
+        true,
+      ),
+    ).toMatch(/`flush`.*one code block.*Type 'x' is not assignable \(line 3\)$/);
+  });
+
+  test.each([
+    ['flush', 'flush'],
+    ['`Store.flush()`', 'Store.flush'],
+    ['the bug', undefined],
+    ['', undefined],
+  ])('%j names %j', (rest, name) => expect(namedSymbol(rest)).toBe(name));
+});
+
+test('names come before folders, runs of letters before scattered ones', () => {
+  const paths = ['src/cache/store.ts', 'src/store/window.ts', 'test/storage.test.ts', 'src/sort.ts', 'README.md'];
+  const found = (query: string) =>
+    paths
+      .map((path) => ({ path, score: rank(query, path) }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score)
+      .map(({ path }) => path);
+  expect(found('store')).toEqual(
+    ['src/cache/store.ts', 'src/store/window.ts', 'test/storage.test.ts'].sort(
+      (a, b) => rank('store', b) - rank('store', a),
+    ),
+  );
+  expect(found('store')[0]).toBe('src/cache/store.ts');
+  expect(found('readme')).toEqual(['README.md']);
+  expect(found('zzz')).toEqual([]);
+});
+
+test('a question keeps its line breaks and shows its code', () => {
+  expect(questionParts('Is `a` <b>?\nSee:\n```ts\nlet a;\n```\nThanks')).toEqual([
+    { kind: 'text', text: 'Is ' },
+    { kind: 'code', text: 'a' },
+    { kind: 'text', text: ' <b>?\nSee:' },
+    { kind: 'block', language: 'ts', text: 'let a;\n' },
+    { kind: 'text', text: 'Thanks' },
+  ]);
+  expect(questionParts('```\nopen')).toEqual([{ kind: 'block', language: '', text: 'open' }]);
+  expect(questionParts('a ` b')).toEqual([{ kind: 'text', text: 'a ` b' }]);
+  expect(inlineParts('`flush` does occur in a.ts: the `model` overlooks things')).toEqual([
+    { kind: 'code', text: 'flush' },
+    { kind: 'text', text: ' does occur in a.ts: the ' },
+    { kind: 'code', text: 'model' },
+    { kind: 'text', text: ' overlooks things' },
+  ]);
+});
+
+describe('export', () => {
+  const file = { kind: 'file', uri: 'file:///a/b.ts', name: 'b.ts', path: 'src/b.ts' } as const;
+  test('titles', () => {
+    expect(titleOf([])).toBe('');
+    expect(titleOf([{ id: 't1', role: 'user', text: 'What is this?\nAnd that?', context: [] }])).toBe('What is this?');
+    expect(
+      titleOf([
+        { id: 't1', role: 'user', text: '/explain', context: [file, { ...file, kind: 'selection', name: 'flush' }] },
+      ]),
+    ).toBe('/explain flush');
+    expect(titleOf([{ id: 't1', role: 'user', text: 'word '.repeat(40), context: [] }])).toMatch(/^(word ){11}word…$/);
+  });
+
+  test('a document in which a block that was cut off swallows nothing', () => {
+    const turns = [
+      { id: 't1', role: 'user', text: 'Why?', context: [file] },
+      {
+        id: 't2',
+        role: 'assistant',
+        text: 'So:\n```ts\nlet a',
+        state: 'done',
+        notes: ['Stopped.'],
+        modelNote: 'Often wrong.',
+        footer: '1 of 2 tokens reused',
+      },
+      { id: 't3', role: 'user', text: 'Really?', context: [] },
+      { id: 't4', role: 'assistant', text: '', state: 'error', notes: [], error: 'too long' },
+    ] as const;
+    expect(
+      toMarkdown({ id: 'c', createdAt: 0, updatedAt: 0, turns: structuredClone(turns) as never }, 'Why?', 'Failed:'),
+    ).toBe(
+      '# Why?\n\n*1970-01-01 00:00 UTC*\n\n## Why?\n\n`src/b.ts`\n\nSo:\n```ts\nlet a\n```\n\n> Stopped.\n\n> Often wrong.\n\n<sub>1 of 2 tokens reused</sub>\n\n## Really?\n\n> Failed: too long\n',
+    );
+  });
+});

@@ -1,0 +1,113 @@
+/** Globs that are added to kvasir.completion.exclude: what has been kept of files goes, whenever that was. */
+import { expect, test } from 'vitest';
+import { onNewlyExcluded } from '../../../../src/client/newlyExcluded.ts';
+
+/** A workspace that is opened, with these globs, again and again. */
+function workspace() {
+  const state = new Map<string, unknown>();
+  let numCleared = 0;
+  const memento = {
+    keys: () => [...state.keys()],
+    get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise),
+    update: async (key: string, value: unknown) => void state.set(key, value),
+  };
+  return {
+    cleared: () => numCleared,
+    state,
+    open(exclude: string[], excludeIn?: Map<string, string[]>) {
+      let listener: (change: unknown) => void = () => {};
+      const onDidChange = (heard: (change: never) => void) => {
+        listener = heard as typeof listener;
+        return { dispose: () => {} };
+      };
+      onNewlyExcluded(
+        memento as never,
+        { current: { completion: { exclude, excludeIn } }, onDidChange } as never,
+        () => numCleared++,
+      );
+      return (now: string[], nowIn?: Map<string, string[]>) => {
+        listener({
+          before: { completion: { exclude, excludeIn } },
+          now: { completion: { exclude: now, excludeIn: nowIn } },
+        });
+        [exclude, excludeIn] = [now, nowIn];
+      };
+    },
+  };
+}
+
+test('a new glob clears while the window is open, one less does not', () => {
+  const { open, cleared } = workspace();
+  const change = open(['**/.env']);
+  expect(cleared()).toBe(0);
+  change(['**/.env', '*.key']);
+  expect(cleared()).toBe(1);
+  change(['*.key']);
+  expect(cleared()).toBe(1);
+  change(['*.key', '**/.env']);
+  expect(cleared()).toBe(2);
+});
+
+test('a glob that was added while the window was closed clears when it is open again, once', () => {
+  const { open, cleared } = workspace();
+  open(['**/.env'])(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
+  open(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
+  open(['**/.env', '*.pem', 'private/']);
+  expect(cleared()).toBe(2);
+  open(['private/']);
+  open(['private/']);
+  expect(cleared()).toBe(2);
+});
+
+test('a glob of one folder clears, also where another has had it, while the window is open and when it is open again', () => {
+  const { open, cleared } = workspace();
+  const change = open(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']]]));
+  expect(cleared()).toBe(0);
+  change(
+    ['**/.env'],
+    new Map([
+      ['file:///a', ['**/.env', 'private/']],
+      ['file:///b', ['private/']],
+    ]),
+  );
+  expect(cleared()).toBe(1);
+  change(['**/.env'], new Map([['file:///b', ['private/']]]));
+  expect(cleared()).toBe(1);
+  open(['**/.env'], new Map([['file:///b', ['private/', 'more/']]]));
+  expect(cleared()).toBe(2);
+  open(['**/.env'], new Map([['file:///b', ['private/', 'more/']]]));
+  expect(cleared()).toBe(2);
+});
+
+test("a folder that loses its own list has the window's again: what that keeps secret clears, while the window is open and when it is open again", () => {
+  const own = (globs: string[]) => new Map([['file:///a', globs]]);
+  const { open, cleared } = workspace();
+  const change = open(['**/.env', 'private/'], own([]));
+  expect(cleared()).toBe(0);
+  change(['**/.env', 'private/'], own(['private/']));
+  expect(cleared()).toBe(1);
+  change(['**/.env', 'private/']);
+  expect(cleared()).toBe(2);
+  change(['**/.env', 'private/'], own(['private/', '**/.env']));
+  change(['**/.env', 'private/'], own(['**/.env']));
+  expect(cleared()).toBe(2);
+  open(['**/.env', 'private/']);
+  expect(cleared()).toBe(3);
+  open(['**/.env', 'private/']);
+  expect(cleared()).toBe(3);
+  // As long as it has a list of its own, the window's is not its.
+  open(['**/.env'], own(['**/.env']))(['**/.env'], own([]));
+  expect(cleared()).toBe(3);
+});
+
+test("what an earlier version kept, one list of all globs, still tells the window's new ones", () => {
+  const { open, cleared, state } = workspace();
+  state.set('kvasir.excluded', ['**/.env', 'file:///a private/']);
+  open(['**/.env']);
+  expect(cleared()).toBe(0);
+  state.set('kvasir.excluded', ['**/.env']);
+  open(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
+});

@@ -1,0 +1,139 @@
+/** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
+import type { Config } from '../../../../src/config.ts';
+import type { Settings } from '../../../../src/config.ts';
+import { ALL_POLICIES, type CompletionPolicies } from '../../../../src/completion/policies.ts';
+import { CompletionProvider } from '../../../../src/completion/provider.ts';
+import type { SilentReason } from '../../../../src/completion/record.ts';
+import { Snooze } from '../../../../src/completion/snooze.ts';
+import { beside } from '../../../../src/context/beside.ts';
+import { SnippetSource } from '../../../../src/context/snippetSource.ts';
+import { DocumentMirror } from '../../../../src/client/documentMirror.ts';
+import type { Log } from '../../../../src/log.ts';
+import { ask, type Question, type Shown } from './editorQuestion.ts';
+import { editor, FakeDocument } from '../fakeEditor.ts';
+import { ScriptedEngine } from '../client/scriptedEngine.ts';
+
+export class Harness {
+  readonly engine = new ScriptedEngine();
+  readonly client = this.engine.client();
+  readonly snooze = new Snooze();
+  readonly completion: Config['completion'];
+  readonly settings: Settings;
+  readonly document: FakeDocument;
+  readonly provider: CompletionProvider;
+  readonly snippets: SnippetSource;
+  readonly mirror = new DocumentMirror(this.client);
+  readonly logged: string[] = [];
+  /** The editor's question that has not been answered or cancelled. */
+  asked: Question | undefined;
+  /** Requests that answer the editor: what is computed ahead and other candidates are not counted. */
+  get asks() {
+    return this.engine.requests.filter(
+      ({ message }) => message.priority === 'completion' && !message.sampling?.temperature,
+    );
+  }
+
+  /** `marked` is the document with the cursor as a bar. */
+  constructor(
+    marked: string,
+    completion: Partial<Config['completion']> = {},
+    policies: Partial<CompletionPolicies> = {},
+  ) {
+    const offset = marked.indexOf('|');
+    this.document = new FakeDocument(marked.slice(0, offset) + marked.slice(offset + 1));
+    this.completion = {
+      enable: true,
+      debounceMs: 50,
+      maxTokens: 0,
+      languages: ['*'],
+      exclude: ['**/*.key'],
+      snippets: true,
+      pauseOnBattery: false,
+      ...completion,
+    };
+    this.settings = { current: { completion: this.completion } } as unknown as Settings;
+    const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
+    this.snippets = new SnippetSource(this.client, this.settings);
+    this.provider = new CompletionProvider({
+      client: this.client,
+      mirror: this.mirror,
+      settings: this.settings,
+      log,
+      snooze: this.snooze,
+      beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
+      policies: { ...ALL_POLICIES, ...policies },
+    });
+    editor.documents = [this.document];
+    editor.tabs = [this.document];
+    editor.onCommand = (name) => {
+      if (name === 'editor.action.inlineSuggest.trigger') this.ask({ explicit: true });
+    };
+    editor.select(this.document, offset);
+  }
+
+  get cursor(): number {
+    return this.document.offsetAt(editor.active!.selection.active);
+  }
+
+  /** The document with the cursor as a bar. */
+  get marked(): string {
+    return `${this.document.text.slice(0, this.cursor)}|${this.document.text.slice(this.cursor)}`;
+  }
+
+  get reason(): SilentReason | undefined {
+    return this.provider.last?.reason;
+  }
+
+  /** What the editor does after an edit: the last question is cancelled and a new one asked. */
+  ask({
+    explicit = false,
+    selected,
+  }: {
+    explicit?: boolean;
+    selected?: { start: number; text: string };
+  } = {}): Question {
+    this.asked?.cancel();
+    const question = ask(this.provider, this.document, this.cursor, {
+      explicit,
+      ...(selected && { selected }),
+      onEnd: () => {
+        if (this.asked === question) this.asked = undefined;
+      },
+    });
+    this.asked = question;
+    return question;
+  }
+
+  /** Types at the cursor and asks; `closing` appears behind it, as brackets that the editor closes. */
+  type(text: string, closing = ''): Question {
+    const at = this.cursor;
+    this.document.change({ offset: at, deleted: 0, text: text + closing });
+    editor.select(this.document, at + text.length);
+    return this.ask();
+  }
+
+  backspace(count = 1): Question {
+    const at = this.cursor - count;
+    this.document.change({ offset: at, deleted: count, text: '' });
+    editor.select(this.document, at);
+    return this.ask();
+  }
+
+  /** Takes the suggestion, or its first characters, as the editor does, and asks. */
+  accept({ insertText, start, end }: Shown, count = insertText.length): Question {
+    const covered = count === insertText.length ? end - start : this.cursor - start;
+    this.document.change({ offset: start, deleted: covered, text: insertText.slice(0, count) });
+    editor.select(this.document, start + count);
+    if (count === insertText.length) this.provider.accepted();
+    return this.ask();
+  }
+
+  async dispose(): Promise<void> {
+    this.asked?.cancel();
+    this.provider.dispose();
+    this.snippets.dispose();
+    this.snooze.dispose();
+    this.mirror.dispose();
+    await this.client.dispose('end of the test');
+  }
+}

@@ -1,0 +1,37 @@
+/** Work on many files leaves the extension host room in between. */
+import { afterEach, expect, test, vi } from 'vitest';
+import { filtered } from '../../../../src/context/inPieces.ts';
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+afterEach(() => void vi.restoreAllMocks());
+
+test('what passes stays in its order, no more than are wanted, and nothing behind them is asked', async () => {
+  const asked: number[] = [];
+  const isEven = (n: number): boolean => asked.push(n) > 0 && n % 2 === 0;
+  expect(await filtered(numbers(7), isEven)).toEqual([0, 2, 4, 6]);
+  asked.length = 0;
+  expect(await filtered(numbers(7), isEven, 2)).toEqual([0, 2]);
+  expect(asked).toEqual([0, 1, 2]);
+});
+
+test('other work goes in between what takes long', async () => {
+  let clock = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => clock);
+  let piece = 0;
+  const pieces: number[] = [];
+  const other = (): void => {
+    pieces.push(piece);
+    piece = 0;
+    waiting = setImmediate(other);
+  };
+  let waiting = setImmediate(other);
+  const slow = (): boolean => {
+    clock += 2;
+    piece++;
+    return true;
+  };
+  expect(await filtered(numbers(100), slow)).toHaveLength(100);
+  clearImmediate(waiting);
+  expect(Math.max(piece, ...pieces)).toBe(3);
+});

@@ -1,0 +1,90 @@
+/** Which open files a completion may copy from. */
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { Settings } from '../../../../src/config.ts';
+import { editor, FakeDocument } from '../fakeEditor.ts';
+
+vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+const { otherFiles } = await import('../../../../src/context/otherFiles.ts');
+
+const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], snippets: true };
+const settings = { current: { completion } } as unknown as Settings;
+const code = 'export const a = 1;\nexport const b = 2;\n';
+
+function choose(
+  current: FakeDocument,
+  others: FakeDocument[],
+  { copiesFiles = true, project = [] as string[] } = {},
+): string[] {
+  editor.documents = [current, ...others];
+  editor.tabs = [current, ...others];
+  const sent: string[] = [];
+  const sync = (document: { uri: { path: string } }): string => {
+    sent.push(document.uri.path);
+    return document.uri.path;
+  };
+  const near = (_: unknown, open: ReadonlySet<string>): string[] =>
+    project.filter((path) => !open.has(`file://${path}`));
+  const chosen = otherFiles(
+    current as never,
+    { state: { kind: 'ready', model: { copiesFiles } } } as never,
+    { sync } as never,
+    { near } as never,
+    settings,
+  );
+  // Nothing else is sent.
+  expect(sent).toEqual(chosen.filter((path) => !project.includes(path) || others.some(({ uri }) => uri.path === path)));
+  return chosen;
+}
+
+const file = (path: string, languageId = 'typescript', text = code): FakeDocument =>
+  Object.assign(new FakeDocument(text, path), { languageId });
+
+beforeEach(() => {
+  editor.reset();
+  completion.snippets = true;
+});
+
+test('those nearest in the folders first, the rest in the order of their tabs, five at most', () => {
+  const paths = [
+    '/w/x/far.ts',
+    '/w/src/a/deep/one.ts',
+    '/w/src/other.ts',
+    '/w/src/a/near.ts',
+    '/w/src/b/side.ts',
+    '/w/src/a/next.ts',
+    '/w/y.ts',
+  ];
+  expect(
+    choose(
+      file('/w/src/a/this.ts'),
+      paths.map((path) => file(path)),
+    ),
+  ).toEqual(['/w/src/a/deep/one.ts', '/w/src/a/near.ts', '/w/src/a/next.ts', '/w/src/other.ts', '/w/src/b/side.ts']);
+});
+
+test('of languages that import one another, and with something in them', () => {
+  const others = [
+    file('/w/a.py', 'python'),
+    file('/w/b.tsx', 'typescriptreact'),
+    file('/w/c.js', 'javascript'),
+    file('/w/d.json', 'json'),
+    file('/w/empty.ts', 'typescript', ''),
+    file('/w/data.ts', 'typescript', `${code}${'x'.repeat(200_000)}`),
+  ];
+  expect(choose(file('/w/this.ts'), others)).toEqual(['/w/b.tsx', '/w/c.js']);
+  expect(choose(file('/w/this.py', 'python'), others)).toEqual(['/w/a.py']);
+});
+
+test('never what the user has excluded, and nothing where other files are not wanted or the model does not copy', () => {
+  const others = [file('/w/secret.key.ts'), file('/w/a.ts')];
+  expect(choose(file('/w/this.ts'), others)).toEqual(['/w/a.ts']);
+  expect(choose(file('/w/this.ts'), others, { copiesFiles: false })).toEqual([]);
+  completion.snippets = false;
+  expect(choose(file('/w/this.ts'), others)).toEqual([]);
+});
+
+test('behind the open ones those of the project that nobody has open', () => {
+  expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(
+    ['/w/far/a.ts', '/w/src/near.ts'],
+  );
+});

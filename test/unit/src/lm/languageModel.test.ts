@@ -1,0 +1,330 @@
+/** The language model provider with a scripted engine: what is listed, what reaches the engine, how requests end. */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ModelInfo } from '../../../../engine/protocol/stats.ts';
+import type { Task } from '../../../../engine/protocol/tasks.ts';
+import { BUILT_IN, counted } from '../../../builtIn.ts';
+
+const editor = vi.hoisted(() => ({ registered: [] as string[], language: 'en' }));
+vi.mock('../../../../src/vscode.ts', () => {
+  class LanguageModelError extends Error {
+    code: string;
+    constructor(message?: string, code = '') {
+      super(message);
+      this.code = code;
+    }
+    static NotFound = (message: string) => new LanguageModelError(message, 'NotFound');
+  }
+  return {
+    EventEmitter: class {
+      event = () => ({ dispose() {} });
+      fire(): void {}
+      dispose(): void {}
+    },
+    LanguageModelError,
+    LanguageModelTextPart: class {
+      readonly value: string;
+      constructor(value: string) {
+        this.value = value;
+      }
+    },
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+    env: {
+      get language() {
+        return editor.language;
+      },
+    },
+    lm: {
+      registerLanguageModelChatProvider: (vendor: string) => {
+        editor.registered.push(vendor);
+        return { dispose: () => editor.registered.pop() };
+      },
+    },
+  };
+});
+const vscode = await import('../../../../src/vscode.ts');
+const { EngineError } = await import('../../../../src/client/connection.ts');
+const { LanguageModelProvider } = await import('../../../../src/lm/provider.ts');
+const { modelCard } = await import('../../../../src/lm/modelCard.ts');
+const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/messages.ts');
+
+/** What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template. */
+const { contextTokens, manifest } = BUILT_IN;
+const INPUT_TOKENS = contextTokens - manifest.chat.maxTokens - 64;
+
+const text = (value: string) => ({ value });
+const user = (...values: string[]) => ({ role: 1, content: values.map(text), name: undefined });
+
+function setUp(
+  options: {
+    model?: string;
+    maxTokens?: number;
+    generate?: (request: {
+      task: () => Task;
+      onChunk: (text: string) => void;
+      signal: AbortSignal;
+    }) => Promise<unknown>;
+    ready?: () => Promise<unknown>;
+  } = {},
+) {
+  const requests: { task: () => Task; priority: string; sampling: unknown }[] = [];
+  const client = {
+    state: { kind: 'stopped' as const },
+    ready: options.ready ?? (async () => {}),
+    countText: async (counted: string) => counted.length,
+    generate: async (request: never) => {
+      requests.push(request);
+      return (await options.generate?.(request)) ?? { diagnostics: [] };
+    },
+  };
+  const host = { client, onState: () => ({ dispose() {} }), quietly: (work: () => unknown) => work() };
+  const settings = {
+    current: { model: options.model ?? '', chat: { maxTokens: options.maxTokens ?? 0 } },
+    onDidChange: () => ({ dispose() {} }),
+  };
+  const provider = new LanguageModelProvider(process.cwd(), host as never, settings as never, { info() {} } as never);
+  const parts: string[] = [];
+  let cancel = (): void => {};
+  const token = {
+    isCancellationRequested: false,
+    onCancellationRequested: (listener: () => void) => {
+      cancel = listener;
+      return { dispose() {} };
+    },
+  };
+  const ask = (messages: unknown[], modelOptions?: Record<string, unknown>) =>
+    provider.provideLanguageModelChatResponse(
+      {} as never,
+      messages as never,
+      { modelOptions } as never,
+      { report: (part) => parts.push((part as { value: string }).value) },
+      token as never,
+    );
+  return { provider, ask, requests, parts, cancel: () => cancel() };
+}
+
+describe('what is listed', () => {
+  it('is the built-in model, from its folder', () => {
+    const { provider } = setUp();
+    expect(provider.provideLanguageModelChatInformation()).toMatchObject([
+      {
+        id: 'kvasir-starter',
+        family: 'qwen3',
+        version: manifest.version,
+        maxInputTokens: INPUT_TOKENS,
+        maxOutputTokens: manifest.chat.maxTokens,
+        capabilities: { toolCalling: false, imageInput: false },
+      },
+    ]);
+  });
+
+  it('follows the setting of the longest answer, within the share that the engine keeps for it', () => {
+    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+      maxOutputTokens: 100,
+      maxInputTokens: contextTokens - 100 - 64,
+    });
+    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+      maxOutputTokens: Math.floor(contextTokens / 6),
+    });
+  });
+
+  it('is nothing where the setting names no model, and the registration ends with the provider', () => {
+    const { provider } = setUp({ model: '/nowhere' });
+    expect(provider.provideLanguageModelChatInformation()).toEqual([]);
+    const before = editor.registered.length;
+    provider.dispose();
+    expect(editor.registered.length).toBe(before - 1);
+  });
+});
+
+describe('the card of a folder', () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'kvasir-card-'));
+    cpSync('test/fixtures/models/qwen3-tied-sharded', dir, { recursive: true });
+  });
+  afterEach(() => {
+    editor.language = 'en';
+    rmSync(dir, { recursive: true });
+  });
+
+  it('without a manifest', () => {
+    expect(modelCard(dir, 0, null)).toMatchObject({
+      family: 'qwen3',
+      version: '',
+      note: '',
+      parameters: null,
+      canChat: true,
+      maxOutputTokens: 85,
+      maxInputTokens: 512 - 85 - 64,
+    });
+  });
+  it('without a chat template: it cannot chat', () => {
+    rmSync(join(dir, 'chat_template.jinja'));
+    expect(modelCard(dir, 0, null)?.canChat).toBe(false);
+  });
+  it('whose manifest says that it cannot', () => {
+    writeFileSync(join(dir, 'kvasir.json'), '{"name":"mine","can":{"chat":false}}');
+    expect(modelCard(dir, 0, null)).toMatchObject({ name: 'mine', canChat: false });
+  });
+  it.each([
+    ['en', '{"en":"Small.","pt":"Pequeno."}', 'Small.'],
+    ['pt-br', '{"en":"Small.","pt":"Pequeno."}', 'Pequeno.'],
+    ['de', '{"en":"Small.","pt":"Pequeno."}', 'Small.'],
+    ['pt-br', '"Small."', 'Small.'],
+    ['en', '{"pt":"Pequeno."}', 'Pequeno.'],
+    ['en', '[1]', ''],
+    ['en', '3', ''],
+  ])('whose note is shown in an editor in %s: %s', (language, note, shown) => {
+    editor.language = language;
+    writeFileSync(join(dir, 'kvasir.json'), `{"note":${note}}`);
+    expect(modelCard(dir, 0, null)?.note).toBe(shown);
+  });
+  it('of another kind, or broken, is none', () => {
+    writeFileSync(join(dir, 'config.json'), '{"model_type":"bert"}');
+    expect(modelCard(dir, 0, null)).toBeNull();
+    writeFileSync(join(dir, 'config.json'), '{');
+    expect(modelCard(dir, 0, null)).toBeNull();
+  });
+  it("of a loaded model is the engine's word", () => {
+    const loaded = {
+      name: 'L',
+      architecture: 'llama',
+      parameters: 5,
+      contextTokens: 1000,
+      canChat: false,
+      note: { en: 'Small.', pt: 'Pequeno.' },
+    } as ModelInfo;
+    expect(modelCard(dir, 0, loaded)).toMatchObject({
+      name: 'L',
+      family: 'llama',
+      parameters: 5,
+      canChat: false,
+      note: 'Small.',
+      maxOutputTokens: 166,
+      maxInputTokens: 1000 - 166 - 64,
+    });
+    editor.language = 'pt-br';
+    expect(modelCard(dir, 0, loaded)?.note).toBe('Pequeno.');
+  });
+});
+
+describe('a request', () => {
+  it('is a chat of the priority "chat" whose text streams', async () => {
+    const { ask, requests, parts } = setUp({
+      generate: async ({ onChunk }) => {
+        for (const piece of ['a', 'b']) onChunk(piece);
+        return { diagnostics: [] };
+      },
+    });
+    await ask([user('one '), user('two'), { role: 2, content: [text('three')] }, user('four')], {
+      maxTokens: 7,
+      temperature: 0.5,
+    });
+    expect(parts).toEqual(['a', 'b']);
+    expect(requests[0]).toMatchObject({ priority: 'chat', sampling: { maxTokens: 7, temperature: 0.5 } });
+    expect(requests[0]?.task()).toEqual({
+      kind: 'chat',
+      docIds: [],
+      messages: [
+        { role: 'user', content: 'one \n\ntwo' },
+        { role: 'assistant', content: 'three' },
+        { role: 'user', content: 'four' },
+      ],
+    });
+  });
+
+  it('that is cancelled aborts the computing', async () => {
+    let aborted = false;
+    const { ask, cancel, requests } = setUp({
+      generate: ({ signal }) =>
+        new Promise((resolve) =>
+          signal.addEventListener('abort', () => {
+            aborted = true;
+            resolve({ diagnostics: [] });
+          }),
+        ),
+    });
+    const answered = ask([user('x')]);
+    await expect.poll(() => requests.length).toBe(1);
+    cancel();
+    await answered;
+    expect(aborted).toBe(true);
+  });
+
+  it.each([
+    [
+      'too long',
+      [user('x'.repeat(INPUT_TOKENS + 1))],
+      '',
+      `The request takes ${counted(INPUT_TOKENS + 1)} tokens; kvasir-starter reads ${counted(INPUT_TOKENS)}.`,
+    ],
+    [
+      'with a picture',
+      [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }],
+      '',
+      'this request holds a part of the kind image/png',
+    ],
+    ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
+    ['of nothing', [user(' ')], '', 'must be the user’s'],
+  ])('%s is refused in words', async (_, messages, code, message) => {
+    const { ask, requests } = setUp();
+    const error = await ask(messages).catch((refusal: Error) => refusal);
+    expect(error).toBeInstanceOf(vscode.LanguageModelError);
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
+    expect(requests).toEqual([]);
+  });
+
+  it('without an engine says why, as a model that is not there', async () => {
+    const { ask, provider } = setUp({
+      ready: () => Promise.reject(new EngineError('modelInvalid', 'config.json: hidden_size is missing.')),
+    });
+    await expect(ask([user('x')])).rejects.toMatchObject({
+      code: 'NotFound',
+      message: 'config.json: hidden_size is missing.',
+    });
+    await expect(provider.provideTokenCount({} as never, 'four')).resolves.toBe(4);
+    await expect(provider.provideTokenCount({} as never, user('a', 'b') as never)).resolves.toBe(2);
+  });
+});
+
+describe('messages', () => {
+  it('of every kind of part', () => {
+    const seen: string[] = [];
+    const parts = [
+      text('a'),
+      { callId: '1', content: [text('tool says b')] },
+      { mimeType: 'cache_control', data: new Uint8Array(1) },
+      { mimeType: 'text/plain', data: new TextEncoder().encode('c') },
+      { callId: '1', name: 'f', input: {} },
+    ];
+    expect(textOf(parts, (kind) => seen.push(kind))).toBe('atool says bc');
+    expect(seen).toEqual(['tool call']);
+  });
+  it('keep the system turn, and leave out what is empty', () => {
+    expect(
+      toChatMessages([
+        { role: 3, content: 'S' },
+        { role: 1, content: '' },
+        { role: 1, content: 'U' },
+      ]),
+    ).toEqual([
+      { role: 'system', content: 'S' },
+      { role: 'user', content: 'U' },
+    ]);
+  });
+  it('have options in both spellings, and nonsense counts for nothing', () => {
+    expect(toSampling({ max_tokens: 9.7, top_p: 0.5, seed: 3, stop: 'x' }, 100)).toEqual({
+      maxTokens: 9,
+      topP: 0.5,
+      seed: 3,
+      stop: ['x'],
+    });
+    expect(toSampling({ maxTokens: 1e9, temperature: Number.NaN, top_p: 7, stop: [1, ''] }, 100)).toEqual({
+      maxTokens: 100,
+    });
+    expect(toSampling(undefined, 5)).toEqual({ maxTokens: 5 });
+  });
+});

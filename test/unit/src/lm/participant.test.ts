@@ -1,0 +1,306 @@
+/** `@kvasir` with a scripted engine: what reaches it, what a small model is not asked for, how an answer ends. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ChatTask, Task } from '../../../../engine/protocol/tasks.ts';
+
+const editor = vi.hoisted(() => ({
+  active: undefined as unknown,
+  created: [] as string[],
+  documents: [] as { uri: { toString(): string } }[],
+}));
+vi.mock('../../../../src/vscode.ts', () => {
+  class Uri {
+    readonly path: string;
+    constructor(path: string) {
+      this.path = path;
+    }
+    static joinPath = () => new Uri('/icon');
+    static parse = (path: string) => new Uri(path);
+    toString = () => this.path;
+  }
+  class Range {
+    readonly start: { line: number; character: number };
+    readonly end: { line: number; character: number };
+    constructor(startLine: number, startCharacter: number, endLine: number, endCharacter: number) {
+      this.start = { line: startLine, character: startCharacter };
+      this.end = { line: endLine, character: endCharacter };
+    }
+  }
+  class Location {
+    readonly uri: Uri;
+    readonly range: unknown;
+    constructor(uri: Uri, range: unknown) {
+      this.uri = uri;
+      this.range = range;
+    }
+  }
+  class MarkdownString {
+    readonly value: string;
+    constructor(value: string) {
+      this.value = value;
+    }
+  }
+  return {
+    Uri,
+    Range,
+    Location,
+    MarkdownString,
+    SymbolKind: {},
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+    chat: {
+      createChatParticipant: (id: string) => {
+        editor.created.push(id);
+        return { dispose: () => editor.created.pop() };
+      },
+    },
+    commands: { executeCommand: async () => [] },
+    languages: {
+      match: (selector: { pattern?: string }, { uri }: { uri: Uri }) =>
+        selector.pattern ? Number(uri.path.endsWith(selector.pattern)) : 1,
+    },
+    window: {
+      get activeTextEditor() {
+        return editor.active;
+      },
+      visibleTextEditors: [],
+    },
+    workspace: {
+      asRelativePath: (uri: Uri) => uri.path.slice(1),
+      get textDocuments() {
+        return editor.documents;
+      },
+      openTextDocument: async (uri: Uri) =>
+        editor.documents.find((document) => String(document.uri) === uri.path) ??
+        Promise.reject(new Error('no such file')),
+    },
+  };
+});
+const vscode = await import('../../../../src/vscode.ts');
+const { Participant } = await import('../../../../src/lm/participant.ts');
+
+const file = (path: string) => new (vscode.Uri as unknown as new (path: string) => never)(path);
+const lines = (first: number, last: number) => new vscode.Range(first, 0, last, 0);
+function documentOf(path: string, text: string) {
+  const document = {
+    uri: file(path),
+    text,
+    languageId: 'typescript',
+    getText: () => text,
+    validateRange: (range: unknown) => range,
+    offsetAt: () => 5,
+    lineCount: 1,
+    lineAt: () => ({ text: '', range: { end: {} } }),
+  };
+  editor.documents.push(document);
+  return document;
+}
+const show = (document: unknown, selection: object = { isEmpty: true, active: {} }) => {
+  editor.active = { document, selection };
+};
+
+beforeEach(() => {
+  editor.active = undefined;
+  editor.documents = [];
+});
+
+function setUp(options: { canEdit?: boolean; diagnostics?: string[]; fails?: string; waits?: boolean } = {}) {
+  const tasks: Task[] = [];
+  let aborted = false;
+  const client = {
+    ready: async () => ({ name: 'tiny', canEdit: options.canEdit ?? false }),
+    generate: async ({
+      task,
+      onChunk,
+      signal,
+    }: {
+      task: () => Task;
+      onChunk: (text: string) => void;
+      signal: AbortSignal;
+    }) => {
+      tasks.push(task());
+      if (options.fails) throw new Error(options.fails);
+      onChunk('An ');
+      onChunk('answer.');
+      if (options.waits) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      aborted = signal.aborted;
+      return { diagnostics: options.diagnostics ?? [] };
+    },
+  };
+  const host = { client, quietly: (work: () => unknown) => work() };
+  const settings = { current: { chat: { maxTokens: 0 }, completion: { exclude: ['.env'] } } };
+  const participant = new Participant(
+    file('/'),
+    host as never,
+    { sync: ({ uri }: { uri: unknown }) => String(uri) } as never,
+    settings as never,
+  );
+  const said: string[] = [];
+  const buttons: string[] = [];
+  const stream = {
+    reference() {},
+    markdown: (text: string) => said.push(text),
+    button: ({ command }: { command: string }) => buttons.push(command),
+  };
+  let cancel = (): void => {};
+  const token = {
+    onCancellationRequested: (listener: () => void) => {
+      cancel = listener;
+      return { dispose() {} };
+    },
+  };
+  const ask = (prompt: string, more: { command?: string; references?: unknown[]; history?: unknown[] } = {}) =>
+    participant.answer(
+      { prompt, references: more.references ?? [], command: more.command } as never,
+      { history: more.history ?? [] } as never,
+      stream as never,
+      token as never,
+    );
+  return { participant, ask, tasks, said, buttons, cancel: () => cancel(), wasAborted: () => aborted };
+}
+
+it('registers under the name of package.json and goes with the extension', () => {
+  const { participant } = setUp();
+  expect(editor.created.at(-1)).toBe('kvasir.assistant');
+  const before = editor.created.length;
+  participant.dispose();
+  expect(editor.created.length).toBe(before - 1);
+});
+
+describe('a question', () => {
+  it('streams its answer, about the file in front of the user', async () => {
+    show(documentOf('/a.ts', 'text'));
+    const { ask, tasks, said } = setUp();
+    expect(await ask('Why?')).toEqual({});
+    expect(said).toEqual(['An ', 'answer.']);
+    expect(tasks).toEqual([
+      { kind: 'chat', messages: [{ role: 'user', content: 'Why?' }], docIds: ['/a.ts'], cursor: 5 },
+    ]);
+  });
+
+  it('has the attached files, selections and texts, in the order of the prompt', async () => {
+    documentOf('/a.ts', 'A');
+    documentOf('/b.ts', 'B');
+    const { ask, tasks } = setUp();
+    const location = new vscode.Location(file('/b.ts'), lines(3, 4));
+    await ask('Why?', {
+      references: [
+        { id: '3', value: 'loose text' },
+        { id: '2', value: location },
+        { id: '1', value: file('/a.ts') },
+      ],
+    });
+    expect(tasks[0]).toMatchObject({
+      docIds: ['/a.ts'],
+      messages: [{ content: 'Why?\n\nloose text' }],
+      snippets: [{ text: 'B', startLine: 3 }],
+    });
+  });
+
+  it('says what could not be taken along, and what the engine left out', async () => {
+    const { ask, said } = setUp({ diagnostics: ['a.ts: lines 1-9 left out'] });
+    await ask('Why?', {
+      references: [
+        { id: 'x', value: file('/gone.ts') },
+        { id: 'image', value: { data: 1 } },
+      ],
+    });
+    expect(said.at(-1)).toBe(
+      '\n\n*image is left out: Kvasir reads text only*  \n*gone.ts is left out: no such file*  \n*a.ts: lines 1-9 left out*',
+    );
+  });
+
+  it('does not take secrets by itself', async () => {
+    show(documentOf('/.env', 'KEY=1'));
+    const { ask, tasks } = setUp();
+    await ask('Why?');
+    expect((tasks[0] as ChatTask).docIds).toEqual([]);
+  });
+
+  it('carries the turns before it, in pairs', async () => {
+    const { ask, tasks } = setUp();
+    const answer = (text: string) => ({ response: text ? [{ value: new vscode.MarkdownString(text) }] : [] });
+    await ask('third', {
+      history: [
+        { prompt: 'first' },
+        answer('one'),
+        { prompt: 'failed' },
+        answer(''),
+        { prompt: '', command: 'fix' },
+        answer('of a command'),
+        { prompt: 'second' },
+        answer('two'),
+        { prompt: 'lost' },
+      ],
+    });
+    expect((tasks[0] as ChatTask).messages.map(({ content }) => content)).toEqual([
+      'first',
+      'one',
+      'second',
+      'two',
+      'third',
+    ]);
+  });
+
+  it('that is cancelled stops the computing', async () => {
+    const { ask, tasks, cancel, wasAborted } = setUp({ waits: true });
+    const answered = ask('Why?');
+    await expect.poll(() => tasks.length).toBe(1);
+    cancel();
+    await answered;
+    expect(wasAborted()).toBe(true);
+  });
+
+  it('that fails says why', async () => {
+    expect(await setUp({ fails: 'the question takes 9 tokens' }).ask('Why?')).toEqual({
+      errorDetails: { message: 'the question takes 9 tokens' },
+    });
+  });
+});
+
+describe('a command', () => {
+  it.each(['fix', 'tests', 'doc'])('/%s is not put to a model that cannot change code', async (command) => {
+    const { ask, tasks, said, buttons } = setUp();
+    await ask('', { command });
+    expect(tasks).toEqual([]);
+    expect(said).toEqual([expect.stringContaining('tiny is too small for this')]);
+    expect(buttons).toEqual(['kvasir.chooseModel']);
+  });
+
+  it('about nothing is not put to any model', async () => {
+    const { ask, tasks, said } = setUp();
+    expect(await ask('', { command: 'explain' })).toEqual({});
+    expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
+  });
+
+  it('/explain takes nothing of a secret in front of the user', async () => {
+    const text = 'def token():';
+    const document = documentOf('/.env', text);
+    show(
+      Object.assign(document, {
+        lineAt: () => ({ text, range: { end: {} }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false }),
+      }),
+      { isEmpty: true, active: { line: 0, character: 5 } },
+    );
+    const { ask, tasks, said } = setUp({ canEdit: true });
+    await ask('', { command: 'explain' });
+    expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
+    // As a text beside it is a question of its own.
+    await ask('', { command: 'explain', references: [{ id: '1', value: 'loose text' }] });
+    expect(tasks[0]).not.toHaveProperty('snippets');
+  });
+
+  it('/fix is put to one that can, about the selection, with what the user adds', async () => {
+    show(documentOf('/a.ts', 'A'), Object.assign(lines(2, 3), { isEmpty: false, active: {} }));
+    const { ask, tasks } = setUp({ canEdit: true });
+    expect(await ask('the loop', { command: 'fix' })).toEqual({});
+    const { messages, snippets } = tasks[0] as ChatTask;
+    expect(messages[0]?.content).toMatch(/^Find the fault in the selected code.* the loop$/);
+    expect(snippets).toMatchObject([{ text: 'A', startLine: 2 }]);
+  });
+
+  it('/summarize of a file is the task that the model was made for', async () => {
+    show(documentOf('/a.ts', 'A'));
+    const { ask, tasks } = setUp();
+    expect(await ask('', { command: 'summarize' })).toEqual({});
+    expect(tasks).toEqual([{ kind: 'summarize', docId: '/a.ts' }]);
+  });
+});

@@ -1,0 +1,97 @@
+/** Which model folders of a machine are found: the Hugging Face cache as its tool lays it out, and folders of the user's. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findModels, hubFolder, repositoryName } from '../../../../src/models/discover.ts';
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'kvasir-home-'));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+function model(...folder: string[]): string {
+  const dir = join(home, ...folder);
+  mkdirSync(dir, { recursive: true });
+  writeFileSync(join(dir, 'config.json'), '{}');
+  return dir;
+}
+function write(text: string, ...file: string[]): void {
+  mkdirSync(dirname(join(home, ...file)), { recursive: true });
+  writeFileSync(join(home, ...file), text);
+}
+const HUB = ['.cache', 'huggingface', 'hub'];
+const find = (folders: string[] = [], env: Record<string, string> = {}) => findModels(folders, { env, home });
+
+describe('the Hugging Face cache', () => {
+  it('is where its variables say', () => {
+    const at = (env: Record<string, string>) => hubFolder({ env, home: '/h' });
+    expect(at({})).toBe(join('/h', '.cache', 'huggingface', 'hub'));
+    expect(at({ XDG_CACHE_HOME: '/x' })).toBe(join('/x', 'huggingface', 'hub'));
+    expect(at({ HF_HOME: '~/hf', XDG_CACHE_HOME: '/x' })).toBe(join('/h', 'hf', 'hub'));
+    expect(at({ HUGGINGFACE_HUB_CACHE: '/c', HF_HOME: '/f' })).toBe('/c');
+    expect(at({ HF_HUB_CACHE: '/d', HUGGINGFACE_HUB_CACHE: '/c' })).toBe('/d');
+  });
+
+  it('shows the snapshot of main, by the name of its repository', () => {
+    model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'aaa');
+    const main = model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'bbb');
+    write('bbb\n', ...HUB, 'models--Qwen--Qwen3-0.6B', 'refs', 'main');
+    expect(find()).toEqual([{ modelDir: main, name: 'Qwen/Qwen3-0.6B', source: 'huggingFace' }]);
+  });
+
+  it('shows the newest snapshot when main names none that is here', () => {
+    const old = model(...HUB, 'models--gpt2', 'snapshots', 'zzz');
+    const young = model(...HUB, 'models--gpt2', 'snapshots', 'aaa');
+    utimesSync(old, 1, 1);
+    write('../../../outside', ...HUB, 'models--gpt2', 'refs', 'main');
+    expect(find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
+  });
+
+  it('leaves out datasets, downloads that have just begun, and files', () => {
+    model(...HUB, 'datasets--a--b', 'snapshots', 'x');
+    mkdirSync(join(home, ...HUB, 'models--c--d', 'snapshots', 'x'), { recursive: true });
+    write('', ...HUB, 'version.txt');
+    expect(find()).toEqual([]);
+  });
+
+  it.skipIf(process.platform === 'win32')('finds a config.json that is a link to a blob', () => {
+    const dir = join(home, ...HUB, 'models--a--b', 'snapshots', 'x');
+    mkdirSync(dir, { recursive: true });
+    write('{}', ...HUB, 'models--a--b', 'blobs', '123');
+    symlinkSync('../../blobs/123', join(dir, 'config.json'));
+    expect(find().map(({ name }) => name)).toEqual(['a/b']);
+  });
+});
+
+describe('folders of the user', () => {
+  it('are models, or hold models one level deep', () => {
+    const one = model('single');
+    const a = model('many', 'a');
+    model('many', 'deeper', 'c');
+    expect(find([join(home, 'single'), '~/many'])).toEqual([
+      { modelDir: one, name: 'single', source: 'folder' },
+      { modelDir: a, name: 'a', source: 'folder' },
+    ]);
+  });
+
+  it('that are missing, relative or empty are nothing', () => {
+    model('relative');
+    expect(find([join(home, 'missing'), 'relative', ''])).toEqual([]);
+  });
+
+  it('are listed once, also when the cache has them', () => {
+    const dir = model(...HUB, 'models--a--b', 'snapshots', 'x');
+    expect(find([dir, dirname(dir)])).toEqual([{ modelDir: dir, name: 'a/b', source: 'folder' }]);
+  });
+});
+
+it('names a repository only where one is', () => {
+  expect(repositoryName('/x/models--Qwen--Qwen2.5-Coder-1.5B--Instruct/snapshots/abc')).toBe(
+    'Qwen/Qwen2.5-Coder-1.5B--Instruct',
+  );
+  expect(repositoryName('/x/models--gpt2/snapshots/abc')).toBe('gpt2');
+  expect(repositoryName('/x/models--a--b/other/abc')).toBeUndefined();
+  expect(repositoryName('/models/qwen')).toBeUndefined();
+});

@@ -1,0 +1,286 @@
+/** Which larger models a machine is told of: the table's figures are the import's own, and what fits is arithmetic. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, test } from 'vitest';
+import { kvBytesPerToken } from '../../../../engine/kv/kvRows.ts';
+import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
+import { kvShape } from '../../../../engine/model/load/importModel.ts';
+import { planWeights } from '../../../../engine/model/load/weightPlan.ts';
+import { inspectFolder } from '../../../../engine/server/inspection.ts';
+import { cacheBytesAtWork } from '../../../../engine/core/memoryBudget.ts';
+import {
+  describeInspected,
+  describeRecommended,
+  describeRefused,
+  formatParameters,
+} from '../../../../src/models/modelItems.ts';
+import { fetchCommand, OPEN_MODELS, recommend } from '../../../../src/models/recommend.ts';
+import { english, portuguese, t } from '../translate.ts';
+
+/** As in each repository's config.json. */
+const CONFIGS: Record<string, Record<string, unknown>> = {
+  'Qwen/Qwen2.5-Coder-0.5B-Instruct': {
+    model_type: 'qwen2',
+    hidden_size: 896,
+    intermediate_size: 4864,
+    num_hidden_layers: 24,
+    num_attention_heads: 14,
+    num_key_value_heads: 2,
+    vocab_size: 151_936,
+    tie_word_embeddings: true,
+  },
+  'Qwen/Qwen3-0.6B': {
+    model_type: 'qwen3',
+    hidden_size: 1024,
+    intermediate_size: 3072,
+    num_hidden_layers: 28,
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    vocab_size: 151_936,
+    tie_word_embeddings: true,
+  },
+  'Qwen/Qwen2.5-Coder-1.5B-Instruct': {
+    model_type: 'qwen2',
+    hidden_size: 1536,
+    intermediate_size: 8960,
+    num_hidden_layers: 28,
+    num_attention_heads: 12,
+    num_key_value_heads: 2,
+    vocab_size: 151_936,
+    tie_word_embeddings: true,
+  },
+  'Qwen/Qwen3-1.7B': {
+    model_type: 'qwen3',
+    hidden_size: 2048,
+    intermediate_size: 6144,
+    num_hidden_layers: 28,
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    vocab_size: 151_936,
+    tie_word_embeddings: true,
+  },
+  'Qwen/Qwen3-4B': {
+    model_type: 'qwen3',
+    hidden_size: 2560,
+    intermediate_size: 9728,
+    num_hidden_layers: 36,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    vocab_size: 151_936,
+    tie_word_embeddings: true,
+  },
+  'Qwen/Qwen2.5-Coder-7B-Instruct': {
+    model_type: 'qwen2',
+    hidden_size: 3584,
+    intermediate_size: 18_944,
+    num_hidden_layers: 28,
+    num_attention_heads: 28,
+    num_key_value_heads: 4,
+    vocab_size: 152_064,
+    tie_word_embeddings: false,
+  },
+};
+
+describe('the table', () => {
+  it.each(OPEN_MODELS)('$id has the sizes that the engine would make of it', (model) => {
+    const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
+    // What inspect calls resident.
+    const resident = (precision: 'int8' | 'int4') => {
+      const plan = planWeights(config, precision, config.tied, 'blocks');
+      return ['embedding', 'embedding.scales'].reduce((sum, name) => sum - plan.stored.get(name)!.length, plan.bytes);
+    };
+    const { parameters } = planWeights(config, 'int8', config.tied, 'blocks');
+    expect(model).toMatchObject({
+      parameters,
+      residentBytes: { int8: resident('int8'), int4: resident('int4') },
+      cacheBytes: cacheBytesAtWork(
+        kvBytesPerToken(kvShape(config, 'int8')),
+        kvBytesPerToken(kvShape(config, 'float32')),
+        32_768,
+      ),
+    });
+  });
+});
+
+it('a model at work takes its weights, the rows of its context, and the scratch in which a prompt is read', async () => {
+  const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
+  // The scratch has float32 rows, in steps of 512, with room for one of padding; beside a long one there is one for short prompts.
+  const longRows = 512 * Math.ceil((contextTokens + 1) / 512);
+  const scratchRows = longRows + (longRows < 4096 ? 0 : 1024);
+  const cacheBytes = contextTokens * perToken.int8 + scratchRows * perToken.float32;
+  expect(memoryBytes).toEqual({
+    int8: residentBytes.int8 + cacheBytes,
+    int4: residentBytes.int4 + cacheBytes,
+    float32: residentBytes.float32 + (contextTokens + scratchRows) * perToken.float32,
+  });
+  // A long context is counted up to an ordinary file and conversation, and the scratch takes a quarter of the cache's budget at most.
+  expect(cacheBytesAtWork(1000, 4000, 1e6)).toBe(8192 * 1000 + 9728 * 4000);
+  expect(cacheBytesAtWork(100_000, 500_000, 1e6)).toBe(8192 * 100_000 + 512 * 500_000);
+});
+
+test('the README has of each model what the list says that it needs', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  const rows = readme
+    .slice(readme.indexOf('| computed from each model'))
+    .split('\n\n', 1)[0]!
+    .split('\n')
+    .slice(2)
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  expect(rows.length).toBeGreaterThan(0);
+  for (const [name, , int8, int4] of rows) {
+    const { residentBytes, cacheBytes } = OPEN_MODELS.find(({ id }) => id === `Qwen/${name}`)!;
+    const needed = (['int8', 'int4'] as const).map(
+      (precision) => `${((residentBytes[precision] + cacheBytes) / 1e9).toFixed(1)} GB`,
+    );
+    expect([name, int8, int4]).toEqual([name, ...needed]);
+  }
+});
+
+describe('a machine', () => {
+  const ids = (availableBytes: number, readBytesPerSecond: number | null, except?: Set<string>) =>
+    recommend({ availableBytes, readBytesPerSecond }, 'int8', except).map(
+      ({ model, precision }) => `${model.id.split('/')[1]}${precision === 'int8' ? '' : ` in ${precision}`}`,
+    );
+
+  it('of 4 GB that reads 20 GB/s', () => {
+    expect(ids(4e9, 20e9)).toEqual([
+      'Qwen2.5-Coder-1.5B-Instruct',
+      'Qwen2.5-Coder-0.5B-Instruct',
+      'Qwen3-1.7B',
+      'Qwen3-0.6B',
+    ]);
+  });
+  it('of 32 GB that reads 100 GB/s takes all', () => {
+    expect(ids(32e9, 100e9)).toHaveLength(OPEN_MODELS.length);
+  });
+  it('with much memory, but slow: nothing that is no fun', () => {
+    expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
+  });
+  it('whose speed is not known is judged by its memory', () => {
+    expect(ids(2.2e9, null)).toEqual([
+      'Qwen2.5-Coder-1.5B-Instruct in int4',
+      'Qwen2.5-Coder-0.5B-Instruct',
+      'Qwen3-0.6B',
+    ]);
+    expect(recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8')[0]?.tokensPerSecond).toBeNull();
+  });
+  it('of 0.5 GB is told of none', () => {
+    expect(ids(0.5e9, 50e9)).toEqual([]);
+  });
+  it('is not told of what it has', () => {
+    expect(ids(4e9, 20e9, new Set(['Qwen/Qwen2.5-Coder-1.5B-Instruct']))[0]).toBe('Qwen2.5-Coder-0.5B-Instruct');
+  });
+  it('writes at most what its memory reads', () => {
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_582_151_680 }, 'int8');
+    expect(best?.tokensPerSecond).toBe(10);
+    expect(best?.memoryBytes).toBe(1_558_215_168 + 595_230_720);
+  });
+});
+
+describe('in words', () => {
+  it('one that is built in, in use', async () => {
+    const sizes = {
+      parameters: 7_499_840,
+      contextTokens: 2048,
+      memoryBytes: { int8: 24e6, int4: 22e6, float32: 72e6 },
+    };
+    const line = describeInspected(
+      { ...(await inspectFolder('model')), ...sizes },
+      { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' },
+      english,
+    );
+    expect(line).toEqual({
+      label: '$(check) kvasir-starter',
+      description: 'in use · built in · 7.5 million parameters',
+      detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory at work',
+    });
+  });
+  it('one that is too large for what is free', async () => {
+    const line = describeInspected(
+      await inspectFolder('test/fixtures/models/llama-mha-f16'),
+      { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' },
+      english,
+    );
+    expect(line.label).toBe('$(circle-large-outline) a/b');
+    expect(line.detail).toContain('more than is free');
+    expect(line.detail).toContain('chat only, no completions');
+  });
+  it('one that is too large with 8 bits, but not with 4', async () => {
+    const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
+    const line = (precision: 'int8' | 'int4') =>
+      describeInspected(
+        model,
+        { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision },
+        english,
+      ).detail;
+    expect(line('int8')).toBe(
+      'completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB in 4 bits',
+    );
+    expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
+    const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
+    expect(describeRecommended(best!, 'int8', null, english).detail).toBe(
+      'code · needs 1.6 GB with int4 (int8: 2.2 GB)',
+    );
+  });
+  it('one that cannot run', () => {
+    expect(
+      describeRefused(
+        'config.json: hidden_size is missing',
+        { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' },
+        english,
+      ),
+    ).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
+  });
+  it('a recommended one, with what the estimate was made from', () => {
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
+    expect(describeRecommended(best!, 'int8', 20e9, english).detail).toBe(
+      'code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)',
+    );
+    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, english).detail).not.toContain(
+      'estimate',
+    );
+    expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
+  });
+  it('as many characters as the list is wide, in both languages', async () => {
+    const inspected = await inspectFolder('model');
+    const sized = {
+      ...inspected,
+      contextTokens: 131_072,
+      canEdit: true,
+      memoryBytes: { int8: 20.1e9, int4: 12.1e9, float32: 99e9 },
+    };
+    const texts = JSON.parse(readFileSync('l10n/bundle.l10n.pt-br.json', 'utf8')) as Record<string, string>;
+    for (const words of [
+      english,
+      { ...portuguese, t: (text: string, ...values: (string | number)[]) => t(texts[text]!, ...values) },
+    ]) {
+      const of = (availableBytes: number) =>
+        [true, false].map((canEdit) =>
+          describeInspected(
+            { ...sized, canEdit },
+            { name: 'a/b', current: false, builtIn: false, availableBytes, precision: 'int8' },
+            words,
+          ).detail.replace('$(warning)', '⚠'),
+        );
+      const recommended = [23.1e9, 6e9, 2.2e9].flatMap((availableBytes) =>
+        recommend({ availableBytes, readBytesPerSecond: 95e9 }, 'int8').map(
+          (each) => describeRecommended(each, 'int8', 95e9, words).detail,
+        ),
+      );
+      for (const line of [...of(30e9), ...of(15e9), ...of(1e9), ...recommended])
+        expect([line, line.length < 85]).toEqual([line, true]);
+    }
+  });
+  it('sizes of models', () => {
+    expect(formatParameters(7_499_840, english)).toBe('7.5 million parameters');
+    expect(formatParameters(494_032_768, english)).toBe('494 million parameters');
+    expect(formatParameters(7_615_616_512, portuguese)).toBe('7,6 billion parameters');
+  });
+});

@@ -1,0 +1,130 @@
+/** A text side that does not fit together is told in a sentence when it is loaded, and what still fits goes on. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { switchOff } from '../../../engine/server/loadedModel.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { selfTest } from '../../../engine/text/selfTest.ts';
+
+const root = join(import.meta.dirname, '../../..');
+let dir: string;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'kvasir-selftest-'));
+  cpSync(join(root, 'test/fixtures/models/qwen2-untied-bf16'), dir, { recursive: true });
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+interface TokenizerFile {
+  added_tokens: { id: number; content: string }[];
+  model: { vocab: Record<string, number>; merges: unknown[] };
+}
+
+function change(name: string, edit: (json: never) => void): void {
+  const json = JSON.parse(readFileSync(join(dir, name), 'utf8')) as never;
+  edit(json);
+  writeFileSync(join(dir, name), JSON.stringify(json));
+}
+const tokenizer = (edit: (json: TokenizerFile) => void) => change('tokenizer.json', edit);
+const template = (source: string) => writeFileSync(join(dir, 'chat_template.jinja'), source);
+const faults = async (vocabSize = 435) => selfTest(await ModelText.load(dir), vocabSize);
+
+describe('models that fit', () => {
+  it.each([
+    'models/qwen2-untied-bf16',
+    'models/qwen3-tied-sharded',
+    'models/llama-mha-f16',
+    'tokenizers/codellama',
+    'tokenizers/deepseek',
+    'tokenizers/starcoder2',
+    'chat/llama3',
+    'chat/loops_and_tools',
+  ])('%s', async (name) => {
+    const text = await ModelText.load(join(root, 'test/fixtures', name));
+    expect(selfTest(text, text.tokenizer.vocabSize)).toEqual({});
+  });
+
+  it('the built-in model', async () => {
+    const text = await ModelText.load(join(root, 'model'));
+    expect(selfTest(text, text.tokenizer.vocabSize)).toEqual({});
+  });
+});
+
+describe('chat templates', () => {
+  it.each([
+    [
+      '{% for m in messages %}<|user|>\n{{ m.content }}<|end|>\n{% endfor %}<|assistant|>',
+      'it ends an answer with <|end|>, which tokenizer.json does not know; the template belongs to another model',
+    ],
+    ['<|im_start|>system\nhello<|im_end|>', 'it leaves the question out'],
+    ["{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", 'it leaves earlier answers out'],
+    ["{{ raise_exception('only with tools') }}", 'only with tools'],
+  ])('%j', async (source, reason) => {
+    template(source);
+    expect((await faults()).chat).toContain(reason);
+    expect((await faults()).complete).toBeUndefined();
+  });
+
+  it('a turn that ends in plain text is fine when a known token ends it', async () => {
+    template('{% for m in messages %}<|user|>\n{{ m.content }}<|endoftext|>\n{% endfor %}<|assistant|>');
+    expect(await faults()).toEqual({});
+  });
+
+  it('nothing would end an answer', async () => {
+    template('{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}');
+    for (const name of ['config.json', 'generation_config.json', 'tokenizer_config.json'])
+      change(name, (json: Record<string, unknown>) => {
+        delete json.eos_token_id;
+        delete json.eos_token;
+      });
+    expect((await faults()).chat).toContain('names a token that ends an answer');
+  });
+
+  it('tokens beyond the model', async () => {
+    expect((await faults(418)).chat).toContain('<|im_end|>');
+  });
+});
+
+describe('fill-in-the-middle tokens', () => {
+  it('beyond the model', async () => {
+    expect((await faults(422)).complete).toBe(
+      'tokenizer.json: <|fim_suffix|> has the id 423, but the model has only 422 tokens',
+    );
+  });
+
+  it('two with one id', async () => {
+    tokenizer(({ added_tokens: tokens }) => {
+      for (const token of tokens) if (token.content === '<|fim_middle|>') token.id = 421;
+    });
+    expect((await faults()).complete).toContain('same id as another');
+  });
+});
+
+describe('tokenizers that serve for nothing', () => {
+  it('an incomplete vocabulary', async () => {
+    tokenizer(({ model }) => void delete model.vocab['1']);
+    await expect(faults()).rejects.toThrow(/comes back changed/);
+  });
+
+  it('one of a larger model', async () => {
+    await expect(faults(100)).rejects.toThrow('the file belongs to another model');
+  });
+});
+
+describe('what is switched off', () => {
+  it('is said in the note, and the rest goes on', async () => {
+    const text = await ModelText.load(dir);
+    switchOff(text, { chat: 'chat template: broken' });
+    expect(text.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
+    expect(text.manifest.note).toEqual({
+      en: 'It is not used for chat (chat template: broken).',
+      pt: 'It is not used for chat (chat template: broken).',
+    });
+  });
+
+  it('is everything: the model is refused', async () => {
+    const text = await ModelText.load(dir);
+    expect(() => switchOff(text, { chat: 'a', complete: 'b' })).toThrow('b; a.');
+  });
+});

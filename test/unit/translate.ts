@@ -1,8 +1,0 @@
-/** The editor's l10n.t for texts that nobody has translated, and languages to go with it. */
-import { ENGLISH, numbersIn } from '../../src/format.ts';
-import type { Speech, Translate } from '../../src/translate.ts';
-
-export const t: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));
-export const english: Speech = { t, numbers: ENGLISH };
-/** Its numbers; the texts stay English. */
-export const portuguese: Speech = { t, numbers: numbersIn('pt-br') };
