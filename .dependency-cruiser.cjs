@@ -1,4 +1,4 @@
-// Import directions (ARCHITECTURE.md, "Who may import whom"). A violation fails the tests.
+// Import directions (ARCHITECTURE.md, "Import rule"). A violation fails the tests.
 // The folders of the engine from top to bottom. A folder imports from itself and from folders below it only.
 const FOLDERS = ['cli', 'server', 'core', 'scheduler', 'tasks|facts', 'text', 'sequence', 'model', 'kv', 'protocol'];
 

@@ -1,5 +1,6 @@
 // Benchmarks: `npm run bench -- SUITE --out DIR`. Writes DIR/SUITE.json with everything, DIR/SUITE.md with the tables, which are
-// printed, too, together with the machine that it was measured on, and the suite's charts as DIR/*.svg.
+// printed, too, together with the machine that it was measured on, and the suite's charts as DIR/*.svg. Results that the
+// documents quote are in test/bench/results.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
@@ -98,7 +99,7 @@ const suites = {
     run: async (values) => (await import('./strategies/strategiesBench.ts')).strategiesSuite(values),
   },
   peers: {
-    what: 'other local engines on the same model (docs/peers.md); before the first run: --setup',
+    what: 'other local engines on the same model (docs/performance.md); before the first run: --setup',
     options: `[--peers NAME,...] ${SHAPE} [--only SCENE,...] ${ROUNDS} ${THREADS} [--add] [--settings JSON] [--setup]`,
     run: async (values) => (await import('./peers/peersSuite.ts')).peersSuite(values),
   },
@@ -203,8 +204,11 @@ const machine = {
   date: new Date().toISOString(),
 };
 mkdirSync(values.out, { recursive: true });
-writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, null, 1)}\n`);
-const conditions = `${machine.cpu}, ${machine.processors} processors, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${machine.platform}, Node ${machine.node}; load ${load.toFixed(2)} before`;
+// Nine digits are more than any clock knows.
+const short = (_, value) =>
+  typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(9)) : value;
+writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, short)}\n`);
+const conditions = `${machine.cpu}, ${machine.processors} processors, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${machine.platform}, Node ${machine.node}; load ${load.toFixed(2)} before; ${machine.date.slice(0, 10)}`;
 writeFileSync(path.join(values.out, `${name}.md`), `${report}\n\n${conditions}\n`);
 for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(values.out, file), svg);
 console.log(`${report}\n\n${conditions}`);

@@ -30,7 +30,7 @@ function worst(fixtures: readonly QualityResult[], treatment: string): Treatment
 }
 
 /** All treatments on all models, with what is published of each. */
-export function qualityTable({ starter, shape, fixtures }: QualityBench): string {
+function qualityTable({ starter, shape, fixtures }: QualityBench): string {
   const { head, rows } = qualityCells(starter);
   return table(
     [...head, `${SIZE_AND_LOSS}, 0.5B shape`, 'the same, worst fixture', 'published'],
@@ -116,7 +116,7 @@ export function pagedTable(window: readonly WindowCost[]): string {
 }
 
 /** Right answers by group, and which are the same text as without compression. */
-export function groupTable(result: QualityResult, kind: ExerciseKind, what: string): string {
+function groupTable(result: QualityResult, kind: ExerciseKind, what: string): string {
   const groups = result.answers.filter((counts) => counts.kind === kind);
   return table(
     [what, ...groups.map(({ group, n }) => `${group} (${n})`)],
@@ -132,7 +132,7 @@ export function groupTable(result: QualityResult, kind: ExerciseKind, what: stri
   );
 }
 
-export function fixtureTable({ fixtures }: QualityBench): string {
+function fixtureTable({ fixtures }: QualityBench): string {
   const [first] = fixtures;
   return table(
     [SIZE_AND_LOSS, ...fixtures.map(({ model }) => model)],
@@ -143,7 +143,7 @@ export function fixtureTable({ fixtures }: QualityBench): string {
   );
 }
 
-export const differences = (treatments: readonly { treatment: string }[]): string =>
+const differences = (treatments: readonly { treatment: string }[]): string =>
   treatments
     .flatMap(({ treatment }) => {
       const published = PUBLISHED[treatment];
@@ -153,11 +153,11 @@ export const differences = (treatments: readonly { treatment: string }[]): strin
     })
     .join('\n');
 
-export const READING =
+const READING =
   'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
 
 /** Above changeTable. */
-export const CHANGES =
+const CHANGES =
   'The same questions are asked over the context as it was and after each treatment, so what counts is which of them were right and no longer are (lost), and the other way round (gained). The intervals are for such pairs (Newcombe 1998, method 10); questions about one file are taken to be as different as those about two.';
 
 export function qualityReport(bench: QualityBench): string {

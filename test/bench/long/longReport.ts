@@ -9,7 +9,7 @@ const ROWS: Record<Choosing, string> = {
   newest: 'the newest, and the first block',
 };
 
-export function answersTable({ contextTokens, needleTokens, answers }: LongBench): string {
+function answersTable({ contextTokens, needleTokens, answers }: LongBench): string {
   const counts = answers.map(({ choosing, slots, answers: of }) => {
     const [question, needle] = (['question', 'needle'] as const).map((kind) => answersOf(of, kind));
     const times = (tokens: number): string => (slots === null ? '1' : (tokens / slots).toFixed(1));
@@ -39,7 +39,7 @@ export function answersTable({ contextTokens, needleTokens, answers }: LongBench
   );
 }
 
-export function costsTable({ costs }: LongBench): string {
+function costsTable({ costs }: LongBench): string {
   const megabytes = (bytes: number): string => `${short(bytes / 1e6)} MB`;
   const rows = costs.map((cost) => [
     ROWS[cost.choosing],

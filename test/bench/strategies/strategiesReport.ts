@@ -23,7 +23,7 @@ function byStrategy(records: readonly TurnRecord[]): Map<string, TurnRecord[]> {
   return strategies;
 }
 
-export function studyTable(): string {
+function studyTable(): string {
   return table(
     COLUMNS,
     Object.entries(STUDY).map(([name, [seconds, megabytes, tokensPerSecond]]) => [
@@ -60,6 +60,8 @@ export function strategiesReport({ model, threads, records }: StrategiesBench): 
     `## Strategies: the ${model} model, ${threads} threads`,
     `The mean over ${numAnswers} answers each, all of which have the same tokens whatever the strategy. Memory: rows of keys and values kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses: arrays that grow are counted with those that they are copied from, which are there until the copy is made. The runner's working memory is not counted.`,
     table(COLUMNS.concat('peak memory, MB'), rows),
+    'As a study reports it (*Estratégias de gerenciamento de KV cache*, Universidade Federal de Itajubá, Table 1):',
+    studyTable(),
     '### By turn, ms an answer',
     table(['strategy', ...turns.map((turn, i) => `turn ${turn + 1}, ${contexts[i]} tokens`)], perTurn),
   ].join('\n\n');

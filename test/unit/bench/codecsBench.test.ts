@@ -9,7 +9,6 @@ import { type Exercise, textExercises } from '../../../engine/cli/evaluateExerci
 import { answersOf, measureQuality } from '../../../engine/cli/evaluateQuality.ts';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { type Treatment, TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
-import { compressionText } from '../../bench/kv/compressionText.ts';
 import { kvReport } from '../../bench/kv/kvSuite.ts';
 import { pairedChange } from '../../bench/kv/pairedInterval.ts';
 import { PUBLISHED } from '../../bench/kv/published.ts';
@@ -165,35 +164,14 @@ test('quality: every treatment is measured against the rows as they were, and th
           .find((line) => line.startsWith(`| ${treatment} |`) && line.includes(PUBLISHED[treatment]!.reported)),
       ).toBeDefined();
     expect(Object.values(qualityCharts(bench)).join('')).toContain('kvquant3');
-    const measured = {
-      machine: {
-        cpu: 'A processor',
-        processors: 2,
-        memoryBytes: 2 ** 34,
-        platform: 'linux-x64',
-        node: 'v24',
-        loadBefore: 0,
-        loadAfter: 1,
-        date: '2026-01-02T03:04:05Z',
-      },
-      quality: bench,
-      window: [window],
-      rows: [
-        {
-          model: 'starter',
-          numTexts: 1,
-          coded: 64,
-          compared: 8,
-          codecs: [{ codec: 'int4' as const, keys: 0.1, values: 0.2, attention: 0.3 }],
-        },
-      ],
+    const rows = {
+      model: 'starter',
+      numTexts: 1,
+      coded: 64,
+      compared: 8,
+      codecs: [{ codec: 'nvfp4' as const, keys: 0.1, values: 0.2, attention: 0.3 }],
     };
-    const { text: doc, charts } = compressionText(measured, '<!-- notes:summary -->\nBy hand.\n<!-- /notes -->');
-    expect(doc).toContain('<!-- notes:summary -->\nBy hand.\n<!-- /notes -->');
-    expect(doc).toContain('| int4 | 10.00% | 20.00% | 30.00% |');
-    expect(compressionText(measured, doc).text).toBe(doc);
-    for (const name of Object.keys(charts)) expect(doc).toContain(`(compression/${name})`);
-    expect(() => compressionText(measured, '<!-- notes:other -->\nx\n<!-- /notes -->')).toThrow('other');
+    expect(kvReport({ speed: [], rows: [rows] })).toContain('| nvfp4 | 10.00% | 20.00% | 30.00% |');
   }));
 
 test('paired intervals: an example of the paper, and what they must be like', () => {
