@@ -1,6 +1,6 @@
 /**
  * How much of what a model writes at a cursor is sure enough to be shown. The probability that all so far is right is the product of its
- * tokens' (docs/quality.md has what limits are worth with the built-in model): a line is shown once it is whole, when that is not too
+ * tokens' (docs/decisions/0017-confidence-limit.md has what limits are worth with the built-in model): a line is shown once it is whole, when that is not too
  * small; the words at its beginning at once, as long as it is large; further lines, whole ones only, where it is large enough for them: they
  * are rarely right, and one wrong line among right ones has to be taken out by hand. Nothing that has been shown is taken back, as it only
  * ever falls.

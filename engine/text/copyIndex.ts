@@ -89,7 +89,7 @@ export class CopyIndex {
  * and of those right behind it. A line is mostly copied from where its neighbours stand, too.
  *
  * At 18,000 tokens of the projects that copying is fitted on a token costs 1.070 nats without and 1.053 with it, 1.050 where it is found out
- * for each place instead of each sixteen; rare words counting for more, or half or twice as much text, are no better (docs/quality.md).
+ * for each place instead of each sixteen; rare words counting for more, or half or twice as much text, are no better (docs/decisions/0016-token-healing-and-copy-prior.md).
  */
 
 /** Tokens on either side that are compared. */

@@ -2,7 +2,7 @@
  * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last two tokens before the
  * cursor have stood before (or else, in this file, the last one), what followed there is a guess at what follows now; all such places
  * vote, for more where the match is longer and the surroundings are alike, other files for less. A small model, which copies badly, is an
- * eighth less uncertain by its file, and a third by a hundred more of the folder (docs/quality.md); a large one copies by itself.
+ * eighth less uncertain by its file, and a third by a hundred more of the folder (docs/decisions/0016-token-healing-and-copy-prior.md); a large one copies by itself.
  *
  * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,

@@ -17,14 +17,14 @@ import { listedFiles } from './listedFiles.ts';
 
 /**
  * With 40 files a token costs 1.048 nats on the projects that copying was fitted on, with 100 files 1.025
- * (docs/quality.md).
+ * (docs/decisions/0016-token-healing-and-copy-prior.md).
  */
 const MAX_FILES = 100;
 /** In bytes. Longer files are data. */
 const MAX_FILE_BYTES = 200_000;
 /** Files of one folder. */
 const MAX_LISTED = 2000;
-/** Pause between two files. Encoding one takes the engine 1 to 10 ms (docs/quality.md). */
+/** Pause between two files. Encoding one takes the engine 1 to 10 ms. */
 const PAUSE_MS = 100;
 /** Nothing watches the disk. After this time, changed files are looked for while the user types. */
 const FRESH_MS = 5 * 60_000;

@@ -13,7 +13,7 @@ import { SHIFT_SAMPLE } from './sampleText.ts';
 
 /**
  * Mean KL divergence, in nats, up to which rows are taken over. Less than a reader of the text before the edit would be off
- * by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3; version 2 is at 3.7e-3 on the sample (docs/shifted.md).
+ * by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3; version 2 is at 3.7e-3 on the sample (docs/decisions/0014-shifted-reuse.md).
  */
 export const SHIFT_BOUND = 5e-3;
 /** Of the file; raised when measuring changes. */

@@ -4,7 +4,7 @@
 
 /** What it is called where codecs are named: rows that were computed from a part of their context. */
 export const SKETCH = 'sketch';
-/** Of the chosen tokens beside the first block, the last of the context at most: where few blocks are there, more than these are chosen (docs/long-contexts.md). */
+/** Of the chosen tokens beside the first block, the last of the context at most: where few blocks are there, more than these are chosen (docs/decisions/0013-sparse-contexts.md). */
 const RECENT_SHARE = 0.5;
 /** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
 export const LAST_PART = 16;
@@ -12,7 +12,7 @@ export const LAST_PART = 16;
 export const STRIDE = 16;
 /**
  * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
- * are there: to ask for others at the end of each part gained nothing that shows (docs/long-contexts.md).
+ * are there: to ask for others at the end of each part gained nothing that shows (docs/decisions/0013-sparse-contexts.md).
  */
 export const ASKING = { last: 8, stride: 1 };
 
