@@ -122,7 +122,7 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
   kv: [
     'NAMES',
     'how rows are kept: int8 (usual) or float32',
-    { eval: 'what is measured: int8 (usual), codecs such as int4-kivi,fp8, or all' },
+    { eval: 'what is measured: int8 (usual), codecs such as int4-kivi,nvfp4, or all' },
   ],
   text: ['FILE', 'the text to measure on'],
   shifted: ['', 'measures what --reuse-shifted costs'],
@@ -138,7 +138,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir generate (--prompt TEXT | --ids 1,2,3 | --requests FILE.jsonl)
                                                             goes on from raw text, without what makes a model answer
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
-  kvasir eval --text FILE --kv (all | int4-kivi,fp8,...)    what it costs to keep it compressed: next tokens, lines, answers
+  kvasir eval --text FILE --kv (all | int4-kivi,nvfp4,...)  what it costs to keep it compressed: next tokens, lines, answers
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
   kvasir inspect [DIR | --model DIR]                        what a model folder is, or why it cannot run
 

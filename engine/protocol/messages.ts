@@ -64,17 +64,7 @@ export interface LoadOptions {
  * Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing; "auto" compresses when memory is
  * short, each run with what its age and the fullness of the budget call for; the others compress whatever is long out of use.
  */
-export const CACHE_CODECS = [
-  'int8',
-  'auto',
-  'fp8',
-  'int4',
-  'int4-kivi',
-  'nvfp4',
-  'kvquant3',
-  'turboquant',
-  'kvzip',
-] as const;
+export const CACHE_CODECS = ['int8', 'auto', 'int4-kivi', 'nvfp4', 'turboquant', 'kvzip'] as const;
 
 export type CacheCodec = (typeof CACHE_CODECS)[number];
 

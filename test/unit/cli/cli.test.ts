@@ -323,13 +323,13 @@ describe('the program', () => {
     [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
     [
       ['chat', '--message', 'x', '--codec', 'int3'],
-      '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, turboquant, kvzip',
+      '--codec int3: expected one of int8, auto, int4-kivi, nvfp4, turboquant, kvzip',
     ],
     [
       ['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'],
       '--codec auto: rows in float32 are not compressed',
     ],
-    [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
+    [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'nvfp4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
     [['inspect', 'model', '--model', 'model'], 'inspect: one model folder is looked at'],
     [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
@@ -848,16 +848,16 @@ describe('the program', () => {
     expect(optionsOf('--codec', 'int8').compress).toBeUndefined();
     expect(optionsOf('--codec', 'auto').compress).toBe('auto');
     expect(optionsOf('--codec', 'kvzip').compress).toBe('kvzip');
-    const short = run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'int4');
+    const short = run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'nvfp4');
     expect({ status: short.status, stderr: short.stderr }).toEqual({
       status: 0,
-      stderr: expect.stringContaining('int4 is not used: the context is too short to measure what it loses\n'),
+      stderr: expect.stringContaining('nvfp4 is not used: the context is too short to measure what it loses\n'),
     });
     // Within one answer nothing is left alone for a minute.
     expect(short.stderr).toContain(
-      'note: --codec int4 changes nothing in one answer: only what nobody has used for a minute is compressed\n',
+      'note: --codec nvfp4 changes nothing in one answer: only what nobody has used for a minute is compressed\n',
     );
-    const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'fp8');
+    const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'nvfp4');
     expect({ status: used.status, stderr: used.stderr }).toEqual({
       status: 0,
       stderr: expect.not.stringContaining('not used'),
@@ -880,7 +880,7 @@ describe('the program', () => {
     expect(stderr).toContain('note: 2 predicted tokens are too few');
     const text = join(temporary, 'some.ts');
     writeFileSync(text, 'export const NAME_OF_IT = 1;\n'.repeat(40));
-    const treated = run('eval', '--text', text, '--kv', 'fp8');
+    const treated = run('eval', '--text', text, '--kv', 'nvfp4');
     expect(treated.status).toBe(0);
     expect(treated.stderr).toMatch(/^kvasir-starter: 0 of \d+ contexts, 0 s$/m);
     expect(treated.stderr).toMatch(/^lines, questions, needles: .*in brackets/m);

@@ -19,14 +19,14 @@ const model = (compressed: CodecQuality[]): ModelInfo =>
   ({ name: 'm', precision: 'int8', kv: 'int8', contextTokens: 2048, threads: 2, compressed }) as unknown as ModelInfo;
 const [MILD, HARD] = [
   'int4-kivi: 3.5 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
-  'kvquant3: 4.7 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
+  'turboquant: 5.4 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
 ];
-const LEFT_OUT = 'kvquant3 is not used: with this model its mean KL divergence would be 2.0e-1, more than 5e-2';
+const LEFT_OUT = 'turboquant is not used: with this model its mean KL divergence would be 2.0e-1, more than 5e-2';
 
 test('a file whose parts are coded in different ways is told of with each of them', () => {
-  const both = model([quality('int4-kivi', 0.01, 3.54), quality('kvquant3', 0.02, 4.65)]);
-  expect(codecNotes(['kvquant3'], both, english)).toBe(HARD);
-  expect(codecNotes(['int4-kivi', 'kvquant3'], both, english)).toBe(`${MILD}\n${HARD}`);
+  const both = model([quality('int4-kivi', 0.01, 3.54), quality('turboquant', 0.02, 5.43)]);
+  expect(codecNotes(['turboquant'], both, english)).toBe(HARD);
+  expect(codecNotes(['int4-kivi', 'turboquant'], both, english)).toBe(`${MILD}\n${HARD}`);
   expect([
     codecNotes(['int8'], both, english),
     codecNotes(['float32'], both, english),
@@ -45,10 +45,10 @@ test('the hover has a line for each codec, also for one that is not used', () =>
     }) as unknown as EngineStats;
   const lines = (compressed: CodecQuality[]): string[] =>
     hoverMarkdown(stats(compressed), undefined, english).split('\n');
-  expect(lines([quality('int4-kivi', 0.01, 3.54), quality('kvquant3', 0.02, 4.65)])).toEqual(
+  expect(lines([quality('int4-kivi', 0.01, 3.54), quality('turboquant', 0.02, 5.43)])).toEqual(
     expect.arrayContaining([MILD, HARD]),
   );
-  expect(lines([quality('int4-kivi', 0.01, 3.54), quality('kvquant3', 0.2, 4.65)])).toEqual(
+  expect(lines([quality('int4-kivi', 0.01, 3.54), quality('turboquant', 0.2, 5.43)])).toEqual(
     expect.arrayContaining([MILD, LEFT_OUT]),
   );
   // What kvzip does with conversations is no setting that anybody has chosen.
