@@ -13,7 +13,14 @@ const pagesIn = (folder: string): string[] =>
 const PAGES = pagesIn('docs');
 const DECISIONS = pagesIn('docs/decisions');
 const TOP = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'];
-const ALL = [...TOP, ...PAGES, ...DECISIONS, 'model/MODEL_CARD.md', 'test/bench/results/README.md'];
+const ALL = [
+  ...TOP,
+  ...PAGES,
+  ...DECISIONS,
+  'model/MODEL_CARD.md',
+  'test/bench/README.md',
+  'test/bench/results/README.md',
+];
 
 /** Without code blocks, whose text is no link. */
 const prose = (file: string): string => read(file).replace(/^```[\s\S]*?^```$/gm, '');
