@@ -2,6 +2,10 @@
 // The folders of the engine from top to bottom. A folder imports from itself and from folders below it only.
 const FOLDERS = ['cli', 'server', 'core', 'scheduler', 'tasks|facts', 'text', 'sequence', 'model', 'kv', 'protocol'];
 
+/** The same inside a folder: its folders from top to bottom. */
+const MODEL_FOLDERS = ['import', 'calibrate', 'runtime', 'graph', 'load'];
+const TEXT_FOLDERS = ['prompt', 'format', 'copy|syntax', 'tokenizer'];
+
 const never = (name, from, to, comment) => ({
   name,
   severity: 'error',
@@ -9,6 +13,18 @@ const never = (name, from, to, comment) => ({
   from: { path: from },
   to: { path: to },
 });
+
+const downward = (parent, folders) =>
+  folders
+    .slice(1)
+    .map((folder, i) =>
+      never(
+        `${parent}-${folder}-is-below`,
+        `^engine/${parent}/(${folder})/`,
+        `^engine/${parent}/(${folders.slice(0, i + 1).join('|')})/`,
+        `${parent}/${folder}/ imports only from the folders below it.`,
+      ),
+    );
 
 module.exports = {
   forbidden: [
@@ -20,6 +36,14 @@ module.exports = {
         `^engine/(${FOLDERS.slice(0, i + 1).join('|')})/`,
         `${folder}/ imports only from the folders below it.`,
       ),
+    ),
+    ...downward('model', MODEL_FOLDERS),
+    ...downward('text', TEXT_FOLDERS),
+    never(
+      'model-interface-is-below',
+      '^engine/model/[^/]+$',
+      '^engine/model/[^/]+/',
+      'The root of model/ holds the interface only.',
     ),
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     {

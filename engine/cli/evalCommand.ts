@@ -7,8 +7,10 @@ import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { KvPool } from '../kv/pool.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../model/calibrate/divergence.ts';
 import { RequestError } from '../protocol/errors.ts';
-import { importModel, type ImportedModel, kvShape } from '../model/load/importModel.ts';
-import { OnnxRunner } from '../model/runtime/runner.ts';
+import { importModel } from '../model/import/importModel.ts';
+import { type ImportedModel, kvShape } from '../model/load/importedModel.ts';
+import type { OnnxRunner } from '../model/runtime/runner.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import type { KvPrecision, Precision } from '../protocol/tasks.ts';
 import { Tokenizer } from '../text/tokenizer/tokenizer.ts';
 import { evaluateShifted } from './evaluateShifted.ts';
@@ -88,7 +90,7 @@ export async function evaluate(line: CommandLine): Promise<number> {
   try {
     for (const variant of variants)
       runners.push(
-        await OnnxRunner.create(models[variant.weights]!, new KvPool(kvShape(config, variant.window), stretch), {
+        await openRunner(models[variant.weights]!, new KvPool(kvShape(config, variant.window), stretch), {
           threads: options.threads,
         }),
       );

@@ -7,7 +7,7 @@ import { uniform } from '../sequence/sampler.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import { completionPrompt } from '../text/prompt/completionPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import { SourceDocument } from '../text/sourceDocument.ts';
+import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { type Grammars, grammarFor } from '../text/syntax/syntaxGrammars.ts';
 import { holesIn, shuffled } from './evaluateHoles.ts';
 import { needleIn } from './evaluateNeedles.ts';

@@ -2,8 +2,9 @@
 import type { Divergence } from '../model/calibrate/divergence.ts';
 import { KvPool } from '../kv/pool.ts';
 import { RequestError } from '../protocol/errors.ts';
-import { importModel, kvShape } from '../model/load/importModel.ts';
-import { OnnxRunner } from '../model/runtime/runner.ts';
+import { importModel } from '../model/import/importModel.ts';
+import { kvShape } from '../model/load/importedModel.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import { measureShift, SHIFT_BOUND } from '../model/calibrate/shiftQuality.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
@@ -20,7 +21,7 @@ export async function evaluateShifted(
 ): Promise<void> {
   const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
   const contextTokens = Math.min(model.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
+  const runner = await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads: options.threads,
   });
   try {

@@ -10,10 +10,12 @@ import { queriesByToken } from '../kv/approx/sparse/sparseChoice.ts';
 import { KvPool, PAGE_SLOTS } from '../kv/pool.ts';
 import { logProbabilities } from '../model/calibrate/divergence.ts';
 import { codecFor } from '../model/calibrate/codecQuality.ts';
-import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/load/importModel.ts';
+import { type ImportedModel, kvShape, readKeyBiases } from '../model/load/importedModel.ts';
+import { importModel } from '../model/import/importModel.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import { OnnxRunner } from '../model/runtime/runner.ts';
-import { ModelText } from '../text/modelText.ts';
+import type { OnnxRunner } from '../model/runtime/runner.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
+import { ModelText } from '../text/format/modelText.ts';
 
 /** Tokens of a chunk when a context is computed. */
 const CHUNK_TOKENS = 512;
@@ -80,7 +82,7 @@ export class KvSubject {
     codecNames: Iterable<string> = FORMATS.map((format) => format.name),
   ): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-    const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
+    const runner = await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
       threads,
     });
     const rope = new RopeTable(model.config.rope, model.config.headSize);

@@ -2,8 +2,8 @@
 import { RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import { Layout } from '../text/prompt/layout.ts';
-import { ModelText } from '../text/modelText.ts';
-import { shortPath } from '../text/sourceDocument.ts';
+import { ModelText } from '../text/format/modelText.ts';
+import { shortPath } from '../text/syntax/sourceDocument.ts';
 import { Grammars } from '../text/syntax/syntaxGrammars.ts';
 import { type ExerciseOptions, exercisesOf } from './evaluateExercises.ts';
 import { measureQuality } from './evaluateQuality.ts';

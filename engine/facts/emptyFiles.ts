@@ -3,7 +3,7 @@
  * message has to be about the files; what asks for a new text, or for something else, is for the model. Pure.
  */
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { QuestionLanguage } from './factKinds.ts';
 import { names } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';

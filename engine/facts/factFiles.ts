@@ -5,7 +5,7 @@
 import { t } from '@vscode/l10n';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import { type Facts, hasFacts } from './extract/facts.ts';
-import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 import { emptyAnswer } from './emptyFiles.ts';
 import { factAnswer } from './factAnswer.ts';

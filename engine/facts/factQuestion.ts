@@ -3,7 +3,7 @@
  * be such a question: what says anything more is for the model. Pure.
  */
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
-import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { type FactKind, isOfFile, LANGUAGES, type ListKind, listsIn, type QuestionLanguage } from './factKinds.ts';
 import { AROUND, COMPILED, FIRST, inOurWords } from './factPatterns.ts';
 import { CONSTRUCTOR } from './factPhrases.ts';

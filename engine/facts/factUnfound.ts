@@ -3,7 +3,7 @@
  * model would make something up of it, in the words of what it has read. Pure.
  */
 import type { Facts } from './extract/facts.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { isOfFile, type QuestionLanguage } from './factKinds.ts';
 import { bareName } from './factParameters.ts';
 import { firstOf, joined, MAX_IN_LINE, MAX_PLACES, quoted } from './factPhrases.ts';

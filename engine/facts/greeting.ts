@@ -2,7 +2,7 @@
  * Messages that say no more than others in words that a model knows better: that only greet, or that ask in Portuguese for what a file is
  * about. Small models answer to other words in any language, or to something else. Pure.
  */
-import type { Manifest } from '../text/manifest.ts';
+import type { Manifest } from '../text/format/manifest.ts';
 
 const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> = {
   en: /^(?:hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[ ,]+(?:there|kvasir|you|all|again))?$/i,

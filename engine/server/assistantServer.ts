@@ -20,7 +20,7 @@ import { memoryStats } from '../core/memoryBudget.ts';
 import { Metrics } from '../core/metrics.ts';
 import { prometheusText } from './prometheus.ts';
 import { Requests } from './requests.ts';
-import { indexOf } from '../text/copyPrior.ts';
+import { indexOf } from '../text/copy/copyPrior.ts';
 import { Syntax } from '../text/syntax/syntax.ts';
 import { chromeTrace } from '../core/trace.ts';
 

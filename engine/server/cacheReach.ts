@@ -13,7 +13,7 @@ import { exactBytesPerToken } from '../kv/storedBlocks.ts';
 import { codingReserve } from '../kv/approx/toCode.ts';
 import { divideBudget } from '../core/memoryBudget.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
-import { kvShape } from '../model/load/importModel.ts';
+import { kvShape } from '../model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../model/runtime/prefillScratch.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
 import { Snapshots } from '../core/snapshots.ts';

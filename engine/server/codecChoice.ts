@@ -3,7 +3,7 @@ import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import { codecNames, type Compression, compressionOf } from '../kv/approx/compression.ts';
 import { KVZIP } from '../kv/approx/pruned/keptRows.ts';
 import { codecQuality } from '../model/calibrate/codecQuality.ts';
-import type { ImportedModel } from '../model/load/importModel.ts';
+import type { ImportedModel } from '../model/load/importedModel.ts';
 import { codecFor } from '../model/calibrate/codecQuality.ts';
 import { pruneQuality } from '../model/calibrate/pruneQuality.ts';
 import type { RopeTable } from '../model/runtime/rope.ts';

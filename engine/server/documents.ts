@@ -4,7 +4,7 @@
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { TextEdit } from '../protocol/messages.ts';
-import { SourceDocument } from '../text/sourceDocument.ts';
+import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
 /** A passage that is taken out is kept from so many characters on; all of them together have so many. */
 const MIN_REMOVED = 12;

@@ -7,7 +7,7 @@ import type { Documents } from './documents.ts';
 import type { Engine } from '../core/engine.ts';
 import type { FileStats } from '../protocol/stats.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
 /** Closed files remembered, with the tokens of their blocks. */
 const MAX_CLOSED = 32;

@@ -4,14 +4,14 @@
  * template runs, so that looking through many folders costs little; what only a load can find (bad tensor values, a
  * template that belongs to another model) is said by the load.
  */
-import { type ModelInspection, inspectModel } from '../model/load/importModel.ts';
+import { type ModelInspection, inspectModel } from '../model/import/inspectModel.ts';
 import { cacheBytesAtWork } from '../core/memoryBudget.ts';
 import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';
-import { ChatTemplate } from '../text/prompt/chatTemplate.ts';
-import { readManifest } from '../text/manifest.ts';
-import { offersOf } from '../text/modelText.ts';
+import { ChatTemplate } from '../text/format/chatTemplate.ts';
+import { readManifest } from '../text/format/manifest.ts';
+import { offersOf } from '../text/format/modelText.ts';
 
 export interface FolderInspection extends InspectedModel {
   readonly model: Omit<ModelInspection, 'tokens'>;

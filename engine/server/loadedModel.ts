@@ -13,10 +13,11 @@ import { formatBytes } from '../protocol/formatBytes.ts';
 import { LiveEngines } from './liveEngines.ts';
 import { memoryReading } from '../core/memoryBudget.ts';
 import { type BudgetChange, MemoryBudget, type MemoryReading, USUAL_SHARE } from '../core/memoryBudget.ts';
-import { importModel, kvShape, usualKv } from '../model/load/importModel.ts';
+import { importModel } from '../model/import/importModel.ts';
+import { kvShape, usualKv } from '../model/load/importedModel.ts';
 import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import { OnnxRunner } from '../model/runtime/runner.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import { shiftQuality } from '../model/calibrate/shiftQuality.ts';
 import { modelCompression } from './codecChoice.ts';
 import { reasonOf } from '../model/load/modelFolder.ts';
@@ -25,8 +26,8 @@ import type { LoadOptions } from '../protocol/messages.ts';
 import type { ModelInfo } from '../protocol/stats.ts';
 import { notWritable, Snapshots } from '../core/snapshots.ts';
 import { Layout } from '../text/prompt/layout.ts';
-import { type Faults, ModelText } from '../text/modelText.ts';
-import { selfTest } from '../text/selfTest.ts';
+import { type Faults, ModelText } from '../text/format/modelText.ts';
+import { selfTest } from '../text/format/selfTest.ts';
 
 /** Rows go of what nobody has used for so long: later than the disk tier writes it. */
 const PRUNED_MS = 2 * 60_000;
@@ -93,7 +94,7 @@ export async function loadModel(
   const shape = kvShape(imported.config, kv, imported.biased);
   progress('session', 0);
   const pool = new KvPool(shape, 0);
-  const runner = await OnnxRunner.create(imported, pool, { threads: options.threads });
+  const runner = await openRunner(imported, pool, { threads: options.threads });
   let live: LiveEngines | null = null;
   try {
     if (!runner.isExact) hooks.log(NOT_EXACT);

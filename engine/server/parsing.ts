@@ -1,6 +1,6 @@
 /** Requests that wait for their documents' syntax: the engine does not know of them yet. Owns no messages. */
 import type { Priority } from '../protocol/tasks.ts';
-import { SourceDocument } from '../text/sourceDocument.ts';
+import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 
 interface Waiting {

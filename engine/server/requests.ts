@@ -31,7 +31,7 @@ import {
   prepareSummarize,
   summarizeFolder,
 } from '../tasks/summarizeTask.ts';
-import { SourceDocument } from '../text/sourceDocument.ts';
+import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;

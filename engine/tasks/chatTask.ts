@@ -6,7 +6,7 @@ import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts'
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { askedToDescribe, type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn, together } from '../facts/claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from '../facts/denial.ts';
 import { askedOfFiles, noteOf, parsedFiles } from '../facts/factFiles.ts';

@@ -7,7 +7,7 @@ import { RequestError } from '../protocol/errors.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { blockContent, fenceFor, languageOf, openingIds } from './repetition.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';

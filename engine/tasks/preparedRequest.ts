@@ -4,7 +4,7 @@ import { RequestError } from '../protocol/errors.ts';
 import type { TokenRange } from '../kv/laneIds.ts';
 import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
 import type { ConfidenceLimits } from './confidence.ts';
-import type { CopyPrior } from '../text/copyPrior.ts';
+import type { CopyPrior } from '../text/copy/copyPrior.ts';
 import type { Opening } from '../text/tokenizer/healing.ts';
 
 export interface Shaped {

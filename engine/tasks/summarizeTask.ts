@@ -7,7 +7,7 @@ import type { PromptSize } from '../protocol/stats.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
 import { fenced } from '../text/prompt/attachedFiles.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chatTask.ts';
 import { type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn } from '../facts/claims.ts';
 import { withoutDenial } from '../facts/denial.ts';

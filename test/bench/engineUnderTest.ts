@@ -8,9 +8,11 @@ import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
 import { type KvRows, kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
-import { type ImportedModel, importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { type ImportedModel, kvShape } from '../../engine/model/load/importedModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
 import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
-import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { openRunner } from '../../engine/model/calibrate/threadChoice.ts';
 import { divideBudget } from '../../engine/core/memoryBudget.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import type { Priority } from '../../engine/protocol/tasks.ts';
@@ -195,7 +197,7 @@ export class EngineUnderTest {
       precision: options.precision ?? 'int8',
     });
     const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 0);
-    const onnx = await OnnxRunner.create(model, pool, { threads: options.threads });
+    const onnx = await openRunner(model, pool, { threads: options.threads });
     const fewestPrefill = await laneCrossover(model.dir, onnx, {
       parameters: model.parameters,
       contextTokens: model.config.contextTokens,

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
-import { kvShape } from '../../engine/model/load/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { seededRandom } from '../engine/workload.ts';
 import { writeRandomModel } from '../model/randomModel.ts';
 import type { ReferenceConfig } from '../model/reference.ts';

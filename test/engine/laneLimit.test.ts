@@ -15,7 +15,7 @@ import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
 import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/memoryBudget.ts';
 import { MemoryBudget, MAX_BYTES } from '../../engine/core/memoryBudget.ts';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';
-import { kvShape } from '../../engine/model/load/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
 import { Snapshots } from '../../engine/core/snapshots.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';

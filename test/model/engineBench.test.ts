@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { importModel } from '../../engine/model/load/importModel.ts';
-import { ModelText } from '../../engine/text/modelText.ts';
-import { selfTest } from '../../engine/text/selfTest.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
+import { selfTest } from '../../engine/text/format/selfTest.ts';
 import { engineBench, engineOptions, takeTurns } from '../bench/engineBench.ts';
 import { type Case, GROUPS } from '../bench/engineCases.ts';
 import { engineCharts, engineReport, shares } from '../bench/engineReport.ts';

@@ -7,7 +7,7 @@ import { exercisesOf } from '../../engine/cli/evaluateExercises.ts';
 import { KvSubject } from '../../engine/cli/evaluateSubject.ts';
 import { TREATMENTS } from '../../engine/cli/evaluateTreatments.ts';
 import { Layout } from '../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../engine/text/modelText.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
 import { Grammars } from '../../engine/text/syntax/syntaxGrammars.ts';
 import { heldoutFiles } from '../bench/kv/heldout.ts';
 import { BUILT_IN } from '../builtIn.ts';

@@ -12,10 +12,11 @@ import { scratchRows } from '../../engine/model/batch.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { KvPool, PAGE_SLOTS } from '../../engine/kv/pool.ts';
 import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
-import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/load/importModel.ts';
+import { type ImportedModel, kvShape, usualKv } from '../../engine/model/load/importedModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { Precision } from '../../engine/protocol/tasks.ts';
-import { CopyPrior } from '../../engine/text/copyPrior.ts';
+import { CopyPrior } from '../../engine/text/copy/copyPrior.ts';
 import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
 import { chunkNoise, drawsWithin } from './chunkNoise.ts';
 

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
-import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { crossoverOf, laneCrossover, type LaneTimes } from '../../engine/model/calibrate/laneCrossover.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 

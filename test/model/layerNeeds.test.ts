@@ -7,10 +7,10 @@ import type { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
 import { codecNamed, FORMATS } from '../../engine/kv/approx/codecs/registry.ts';
 import { codecFor } from '../../engine/model/calibrate/codecQuality.ts';
 import { codecQuality } from '../../engine/model/calibrate/codecQuality.ts';
-import { importModel } from '../../engine/model/load/importModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
 import { layerNeeds } from '../../engine/model/calibrate/layerNeeds.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
-import { ModelText } from '../../engine/text/modelText.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
 import { randomRows } from '../unit/kv/codecRows.ts';
 import { loadRunner, temporaryFolder } from './fixtures.ts';
 

@@ -3,12 +3,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
-import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { type ModelCompression, modelCompression } from '../../engine/server/codecChoice.ts';
 import type { CodecQuality } from '../../engine/protocol/stats.ts';
-import { ModelText } from '../../engine/text/modelText.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
 import { temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();

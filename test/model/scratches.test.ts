@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { type BatchSpan, SHORT_ROWS } from '../../engine/model/batch.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
-import { importModel, kvShape } from '../../engine/model/load/importModel.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 

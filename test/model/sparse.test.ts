@@ -12,8 +12,8 @@ import { Engine } from '../../engine/core/engine.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { chatPrompt } from '../../engine/text/prompt/chatPrompt.ts';
 import { Layout } from '../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../engine/text/modelText.ts';
-import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../engine/text/syntax/sourceDocument.ts';
 import { ask, drain, kernelShare, type Watched } from '../engine/harness.ts';
 import { loadRunner, maxDifference, MODELS, random, temporaryFolder } from './fixtures.ts';
 

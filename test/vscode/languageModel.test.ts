@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { ModelText } from '../../engine/text/modelText.ts';
+import { ModelText } from '../../engine/text/format/modelText.ts';
 import { BUILT_IN, counted } from '../builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { mappedFiles } from './processes.ts';

@@ -12,7 +12,7 @@ import { firstCode, namesIn, PATTERNS, present, typeText } from './factNodes.ts'
 import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
 import { type Returns, ReturnStatements } from './factReturns.ts';
 import { headOf, heritageOf, type Parameter, parametersOf } from './factSignatures.ts';
-import type { SourceDocument } from '../../text/sourceDocument.ts';
+import type { SourceDocument } from '../../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../../text/syntax/syntax.ts';
 import { grammarFor } from '../../text/syntax/syntaxGrammars.ts';
 

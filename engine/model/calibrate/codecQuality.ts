@@ -7,7 +7,7 @@ import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
 import type { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import { FORMATS, codecNamed } from '../../kv/approx/codecs/registry.ts';
 import type { CodecQuality } from '../../protocol/stats.ts';
-import type { ImportedModel } from '../load/importModel.ts';
+import type { ImportedModel } from '../load/importedModel.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 import { type Divergence, addPosition, logProbabilities, noDivergence } from './divergence.ts';
 import { type NeedsMeasuring, layerNeeds } from './layerNeeds.ts';

@@ -7,7 +7,7 @@ import { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
 import { arraysOf, joinRows, type KvRows, sliceRows } from '../../kv/kvRows.ts';
 import { addPosition, logProbabilities, noDivergence } from './divergence.ts';
-import type { ImportedModel } from '../load/importModel.ts';
+import type { ImportedModel } from '../load/importedModel.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { RopeTable } from '../runtime/rope.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';

@@ -19,7 +19,7 @@ import {
 } from '../../kv/approx/pruned/keptRows.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from './divergence.ts';
 import type { CodecQuality } from '../../protocol/stats.ts';
-import type { ImportedModel } from '../load/importModel.ts';
+import type { ImportedModel } from '../load/importedModel.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 import { SHIFT_SAMPLE } from './sampleText.ts';

@@ -6,7 +6,7 @@
 import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from './divergence.ts';
 import type { ShiftQuality } from '../../protocol/stats.ts';
-import type { ImportedModel } from '../load/importModel.ts';
+import type { ImportedModel } from '../load/importedModel.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 import { SHIFT_SAMPLE } from './sampleText.ts';

@@ -6,8 +6,11 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import path from 'node:path';
-import { type OnnxRuntime, openSession, type Tensor } from '../runtime/onnxSession.ts';
+import type { KvPool } from '../../kv/pool.ts';
 import { OnnxWriter } from '../graph/onnxWriter.ts';
+import type { ImportedModel } from '../load/importedModel.ts';
+import { loadOnnxruntime, type OnnxRuntime, openSession, type Tensor } from '../runtime/onnxSession.ts';
+import { OnnxRunner, type RunnerOptions } from '../runtime/runner.ts';
 
 /** ms of one step: as a decode, which reads all weights for one token, and as a prompt's chunk. */
 export interface Speed {
@@ -119,4 +122,10 @@ export async function chooseThreads(
     // Measured again at the next start.
   }
   return threads;
+}
+
+/** Opens a runner. `threads` of one step; 0 means the number that is fastest on this machine. */
+export async function openRunner(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<OnnxRunner> {
+  const threads = options.threads || (await chooseThreads(await loadOnnxruntime(), path.dirname(model.dir)));
+  return OnnxRunner.create(model, pool, { threads });
 }

@@ -11,6 +11,7 @@
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import { GraphOps, MS } from './graphOps.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
+import { usesTurns } from '../load/keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
 import { rowsInMultiples, type WeightPlan } from '../load/weightPlan.ts';
@@ -99,11 +100,6 @@ export const RECEIVED = 'received';
 
 /** With an int8 pool: float32 [numLayers, numHeads, n, headSize], queries of n tokens as the products with keys have them, but for a key's bias. */
 export const QUERIES = 'queries';
-
-/** Whether the graph has the feeds windowTurns and newTurns. @param biased layers whose keys are coded without their bias */
-export function usesTurns(biased: readonly number[], kv: KvPrecision): boolean {
-  return kv === 'int8' && biased.length > 0;
-}
 
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
   const { numLayers, numHeads, kvHeads, headSize, vocabSize } = config;

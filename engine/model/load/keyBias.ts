@@ -3,8 +3,8 @@
  * say little but the bias. So in the layers where it is large the keys are coded without it, and R(p) b, which is known
  * exactly, is added back in float. Which layers is seen from the weights, once, when a model is imported.
  */
+import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import type { RopeTable } from '../runtime/rope.ts';
 import type { Weights } from './safetensors.ts';
 
 /** A bias counts as large from here on: this many times the keys' own standard deviation. It doubles the codes' step then. */
@@ -76,22 +76,7 @@ export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Arra
   return result;
 }
 
-/** Writes R(p) b of one KV head into out[at .. at + headSize), the same bits wherever it is needed. @param bias [headSize], from `first` on. */
-export function rotateBias(
-  bias: Float32Array,
-  first: number,
-  rope: RopeTable,
-  position: number,
-  out: Float32Array,
-  at: number,
-): void {
-  const { half, cos, sin } = rope;
-  for (let i = 0; i < half; i++) {
-    const low = bias[first + i]!;
-    const high = bias[first + half + i]!;
-    const c = cos[position * half + i]!;
-    const s = sin[position * half + i]!;
-    out[at + i] = low * c - high * s;
-    out[at + half + i] = high * c + low * s;
-  }
+/** Whether a step needs the cosines and sines of all positions (see FEEDS). @param biased layers whose keys are coded without their bias */
+export function usesTurns(biased: readonly number[], kv: KvPrecision): boolean {
+  return kv === 'int8' && biased.length > 0;
 }

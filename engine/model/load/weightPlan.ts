@@ -6,7 +6,16 @@ import type { Precision } from '../../protocol/tasks.ts';
 import { BLOCK, numBlocks } from './quantise.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
-import type { DataTypeName, ExternalTensor } from '../graph/onnxWriter.ts';
+
+/** A tensor of the weight file. */
+export interface StoredTensor {
+  readonly name: string;
+  readonly type: 'uint8' | 'int8' | 'int16' | 'float32';
+  readonly dims: readonly number[];
+  /** Bytes from the start of the file. */
+  readonly offset: number;
+  readonly length: number;
+}
 
 /** Consecutive output rows of a fused linear layer, taken from one [rows, width] tensor and multiplied by `factor`. */
 interface RowSource {
@@ -32,8 +41,8 @@ export interface LinearItem {
   readonly kind: 'linear';
   readonly width: number;
   readonly sources: readonly RowSource[];
-  readonly weight: ExternalTensor;
-  readonly scales: ExternalTensor | null;
+  readonly weight: StoredTensor;
+  readonly scales: StoredTensor | null;
 }
 
 /**
@@ -48,11 +57,11 @@ export type PlanItem =
       readonly width: number;
       readonly rows: number;
       readonly tensor: string;
-      readonly weight: ExternalTensor;
-      readonly scales: ExternalTensor | null;
+      readonly weight: StoredTensor;
+      readonly scales: StoredTensor | null;
     }
-  | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: ExternalTensor }
-  | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: ExternalTensor };
+  | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: StoredTensor }
+  | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: StoredTensor };
 
 /**
  * What a processor is best at (see productForm). narrow: 7-bit codes on the left-hand side of integer products, for processors whose
@@ -70,7 +79,7 @@ export interface WeightPlan {
   /** The linear layers, by name. */
   readonly linears: ReadonlyMap<string, LinearItem>;
   /** By name, for the graph. */
-  readonly stored: ReadonlyMap<string, ExternalTensor>;
+  readonly stored: ReadonlyMap<string, StoredTensor>;
   /** Size of the weight file. */
   readonly bytes: number;
   readonly parameters: number;
@@ -109,7 +118,7 @@ export function rowsInMultiples({ precision, products }: Pick<WeightPlan, 'preci
 }
 
 /** Of a layer that is stored in blocks. */
-export function linearBits({ dims }: ExternalTensor): 4 | 8 {
+export function linearBits({ dims }: StoredTensor): 4 | 8 {
   return dims[2] === BLOCK ? 8 : 4;
 }
 
@@ -134,10 +143,10 @@ export function planWeights(
   const coded = precision !== 'float32';
   const items: PlanItem[] = [];
   const linears = new Map<string, LinearItem>();
-  const stored = new Map<string, ExternalTensor>();
+  const stored = new Map<string, StoredTensor>();
   const needed = new Map<string, readonly number[]>();
   let position = 0;
-  const store = (name: string, type: DataTypeName, dims: readonly number[]): ExternalTensor => {
+  const store = (name: string, type: StoredTensor['type'], dims: readonly number[]): StoredTensor => {
     const length = dims.reduce((a, b) => a * b, BYTES[type]!);
     const tensor = { name, type, dims, offset: position, length };
     position += length < ALIGNMENT ? Math.ceil(length / 64) * 64 : Math.ceil(length / ALIGNMENT) * ALIGNMENT;

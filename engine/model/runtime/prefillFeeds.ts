@@ -4,10 +4,9 @@
  */
 import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
-import { rotateBias } from '../load/keyBias.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { PrefillScratch } from './prefillScratch.ts';
-import type { RopeTable } from './rope.ts';
+import { type RopeTable, rotateBias } from './rope.ts';
 import { FEEDS } from '../graph/stepGraph.ts';
 
 export class PrefillFeeds {

@@ -5,8 +5,7 @@
  */
 import { prefillRows } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
-import { rotateBias } from '../load/keyBias.ts';
-import type { RopeTable } from './rope.ts';
+import { type RopeTable, rotateBias } from './rope.ts';
 
 /**
  * The operator makes room for as many rows as it is given. So a step is given no more than it needs, in these steps, and where the

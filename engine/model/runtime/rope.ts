@@ -110,3 +110,23 @@ function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: n
     for (let i = 0; i < n; i++) rows.keys[(head * headSize + d) * n + i] = Math.round(turned[d * n + i]! * factors[i]!);
   }
 }
+
+/** Writes R(p) b of one KV head into out[at .. at + headSize), the same bits wherever it is needed. @param bias [headSize], from `first` on. */
+export function rotateBias(
+  bias: Float32Array,
+  first: number,
+  rope: RopeTable,
+  position: number,
+  out: Float32Array,
+  at: number,
+): void {
+  const { half, cos, sin } = rope;
+  for (let i = 0; i < half; i++) {
+    const low = bias[first + i]!;
+    const high = bias[first + half + i]!;
+    const c = cos[position * half + i]!;
+    const s = sin[position * half + i]!;
+    out[at + i] = low * c - high * s;
+    out[at + half + i] = high * c + low * s;
+  }
+}

@@ -8,20 +8,20 @@ import type { BatchSpan, Lane, ModelRunner, ReceivedAttention } from '../batch.t
 import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { RequestError } from '../../protocol/errors.ts';
-import { type ImportedModel, graphFile, readKeyBiases } from '../load/importModel.ts';
+import { type ImportedModel, graphFile, readKeyBiases } from '../load/importedModel.ts';
+import { usesTurns } from '../load/keyBias.ts';
 import { loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillFeeds } from './prefillFeeds.ts';
 import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './rope.ts';
-import { FEEDS, FETCHES, QUERIES, RECEIVED, usesTurns } from '../graph/stepGraph.ts';
-import { chooseThreads } from '../calibrate/threadChoice.ts';
+import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/stepGraph.ts';
 import { rowsInMultiples } from '../load/weightPlan.ts';
 import { PagedFeeds } from './pagedFeeds.ts';
 import { inTiles } from '../graph/pagedTiles.ts';
 
 export interface RunnerOptions {
-  /** Threads of one step; 0: what measuring says is best here (threadChoice). */
+  /** Threads of one step, at least 1. */
   readonly threads: number;
 }
 
@@ -83,7 +83,7 @@ export class OnnxRunner implements ModelRunner {
   static async create(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<OnnxRunner> {
     const ort = await loadOnnxruntime();
     const file = path.join(model.dir, graphFile(pool.shape.kv));
-    const threads = options.threads || (await chooseThreads(ort, path.dirname(model.dir)));
+    const { threads } = options;
     const session = await openSession(ort, file, threads);
     const biases = pool.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
     const { layers, head } = rowsInMultiples(model);

@@ -7,7 +7,7 @@ import { RequestError } from '../../protocol/errors.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
 import type { FileBlock, Layout } from './layout.ts';
-import type { SourceDocument } from '../sourceDocument.ts';
+import type { SourceDocument } from '../syntax/sourceDocument.ts';
 import { tokensBehind, userRanges } from './userRanges.ts';
 
 /** See tokensBehind. */

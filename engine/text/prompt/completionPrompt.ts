@@ -6,8 +6,8 @@
 import { t } from '@vscode/l10n';
 import { healed } from '../tokenizer/healing.ts';
 import { type FileBlock, type Layout, SECTION_LINES } from './layout.ts';
-import { fileSeparator } from '../modelText.ts';
-import { type SourceDocument, shortPath } from '../sourceDocument.ts';
+import { fileSeparator } from '../format/modelText.ts';
+import { type SourceDocument, shortPath } from '../syntax/sourceDocument.ts';
 import type { Snippet } from '../../protocol/tasks.ts';
 
 export interface CompletionPrompt {

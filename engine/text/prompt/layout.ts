@@ -11,9 +11,9 @@
 import { t } from '@vscode/l10n';
 import { MAX_COPIED } from '../../protocol/tasks.ts';
 import { IncrementalEncoding } from '../tokenizer/incrementalEncoding.ts';
-import type { ModelText } from '../modelText.ts';
-import { fileSeparator } from '../modelText.ts';
-import type { SourceDocument } from '../sourceDocument.ts';
+import type { ModelText } from '../format/modelText.ts';
+import { fileSeparator } from '../format/modelText.ts';
+import type { SourceDocument } from '../syntax/sourceDocument.ts';
 
 export interface FileBlock {
   /** Header and text, in order. */

@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
-import type { SourceDocument } from '../sourceDocument.ts';
+import type { SourceDocument } from './sourceDocument.ts';
 import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
 import { cursorSyntax } from './syntaxCursor.ts';
 import { Grammars, grammarFor } from './syntaxGrammars.ts';

@@ -8,7 +8,7 @@ import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
 import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import type { DayArrival } from './daySession.ts';
 

@@ -10,7 +10,7 @@ import { measureQuality, type QualityResult } from '../../../engine/cli/evaluate
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';

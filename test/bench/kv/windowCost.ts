@@ -7,8 +7,10 @@ import {
   logProbabilities,
   noDivergence,
 } from '../../../engine/model/calibrate/divergence.ts';
-import { importModel, kvShape } from '../../../engine/model/load/importModel.ts';
-import { forEachLogits, OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { importModel } from '../../../engine/model/import/importModel.ts';
+import { kvShape } from '../../../engine/model/load/importedModel.ts';
+import { forEachLogits, type OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
 export interface WindowCost {
@@ -29,7 +31,7 @@ export async function measurePool(
 ): Promise<WindowCost> {
   const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
   const open = (kv: KvPrecision): Promise<OnnxRunner> =>
-    OnnxRunner.create(model, new KvPool(kvShape(model.config, kv, model.biased), 0), { threads });
+    openRunner(model, new KvPool(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');
   const cost: Record<Lane, Divergence> = { prefill: noDivergence(), paged: noDivergence() };

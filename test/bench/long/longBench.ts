@@ -13,11 +13,13 @@ import { KvPool } from '../../../engine/kv/pool.ts';
 import { type Exercise, type ExerciseOptions, exercisesOf } from '../../../engine/cli/evaluateExercises.ts';
 import { type AnswerCounts, answersOf } from '../../../engine/cli/evaluateQuality.ts';
 import { Engine } from '../../../engine/core/engine.ts';
-import { type ImportedModel, importModel, kvShape } from '../../../engine/model/load/importModel.ts';
-import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { type ImportedModel, kvShape } from '../../../engine/model/load/importedModel.ts';
+import { importModel } from '../../../engine/model/import/importModel.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
@@ -135,7 +137,7 @@ async function load(modelDir: string, cacheDir: string, threads: number): Promis
   const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
   return {
     model,
-    runner: await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), { threads }),
+    runner: await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), { threads }),
   };
 }
 

@@ -1,5 +1,5 @@
-/** PURE: the weights of copying (engine/text/copyPrior.ts) that make what was written likeliest. */
-import type { CopyWeights } from '../../../engine/text/copyPrior.ts';
+/** PURE: the weights of copying (engine/text/copy/copyPrior.ts) that make what was written likeliest. */
+import type { CopyWeights } from '../../../engine/text/copy/copyPrior.ts';
 
 /** Where a token was written, what the model and the copies gave it. */
 export interface CopyCase {

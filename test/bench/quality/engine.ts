@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import type { ModelInfo } from '../../../engine/protocol/stats.ts';
 import { MAX_COPIED, type Task } from '../../../engine/protocol/tasks.ts';
-import type { Manifest } from '../../../engine/text/manifest.ts';
+import type { Manifest } from '../../../engine/text/format/manifest.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Translate } from '../../../src/translate.ts';

@@ -6,13 +6,15 @@
 import path from 'node:path';
 import { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
-import { importModel, kvShape } from '../../../engine/model/load/importModel.ts';
-import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { importModel } from '../../../engine/model/import/importModel.ts';
+import { kvShape } from '../../../engine/model/load/importedModel.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import type { ChatMessage } from '../../../engine/protocol/tasks.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prepareChat } from '../../../engine/tasks/chatTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { strategiesCharts, strategiesCsv, strategiesReport } from './strategiesReport.ts';
@@ -125,7 +127,7 @@ export async function strategiesBench({
   const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
   const { contextTokens } = model.config;
   const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
-  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
+  const runner = await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads,
   });
   const records: TurnRecord[] = [];

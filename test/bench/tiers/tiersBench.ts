@@ -12,7 +12,7 @@ import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../../engine/kv/approx/compression.ts';
 import { DiskTier } from '../../../engine/kv/disk/diskTier.ts';
 import type { Engine } from '../../../engine/core/engine.ts';
-import { kvShape } from '../../../engine/model/load/importModel.ts';
+import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import type { ShapeName } from '../shapes.ts';

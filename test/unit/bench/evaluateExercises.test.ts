@@ -7,7 +7,7 @@ import { needleIn } from '../../../engine/cli/evaluateNeedles.ts';
 import { judged, type Question, questionsOf } from '../../../engine/cli/evaluateQuestions.ts';
 import { baseline, qualityCells } from '../../../engine/cli/evaluateReport.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { heldoutFiles } from '../../bench/kv/heldout.ts';
 import { seededRandom } from '../../engine/workload.ts';

@@ -5,9 +5,10 @@ import { prefillRows, prefillTokensIn, scratchRows } from '../../../engine/model
 import { newKvRows } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { laneIds } from '../../../engine/kv/laneIds.ts';
-import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers, rotateBias } from '../../../engine/model/load/keyBias.ts';
+import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers } from '../../../engine/model/load/keyBias.ts';
+import { rotateBias } from '../../../engine/model/runtime/rope.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
-import { kvShape } from '../../../engine/model/load/importModel.ts';
+import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { buildStepGraph, FEEDS } from '../../../engine/model/graph/stepGraph.ts';

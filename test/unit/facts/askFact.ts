@@ -2,7 +2,7 @@
 import { readFacts } from '../../../engine/facts/extract/facts.ts';
 import type { ChatMessage, Snippet } from '../../../engine/protocol/tasks.ts';
 import { askedOfFiles } from '../../../engine/facts/factFiles.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 

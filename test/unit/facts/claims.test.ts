@@ -11,8 +11,8 @@ import { headOf } from '../../../engine/facts/factPurpose.ts';
 import { WORDS } from '../../../engine/facts/factWords.ts';
 import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { grammars, loadGrammars } from './askFact.ts';
 

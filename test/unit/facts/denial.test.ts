@@ -7,8 +7,8 @@ import { Request } from '../../../engine/server/request.ts';
 import { prepareChat, shapeAnswer } from '../../../engine/tasks/chatTask.ts';
 import { withoutDenial } from '../../../engine/facts/denial.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 
 const MODEL = join(import.meta.dirname, '../../../model');
 const GIVEN = [

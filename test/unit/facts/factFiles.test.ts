@@ -4,7 +4,7 @@ import { Parser } from 'web-tree-sitter';
 import { emptyAnswer } from '../../../engine/facts/emptyFiles.ts';
 import { factAsked } from '../../../engine/facts/factQuestion.ts';
 import { askedOfFiles } from '../../../engine/facts/factFiles.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { askFact, askFiles, loadGrammars } from './askFact.ts';
 
 beforeAll(loadGrammars, 60_000);

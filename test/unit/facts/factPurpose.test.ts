@@ -1,7 +1,7 @@
 /** What a definition is for, as the comment above it or its docstring says, and whether there is one of a name. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { factAsked } from '../../../engine/facts/factQuestion.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { askFact, loadGrammars } from './askFact.ts';
 
 beforeAll(loadGrammars, 60_000);

@@ -1,7 +1,7 @@
 /** What is said of names that no file defines, and where something is used. */
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { askedOfFiles } from '../../../engine/facts/factFiles.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { askFact, askFiles, loadGrammars } from './askFact.ts';
 
 beforeAll(loadGrammars, 60_000);

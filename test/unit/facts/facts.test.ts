@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { Node } from 'web-tree-sitter';
 import { PATTERN_SOURCES } from '../../../engine/facts/factPatterns.ts';
 import { factAsked, factQuestion } from '../../../engine/facts/factQuestion.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { askFact, grammars, loadGrammars } from './askFact.ts';
 

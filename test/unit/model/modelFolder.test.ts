@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 
 const source = join(import.meta.dirname, '../../fixtures/chat/llama3');
 const PIPE_MAKER = 'mkfifo';

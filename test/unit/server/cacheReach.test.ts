@@ -17,7 +17,7 @@ import { KvPool } from '../../../engine/kv/pool.ts';
 import { cacheReach, leastBudget, needsOf } from '../../../engine/server/cacheReach.ts';
 import { mostPrefillTokens } from '../../../engine/core/memoryBudget.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
-import { kvShape } from '../../../engine/model/load/importModel.ts';
+import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { BUILT_IN } from '../../builtIn.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Documents } from '../../../engine/server/documents.ts';
-import { SourceDocument, shortPath } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument, shortPath } from '../../../engine/text/syntax/sourceDocument.ts';
 
 describe('edits', () => {
   it('keep the mirror equal to the host', () => {

@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 

@@ -8,8 +8,8 @@ import { prepareEdit } from '../../../engine/tasks/editTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
 import { prepareChat } from '../../../engine/tasks/chatTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let layout: Layout;

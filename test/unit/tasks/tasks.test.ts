@@ -14,8 +14,8 @@ import { prepareRaw } from '../../../engine/tasks/rawTask.ts';
 import { repeatedEnd, runaway } from '../../../engine/tasks/repetition.ts';
 import { prepareSummarize, summarizeFolder } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
 import { tokensBehind, userRanges } from '../../../engine/text/prompt/userRanges.ts';
 

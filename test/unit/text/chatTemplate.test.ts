@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
-import { ChatTemplate, type TemplateMessage } from '../../../engine/text/prompt/chatTemplate.ts';
+import { ChatTemplate, type TemplateMessage } from '../../../engine/text/format/chatTemplate.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
 
 const root = join(import.meta.dirname, '../../..');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { blend } from '../../../engine/sequence/blending.ts';
 import { type SamplerParams, sample } from '../../../engine/sequence/sampler.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
-import { CopyPrior, type CopyWeights } from '../../../engine/text/copyPrior.ts';
+import { CopyPrior, type CopyWeights } from '../../../engine/text/copy/copyPrior.ts';
 
 const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2, others: 0.1 };
 const prior = (

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Fim, type FimFamily, fimText } from '../../../engine/text/prompt/fim.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { Fim, type FimFamily, fimText } from '../../../engine/text/format/fim.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
 
 const root = join(import.meta.dirname, '../../..');

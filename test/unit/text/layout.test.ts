@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { ChatTemplate } from '../../../engine/text/prompt/chatTemplate.ts';
+import { ChatTemplate } from '../../../engine/text/format/chatTemplate.ts';
 import { chatPrompt } from '../../../engine/text/prompt/chatPrompt.ts';
 import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let starter: ModelText;

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type ChatOptions, measureChat, prepareChat } from '../../../engine/tasks/chatTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { measureSummarize, prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 
 let layout: Layout;
 let general: Layout;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { switchOff } from '../../../engine/server/loadedModel.ts';
-import { ModelText } from '../../../engine/text/modelText.ts';
-import { selfTest } from '../../../engine/text/selfTest.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { selfTest } from '../../../engine/text/format/selfTest.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let dir: string;

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Language, Parser, type Tree } from 'web-tree-sitter';
-import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { type PlaceSyntax, Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { GRAMMARS, Grammars, grammarFolder, grammarFor } from '../../../engine/text/syntax/syntaxGrammars.ts';
 import { MAX_PARSED_TEXT, SyntaxTrees } from '../../../engine/text/syntax/syntaxTrees.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { kvBytesPerToken } from '../../../../engine/kv/kvRows.ts';
 import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
-import { kvShape } from '../../../../engine/model/load/importModel.ts';
+import { kvShape } from '../../../../engine/model/load/importedModel.ts';
 import { planWeights } from '../../../../engine/model/load/weightPlan.ts';
 import { inspectFolder } from '../../../../engine/server/inspection.ts';
 import { cacheBytesAtWork } from '../../../../engine/core/memoryBudget.ts';

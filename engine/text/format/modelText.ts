@@ -3,11 +3,11 @@
  * manifest, and the ids that end a generation. Reads all of them
  * through one opened folder, never weights.
  */
-import { ModelFolder } from '../model/load/modelFolder.ts';
-import { ChatTemplate } from './prompt/chatTemplate.ts';
-import { Fim, fimOffers } from './prompt/fim.ts';
+import { ModelFolder } from '../../model/load/modelFolder.ts';
+import { ChatTemplate } from './chatTemplate.ts';
+import { Fim, fimOffers } from './fim.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
-import { Tokenizer, tokenText } from './tokenizer/tokenizer.ts';
+import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 
 /** What the self-test has found wrong, in words. */
 export interface Faults {

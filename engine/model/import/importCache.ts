@@ -10,7 +10,7 @@ import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } f
 import path from 'node:path';
 import { RequestError } from '../../protocol/errors.ts';
 import { makeFolders } from '../../kv/disk/makeFolders.ts';
-import { isMissing, reasonOf } from './modelFolder.ts';
+import { isMissing, reasonOf } from '../load/modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;

@@ -3,7 +3,7 @@
  * and its chat template is one for this tokenizer. A wrong one makes no error by itself, only garbage; here it becomes
  * a sentence. Runs once per load.
  */
-import { RequestError } from '../protocol/errors.ts';
+import { RequestError } from '../../protocol/errors.ts';
 import { type Faults, fileSeparator, type ModelText } from './modelText.ts';
 
 /** Code, indentation, a line break, characters of two and three bytes. */

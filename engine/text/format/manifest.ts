@@ -3,11 +3,11 @@
  * order, with which questions, and what a user should know of it. Without it, what the tokenizer offers decides.
  * Every field may be left out; a wrong one is refused by name.
  */
-import { RequestError } from '../protocol/errors.ts';
-import type { ModelFolder } from '../model/load/modelFolder.ts';
-import type { ModelInfo } from '../protocol/stats.ts';
-import type { CopyWeights } from './copyPrior.ts';
-import type { Healing } from './tokenizer/healing.ts';
+import { RequestError } from '../../protocol/errors.ts';
+import type { ModelFolder } from '../../model/load/modelFolder.ts';
+import type { ModelInfo } from '../../protocol/stats.ts';
+import type { CopyWeights } from '../copy/copyPrior.ts';
+import type { Healing } from '../tokenizer/healing.ts';
 
 export interface Manifest {
   name: string;
