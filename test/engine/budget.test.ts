@@ -166,7 +166,7 @@ test.each([1, 5])(
 // Last: what it uses of the kernels' memory stays.
 test('the budget counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
   const shape = { ...SHAPE, headSize: 64 };
-  const codec = codecNamed('kvquant3', shape, rope(shape.headSize));
+  const codec = codecNamed('turboquant', shape, rope(shape.headSize));
   const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
   const maxBytes = 1500 * kvBytesPerToken(shape) + codingBytes(compression);
   const clock = { now: 0 };

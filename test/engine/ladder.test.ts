@@ -157,23 +157,6 @@ test.each([
   },
 );
 
-test.each([
-  [4, 40],
-  [8, 0],
-  [8, 250],
-])(
-  'with a codec that hardly wins anything no row goes either: %i pages under a budget with %i more tokens of room',
-  async (pages, room) => {
-    const numTokens = 256 * pages;
-    const { engine, clock } = opened(numTokens + room + reserve('fp8'), 0, 'fp8');
-    ask(engine, tokens(numTokens, 1), { maxTokens: 0 });
-    await drain(engine);
-    clock.now += 10 * MINUTE;
-    await runMaintenanceUntilDone(engine, []);
-    expect(engine.describe(tokens(numTokens, 1), [[0, 0]]).tokens).toBe(numTokens);
-  },
-);
-
 test('a pool that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
   const { engine, clock } = opened(2048 + reserve(), 0);
   ask(engine, tokens(2048, 1), { maxTokens: 0 });

@@ -191,7 +191,7 @@ test('property: the budget, pins and evictions change while requests run', async
 
 const MINUTE = 60_000;
 
-test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])(
+test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
   'idle maintenance between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s',
   async (setting) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));

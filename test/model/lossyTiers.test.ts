@@ -115,7 +115,7 @@ class ToldCodec extends KvCodec {
   }
 }
 
-test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])(
+test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
   'built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
@@ -186,7 +186,7 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
   },
 );
 
-test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])(
+test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
   'built-in model, %s: idle maintenance between the steps code a file bit by bit, under a budget that moves: each answer is the one over the rows that were coded when it was asked',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);

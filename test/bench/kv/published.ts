@@ -15,23 +15,6 @@ export const PUBLISHED: Readonly<Record<string, Published>> = {
     difference:
       'Theirs is against 16 bits; ours is the window itself, so the row is 0 here, and its own cost against float32 rows is given apart. Theirs has a scale for 32 values, ours one for the 64 of a head.',
   },
-  fp8: {
-    reported: 'half of 16 bits',
-    source: 'the documentation of vLLM, *Quantized KV Cache*',
-    difference:
-      'The size is the same up to scales. Here the values have been int8 before, so the errors of both add up; it saves 6% against int8 and is there for what other runtimes can read.',
-  },
-  int4: {
-    reported: 'GSM8K -3 points',
-    source: 'the documentation of LMDeploy, *KV Cache Quantization*: internlm2-chat-7b, 70.1 to 66.9',
-    difference:
-      'A benchmark of a 7B model with long answers, in which an error of one step spoils all later ones; here lines and short answers of a model that is some 270 times smaller. KL is the figure to compare across models.',
-  },
-  'int4-hadamard': {
-    reported: 'merged for q4',
-    source: 'llama.cpp #21038',
-    difference: 'Rotation helps where few channels are much larger than the rest, which a model this small hardly has.',
-  },
   'int4-kivi': {
     reported: '2.6x less peak memory, 4 bits nearly lossless on LongBench',
     source: 'KIVI, arXiv 2402.02750',
@@ -44,13 +27,6 @@ export const PUBLISHED: Readonly<Record<string, Published>> = {
       'NVIDIA Developer Blog, 8 December 2025, *Optimizing Inference for Long Context and Large Batch Sizes with NVFP4 KV Cache*',
     difference:
       'Theirs is read by Blackwell directly and its loss is of large models on benchmarks; here it is a format of the store, and one float32 scale is shared by a block of 32 tokens.',
-  },
-  'nvfp4-hadamard': { reported: '–', source: '–', difference: 'As nvfp4, behind the rotation.' },
-  kvquant3: {
-    reported: 'below 0.1 perplexity at 3 bits',
-    source: 'KVQuant, arXiv 2401.18079',
-    difference:
-      'Theirs fits the levels to a calibration set, weighted by Fisher information, on models of 7B and more, whose rows are more redundant. Here levels are fitted to each block of 128 tokens, so nothing must be calibrated, and heads have 64 values.',
   },
   turboquant: {
     reported: 'nothing lost at 3.5 bits',

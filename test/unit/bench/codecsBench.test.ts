@@ -39,7 +39,7 @@ test('which layers need most is measured only where a codec that is asked for go
   const dir = path.join(cacheDir, 'asked for');
   for (const [name, isMeasured] of [
     ['sketch', false],
-    ['int4', false],
+    ['nvfp4', false],
     ['kvzip', true],
   ] as const) {
     const { codecs } = TREATMENTS.find((treatment) => treatment.name === name)!;
@@ -67,11 +67,10 @@ test('rows and speed: the lossless codec changes nothing, fewer bits more', () =
     const rows = await measureRows(subject, [text.slice(0, 80)], 64);
     const of = (name: string) => rows.codecs.find(({ codec }) => codec === name)!;
     expect(of('int8')).toMatchObject({ keys: 0, values: 0, attention: 0 });
-    const errors = ['fp8', 'int4', 'kvquant3'].map(of);
+    const errors = ['nvfp4', 'turboquant'].map(of);
     for (const key of ['keys', 'values', 'attention'] as const) {
-      const [eight, four, three] = errors.map((error) => error[key]);
-      expect(eight).toBeGreaterThan(0.001);
-      expect(four).toBeGreaterThan(eight!);
+      const [four, three] = errors.map((error) => error[key]);
+      expect(four).toBeGreaterThan(0.001);
       expect(three).toBeGreaterThan(four!);
       expect(three).toBeLessThan(0.4);
     }
@@ -105,8 +104,8 @@ test('quality: every treatment is measured against the rows as they were, and th
     });
     for (const { name } of TREATMENTS.filter((treatment) => treatment.name !== 'int8'))
       expect(of(name).klMean).toBeGreaterThan(0);
-    expect(of('fp8').klMean).toBeLessThan(of('int4').klMean);
-    const sizes = ['int8', 'fp8', 'int4', 'kvquant3', 'kvzip'].map((name) => of(name).bytesPerToken);
+    expect(of('int4-kivi').klMean).toBeLessThan(of('turboquant').klMean);
+    const sizes = ['int8', 'nvfp4', 'turboquant', 'kvzip'].map((name) => of(name).bytesPerToken);
     expect(sizes).toEqual([...sizes].sort((a, b) => b - a));
     // The last 128 tokens stay as they were.
     expect(of('int4-kivi').bytesPerTokenHere).toBeGreaterThan(of('int4-kivi').bytesPerToken);
@@ -131,7 +130,7 @@ test('quality: every treatment is measured against the rows as they were, and th
     expect(of('h2o').bytesPerTokenHere).toBeGreaterThan(of('kvzip').bytesPerTokenHere);
     for (const { compression, bytesPerToken } of result.treatments)
       expect(compression * bytesPerToken).toBeCloseTo(subject.float16Bytes, 6);
-    const counted = answersOf(of('int4').answers, 'needle')!;
+    const counted = answersOf(of('nvfp4').answers, 'needle')!;
     expect(counted.n).toBe(3);
     expect(counted.exact).toBe(counted.right);
     const before = answersOf(result.answers, 'needle')!;
@@ -163,7 +162,7 @@ test('quality: every treatment is measured against the rows as they were, and th
           .split('\n')
           .find((line) => line.startsWith(`| ${treatment} |`) && line.includes(PUBLISHED[treatment]!.reported)),
       ).toBeDefined();
-    expect(Object.values(qualityCharts(bench)).join('')).toContain('kvquant3');
+    expect(Object.values(qualityCharts(bench)).join('')).toContain('turboquant');
     const rows = {
       model: 'starter',
       numTexts: 1,

@@ -3,13 +3,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Rotation, SideFormat } from '../../../engine/kv/approx/codecs/codecFormat.ts';
 import { halfBits, halfValue } from '../../../engine/kv/approx/codecs/float16.ts';
-import { FP8 } from '../../../engine/kv/approx/codecs/fp8.ts';
 import { gradedKeys, gradedValues } from '../../../engine/kv/approx/codecs/graded.ts';
 import { hadamard } from '../../../engine/kv/approx/codecs/rotation.ts';
-import { INT4 } from '../../../engine/kv/approx/codecs/int4.ts';
 import { KIVI_KEYS } from '../../../engine/kv/approx/codecs/int4Kivi.ts';
-import { KVQUANT_KEYS } from '../../../engine/kv/approx/codecs/kvquant3.ts';
-import { kernelMemory, kernels } from '../../../engine/kv/approx/codecs/kernels.ts';
+import { kernelMemory } from '../../../engine/kv/approx/codecs/kernels.ts';
 import { NVFP4 } from '../../../engine/kv/approx/codecs/nvfp4.ts';
 import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
 import { writeTurns, rotateKeys as rotateAt } from '../../../engine/kv/approx/codecs/rotation.ts';
@@ -35,9 +32,9 @@ function decode(format: SideFormat, bytes: Uint8Array, headSize: number, n: numb
   return Array.from(new Float32Array(memory.buffer, X, headSize * n));
 }
 
-/** With a largest value of 448 the scale is 1. */
+/** NVFP4's scale of a block whose largest value is six times this. With a largest value of 2688 the tensor's scale is 1. */
 function e4m3(value: number): number {
-  return encode(FP8, [448, value], 2)[5]!;
+  return encode(NVFP4, [2688, ...Array(15).fill(0), 6 * value, ...Array(15).fill(0)], 32)[4 + 1]!;
 }
 
 /** With a largest value of 2688 the tensor's scale is 1, and with one of 6 so is the block's. */
@@ -49,13 +46,10 @@ test.each([
   // Value and code; ties go to the even code.
   [0, 0x00],
   [1, 0x38],
-  [-1, 0xb8],
   [448, 0x7e],
-  [-448, 0xfe],
   [240, 0x77],
   [2 ** -6, 0x08],
   [2 ** -9, 0x01],
-  [-(2 ** -9), 0x81],
   [7 * 2 ** -9, 0x07],
   [2 ** -10, 0x00],
   [1.001 * 2 ** -10, 0x01],
@@ -67,37 +61,30 @@ test.each([
   [1.0625, 0x38],
   [1.1875, 0x3a],
   [1e-30, 0x00],
-  [-1e-30, 0x80],
 ])('E4M3 of %d is %i', (value, code) => {
   expect(e4m3(value)).toBe(code);
 });
 
 test('E4M3: each code comes back, and any float32 goes to the nearest', () => {
-  const values = decode(
-    FP8,
-    Uint8Array.of(0, 0, 0x80, 0x3f, ...Array.from({ length: 256 }, (_, code) => ((code & 0x7f) === 0x7f ? 0 : code))),
-    256,
-    1,
-  );
-  const finite = values.slice(0, 0x7f);
+  // A block whose one code stands for 1.
+  const value = (scale: number): number =>
+    decode(NVFP4, Uint8Array.of(0, 0, 0x80, 0x3f, scale, 2, ...Array(7).fill(0)), 16, 1)[0]!;
+  const finite = Array.from({ length: 0x7f }, (_, code) => value(code));
   expect(finite).toEqual([...finite].sort((a, b) => a - b));
-  for (const code of [0x7f, 0xff])
-    expect(() => decode(FP8, Uint8Array.of(0, 0, 0x80, 0x3f, 1, code), 2, 1)).toThrow('NaN');
-  for (let code = 0; code < 256; code++) if ((code & 0x7f) !== 0x7f) expect(e4m3(values[code]!)).toBe(code);
-  const float = fc.oneof(
-    fc.float({ min: -448, max: 448, noNaN: true }),
-    fc.float({ min: Math.fround(-0.05), max: Math.fround(0.05), noNaN: true }),
-  );
+  for (const code of [0x7f, 0x80, 0xff]) expect(() => value(code)).toThrow('NaN');
+  for (const [code, each] of finite.entries()) expect(e4m3(each)).toBe(code);
   fc.assert(
-    fc.property(float, (value) => {
-      const x = Math.min(448, Math.abs(value));
-      const errors = finite.map((v) => Math.abs(v - x));
-      const least = Math.min(...errors);
-      const nearest = errors.flatMap((error, code) => (error === least ? [code] : []));
-      const expected = nearest.length === 1 ? nearest[0]! : nearest.find((code) => code % 2 === 0)!;
-      expect(e4m3(value) & 0x7f).toBe(expected);
-      if (value !== 0) expect(e4m3(value) >> 7).toBe(Number(value < 0));
-    }),
+    fc.property(
+      fc.oneof(fc.float({ min: 0, max: 448, noNaN: true }), fc.float({ min: 0, max: Math.fround(0.05), noNaN: true })),
+      (x) => {
+        // What the block's largest value is in float32.
+        const scale = Math.fround(Math.fround(6 * x) * (1 / 6));
+        const errors = finite.map((v) => Math.abs(v - scale));
+        const least = Math.min(...errors);
+        const nearest = errors.flatMap((error, code) => (error === least ? [code] : []));
+        expect(e4m3(x)).toBe(nearest.length === 1 ? nearest[0]! : nearest.find((code) => code % 2 === 0)!);
+      },
+    ),
     { numRuns: 5000 },
   );
 });
@@ -157,37 +144,6 @@ test('every finite half comes back', () => {
     if ((bits & 0x7c00) !== 0x7c00) expect(halfBits(halfValue(bits))).toBe(bits);
 });
 
-test('FP8: the scale is the largest over 448', () => {
-  const bytes = encode(FP8, [448, -224, 1, 17, 0, 2 ** -9, 19, -448], 4);
-  expect(Array.from(bytes)).toEqual([0, 0, 0x80, 0x3f, 0x7e, 0xf6, 0x38, 0x58, 0x00, 0x01, 0x5a, 0xfe]);
-  expect(decode(FP8, bytes, 4, 2)).toEqual([448, -224, 1, 16, 0, 2 ** -9, 20, -448]);
-});
-
-test('int4: a group has the bytes of Q4_0', () => {
-  // Largest magnitude -8 at the second place: d = -8 / -8 = 1 = 0x3c00. Value j is in the low half of byte j, 16 + j in the high.
-  const x = Array.from({ length: 32 }, (_, i) => (i === 1 ? -8 : i < 16 ? (i % 8) - 4 : 8 - (i % 16)));
-  const bytes = encode(INT4, x, 32);
-  const q = x.map((v) => Math.min(15, v + 8));
-  expect(Array.from(bytes)).toEqual([0x00, 0x3c, ...Array.from({ length: 16 }, (_, j) => q[j]! | (q[j + 16]! << 4))]);
-  expect(decode(INT4, bytes, 32, 1)).toEqual(x.map((v) => Math.min(7, v)));
-  // With the largest positive, d is negative, and that value is exact.
-  const positive = encode(
-    INT4,
-    x.map((v) => -v),
-    32,
-  );
-  expect(Array.from(positive.subarray(0, 2))).toEqual([0x00, 0xbc]);
-  expect(decode(INT4, positive, 32, 1)[1]).toBe(8);
-});
-
-test('int4: a head of 48 ends in a group of 16', () => {
-  const x = Array.from({ length: 48 }, (_, i) => (i < 32 ? -8 : -0.5));
-  const bytes = encode(INT4, x, 48);
-  expect(bytes).toHaveLength(2 + 16 + 2 + 8);
-  expect(Array.from(bytes.subarray(18))).toEqual([0x00, 0x2c, 0, 0, 0, 0, 0, 0, 0, 0]);
-  expect(decode(INT4, bytes, 48, 1)).toEqual(x);
-});
-
 test('NVFP4: a tensor worked out by hand', () => {
   // Largest 6 * 448 / 64 = 42: the tensor's scale is 1/64 (0x3c800000), its block's 448 (0x7e), together 7.
   const first = [0, 3.5, 7, 10.5, 14, 21, 28, 42, -3.5, -7, -10.5, -14, -21, -28, -42, 17.5];
@@ -222,80 +178,6 @@ test('int4-kivi: K has one range per channel', () => {
   const climb = [0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe];
   expect(Array.from(out)).toEqual([0, 0, 0x80, 0x3f, 112, 127, ...climb, 256 - 15, 0, ...climb]);
   expect(decode(KIVI_KEYS, out, 2, 16)).toEqual(x);
-});
-
-test('kvquant3: an outlier costs its channel nothing', () => {
-  // A channel of eight values, one of 128 tokens far out: it is stored by itself, the others are levels.
-  const channel = Array.from({ length: 128 }, (_, t) => (t === 77 ? 1270 : t % 8));
-  const out = encode(KVQUANT_KEYS, channel, 1);
-  const decoded = decode(KVQUANT_KEYS, out, 1, 128);
-  expect(decoded[77]).toBe(1270);
-  decoded.forEach((v, t) => {
-    if (t !== 77) expect(Math.abs(v - (t % 8))).toBeLessThan(0.1);
-  });
-});
-
-test('levels: eight clusters get a level each; the nearest level of a bin is chosen', () => {
-  const clusters = [3, 20, 61, 90, 130, 160, 200, 255];
-  const { levels, bounds } = fitLevels(Array.from({ length: 256 }, (_, bin) => (clusters.includes(bin) ? 5 : 0)));
-  expect(levels).toEqual(clusters);
-  for (let bin = 0; bin < 256; bin++) {
-    const distances = clusters.map((level) => Math.abs(level - bin));
-    expect(distances[bounds.filter((bound) => bound < bin).length]).toBe(Math.min(...distances));
-  }
-  expect(fitLevels(Array(256).fill(0)).levels).toEqual(expect.arrayContaining([0]));
-});
-
-function fitLevels(weights: readonly number[]): { levels: number[]; bounds: number[] } {
-  const memory = kernelMemory(END);
-  new Float64Array(memory.buffer, X, 256).set(weights);
-  kernels().fitLevels(X, OUT, OUT + 16, SPARE);
-  return { levels: Array.from(memory.subarray(OUT, OUT + 8)), bounds: Array.from(memory.subarray(OUT + 16, OUT + 23)) };
-}
-
-test('three bits: any length comes back, in as many bytes as it takes', () => {
-  fc.assert(
-    fc.property(fc.array(fc.nat(7), { maxLength: 40 }), (codes) => {
-      const memory = kernelMemory(END).fill(0);
-      memory.set(codes, X);
-      // As many bounds below each bin as it is.
-      memory.set([0, 1, 2, 3, 4, 5, 6], SPARE);
-      kernels().packThree(X, SPARE, codes.length, OUT);
-      expect(memory.subarray(OUT + Math.ceil((3 * codes.length) / 8), OUT + 100).every((byte) => byte === 0)).toBe(
-        true,
-      );
-      // Eight in three bytes, the first in the lowest bits.
-      const bits = codes.map((code, i) => BigInt(code) << BigInt(3 * i)).reduce((sum, bit) => sum | bit, 0n);
-      for (let i = 0; 8 * i < 3 * codes.length; i++)
-        expect(memory[OUT + i]).toBe(Number((bits >> BigInt(8 * i)) & 255n));
-      memory.fill(99, X, X + 100);
-      kernels().unpackThree(OUT, codes.length, X);
-      expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
-    }),
-  );
-});
-
-test.each([
-  ['packTwo', 'unpackTwo', 2],
-  ['packFour', 'unpackFour', 4],
-] as const)('%s: any length comes back, in as many bytes as it takes', (pack, unpack, bits) => {
-  fc.assert(
-    fc.property(fc.array(fc.nat(2 ** bits - 1), { maxLength: 70 }), (codes) => {
-      const memory = kernelMemory(END).fill(0);
-      memory.set(codes, X);
-      kernels()[pack](X, codes.length, OUT);
-      expect(memory.subarray(OUT + Math.ceil((bits * codes.length) / 8), OUT + 200).every((byte) => byte === 0)).toBe(
-        true,
-      );
-      // The first in the lowest bits.
-      codes.forEach((code, i) => {
-        expect((memory[OUT + ((bits * i) >> 3)]! >> ((bits * i) & 7)) & (2 ** bits - 1)).toBe(code);
-      });
-      memory.fill(99, X, X + 100);
-      kernels()[unpack](OUT, codes.length, X);
-      expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
-    }),
-  );
 });
 
 /** Two channels, the second of which is 5 everywhere; the first is as much above 0 as below. */
@@ -443,14 +325,14 @@ test('keys are turned by their positions, and back', () => {
 test('a constant part of a channel does not spoil codes per channel', () => {
   const shape = { numLayers: 1, kvHeads: 1, headSize: 64 };
   const rows = randomRows(shape, 64, 5, 10);
-  const error = (name: 'int4' | 'int4-kivi'): number => {
+  const error = (name: 'nvfp4' | 'int4-kivi'): number => {
     const codec = codecNamed(name, shape, rope(64));
     return relativeError(shape, rows, codec.decode(codec.encode(rows, { startIndex: 10 })).rows).keys;
   };
-  expect(error('int4-kivi')).toBeLessThan(error('int4') / 2);
+  expect(error('int4-kivi')).toBeLessThan(error('nvfp4') / 2);
 });
 
-test('kvquant3 takes the rotation off: keys that are constant before it come back', () => {
+test('turboquant takes the rotation off: keys that are constant before it come back', () => {
   const shape = { numLayers: 1, kvHeads: 1, headSize: 64 };
   const rotation = rope(64);
   const keys = new Float32Array(64 * 128);
@@ -463,10 +345,10 @@ test('kvquant3 takes the rotation off: keys that are constant before it come bac
     rows.keyScales[t] = largest / 127;
     for (let d = 0; d < 64; d++) rows.keys[d * 128 + t] = Math.round((keys[d * 128 + t]! / largest) * 127);
   }
-  const error = (name: 'kvquant3' | 'int4-kivi'): number => {
+  const error = (name: 'turboquant' | 'int4-kivi'): number => {
     const codec = codecNamed(name, shape, rotation);
     return relativeError(shape, rows, codec.decode(codec.encode(rows, { startIndex: 300 })).rows).keys;
   };
-  expect(error('kvquant3')).toBeLessThan(0.005);
+  expect(error('turboquant')).toBeLessThan(0.005);
   expect(error('int4-kivi')).toBeGreaterThan(0.02);
 });

@@ -13,7 +13,7 @@ import { KvPool } from '../../../engine/kv/pool.ts';
 import { randomRows } from './codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
-const ALL = ['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const;
+const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 
 test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))(
   'a pool that is full of short runs loses none: they are coded straight out of it, $mild with room for $room more tokens',
@@ -49,7 +49,7 @@ test('a page is coded at a time, and given back before the next one: somebody ma
     [256, 256],
     [256, 0],
   ]);
-  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['int4'] });
+  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['nvfp4'] });
 });
 
 test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
@@ -92,7 +92,7 @@ function leaving(
   runs: { length: number; parent?: number; lossy?: Lossy; stored?: boolean }[],
   numRows: number,
   {
-    mild = 'int4',
+    mild = 'nvfp4',
     room = Number.POSITIVE_INFINITY,
     without = [],
   }: { mild?: CodecName; room?: number; without?: number[] } = {},
@@ -119,7 +119,7 @@ function leaving(
   ]);
 }
 
-const coded = (from: number, to: number): Lossy => [{ from, to, codec: 'int4' }];
+const coded = (from: number, to: number): Lossy => [{ from, to, codec: 'nvfp4' }];
 
 test('of a run that has been coded in part, and has come back, what has not been leaves: its end, or with what stands before it all of it', () => {
   expect(leaving([{ length: 300, lossy: coded(0, 128) }], 100)).toEqual([[0, 100]]);
@@ -180,18 +180,18 @@ test('what the store has leaves as it is, all of it, with what goes on from it',
 });
 
 test('no more leaves than there is room for', () => {
-  const most = codedBytes(SHAPE, 256, codec('int4'), { startIndex: 44, contextEnd: 300 }, []);
+  const most = codedBytes(SHAPE, 256, codec('nvfp4'), { startIndex: 44, contextEnd: 300 }, []);
   expect(leaving([{ length: 300 }], 256, { room: most })).toEqual([[0, 256]]);
   expect(leaving([{ length: 300 }], 256, { room: most - 1 })).toEqual([]);
 });
 
 test('rows that are coded, and have come back, stay in the full pool: others leave it', () => {
-  const { cache, run, compute, rest, settle, toPool, clock } = laddered({ slots: 1024, mild: 'int4' });
+  const { cache, run, compute, rest, settle, toPool, clock } = laddered({ slots: 1024, mild: 'nvfp4' });
   compute(run(1, 300));
   rest();
   settle();
   toPool(run(1, 300));
-  expect(cache.describe(run(1, 300))).toMatchObject({ tier: 'pool', codecs: ['int4'] });
+  expect(cache.describe(run(1, 300))).toMatchObject({ tier: 'pool', codecs: ['nvfp4'] });
   for (const seed of [2, 3]) {
     clock.now += minutes(1);
     compute(run(seed, 350));
@@ -201,7 +201,7 @@ test('rows that are coded, and have come back, stay in the full pool: others lea
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect([1, 2, 3].map((seed) => cache.describe(run(seed, 350)).tokens)).toEqual([300, 350, 350]);
   expect([2, 3].map((seed) => cache.describe(run(seed, 350)))).toEqual(
-    [1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['int4'] })),
+    [1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['nvfp4'] })),
   );
 });
 
@@ -248,10 +248,10 @@ test('rows that have been coded are not coded again on their way into the store:
   const slots = Int32Array.from({ length: 200 }, (_, i) => i);
   const rows = randomRows(SHAPE, 200, 1);
   pool.write(slots, rows, 0, 0);
-  const before = { from: 40, to: 70, codec: 'fp8' };
+  const before = { from: 40, to: 70, codec: 'int4-kivi' };
   const store = new KvStore(SHAPE);
-  const { blocks, lossy } = store.codedFrom(pool, slots, codec('int4'), { startIndex: 0, contextEnd: 200 }, [before]);
+  const { blocks, lossy } = store.codedFrom(pool, slots, codec('nvfp4'), { startIndex: 0, contextEnd: 200 }, [before]);
   expect(lossy).toEqual([...coded(0, 32), before, ...coded(96, 200)]);
   expect(contents(store.read(store.add(blocks), 32, 96))).toEqual(contents(sliceRows(SHAPE, rows, 32, 96)));
-  expect(codedBytes(SHAPE, 200, codec('int4'), { startIndex: 0, contextEnd: 200 }, [before])).toBe(store.bytes);
+  expect(codedBytes(SHAPE, 200, codec('nvfp4'), { startIndex: 0, contextEnd: 200 }, [before])).toBe(store.bytes);
 });

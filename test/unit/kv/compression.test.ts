@@ -24,7 +24,7 @@ import { randomRows } from './codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
 test.each<{ names: CodecName[] }>([
-  ...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const).map((name) => ({ names: [name] })),
+  ...(['int4-kivi', 'nvfp4', 'turboquant'] as const).map((name) => ({ names: [name] })),
   { names: ['int4-kivi', 'turboquant'] },
 ])(
   '$names: a run that is split and compressed in any order has the rows that its blocks were made into, says of each what it has been through, none twice, and has its bytes',
@@ -120,7 +120,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
-  const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0.75 }], only: null };
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0.75 }], only: null };
   const cache = new KvCache({
     pool,
     maxBytes: 750 * bytes + codingReserve(compression, SHAPE),
@@ -155,13 +155,13 @@ test('only what is long out of use is compressed, and only when memory is short 
   // Until a quarter of what runs may take is free again: all seven blocks of one, the first two of the next.
   expect(drain()).toBe(9);
   expect(cache.storeBytes).toBeLessThan(before);
-  expect([1, 2, 3, 4].map((seed) => cache.describe(run(seed)).codecs)).toEqual([['int4'], ['int4'], [], []]);
+  expect([1, 2, 3, 4].map((seed) => cache.describe(run(seed)).codecs)).toEqual([['nvfp4'], ['nvfp4'], [], []]);
   expect(cache.describe(run(1)).tokens).toBe(200);
   // Back in the pool it says what it has been through, and nothing of it goes to the disk as if it were exact.
   const lease = cache.open();
   expect(cache.advance(lease, run(1), 150)).toBe(150);
   cache.checkIntegrity();
-  expect(cache.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['int4'] });
+  expect(cache.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
   expect([cache.runs.readExact(run(1), 0, 100), cache.runs.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
   cache.release(lease);
 });
@@ -169,7 +169,7 @@ test('only what is long out of use is compressed, and only when memory is short 
 test('of a coded file that is in the pool again, and whose end goes for many short runs that leave it, more goes before any of those: it is older', () => {
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
-  const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0 }], only: null };
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
   const cache = new KvCache({
     pool,
     maxBytes: 1500 * kvBytesPerToken(SHAPE) + codingReserve(compression, SHAPE),
@@ -192,7 +192,7 @@ test('of a coded file that is in the pool again, and whose end goes for many sho
   clock.now += 100_000;
   while (cache.shrink());
   while (cache.runs.compress());
-  expect(cache.describe(file)).toMatchObject({ tier: 'store', codecs: ['int4'] });
+  expect(cache.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
   const lease = cache.open();
   expect(cache.advance(lease, file, 320)).toBe(320);
   cache.release(lease);
@@ -249,7 +249,7 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
     names('int8', [codec('int8')]),
     compressionOf('auto', [kivi])!.only,
     codecNames('kvzip'),
-    compressionOf('kvzip', [codec('int4')])!.only,
+    compressionOf('kvzip', [codec('nvfp4')])!.only,
   ]).toEqual([null, null, ['turboquant'], 'kept']);
 });
 
@@ -266,7 +266,7 @@ test('what is kept free is a page of rows, for a codec may keep all of them exac
       ),
     ),
   ).toEqual([page, page, 0]);
-  expect(codingReserve(compressionOf('kvzip', [codec('int4')]), SHAPE)).toBe(0);
+  expect(codingReserve(compressionOf('kvzip', [codec('nvfp4')]), SHAPE)).toBe(0);
   const bytesPerSlot = kvBytesPerToken(SHAPE);
   const kept = (maxBytes: number): number =>
     maxBytes - new PoolBudget({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: page }).limit;
@@ -284,11 +284,11 @@ test('rows that have been through a codec and came back by way of the pool are n
   // Rows behind it are exact.
   compute(run(1, 264));
   rest(minutes(60));
-  const expected = { tokens: 200, tier: 'store', bytes: 200 * exactBytesPerToken(SHAPE), codecs: ['int4'] };
+  const expected = { tokens: 200, tier: 'store', bytes: 200 * exactBytesPerToken(SHAPE), codecs: ['nvfp4'] };
   expect(cache.describe(run(1, 200))).toEqual(expected);
   settle();
   expect(cache.describe(run(1, 264)).bytes).toBeLessThan(264 * exactBytesPerToken(SHAPE));
-  expect(cache.describe(run(1, 264)).codecs).toEqual(['int4', 'kvquant3']);
+  expect(cache.describe(run(1, 264)).codecs).toEqual(['nvfp4', 'turboquant']);
   expect(contents(read(run(1, 200)))).toEqual(coded);
 });
 
@@ -303,14 +303,14 @@ test('of copies of what the pool has, exact ones go before coded ones', () => {
   const bytes = (seed: number): number => cache.describe(run(seed, 200)).bytes / (200 * kvBytesPerToken(SHAPE));
   expect([1, 2].map((seed) => [cache.describe(run(seed, 200)).codecs, bytes(seed) > 1])).toEqual([
     [[], true],
-    [['int4'], true],
+    [['nvfp4'], true],
   ]);
   compute(run(3, 800));
   expect([bytes(1), bytes(2) > 1]).toEqual([1, true]);
 });
 
 test('what the store has leaves a full pool first: nothing goes for a page that others can leave then', () => {
-  const { cache, run, compute, rest, settle, clock } = laddered({ slots: 1024 + 130, mild: 'kvquant3' });
+  const { cache, run, compute, rest, settle, clock } = laddered({ slots: 1024 + 130, mild: 'turboquant' });
   compute(run(1, 256));
   rest();
   settle();
@@ -338,7 +338,7 @@ test('what is to be coded is looked for once for all of it, not for each block; 
       return super.worth(node);
     }
   }
-  const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0 }], only: null };
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
   const cache = new KvCache({
     pool: new KvPool(SHAPE, 0),
     maxBytes: 1e8,

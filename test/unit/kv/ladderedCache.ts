@@ -20,8 +20,8 @@ export const minutes = (n: number): number => n * 60_000;
 /** `mild` from a second on, `hard` from half an hour on, however much room there is; `slots` of the pool, or as much in the store. */
 export function laddered({
   slots = 1536,
-  mild = 'int4',
-  hard = 'kvquant3',
+  mild = 'nvfp4',
+  hard = 'turboquant',
   only = null,
 }: {
   slots?: number;

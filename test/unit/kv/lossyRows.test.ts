@@ -33,11 +33,11 @@ test('property: extents that are cut, and joined again where they were cut, say 
 });
 
 test('rows that are coded a second time are a fault, not an entry', () => {
-  const once = joinLossy([{ from: 0, to: 32, codec: 'int4' }], [{ from: 40, to: 60, codec: 'int4' }]);
-  expect(() => joinLossy(once, [{ from: 31, to: 40, codec: 'kvquant3' }])).toThrow(
-    'Rows 31 to 32 have been through int4, and now through kvquant3.',
+  const once = joinLossy([{ from: 0, to: 32, codec: 'nvfp4' }], [{ from: 40, to: 60, codec: 'nvfp4' }]);
+  expect(() => joinLossy(once, [{ from: 31, to: 40, codec: 'turboquant' }])).toThrow(
+    'Rows 31 to 32 have been through nvfp4, and now through turboquant.',
   );
-  expect(joinLossy(once, [{ from: 32, to: 40, codec: 'int4' }])).toEqual([{ from: 0, to: 60, codec: 'int4' }]);
+  expect(joinLossy(once, [{ from: 32, to: 40, codec: 'nvfp4' }])).toEqual([{ from: 0, to: 60, codec: 'nvfp4' }]);
 });
 
 test.each([
@@ -83,13 +83,13 @@ test('rows that were let go of and coded are not coded again when they have been
   const kept = contents(read(ids));
   rest();
   expect(settle()).toBe(4);
-  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', codecs: ['kvzip', 'int4'] });
+  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', codecs: ['kvzip', 'nvfp4'] });
   const coded = read(ids);
   expect([coded.numTokens, contents(coded)]).not.toEqual([120, kept]);
   toPool(ids);
   const uncoded = 120 * (exactBytesPerToken(SHAPE) + 4);
   rest(minutes(60));
-  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', bytes: uncoded, codecs: ['kvzip', 'int4'] });
+  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', bytes: uncoded, codecs: ['kvzip', 'nvfp4'] });
   expect(settle()).toBe(0);
   expect(cache.describe(ids).bytes).toBe(uncoded);
   expect(contents(read(ids))).toEqual(contents(coded));
@@ -134,7 +134,7 @@ test('of a run that is coded in part the rest is exact: cut off, joined to, and 
   expect([codecs(4), codecs(5)]).toEqual([[], ['int4-kivi']]);
   rest(minutes(60));
   expect(settle()).toBeGreaterThan(0);
-  expect(codecs(400)).toEqual(['int4-kivi', 'kvquant3']);
+  expect(codecs(400)).toEqual(['int4-kivi', 'turboquant']);
   const after = read(run(1, 400));
   // Once through the one or the other, and neither twice.
   expect(contents(sliceRows(SHAPE, after, 0, 160))).toEqual(contents(sliceRows(SHAPE, grown, 0, 160)));

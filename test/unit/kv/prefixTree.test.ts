@@ -120,24 +120,24 @@ test('each half of a run that is cut says what its own rows have been through; r
   const tree = newTree();
   const lower = tree.insert(tree.root, [1, 2, 3, 4, 5, 6, 7], Int32Array.from([0, 1, 2, 3, 4, 5, 6]));
   lower.lossy = [
-    { from: 1, to: 5, codec: 'int4' },
-    { from: 6, to: 7, codec: 'fp8' },
+    { from: 1, to: 5, codec: 'nvfp4' },
+    { from: 6, to: 7, codec: 'int4-kivi' },
   ];
   const upper = tree.split(lower, 4);
   expect([upper.lossy, lower.lossy]).toEqual([
-    [{ from: 1, to: 4, codec: 'int4' }],
+    [{ from: 1, to: 4, codec: 'nvfp4' }],
     [
-      { from: 0, to: 1, codec: 'int4' },
-      { from: 2, to: 3, codec: 'fp8' },
+      { from: 0, to: 1, codec: 'nvfp4' },
+      { from: 2, to: 3, codec: 'int4-kivi' },
     ],
   ]);
   tree.extendStored(lower, [8, 9, 10], { numTokens: 6, numRows: 6, bytes: 0, blocks: [] }, [
-    { from: 0, to: 1, codec: 'fp8' },
-    { from: 2, to: 3, codec: 'int4' },
+    { from: 0, to: 1, codec: 'int4-kivi' },
+    { from: 2, to: 3, codec: 'nvfp4' },
   ]);
   expect(lower.lossy).toEqual([
-    { from: 0, to: 1, codec: 'int4' },
-    { from: 2, to: 4, codec: 'fp8' },
-    { from: 5, to: 6, codec: 'int4' },
+    { from: 0, to: 1, codec: 'nvfp4' },
+    { from: 2, to: 4, codec: 'int4-kivi' },
+    { from: 5, to: 6, codec: 'nvfp4' },
   ]);
 });

@@ -19,7 +19,7 @@ test('a key depends on the root, on every token and on their order', () => {
   expect(key).toMatch(/^[0-9a-f]{32}$/);
   expect(segmentKey(root, [...ids])).toBe(key);
   const others = [
-    segmentKey(rootKey('model', 'int4'), ids),
+    segmentKey(rootKey('model', 'nvfp4'), ids),
     segmentKey(root, ids.slice(1)),
     segmentKey(root, ids.toReversed()),
     segmentKey(root, [...ids, 0]),

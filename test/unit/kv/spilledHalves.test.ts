@@ -146,7 +146,7 @@ test('a part of what is coded leaves memory as rows, and the block goes with the
   const store = new KvStore(SHAPE, file);
   const coded = store.compress(
     store.add(plainBlocks(SHAPE, sliceRows(SHAPE, ROWS, 0, 128))),
-    codec('kvquant3'),
+    codec('turboquant'),
     { startIndex: 1000 },
     [],
   )!.run;

@@ -10,7 +10,7 @@ import { randomRows } from './codecRows.ts';
 import { contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 import { watched } from './watchedBytes.ts';
 
-const ALL = ['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const;
+const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 const BYTES = kvBytesPerToken(SHAPE);
 
 test('where memory is short a page at a time leaves the pool, also where the store has room for all: somebody may ask meanwhile', () => {
@@ -80,12 +80,12 @@ test('what has been coded, and has come back, makes way for what it goes on from
   while (settle() > 0) cache.checkIntegrity();
   toPool(run(1, 1000));
   compute(run(2, 280));
-  expect(cache.describe(run(1, 1000))).toEqual({ tokens: 1000, tier: 'pool', bytes: 1000 * BYTES, codecs: ['int4'] });
+  expect(cache.describe(run(1, 1000))).toEqual({ tokens: 1000, tier: 'pool', bytes: 1000 * BYTES, codecs: ['nvfp4'] });
   expect(cache.poolSlots).toEqual({ total: 1280, free: 0, held: 1280 });
   clock.now += minutes(40);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['kvquant3', 'int4'] });
-  expect(cache.describe(run(2, 280))).toMatchObject({ tokens: 280, tier: 'store', codecs: ['kvquant3'] });
+  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['turboquant', 'nvfp4'] });
+  expect(cache.describe(run(2, 280))).toMatchObject({ tokens: 280, tier: 'store', codecs: ['turboquant'] });
 });
 
 test('a full pool keeps what is pinned, as it was computed', () => {
@@ -97,7 +97,7 @@ test('a full pool keeps what is pinned, as it was computed', () => {
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect([1, 2].map((seed) => cache.describe(run(seed, 512)))).toEqual([
     { tokens: 512, tier: 'pool', bytes: 512 * BYTES, codecs: [] },
-    expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['int4'] }),
+    expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['nvfp4'] }),
   ]);
   expect(cache.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
 });
@@ -118,7 +118,7 @@ test('a run that has fewer rows than tokens is not coded out of the pool, and wh
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect(cache.poolSlots).toEqual({ total: 768, free: 88, held: 680 });
   expect(cache.describe(context)).toEqual({ tokens: 800, tier: 'pool', bytes: 680 * BYTES, codecs: ['kvzip'] });
-  expect(cache.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['int4'] });
+  expect(cache.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['nvfp4'] });
 });
 
 test.each([

@@ -104,7 +104,7 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   const exact = plainBlock(newKvRows(shape, 32)).bytes / 32;
   expect(of('int8').bytesPerToken).toBeGreaterThan(exact);
   expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
-  expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
+  expect(of('turboquant').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
   expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
   for (const name of ['kvzip', 'h2o'] as const)
     expect(of(name).storedTokens).toBeGreaterThan(of('turboquant').storedTokens);

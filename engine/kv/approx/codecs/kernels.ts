@@ -32,37 +32,10 @@ export interface Kernels {
   ): void;
   transpose(from: number, fromStride: number, rows: number, columns: number, to: number, toStride: number): void;
   hadamard(x: number, numValues: number, unit: number, block: number): void;
-  int4Encode(x: number, rows: number, width: number, out: number): void;
-  int4Decode(from: number, rows: number, width: number, x: number): number;
-  fp8Encode(x: number, kvHeads: number, length: number, out: number): void;
-  fp8Decode(from: number, kvHeads: number, length: number, x: number): number;
   nvfp4Encode(x: number, rows: number, width: number, out: number, largest: number): void;
   nvfp4Decode(from: number, rows: number, width: number, x: number): number;
   kiviEncode(x: number, kvHeads: number, rows: number, width: number, group: number, out: number, bounds: number): void;
   kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void;
-  kvquantBins(
-    x: number,
-    kvHeads: number,
-    rows: number,
-    width: number,
-    numOutliers: number,
-    out: number,
-    bins: number,
-    weights: number,
-    spare: number,
-  ): void;
-  kvquantDecode(
-    levels: number,
-    kvHeads: number,
-    rows: number,
-    width: number,
-    numOutliers: number,
-    x: number,
-    codes: number,
-  ): number;
-  fitLevels(weights: number, levels: number, bounds: number, spare: number): void;
-  packThree(bins: number, bounds: number, n: number, out: number): void;
-  unpackThree(from: number, n: number, codes: number): void;
   gradedEncode(
     x: number,
     kvHeads: number,
@@ -83,10 +56,6 @@ export interface Kernels {
     x: number,
     spare: number,
   ): void;
-  packTwo(codes: number, n: number, out: number): void;
-  unpackTwo(from: number, n: number, codes: number): void;
-  packFour(codes: number, n: number, out: number): void;
-  unpackFour(from: number, n: number, codes: number): void;
   rotate(
     x: number,
     kvHeads: number,

@@ -2,12 +2,9 @@
  * The codecs there are. Sizes and errors: `npm run bench -- kv`. Names and ids are for good, since bytes on disk carry them.
  */
 import type { CodecShape, LayerSides, Rotation, RunFormat } from './codecFormat.ts';
-import { FP8 } from './fp8.ts';
 import { gradedKeys, gradedValues } from './graded.ts';
-import { INT4 } from './int4.ts';
 import { KIVI_KEYS, KIVI_VALUES } from './int4Kivi.ts';
 import { KvCodec } from './kvCodec.ts';
-import { KVQUANT_KEYS, KVQUANT_VALUES } from './kvquant3.ts';
 import { NVFP4 } from './nvfp4.ts';
 
 /** As the store's blocks. */
@@ -28,11 +25,7 @@ const graded = (bits: 2 | 3 | 4): LayerSides => ({ keys: gradedKeys(bits), value
 
 export const FORMATS = [
   { ...byToken, name: 'int8', id: 1, sides: null },
-  { ...byToken, name: 'fp8', id: 2, sides: { keys: FP8, values: FP8 } },
-  { ...byToken, name: 'int4', id: 3, sides: { keys: INT4, values: INT4 } },
-  { ...byToken, name: 'int4-hadamard', id: 4, sides: { keys: INT4, values: INT4 }, hadamard: true },
   { ...byToken, name: 'nvfp4', id: 5, sides: { keys: NVFP4, values: NVFP4 } },
-  { ...byToken, name: 'nvfp4-hadamard', id: 6, sides: { keys: NVFP4, values: NVFP4 }, hadamard: true },
   {
     ...byToken,
     name: 'int4-kivi',
@@ -41,16 +34,6 @@ export const FORMATS = [
     leastTokens: MIN_PER_CHANNEL,
     sinkTokens: 4,
     recentTokens: 128,
-  },
-  {
-    ...byToken,
-    name: 'kvquant3',
-    id: 8,
-    sides: { keys: KVQUANT_KEYS, values: KVQUANT_VALUES },
-    blockTokens: 128,
-    leastTokens: MIN_PER_CHANNEL,
-    sinkTokens: 1,
-    unrotated: true,
   },
   {
     ...byToken,

@@ -3,8 +3,7 @@
  * or the other way round. For each head the units of its means and of its scales, float32, then means [channels], scales [tokens] and
  * the codes in the order of x.
  */
-import { packFour, packTwo, unpackFour, unpackTwo } from './evenBits';
-import { packThree, unpackThree } from './threeBits';
+import { packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
 import { bytesOf, MIN_SCALE, MAGNITUDE } from './vectors';
 
 const UNITS: i32 = 8;
@@ -63,10 +62,7 @@ export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byTo
     const to = out + UNITS + channels + tokens;
     if (bits == 2) packTwo(codes, rows * width, to);
     else if (bits == 4) packFour(codes, rows * width, to);
-    else {
-      for (let i = 0; i < 7; i++) store<u8>(same + i, <u8>i);
-      packThree(codes, same, rows * width, to);
-    }
+    else packThree(codes, rows * width, to);
     x += (rows * width) << 2;
     out += sizeOf(tokens, channels, bits);
   }

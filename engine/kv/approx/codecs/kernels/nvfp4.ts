@@ -1,6 +1,10 @@
-/** nvfp4.ts: E2M1 codes, an E4M3 scale per 16 values, a scale of the tensor. x [rows, width]. */
-import { e2m1Codes, e4m3Codes, e4m3Value } from './smallFloats';
-import { bytesOf, floatsOf, MIN_SCALE, largestOf, lowBytes, scaled } from './vectors';
+/**
+ * NVFP4 (nvfp4.ts): E2M1 codes, an E4M3 scale for 16 values, a scale of the tensor. x [rows, width].
+ * The small floats are those of the OCP formats: E4M3 (sign, 4 bits of exponent with bias 7, 3 of mantissa; no infinities, NaN is
+ * 0x7f, largest 448) and E2M1 (bias 1, 1 bit of mantissa; 0 .5 1 1.5 2 3 4 6). Conversion from float32 rounds to nearest even and
+ * saturates: after adding a large enough power of two only the mantissa's bits are left.
+ */
+import { bytesOf, floatsOf, largestOf, lowBytes, MAGNITUDE, MIN_SCALE, scaled } from './vectors';
 
 const BLOCK: i32 = 16;
 
@@ -87,4 +91,35 @@ export function nvfp4Decode(from: usize, rows: i32, width: i32, x: usize): bool 
 @inline
 function products(integers: v128, factor: v128): v128 {
   return floatsOf(f64x2.mul(f64x2.convert_low_i32x4_s(integers), factor), f64x2.mul(f64x2.convert_low_i32x4_s(v128.shuffle<i64>(integers, integers, 1, 1)), factor));
+}
+
+/** Four floats -> codes with their signs, in 32 bits. */
+@inline
+function smallFloats(x: v128, mantissaBits: i32, bias: i32, most: i32): v128 {
+  const shift = 23 - mantissaBits;
+  const least = (128 - bias) << 23;
+  const magnitude = v128.and(x, i32x4.splat(MAGNITUDE));
+  // Below the least normal one steps no longer become smaller.
+  const exponent = i32x4.max_s(v128.and(x, i32x4.splat(0x7f800000)), i32x4.splat(least));
+  const power = i32x4.add(exponent, i32x4.splat(shift << 23));
+  const steps = i32x4.sub(f32x4.add(magnitude, power), power);
+  const code = i32x4.add(steps, i32x4.shr_u(i32x4.sub(exponent, i32x4.splat(least)), shift));
+  const sign = v128.and(i32x4.shr_u(x, 31 - 3 - (mantissaBits == 3 ? 4 : 0)), i32x4.splat(mantissaBits == 3 ? 0x80 : 8));
+  return v128.or(i32x4.min_s(code, i32x4.splat(most)), sign);
+}
+
+@inline
+function e4m3Codes(x: v128): v128 {
+  return smallFloats(x, 3, 7, 0x7e);
+}
+
+@inline
+function e2m1Codes(x: v128): v128 {
+  return smallFloats(x, 1, 1, 7);
+}
+
+/** Of a code without a sign. */
+@inline
+function e4m3Value(code: i32): f32 {
+  return code < 8 ? <f32>code * 0.001953125 : reinterpret<f32>((code << 20) + (120 << 23));
 }

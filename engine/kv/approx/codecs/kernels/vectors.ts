@@ -16,16 +16,6 @@ export function doublesAt(x: usize): v128 {
 }
 
 @inline
-export function lowDoubles(floats: v128): v128 {
-  return f64x2.promote_low_f32x4(floats);
-}
-
-@inline
-export function highDoubles(floats: v128): v128 {
-  return f64x2.promote_low_f32x4(v128.shuffle<i64>(floats, floats, 1, 1));
-}
-
-@inline
 export function floatsOf(low: v128, high: v128): v128 {
   return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
 }

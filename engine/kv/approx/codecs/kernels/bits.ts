@@ -1,4 +1,4 @@
-/** Codes of two and four bits in bytes, the first in the lowest bits. */
+/** Packs codes of two, three or four bits into bytes and unpacks them. The first code is in the lowest bits; eight codes of three bits take three bytes. */
 
 /** Reads up to 15 codes and writes up to 3 bytes beyond the last. */
 export function packTwo(codes: usize, n: i32, out: usize): void {
@@ -37,5 +37,30 @@ export function unpackFour(from: usize, n: i32, codes: usize): void {
     const two = i16x8.extend_low_i8x16_u(v128.load64_zero(from));
     v128.store(codes + i, v128.and(v128.or(two, i16x8.shl(two, 4)), i8x16.splat(15)));
     from += 8;
+  }
+}
+
+/** Reads up to 15 codes and writes up to 7 bytes beyond the last. */
+export function packThree(codes: usize, n: i32, out: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const v = v128.load(codes + i);
+    const two = v128.and(v128.or(v, i16x8.shr_u(v, 5)), i16x8.splat(0x3f));
+    const four = v128.and(v128.or(two, i32x4.shr_u(two, 10)), i32x4.splat(0xfff));
+    const eight = v128.or(four, i64x2.shr_u(four, 20));
+    v128.store_lane<u64>(out, v128.shuffle<i8>(eight, eight, 0, 1, 2, 8, 9, 10, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3), 0);
+    out += 6;
+  }
+}
+
+/** Reads up to 7 bytes and writes up to 15 codes beyond the last. */
+export function unpackThree(from: usize, n: i32, codes: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const bytes = v128.load64_zero(from);
+    // Bytes from 8 on are 0.
+    const eight = v128.shuffle<i8>(bytes, bytes, 0, 1, 2, 8, 8, 8, 8, 8, 3, 4, 5, 8, 8, 8, 8, 8);
+    const four = v128.and(v128.or(eight, i64x2.shl(eight, 20)), i32x4.splat(0xfff));
+    const two = v128.and(v128.or(four, i32x4.shl(four, 10)), i16x8.splat(0x3f));
+    v128.store(codes + i, v128.and(v128.or(two, i16x8.shl(two, 5)), i8x16.splat(7)));
+    from += 6;
   }
 }
