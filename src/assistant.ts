@@ -28,7 +28,7 @@ import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
 import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Explanation } from './monitor/explanation.ts';
-import { exportMetrics, exportTrace } from './monitor/exports.ts';
+import { exportTrace } from './monitor/exportTrace.ts';
 import { Figures } from './monitor/figures.ts';
 import { pauseOf } from './monitor/pause.ts';
 import { StatusItem } from './monitor/statusItem.ts';
@@ -116,8 +116,8 @@ export class Assistant {
         const t = vscode.l10n.t;
         void vscode.window.showInformationMessage(
           figures.stats?.files.some(({ pinned }) => pinned)
-            ? t('Kvasir: the cache is cleared, but for pinned files. Other open files are read again.')
-            : t('Kvasir: the cache is cleared. Open files are read again.'),
+            ? t('Kvasir: the cache is cleared, except for pinned files. Other open files will be read again.')
+            : t('Kvasir: the cache is cleared. Open files will be read again.'),
         );
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
@@ -127,7 +127,6 @@ export class Assistant {
       ),
       command('kvasir.showCache', () => cache.open()),
       command('kvasir.exportTrace', () => exportTrace(host.client)),
-      command('kvasir.exportMetrics', () => exportMetrics(host.client)),
       command(STATUS_MENU, () => showStatusMenu(snooze.active)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),

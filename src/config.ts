@@ -5,8 +5,6 @@
 import { CACHE_CODECS, type CacheCodec } from '../engine/protocol/messages.ts';
 import * as vscode from './vscode.ts';
 
-const TRANSPORTS = ['thread', 'process'] as const;
-export type TransportName = (typeof TRANSPORTS)[number];
 /** Precisions of the model's weights. */
 const PRECISIONS = ['int8', 'int4'] as const;
 export type WeightPrecision = (typeof PRECISIONS)[number];
@@ -19,8 +17,6 @@ export interface Config {
   modelFolders: string[];
   /** Memory budget of the KV pool and the KV store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
-  /** Of the available memory, where the engine chooses. */
-  cacheMemoryShare: number;
   /** Limit of the disk cache in bytes; 0 keeps nothing on disk. */
   cacheDiskBytes: number;
   cacheCodec: CacheCodec;
@@ -29,7 +25,6 @@ export interface Config {
   /** 0 lets the engine choose. */
   threads: number;
   precision: WeightPrecision;
-  transport: TransportName;
   /** Minutes; 0 keeps the model loaded. */
   unloadAfterMinutes: number;
   completion: {
@@ -99,7 +94,7 @@ export class Settings implements vscode.Disposable {
     if (holds(this.#current)) return;
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(
-        () => end(() => reject(new Error(vscode.l10n.t('the editor has not taken the changed setting over')))),
+        () => end(() => reject(new Error(vscode.l10n.t('the editor has not applied the changed setting')))),
         CHANGE_MS,
       );
       const subscription = this.onDidChange(({ now }) => holds(now) && end(resolve));
@@ -172,10 +167,10 @@ function read(): { config: Config; wrong: WrongSetting[] } {
     );
   };
   /** Fractions are kept: minutes may be less than one. */
-  const amount = (key: string, max: number, min = 0) => {
+  const amount = (key: string, max: number) => {
     const within = Math.min(
       max,
-      Math.max(min, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)),
+      Math.max(0, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)),
     );
     return told(key, within, (written) => written === within);
   };
@@ -187,13 +182,11 @@ function read(): { config: Config; wrong: WrongSetting[] } {
     model: text('model'),
     modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
-    cacheMemoryShare: amount('cache.memoryShare', 0.9, 0.1),
     cacheDiskBytes: count('cache.diskBytes', Number.MAX_SAFE_INTEGER),
     cacheCodec: oneOf('cache.codec', CACHE_CODECS),
     cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
     precision: oneOf('engine.precision', PRECISIONS),
-    transport: oneOf('engine.transport', TRANSPORTS),
     unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),
     completion: {
       enable: flag('completion.enable'),

@@ -26,8 +26,7 @@ export function tellOfWrongSettings(
       log.warn(text);
     }
     const open = vscode.l10n.t('Open Setting');
-    const rest =
-      untold.length > MAX_SHOWN ? [vscode.l10n.t('The log names further ones: {0}.', untold.length - MAX_SHOWN)] : [];
+    const rest = untold.length > MAX_SHOWN ? [vscode.l10n.t('The log lists {0} more.', untold.length - MAX_SHOWN)] : [];
     const chosen = await vscode.window.showWarningMessage(
       `Kvasir: ${[...untold.slice(0, MAX_SHOWN).map(([text]) => text), ...rest].join(' ')}`,
       open,

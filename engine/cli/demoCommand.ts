@@ -115,7 +115,7 @@ export async function demo(line: CommandLine): Promise<number> {
 /** What stands in the place of a text that there is not. */
 export function nothing({ diagnostics, suppressed }: Pick<Done, 'diagnostics' | 'suppressed'>): string {
   return suppressed
-    ? '(nothing offered: the model is not sure enough of what comes here)'
+    ? '(nothing offered: the confidence of the model is too low here)'
     : `(nothing${diagnostics.length ? `: ${diagnostics.at(-1)}` : ''})`;
 }
 

@@ -108,7 +108,7 @@ export class Request {
       this.#givenUp || (this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown);
     const doubt =
       this.#shown === ''
-        ? t('the model is not sure enough of what comes here')
+        ? t('the confidence of the model is too low here')
         : t('cut where the model is not sure any more');
     // That there is nothing is no fault of the model's where it was stopped.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';

@@ -58,7 +58,7 @@ function strings(): Strings {
     retry: t('Try again'),
     regenerate: t('Answer again'),
     edit: t('Edit and ask again'),
-    editing: t('Edit the question; what follows it will be dropped'),
+    editing: t('Edit the question; everything after it will be removed'),
     cancel: t('Cancel'),
     chooseModel: t('Choose Model'),
     openSetting: t('Open Setting'),
@@ -74,7 +74,7 @@ function strings(): Strings {
     code: t('Code'),
     slash: [
       { name: 'explain', description: t('What the selected code or the definition at the cursor does') },
-      { name: 'fix', description: t('Find and correct a fault') },
+      { name: 'fix', description: t('Find and fix a bug') },
       { name: 'tests', description: t('Write unit tests') },
       { name: 'doc', description: t('Write documentation') },
       { name: 'summarize', description: t('Summarize the file or the selection') },

@@ -179,7 +179,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
 
   #sayBusy(): void {
     void vscode.window.showInformationMessage(
-      vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'),
+      vscode.l10n.t('Kvasir is still answering. Stop the answer, or wait until it is complete.'),
     );
   }
 

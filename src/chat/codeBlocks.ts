@@ -40,7 +40,7 @@ export class CodeBlocks {
   async run(action: CodeAction, text: string, language: string, editor: vscode.TextEditor | undefined): Promise<void> {
     if (action === 'newFile') return newFile(text, language);
     if (!editor || editor.document.isClosed) {
-      void vscode.window.showInformationMessage(vscode.l10n.t('Open the file that the code is meant for.'));
+      void vscode.window.showInformationMessage(vscode.l10n.t('Open the file that the code belongs in.'));
       return;
     }
     await (action === 'insert' ? insert(text, editor) : this.#apply(text, editor));

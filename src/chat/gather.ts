@@ -55,19 +55,19 @@ export async function gather(
         if (!total && numSecret && more)
           notes.push(
             vscode.l10n.t(
-              '{0}: no file is taken along: the first {1} are left out by kvasir.completion.exclude, and more are not looked at',
+              '{0}: no file is attached: kvasir.completion.exclude leaves out the first {1}, and the others were not checked',
               ref.path,
               numSecret,
             ),
           );
         else if (!total && numSecret)
           notes.push(
-            vscode.l10n.t('{0}: no file is taken along: all are left out by kvasir.completion.exclude', ref.path),
+            vscode.l10n.t('{0}: no file is attached: kvasir.completion.exclude leaves all of them out', ref.path),
           );
         else if (more)
-          notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
+          notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are attached', ref.path, numRead, total));
         else if (numRead < total)
-          notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
+          notes.push(vscode.l10n.t('{0}: {1} of {2} files are attached', ref.path, numRead, total));
       } else {
         const document =
           openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);

@@ -92,7 +92,7 @@ function meterOf({ size, notes }: Measured, { t, numbers: { count } }: Speech): 
     notes: [...notes, ...size.notes],
     over: false,
     title: t(
-      'The question with its files takes {0} of the {1} tokens that the model reads; {2} are kept for the answer',
+      'The question and its files take {0} of the {1} tokens that the model reads; {2} are reserved for the answer',
       count(size.promptTokens),
       count(size.contextTokens),
       count(size.answerTokens),

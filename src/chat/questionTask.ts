@@ -69,7 +69,7 @@ export class QuestionTasks {
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
     // Without a file, "this file" would have no meaning.
     if (command && !command.rest && !refs.length)
-      return { missing: vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.') };
+      return { missing: vscode.l10n.t('Nothing is attached to the question. Open or attach a file.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };
   }
@@ -100,7 +100,7 @@ export class QuestionTasks {
           vscode.l10n.t(
             '{0} is left out: {1}',
             path,
-            vscode.l10n.t('a summary is of one file, or of what is selected in it'),
+            vscode.l10n.t('a summary covers one file, or the selection in it'),
           ),
         );
       if (task) return { task, prompt, gathered: { ...gathered, notes: [...gathered.notes, ...others] } };

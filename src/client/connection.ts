@@ -197,7 +197,7 @@ export class Connection {
     else
       this.#end(
         this.#t(
-          'it speaks version {0} of the protocol and the editor version {1}; reinstall the extension',
+          'its protocol version is {0}, but the editor needs {1}; reinstall the extension',
           version,
           PROTOCOL_VERSION,
         ),

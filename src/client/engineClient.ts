@@ -204,12 +204,6 @@ export class EngineClient {
     return (await this.#ask('trace', (requestId) => ({ type: 'trace', requestId }))).json;
   }
 
-  /** The engine's figures as Prometheus text; null while no model is loaded. */
-  async metrics(): Promise<string | null> {
-    if (this.#state.kind !== 'ready') return null;
-    return (await this.#ask('metrics', (requestId) => ({ type: 'metrics', requestId }))).text;
-  }
-
   /** null while no model is loaded. */
   async stats(options: { tree?: boolean } = {}): Promise<EngineStats | null> {
     if (this.#state.kind !== 'ready') return null;
@@ -259,7 +253,7 @@ export class EngineClient {
   ): Promise<Extract<ReplyValue, { kind: K }>> {
     const value = await this.#connected().ask(message);
     if (value.kind !== kind)
-      throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', kind, value.kind));
+      throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" with "{1}".', kind, value.kind));
     return value as Extract<ReplyValue, { kind: K }>;
   }
 
@@ -303,7 +297,7 @@ export class EngineClient {
       if (value.kind !== 'loaded')
         throw new EngineError(
           'engineFailed',
-          this.#options.t('The engine answered "{0}" by "{1}".', 'load', value.kind),
+          this.#options.t('The engine answered "{0}" with "{1}".', 'load', value.kind),
         );
       const { model } = value;
       this.#options.log(

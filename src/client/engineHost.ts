@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
-import type { Config, Settings, TransportName } from '../config.ts';
+import type { Config, Settings } from '../config.ts';
 import { compressOf, type LoadOptions } from '../../engine/protocol/messages.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
 import { applyRemedy } from './applyRemedy.ts';
@@ -14,14 +14,7 @@ import { IdleUnload } from './idleUnload.ts';
 import { remedyLabel, remedyOf } from './remedy.ts';
 import type { Log } from '../log.ts';
 import { keptCacheDir, liveEnginesDir, locateModel, modelCacheDir } from '../models/locate.ts';
-import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
-import type { Transport } from './transport.ts';
-
-const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string) => void) => Transport> = {
-  thread: (script, onOutput) => new ThreadTransport(script, vscode.l10n.t, onOutput),
-  process: (script, onOutput) => new ProcessTransport(script, vscode.l10n.t, onOutput),
-};
 
 /** Settings that require a new load of the model. */
 const LOADED_WITH = [
@@ -31,12 +24,7 @@ const LOADED_WITH = [
   'cacheReuseShifted',
   'cacheCodec',
   'cacheDiskBytes',
-  'transport',
 ] as const satisfies readonly (keyof Config)[];
-
-function memoryOf({ cacheMaxBytes, cacheMemoryShare }: Config): { maxBytes: number; memoryShare: number } {
-  return { maxBytes: cacheMaxBytes, memoryShare: cacheMemoryShare };
-}
 
 const MAX_PROBLEMS = 10;
 
@@ -56,8 +44,8 @@ export class EngineHost implements vscode.Disposable {
   #numQuiet = 0;
   /** The failure that was reported last. It is reported once until the engine works again. */
   #told = '';
-  /** The memory budget that the engine was told. */
-  #memory = { maxBytes: 0, memoryShare: 0 };
+  /** The setting for the memory budget that the engine was given. */
+  #maxBytes = 0;
   /** Whether the engine has the disk cache folder. */
   #keeps = false;
 
@@ -67,16 +55,16 @@ export class EngineHost implements vscode.Disposable {
     this.#keptCacheDir = keptCacheDir(context.globalStorageUri);
     this.client = new EngineClient({
       createTransport: () =>
-        TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) =>
+        new ThreadTransport(path.join(context.extensionPath, 'dist', 'worker.js'), vscode.l10n.t, (text) =>
           log.info(`engine: ${text.trimEnd()}`),
         ),
       loadOptions: () => {
-        this.#memory = memoryOf(settings.current);
+        this.#maxBytes = settings.current.cacheMaxBytes;
         return {
           modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
           cacheDir: modelCacheDir(context.globalStorageUri),
           precision: settings.current.precision,
-          ...this.#memory,
+          maxBytes: this.#maxBytes,
           threads: settings.current.threads,
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
           ...compressOf(settings.current.cacheCodec),
@@ -134,7 +122,7 @@ export class EngineHost implements vscode.Disposable {
   }
 
   async #stopFor({ cacheDiskBytes }: Config): Promise<void> {
-    await this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+    await this.client.stop(vscode.l10n.t('the engine settings have changed'));
     if (cacheDiskBytes === 0) this.#removeKept();
   }
 
@@ -215,14 +203,10 @@ export class EngineHost implements vscode.Disposable {
   }
 
   #applyMemory(): void {
-    const memory = memoryOf(this.#settings.current);
-    if (
-      (memory.maxBytes === this.#memory.maxBytes && memory.memoryShare === this.#memory.memoryShare) ||
-      this.client.state.kind !== 'ready'
-    )
-      return;
-    this.#memory = memory;
-    this.client.notify({ type: 'configure', ...memory });
+    const { cacheMaxBytes } = this.#settings.current;
+    if (cacheMaxBytes === this.#maxBytes || this.client.state.kind !== 'ready') return;
+    this.#maxBytes = cacheMaxBytes;
+    this.client.notify({ type: 'configure', maxBytes: cacheMaxBytes });
   }
 
   async #tell(message: string, code: ErrorCode | undefined): Promise<void> {

@@ -57,8 +57,7 @@ export class CommitMessage {
   async #changeOf(repository: Repository): Promise<Change> {
     const staged = await repository.diff(true);
     const whole = staged.trim() ? staged : await repository.diff(false);
-    if (!whole.trim())
-      throw new Error(vscode.l10n.t('There is no change to write a message for. Stage new files first.'));
+    if (!whole.trim()) throw new Error(vscode.l10n.t('There are no changes to describe. Stage new files first.'));
     const files = diffFiles(whole);
     const secret = (name: string) =>
       isSecret(
@@ -68,11 +67,9 @@ export class CommitMessage {
     const shown = files.filter(({ names }) => !names.some(secret));
     const hidden = files.filter((file) => !shown.includes(file)).map(({ path }) => path);
     if (!shown.length)
-      throw new Error(
-        vscode.l10n.t('Every changed file is left out by kvasir.completion.exclude: {0}.', hidden.join(', ')),
-      );
+      throw new Error(vscode.l10n.t('kvasir.completion.exclude leaves out all changed files: {0}.', hidden.join(', ')));
     const notes: string[] = [];
-    if (!staged.trim()) notes.push(vscode.l10n.t('nothing is staged, so the message is about all changes'));
+    if (!staged.trim()) notes.push(vscode.l10n.t('nothing is staged, so the message covers all changes'));
     if (hidden.length) notes.push(vscode.l10n.t('left out by kvasir.completion.exclude: {0}', hidden.join(', ')));
     return { diff: shown.map(({ text }) => text).join(''), notes };
   }
@@ -152,7 +149,7 @@ async function recentSubjects(repository: Repository): Promise<string[]> {
 async function offerBefore(notes: readonly string[], before: string, inputBox: Repository['inputBox']): Promise<void> {
   const again = vscode.l10n.t('Restore Previous Message');
   const replaced = before.trim() !== '' && inputBox.value !== before;
-  const said = replaced ? [...notes, vscode.l10n.t('what stood in the box was replaced')] : notes;
+  const said = replaced ? [...notes, vscode.l10n.t('the text in the box was replaced')] : notes;
   if (!said.length) return;
   const message = `Kvasir: ${said.join('; ')}.`;
   const chosen = replaced

@@ -3,7 +3,6 @@
  * deleting back. Bounded in number and in characters. Pure.
  */
 import { carryOver, type Insertion, type Place } from './place.ts';
-import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 
 export interface Completion extends Place {
   /** What the engine offered at `offset`, with the document's line ends. Never empty. */
@@ -25,13 +24,8 @@ const MAX_DOCUMENTS = 8;
 const MAX_CHARACTERS = 8_000_000;
 
 export class CompletionCache {
-  readonly #carries: boolean;
   /** Documents with the newest last; the completions of each with the newest first. */
   readonly #documents = new Map<string, Completion[]>();
-
-  constructor({ carryOver }: Pick<CompletionPolicies, 'carryOver'> = ALL_POLICIES) {
-    this.#carries = carryOver;
-  }
 
   add(completion: Completion): void {
     const { docId } = completion;
@@ -61,7 +55,7 @@ export class CompletionCache {
 
   /** What remains of a finished completion at `place`. */
   left(completion: Completion, place: Place): Insertion | undefined {
-    return this.#carries || samePlace(completion, place) ? carryOver(completion, completion.insert, place) : undefined;
+    return carryOver(completion, completion.insert, place);
   }
 
   clear(): void {

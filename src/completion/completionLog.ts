@@ -10,7 +10,7 @@ const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
   'the machine runs on battery (kvasir.completion.pauseOnBattery)',
   'the language is not in kvasir.completion.languages',
   'the file matches kvasir.completion.exclude',
-  'not a document that is completed (scheme)',
+  'this kind of document gets no completions',
   'the file is too large',
   'the engine is down',
   'the model cannot complete',

@@ -22,7 +22,7 @@ export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => (
 
 /** Why this document gets no completions, or undefined. */
 export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
-  if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
+  if (!SCHEMES.has(document.uri.scheme)) return 'this kind of document gets no completions';
   if (isTooLarge(document)) return 'the file is too large';
   if (isSecret(document, settings)) return 'the file matches kvasir.completion.exclude';
   return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob))

@@ -92,9 +92,7 @@ export class Finder {
         outcome === 'deadline' ||
         (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
       if (isLate)
-        return (
-          this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready'
-        );
+        return this.#part(run, question, record) ?? 'not ready before the editor stops waiting; shown when ready';
       if (outcome === 'cancelled') {
         this.#runs.leave(run, document, version);
         return 'superseded by further typing';
@@ -109,7 +107,7 @@ export class Finder {
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
         if (run.place.offset === place.offset && !wantsMore(done, record))
           return done.suppressed
-            ? 'the model is not sure enough of what comes here'
+            ? 'the confidence of the model is too low here'
             : 'the model has nothing to add here';
       }
       // The running request writes another text, or all of it has been typed.
@@ -152,7 +150,7 @@ export class Finder {
       noteCost(record, done);
       if (!found && !done.text)
         record.reason = done.suppressed
-          ? 'the model is not sure enough of what comes here'
+          ? 'the confidence of the model is too low here'
           : 'the model has nothing to add here';
     });
     if (found) record.source = 'engine, first part';

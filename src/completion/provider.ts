@@ -16,7 +16,6 @@ import { CompletionLog } from './completionLog.ts';
 import { Finder, type Found, type Question } from './finder.ts';
 import { LateDisplay } from './lateDisplay.ts';
 import { type Place, placeAfter } from './place.ts';
-import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
 import { type Beside, Runs } from './runs.ts';
 import { addedBy } from './selection.ts';
@@ -26,6 +25,16 @@ import { Warmup } from './warmup.ts';
 
 export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 
+/** The classes that a provider is built from. A benchmark replaces one to measure what it contributes. */
+export interface CompletionClasses {
+  Cache: new () => CompletionCache;
+  Runs: new (...args: ConstructorParameters<typeof Runs>) => Runs;
+  Ahead: new (...args: ConstructorParameters<typeof Ahead>) => Pick<Ahead, 'schedule' | 'dispose'>;
+  Warmup: new (...args: ConstructorParameters<typeof Warmup>) => Pick<Warmup, 'typed' | 'dispose'>;
+}
+
+const CLASSES: CompletionClasses = { Cache: CompletionCache, Runs, Ahead, Warmup };
+
 export interface CompletionParts {
   client: EngineClient;
   mirror: DocumentMirror;
@@ -33,36 +42,35 @@ export interface CompletionParts {
   log: Log;
   snooze: Snooze;
   beside: Beside;
-  policies?: CompletionPolicies;
+  classes?: Partial<CompletionClasses>;
 }
 
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #client: EngineClient;
   readonly #log: CompletionLog;
   readonly #availability: Availability;
-  readonly #policies: CompletionPolicies;
   readonly #cache: CompletionCache;
   readonly #late = new LateDisplay();
   readonly #runs: Runs;
   readonly #finder: Finder;
   readonly #alternatives: Alternatives;
-  readonly #ahead: Ahead;
-  readonly #warmup: Warmup | undefined;
+  readonly #ahead: Pick<Ahead, 'schedule' | 'dispose'>;
+  readonly #warmup: Pick<Warmup, 'typed' | 'dispose'>;
   readonly #disposed = new AbortController();
   last: CompletionRecord | undefined;
 
-  constructor({ client, mirror, settings, log, snooze, beside, policies = ALL_POLICIES }: CompletionParts) {
+  constructor({ client, mirror, settings, log, snooze, beside, classes = {} }: CompletionParts) {
+    const { Cache, Runs, Ahead, Warmup } = { ...CLASSES, ...classes };
     const battery = new Battery(client);
     this.#client = client;
-    this.#policies = policies;
     this.#log = new CompletionLog(log);
     this.#availability = new Availability(client, settings, snooze, battery);
-    this.#cache = new CompletionCache(policies);
-    this.#runs = new Runs(client, mirror, settings, this.#cache, beside, policies);
+    this.#cache = new Cache();
+    this.#runs = new Runs(client, mirror, settings, this.#cache, beside);
     this.#finder = new Finder(this.#runs, this.#cache, this.#late, new Trigger(), settings);
     this.#alternatives = new Alternatives(this.#finder, this.#runs, this.#cache);
     this.#ahead = new Ahead(this.#runs, this.#cache, battery);
-    this.#warmup = policies.warmup ? new Warmup(this.#runs, client, this.#availability, battery) : undefined;
+    this.#warmup = new Warmup(this.#runs, client, this.#availability, battery);
   }
 
   async provideInlineCompletionItems(
@@ -73,7 +81,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   ): Promise<vscode.InlineCompletionItem[]> {
     const record = this.#record(document, position, context);
     const started = performance.now();
-    if (record.trigger === 'typing') this.#warmup?.typed();
+    if (record.trigger === 'typing') this.#warmup.typed();
     const cancel = new AbortController();
     const end = () => cancel.abort();
     const subscription = token.onCancellationRequested(end);
@@ -130,7 +138,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   dispose(): void {
     this.#disposed.abort();
     this.#ahead.dispose();
-    this.#warmup?.dispose();
+    this.#warmup.dispose();
     this.#late.dispose();
     this.#runs.dispose();
     this.forget();
@@ -180,7 +188,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
           origin.offset,
         )
       : '';
-    if (selected === undefined) return 'the selected suggestion changes what stands before the cursor';
+    if (selected === undefined) return 'the selected suggestion changes text before the cursor';
     return {
       document,
       version: document.version,
@@ -213,8 +221,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.#finder.show(found.completion);
     record.shown = items[0]?.insertText;
     record.numCandidates = items.length;
-    if (this.#policies.ahead && this.#availability.byItself && this.#cursors(document) === 1)
-      this.#ahead.schedule(question, found);
+    if (this.#availability.byItself && this.#cursors(document) === 1) this.#ahead.schedule(question, found);
     return items;
   }
 

@@ -9,15 +9,15 @@ export type SilentReason =
   | 'the machine runs on battery (kvasir.completion.pauseOnBattery)'
   | 'the language is not in kvasir.completion.languages'
   | 'the file matches kvasir.completion.exclude'
-  | 'not a document that is completed (scheme)'
+  | 'this kind of document gets no completions'
   | 'the file is too large'
   | 'the engine is down'
   | 'superseded by further typing'
-  | 'nothing decoded before the editor stops waiting; shown when it is ready'
+  | 'not ready before the editor stops waiting; shown when ready'
   | 'the answer came after the cursor had moved'
   | 'the model has nothing to add here'
-  | 'the model is not sure enough of what comes here'
-  | 'the selected suggestion changes what stands before the cursor'
+  | 'the confidence of the model is too low here'
+  | 'the selected suggestion changes text before the cursor'
   | 'the model cannot complete'
   | 'the request failed';
 
@@ -59,10 +59,12 @@ export function logLine(record: CompletionRecord): string {
 /** A Markdown page in the user's language. */
 export function explain(record: CompletionRecord | undefined, { t, numbers }: Speech): string {
   const title = `# ${t('Last completion')}`;
-  if (!record) return `${title}\n\n${t('None has been asked for since Kvasir started.')}\n`;
-  const trigger = { explicit: t('asked for'), typing: t('after typing'), refresh: t('when a late answer was ready') }[
-    record.trigger
-  ];
+  if (!record) return `${title}\n\n${t('No completion has been requested since Kvasir started.')}\n`;
+  const trigger = {
+    explicit: t('requested by hand'),
+    typing: t('after typing'),
+    refresh: t('when a late answer was ready'),
+  }[record.trigger];
   const lines = [
     title,
     '',
@@ -90,7 +92,7 @@ export function explain(record: CompletionRecord | undefined, { t, numbers }: Sp
     );
   if (usage?.shiftedTokens)
     lines.push(
-      `- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`,
+      `- ${t('Approximated: {0} of the reused tokens were computed before an edit above them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`,
     );
   for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
   if (record.shown) lines.push('', ...fenced(record.shown));

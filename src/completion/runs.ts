@@ -11,7 +11,6 @@ import { lengthOf } from '../client/documentSize.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { type CompletionCache, samePlace } from './cache.ts';
 import { onItsWay, type Place } from './place.ts';
-import type { CompletionPolicies } from './policies.ts';
 import { type Purpose, Run } from './run.ts';
 
 /** A cancelled question and the edit that caused it arrive shortly after each other. */
@@ -46,7 +45,6 @@ export class Runs implements vscode.Disposable {
   readonly #settings: Settings;
   readonly #cache: CompletionCache;
   readonly #beside: Beside;
-  readonly #policies: Pick<CompletionPolicies, 'joinRunning'>;
   readonly #live = new Map<Run, Live>();
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
@@ -57,14 +55,12 @@ export class Runs implements vscode.Disposable {
     settings: Settings,
     cache: CompletionCache,
     beside: Beside,
-    policies: Pick<CompletionPolicies, 'joinRunning'>,
   ) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
     this.#cache = cache;
     this.#beside = beside;
-    this.#policies = policies;
   }
 
   /**
@@ -167,6 +163,11 @@ export class Runs implements vscode.Disposable {
     this.#follow();
   }
 
+  /** Whether a changed text may come from typing along what the request writes. */
+  protected agrees(run: Run, text: string): boolean {
+    return onItsWay(run.origin, run.given + run.text, text);
+  }
+
   #follow(): void {
     if (this.#live.size > 0 === this.#subscriptions.length > 0) return;
     for (const subscription of this.#subscriptions) subscription.dispose();
@@ -205,12 +206,7 @@ export class Runs implements vscode.Disposable {
   /** Whether the document's text still agrees with the request. */
   #fits(run: Run): boolean {
     const live = this.#live.get(run);
-    return (
-      !live ||
-      (!live.document.isClosed &&
-        (this.#isUnchanged(run) ||
-          (this.#policies.joinRunning && onItsWay(run.origin, run.given + run.text, live.document.getText()))))
-    );
+    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || this.agrees(run, live.document.getText())));
   }
 }
 

@@ -34,7 +34,7 @@ export class Snooze implements vscode.Disposable {
     ];
     const chosen = await vscode.window.showQuickPick(choices, {
       title: t('Snooze completions'),
-      placeHolder: t('How long nothing is suggested by itself'),
+      placeHolder: t('How long to pause automatic completions'),
     });
     if (chosen) this.start(chosen.minutes);
   }

@@ -98,9 +98,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
       const document = await vscode.workspace.openTextDocument(edit.uri);
       const range = edit.locate(
         document,
-        vscode.l10n.t(
-          'The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.',
-        ),
+        vscode.l10n.t('The text to replace has changed. Undo that change, or copy the new text.'),
       );
       const change = new vscode.WorkspaceEdit();
       change.replace(

@@ -44,9 +44,7 @@ export class EditSelection {
     const instruction = await askInstruction(this.#memory, target.name);
     if (instruction === undefined) return;
     if (editor.document.version !== version) {
-      void vscode.window.showWarningMessage(
-        vscode.l10n.t('Kvasir: the file was changed while you were asked. Select the text again.'),
-      );
+      void vscode.window.showWarningMessage(vscode.l10n.t('Kvasir: the file changed. Select the text again.'));
       return;
     }
     await this.#edit(editor.document, target, instruction);
@@ -88,10 +86,7 @@ export class EditSelection {
     return this.#host.client.generate({
       task: () => {
         // Loading the model may have taken a while, so the range is located again.
-        const range = edit.locate(
-          document,
-          vscode.l10n.t('The text was changed before it could be edited. Select it again.'),
-        );
+        const range = edit.locate(document, vscode.l10n.t('The text changed before it was edited. Select it again.'));
         return { kind: 'edit', docId: this.#mirror.sync(document), range, instruction };
       },
       priority: 'chat',
@@ -118,7 +113,7 @@ function notesOf(done: Done): string[] {
   return done.finishReason === 'length'
     ? [
         vscode.l10n.t(
-          'the new text is cut off after {0} tokens: look at its end',
+          'the new text is cut off after {0} tokens: check its end',
           speech().numbers.count(done.usage.completionTokens),
         ),
         ...done.diagnostics,

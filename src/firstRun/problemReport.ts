@@ -96,7 +96,6 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
  */
 function describeSetting(name: string, value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (name === 'kvasir.engine.transport') return value === 'process' ? 'process' : 'thread';
   if (name === 'kvasir.engine.precision') return value === 'int4' ? 'int4' : 'int8';
   if (name === 'kvasir.model') return 'custom';
   return Array.isArray(value) ? `changed (${value.length} entries)` : 'changed';

@@ -81,7 +81,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
     try {
       const chat = toChatMessages(messages, (kind) => {
         throw new vscode.LanguageModelError(
-          vscode.l10n.t('Kvasir reads text only; this request holds a part of the kind {0}.', kind),
+          vscode.l10n.t('Kvasir reads text only; this request contains a part of type {0}.', kind),
         );
       });
       if (chat.at(-1)?.role !== 'user')
@@ -97,7 +97,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
       if (numTokens > card.maxInputTokens)
         throw new vscode.LanguageModelError(
           vscode.l10n.t(
-            'The request takes {0} tokens; {1} reads {2}.',
+            'The request takes {0} tokens, but {1} reads {2}.',
             speech().numbers.count(numTokens),
             card.name,
             speech().numbers.count(card.maxInputTokens),

@@ -40,7 +40,7 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   const pick = vscode.window.createQuickPick<ModelItem>();
   let open = true;
   pick.title = vscode.l10n.t('Kvasir: Choose Model');
-  pick.placeholder = vscode.l10n.t('Looking at the models on this machine…');
+  pick.placeholder = vscode.l10n.t('Checking the models on this machine…');
   pick.matchOnDescription = true;
   pick.matchOnDetail = true;
   pick.busy = true;
@@ -155,7 +155,7 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
       detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'),
       run: () => browseForModel(host, settings),
     },
-    ...(larger.length ? [separator(vscode.l10n.t('larger, to fetch'))] : []),
+    ...(larger.length ? [separator(vscode.l10n.t('larger, to download'))] : []),
     ...larger.map((each) => ({
       ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, language),
       id: each.model.id,
@@ -169,7 +169,7 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
 function placeholder({ models, machine }: Known): string {
   const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
   const found = vscode.l10n.t('Models that can run here: {0}', models.size - numRefused);
-  const not = numRefused ? vscode.l10n.t('that cannot: {0}', numRefused) : '';
+  const not = numRefused ? vscode.l10n.t('cannot run: {0}', numRefused) : '';
   const { numbers } = speech();
   const free = machine ? vscode.l10n.t('{0} of memory free', numbers.bytes(machine.availableBytes)) : '';
   return [found, not, free].filter(Boolean).join(' · ');

@@ -20,11 +20,11 @@ export function locateModel(setting: string, extensionPath: string): ModelLocati
   if (!path.isAbsolute(modelDir))
     throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
   if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new Error(vscode.l10n.t('The setting kvasir.model names no folder: {0}', modelDir));
+    throw new Error(vscode.l10n.t('The setting kvasir.model does not name a folder: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
     throw new Error(
       vscode.l10n.t(
-        '{0} holds no model: there is no config.json in it. Choose the folder with config.json, tokenizer.json and the .safetensors files.',
+        '{0} contains no model: config.json is missing. Choose the folder with config.json, tokenizer.json and the .safetensors files.',
         modelDir,
       ),
     );

@@ -50,7 +50,7 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
       const percent = Math.round(state.fraction * 100);
       progress.report({
         increment: percent - reported,
-        message: vscode.l10n.t('importing it, this once: {0}%', percent),
+        message: vscode.l10n.t('importing, only this once: {0}%', percent),
       });
       reported = percent;
     });
@@ -85,9 +85,9 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
 /** Copies the command. Downloads nothing and runs nothing. */
 export async function offerFetch(id: string, command: string): Promise<void> {
   await vscode.env.clipboard.writeText(command);
-  const terminal = vscode.l10n.t('Put into a Terminal');
+  const terminal = vscode.l10n.t('Paste into Terminal');
   const message = vscode.l10n.t(
-    'Copied: {0}. It needs the network and Hugging Face’s tool (pip install -U huggingface_hub). When it has ended, {1} is in this list.',
+    'Copied: {0}. It needs network access and Hugging Face’s tool (pip install -U huggingface_hub). When it has finished, {1} appears in this list.',
     command,
     id,
   );

@@ -124,7 +124,7 @@ function whyNothing(state: EngineState): NoFigures {
         kind: 'stopped',
         title: t('Nothing is loaded'),
         text: t(
-          'The engine starts with the first request: a completion, a question or a summary. Until then it takes no memory and no processor time.',
+          'The engine starts with the first request: a completion, a question or a summary. Until then it uses no memory and no processor time.',
         ),
       };
     case 'failed':
@@ -139,6 +139,6 @@ function whyNothing(state: EngineState): NoFigures {
             : t('Loading the model'),
       };
     case 'ready':
-      return { kind: 'starting', title: t('The engine is starting'), text: t('Reading its figures') };
+      return { kind: 'starting', title: t('The engine is starting'), text: t('Reading statistics') };
   }
 }

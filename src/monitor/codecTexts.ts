@@ -18,7 +18,7 @@ export function compressionText(
   // Part of `kvzip`, used for conversations; not a setting of its own.
   if (codec === 'h2o')
     return t(
-      'h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens',
+      'h2o, for long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens',
       numbers.decimal(compression),
       share,
       numbers.count(numTokens),
@@ -43,8 +43,8 @@ export function codecNotes(codecs: readonly string[], model: ModelInfo | null, s
 function codecNote(codec: string, model: ModelInfo | null, speech: Speech): string {
   const { t } = speech;
   if (codec === 'sketch')
-    return t('Longer than the window: the rows are on the disk, and a request reads those that it attends to most.');
+    return t('Longer than memory: the rows are on disk, and a request reads the ones that it attends to most.');
   const quality = model?.compressed?.find((each) => each.codec === codec);
   if (quality) return compressionText(quality, speech);
-  return codec === 'int8' ? t('As computed: nothing is lost.') : '';
+  return codec === 'int8' ? t('As computed, without loss.') : '';
 }

@@ -21,7 +21,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   }
   lines.push(
     t(
-      'KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}, buffers {5}; {6} a token, {7})',
+      'KV cache: **{0}** of {1} (pool {2}, store {3}, scratch {4}, buffers {5}; {6} per token, {7})',
       numbers.bytes(usedBytes(stats)),
       numbers.bytes(stats.maxBytes),
       numbers.bytes(stats.poolBytes),
@@ -34,10 +34,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     '',
   );
   if (stats.numEngines)
-    lines.push(
-      t('The limit is this window’s part: {0} windows of the editor share the cache’s memory', stats.numEngines),
-      '',
-    );
+    lines.push(t('The limit is this window’s share: {0} editor windows share the cache memory', stats.numEngines), '');
   if (tokens.prompt > 0)
     lines.push(
       t(
@@ -53,7 +50,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     if (klMean <= bound)
       lines.push(
         t(
-          'Approximated behind edits: {0} tokens (mean KL divergence {1})',
+          'Approximated after edits: {0} tokens (mean KL divergence {1})',
           numbers.count(tokens.promptShifted),
           numbers.scientific(klMean),
         ),
@@ -62,7 +59,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     else
       lines.push(
         t(
-          'Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}',
+          'Nothing is approximated after edits: with this model the mean KL divergence would be {0}, more than {1}',
           numbers.scientific(klMean),
           numbers.scientific(bound, 0),
         ),
@@ -110,17 +107,17 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
       '|:--|--:|--:|:--|--:|',
     );
     const tiers: Record<Tier, string> = {
-      pool: t('window'),
+      pool: t('pool'),
       store: t('store'),
       disk: t('disk'),
       none: t('not cached'),
     };
     for (const file of files.slice(0, MAX_FILES)) {
       lines.push(
-        `| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''} | ${numbers.bytes(file.bytes)} | &nbsp;&nbsp;${file.twice ? t('window + store') : tiers[file.tier]} | ${file.hits ? numbers.share(file.hitRate) : '–'} |`,
+        `| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''} | ${numbers.bytes(file.bytes)} | &nbsp;&nbsp;${file.twice ? t('pool + store') : tiers[file.tier]} | ${file.hits ? numbers.share(file.hitRate) : '–'} |`,
       );
     }
-    if (files.length > MAX_FILES) lines.push('', t('further files: {0}', numbers.count(files.length - MAX_FILES)));
+    if (files.length > MAX_FILES) lines.push('', t('more files: {0}', numbers.count(files.length - MAX_FILES)));
   }
   return lines.join('\n');
 }
@@ -136,7 +133,7 @@ function diskText({ diskBytes, diskMaxBytes, diskFault }: EngineStats, { t, numb
 /** Kvasir computes on the processor only. Other programs use the GPU memory. */
 function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, { t, numbers }: Speech): string {
   const label = escapeMarkdown(name);
-  if (totalBytes === null) return t('{0}: memory not readable, not used', label);
+  if (totalBytes === null) return t('{0}: memory unknown, not used', label);
   if (usedBytes !== null)
     return t('{0}: {1} of {2} in use, none by Kvasir', label, numbers.bytes(usedBytes), numbers.bytes(totalBytes));
   return estimated

@@ -84,7 +84,7 @@ export class StatusItem implements vscode.Disposable {
       case 'stopped':
         return {
           text: `${paused ? '$(bell-slash)' : '$(database)'} Kvasir`,
-          hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'),
+          hover: t('**Kvasir** is ready. The first request loads the model.'),
           label: t('not loaded'),
         };
       case 'starting':

@@ -74,7 +74,7 @@ export class FolderCommand implements vscode.Disposable {
     token.onCancellationRequested(() => abort.abort());
     const signal = AbortSignal.any([abort.signal, this.#abort.signal]);
     const found = await filesOf(folder, this.#settings.current.completion, token);
-    if (!found.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
+    if (!found.files.length) throw new Error(vscode.l10n.t('{0} contains no files that can be summarized.', name));
     bar.report({ message: vscode.l10n.t('loading the model') });
     const model = await this.#host.client.ready();
     let shown = 0;
@@ -97,7 +97,7 @@ export class FolderCommand implements vscode.Disposable {
     this.#log.info(
       `summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`,
     );
-    if (!result.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
+    if (!result.files.length) throw new Error(vscode.l10n.t('{0} contains no files that can be summarized.', name));
     const markdown = reportOf(name, result, notesOf(result, found, shownNote(model.note)), (path) =>
       linkTo(vscode.Uri.joinPath(folder, path)),
     );
@@ -114,9 +114,7 @@ export class FolderCommand implements vscode.Disposable {
         // The mirror owns the engine's copy of an open file. Sending another text under its id would break completions
         // in it.
         if (open && open.getText() !== text)
-          throw new Error(
-            vscode.l10n.t('{0} was changed before it could be read. Try again.', relativePath(folder, uri)),
-          );
+          throw new Error(vscode.l10n.t('{0} changed before it was read. Try again.', relativePath(folder, uri)));
         if (open) return this.#mirror.sync(open);
         this.#host.client.notify({ type: 'documentChanged', docId, version: 1, path: uri.path, text });
         return docId;
@@ -157,7 +155,7 @@ function notesOf(
           ),
         ]
       : []),
-    ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
+    ...(known > 0 ? [t('{0} of {1} files have not changed since the last summary.', known, files.length)] : []),
     ...new Set(notes),
   ];
 }

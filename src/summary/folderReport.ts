@@ -19,7 +19,7 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
   provideTextDocumentContent(uri: vscode.Uri): string {
     return (
       this.#reports.get(uri.toString()) ??
-      vscode.l10n.t('This summary is from an earlier window. Run Kvasir: Summarize Folder again.')
+      vscode.l10n.t('This summary is from an earlier session. Run Kvasir: Summarize Folder again.')
     );
   }
 

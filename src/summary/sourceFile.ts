@@ -23,7 +23,7 @@ export async function readSource(uri: vscode.Uri, byName = false): Promise<Sourc
     return text.trim() ? { text } : { skipped: vscode.l10n.t('empty') };
   } catch (error) {
     if (error instanceof vscode.FileSystemError && error.code === 'FileNotFound')
-      return { skipped: vscode.l10n.t('the file is no longer there') };
+      return { skipped: vscode.l10n.t('the file no longer exists') };
     return { skipped: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -53,9 +53,7 @@ export function rangeLater(editor: vscode.TextEditor): () => { start: number; en
     if (document.version === version) return range;
     // The editor moves its selection along with edits elsewhere.
     if (document.isClosed || document.getText(editor.selection) !== text)
-      throw new Error(
-        vscode.l10n.t('The file was changed before the selection could be read. Select the lines again.'),
-      );
+      throw new Error(vscode.l10n.t('The file changed before the selection was read. Select the lines again.'));
     return rangeOf(editor.selection);
   };
 }

@@ -53,7 +53,7 @@ export class SymbolSummaries implements vscode.Disposable {
       (one) => one.name === name && one.nameRange.start.isEqual(position),
     );
     if (!symbol) {
-      void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: {0} is no longer there. Try again.', name));
+      void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: {0} no longer exists. Try again.', name));
       return;
     }
     const editor = vscode.window.activeTextEditor?.document === document ? vscode.window.activeTextEditor : undefined;
@@ -91,7 +91,7 @@ export class SymbolSummaries implements vscode.Disposable {
           this.#host.client.generate({
             task: () => {
               const at = anchor.locate(document.getText());
-              if (!at) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', name));
+              if (!at) throw new Error(vscode.l10n.t('{0} changed before it was read. Try again.', name));
               return { kind: 'summarize', docId: this.#mirror.sync(document), range: { ...at, label: name } };
             },
             priority: 'summary',

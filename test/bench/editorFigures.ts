@@ -3,7 +3,7 @@ import type { Replay, Stroke } from './editorReplay.ts';
 
 const SILENCES: readonly string[] = [
   'the model has nothing to add here',
-  'the model is not sure enough of what comes here',
+  'the confidence of the model is too low here',
 ];
 
 /** A line of Kvasir's log about one completion. */

@@ -118,7 +118,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await expect
       .poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE })
       .toMatch(/^[1-9]/);
-    expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed: nothing is lost.');
+    expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed, without loss.');
     await cell('src/inventory.ts', 'codec').hover();
     await window.screenshot('codec-column');
     const hover = await window.statusHover();

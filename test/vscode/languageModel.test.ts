@@ -80,7 +80,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(used.tooLong).toMatchObject({
       languageModelError: true,
       message: expect.stringMatching(
-        new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MAX_INPUT)}\\.$`),
+        new RegExp(`^The request takes [\\d,]+ tokens, but kvasir-starter reads ${counted(MAX_INPUT)}\\.$`),
       ),
     });
     expect(loaded(editor())).toBe(true);

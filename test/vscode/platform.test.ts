@@ -75,7 +75,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       .poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE })
       .toMatch(
         new RegExp(
-          `in use · built in · ${formatParameters(BUILT_IN.parameters, english).replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`,
+          `in use · built in · ${formatParameters(BUILT_IN.parameters, english).replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory when running`,
         ),
       );
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
@@ -102,7 +102,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect
       .poll(() => window.toasts(), { timeout: PATIENCE })
       .toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
-    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Put into a Terminal' }).click();
+    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Paste into Terminal' }).click();
     // Nobody has pressed Enter there.
     await expect
       .poll(

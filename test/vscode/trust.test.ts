@@ -9,7 +9,6 @@ const LINE = UNFINISHED.split('\n').findIndex((text) => text.endsWith('let total
 const FOLDER = {
   'kvasir.model': '/nowhere/model',
   'kvasir.modelFolders': ['/nowhere'],
-  'kvasir.engine.transport': 'process',
   'kvasir.engine.threads': 1,
   'kvasir.completion.exclude': [],
 };

@@ -1,24 +1,24 @@
 /**
- * Suite `typing`: what each policy of ghost text (src/completion/policies.ts) is worth while somebody types. The passages of the
+ * Suite `typing`: what each policy of ghost text (withoutPolicies.ts) is worth while somebody types. The passages of the
  * recorded session are typed, at the times that it tells, into the true provider of completions with a fake editor in front
  * of it and the true engine, in a thread, behind it. Each pass has an engine of its own; the variants take turns, every
  * second time in the opposite order.
  */
 import { registerHooks } from 'node:module';
 import path from 'node:path';
-import { ALL_POLICIES, type CompletionPolicies } from '../../../src/completion/policies.ts';
 import { readSession } from '../session.ts';
+import type { Policy } from './withoutPolicies.ts';
 import { type Pass, type VariantFigures, variantFigures, variantTable } from './typingFigures.ts';
 
 /** By name: what is switched off. */
 const VARIANTS = {
-  all: {},
-  'no joining': { joinRunning: false },
-  'no carrying over': { carryOver: false },
-  neither: { joinRunning: false, carryOver: false },
-  'no ahead': { ahead: false },
-  'no warmup': { warmup: false },
-} as const satisfies Record<string, Partial<CompletionPolicies>>;
+  all: [],
+  'no joining': ['joinRunning'],
+  'no carrying over': ['carryOver'],
+  neither: ['joinRunning', 'carryOver'],
+  'no ahead': ['ahead'],
+  'no warmup': ['warmup'],
+} as const satisfies Record<string, readonly Policy[]>;
 export type Variant = keyof typeof VARIANTS;
 
 export interface TypingOptions {
@@ -61,7 +61,7 @@ export async function typingSuite(given: TypingArguments): Promise<{ result: Typ
     for (const variant of round % 2 ? [...options.variants].reverse() : options.variants) {
       const pass = await typeSession(session, {
         ...options,
-        policies: { ...ALL_POLICIES, ...VARIANTS[variant] },
+        off: VARIANTS[variant],
         cacheDir: path.resolve('.cache/bench/imported'),
       });
       passes.push({ variant, ...pass });

@@ -10,7 +10,7 @@ import { EngineClient } from '../../../src/client/engineClient.ts';
 import { DocumentMirror } from '../../../src/client/documentMirror.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import type { CompletionPolicies } from '../../../src/completion/policies.ts';
+import { type Policy, without } from './withoutPolicies.ts';
 import { CompletionProvider } from '../../../src/completion/provider.ts';
 import { Snooze } from '../../../src/completion/snooze.ts';
 import type { Config, Settings } from '../../../src/config.ts';
@@ -25,7 +25,8 @@ import { finalTexts, LOOK_MS, offsetAt, type Session, type WriteEvent } from '..
 import type { Pass, TypedKey } from './typingFigures.ts';
 
 export interface PassOptions {
-  policies: CompletionPolicies;
+  /** Policies that are switched off. */
+  off: readonly Policy[];
   speed: number;
   threads: number;
   chat: boolean;
@@ -55,7 +56,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 /** @throws Error when the text is not the session's in the end, or the engine fails. */
 export async function typeSession(
   session: Session,
-  { policies, speed, threads, chat, cacheDir }: PassOptions,
+  { off, speed, threads, chat, cacheDir }: PassOptions,
 ): Promise<Omit<Pass, 'variant'>> {
   editor.reset();
   const requests = new CountedRequests();
@@ -81,7 +82,7 @@ export async function typeSession(
     log,
     snooze,
     beside: beside(snippets, client, mirror, { near: () => [] }, settings),
-    policies,
+    classes: without(off),
   });
   await client.ready();
   const typist = new Typist(provider, session, speed);

@@ -52,7 +52,7 @@ test('pauses count what was shown in time, what was late and what was never ther
     { at: 90, source: 'engine', computed: true },
     { at: 405, source: 'typed as suggested', computed: false },
     { at: 1790, source: 'engine', computed: true },
-    { at: 2200, reason: 'the model is not sure enough of what comes here', computed: true },
+    { at: 2200, reason: 'the confidence of the model is too low here', computed: true },
   ];
   const figures = editorFigures(
     { startedAt: 0, endedAt: 4000, strokes, wrong: ['a.ts after accepting'], recording: { shown, keys: [] } },

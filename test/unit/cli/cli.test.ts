@@ -123,7 +123,7 @@ describe('parts', () => {
 
   test('in the place of a text that there is not the demo says why', () => {
     expect(nothing({ diagnostics: ['x'], suppressed: true })).toBe(
-      '(nothing offered: the model is not sure enough of what comes here)',
+      '(nothing offered: the confidence of the model is too low here)',
     );
     expect(nothing({ diagnostics: ['a', 'the model gave no answer'] })).toBe('(nothing: the model gave no answer)');
     expect(nothing({ diagnostics: [] })).toBe('(nothing)');

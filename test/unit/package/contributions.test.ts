@@ -36,7 +36,6 @@ const COMMANDS: Record<string, string> = {
   'kvasir.commitMessage': 'test/vscode/edits.test.ts',
   'kvasir.showCache': 'test/vscode/monitor.test.ts',
   'kvasir.exportTrace': 'test/vscode/monitor.test.ts',
-  'kvasir.exportMetrics': 'test/vscode/monitor.test.ts',
   'kvasir.clearCache': 'test/vscode/monitor.test.ts',
   'kvasir.chooseModel': 'test/vscode/platform.test.ts',
   'kvasir.restartEngine': 'test/vscode/robustness.test.ts',
@@ -52,11 +51,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.modelFolders': ['test/vscode/platform.test.ts', "'kvasir.modelFolders'"],
   'kvasir.cache.maxBytes': [
     'test/unit/src/client/engineHost.test.ts',
-    'a budget or share set while the model loads reaches the engine when it is ready, another later without a restart',
-  ],
-  'kvasir.cache.memoryShare': [
-    'test/unit/src/client/engineHost.test.ts',
-    'a budget or share set while the model loads reaches the engine when it is ready, another later without a restart',
+    'a memory budget set while the model loads reaches the engine when it is ready, another later without a restart',
   ],
   'kvasir.cache.diskBytes': [
     'test/unit/src/client/engineHost.test.ts',
@@ -75,7 +70,6 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'test/unit/src/client/engineHost.test.ts',
     'the precision of the weights reaches the engine',
   ],
-  'kvasir.engine.transport': ['test/vscode/robustness.test.ts', "'kvasir.engine.transport': 'process'"],
   'kvasir.engine.unloadAfterMinutes': [
     'test/unit/src/client/engineHost.test.ts',
     'unloaded after the time without a request',

@@ -62,7 +62,6 @@ test('a value of another type counts as not set: secrets stay out, completions s
   ).toEqual(read());
   expect(read()).toMatchObject({
     enable: true,
-    transport: 'thread',
     unloadAfterMinutes: 15,
     completion: { enable: true, debounceMs: 50, languages: ['*'] },
   });
@@ -75,24 +74,19 @@ test('what is out of range is brought into it, entries that are no text are left
       'completion.debounceMs': -1,
       'engine.threads': 1e9,
       'cache.maxBytes': 12.7,
-      'cache.memoryShare': 7,
       'engine.unloadAfterMinutes': 0.5,
-      'engine.transport': 'pigeon',
       'engine.precision': 'float32',
       model: ' /m ',
     }),
   ).toMatchObject({
     threads: 256,
     cacheMaxBytes: 12,
-    cacheMemoryShare: 0.9,
     unloadAfterMinutes: 0.5,
-    transport: 'thread',
     precision: 'int8',
     model: '/m',
     completion: { debounceMs: 0 },
   });
   expect(read({ 'completion.languages': [1, 'go', null, ''] }).completion.languages).toEqual(['go']);
-  expect(read({ 'engine.transport': 'process' }).transport).toBe('process');
   expect(read({ 'engine.precision': 'int4' }).precision).toBe('int4');
 });
 
@@ -105,7 +99,6 @@ test('what is written and cannot be is told, with what is used instead; what is 
   expect(
     wrong({
       'cache.codec': 'auto',
-      'cache.memoryShare': 0.3,
       'cache.maxBytes': 12.7,
       model: ' /m ',
       'engine.precision': ' int4 ',
@@ -116,7 +109,6 @@ test('what is written and cannot be is told, with what is used instead; what is 
     wrong({
       'cache.codec': 'int3',
       'cache.maxBytes': '1MB',
-      'cache.memoryShare': 5,
       'cache.diskBytes': -1,
       'engine.precision': 7,
       'completion.exclude': 'x',
@@ -127,7 +119,6 @@ test('what is written and cannot be is told, with what is used instead; what is 
     enable: true,
     model: '',
     'cache.maxBytes': 0,
-    'cache.memoryShare': 0.9,
     'cache.diskBytes': 0,
     'cache.codec': 'int8',
     'engine.precision': 'int8',
@@ -164,10 +155,9 @@ test('folders of the workspace may have globs of their own; one that comes later
 test('any JSON at all', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...world.defaults.keys()), fc.jsonValue()), (values) => {
-      const { threads, cacheMaxBytes, cacheMemoryShare, unloadAfterMinutes, completion, chat } = read(values);
+      const { threads, cacheMaxBytes, unloadAfterMinutes, completion, chat } = read(values);
       for (const value of [threads, cacheMaxBytes, completion.debounceMs, completion.maxTokens, chat.maxTokens])
         expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
-      expect(cacheMemoryShare >= 0.1 && cacheMemoryShare <= 0.9).toBe(true);
       expect(unloadAfterMinutes >= 0 && unloadAfterMinutes <= 1440).toBe(true);
       for (const entry of [...completion.languages, ...completion.exclude]) expect(typeof entry).toBe('string');
     }),

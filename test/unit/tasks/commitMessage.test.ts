@@ -126,7 +126,7 @@ test('with nothing staged it is about all changes, and says so', async () => {
   const { tasks, run } = setUp({ working: fileDiff('b.ts') });
   await run();
   expect(tasks[0]).toMatchObject({ diff: fileDiff('b.ts') });
-  expect(editor.messages).toEqual(['Kvasir: nothing is staged, so the message is about all changes.']);
+  expect(editor.messages).toEqual(['Kvasir: nothing is staged, so the message covers all changes.']);
 });
 
 test('secrets do not reach the model, also when they are renamed, and are named', async () => {
@@ -141,15 +141,15 @@ test('secrets do not reach the model, also when they are renamed, and are named'
 test.each(['\r', '\u2028'])('a secret with the line break %j in it is one file', async (lineBreak) => {
   const { run } = setUp({ staged: `${fileDiff('.env')}+a${lineBreak}diff --git a/x.ts b/x.ts${lineBreak}TOKEN\n` });
   await run();
-  expect(editor.messages).toEqual(['Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.']);
+  expect(editor.messages).toEqual(['Kvasir: kvasir.completion.exclude leaves out all changed files: .env.']);
 });
 
 test.each([
-  ['nothing has changed', {}, 'Kvasir: There is no change to write a message for. Stage new files first.'],
+  ['nothing has changed', {}, 'Kvasir: There are no changes to describe. Stage new files first.'],
   [
     'all is secret',
     { staged: fileDiff('.env') },
-    'Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.',
+    'Kvasir: kvasir.completion.exclude leaves out all changed files: .env.',
   ],
   ['the model gave nothing', { staged: fileDiff('a.ts'), pieces: [] }, 'Kvasir: the model gave no message'],
 ])('one message when %s', async (_, options, message) => {
@@ -182,7 +182,7 @@ describe('what stood in the box', () => {
     editor.choose = 'Restore Previous Message';
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine' });
     await run();
-    expect(editor.messages).toEqual(['Kvasir: what stood in the box was replaced.']);
+    expect(editor.messages).toEqual(['Kvasir: the text in the box was replaced.']);
     expect(repository.inputBox.value).toBe('mine');
   });
 
@@ -222,7 +222,7 @@ describe('what stood in the box', () => {
       },
     });
     await run();
-    expect(editor.messages).toEqual(['Kvasir: what stood in the box was replaced.']);
+    expect(editor.messages).toEqual(['Kvasir: the text in the box was replaced.']);
     expect(repository.inputBox.value).toBe('mine');
   });
 

@@ -280,7 +280,7 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
     ]),
   ).toMatchObject({
     text: '',
-    diagnostics: ['the model is not sure enough of what comes here'],
+    diagnostics: ['the confidence of the model is too low here'],
     numTokens: 1,
     chunks: [],
     suppressed: true,
@@ -311,7 +311,7 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
       ],
       'length',
     ),
-  ).toMatchObject({ text: '', diagnostics: ['the model is not sure enough of what comes here'], suppressed: true });
+  ).toMatchObject({ text: '', diagnostics: ['the confidence of the model is too low here'], suppressed: true });
 });
 
 test('a request: lines that are not sure enough are held back, also where the first one says it already', () => {

@@ -132,13 +132,13 @@ test('a folder brings its first files and says how many it has, without secrets'
   expect(snippets).toHaveLength(24);
   expect(snippets.some(({ path }) => path.includes('f0.ts'))).toBe(false);
   expect(new Set(owners)).toEqual(new Set(['/src']));
-  expect(notes).toEqual(['src: 24 of 29 files are taken along']);
+  expect(notes).toEqual(['src: 24 of 29 files are attached']);
 });
 
 test.each([
-  [400, 'many: 24 of 400 files are taken along'],
-  [401, 'many: 24 of more than 400 files are taken along'],
-  [3000, 'many: 24 of more than 400 files are taken along'],
+  [400, 'many: 24 of 400 files are attached'],
+  [401, 'many: 24 of more than 400 files are attached'],
+  [3000, 'many: 24 of more than 400 files are attached'],
 ])('a folder with %d files', async (numFiles, note) => {
   for (let i = 0; i < numFiles; i++) world.files.set(`/many/f${i}.ts`, 'f();');
   expect((await gather([ref('folder', '/many')], settings, undefined)).notes).toEqual([note]);
@@ -147,10 +147,10 @@ test.each([
 test.each([
   [
     500,
-    'many: no file is taken along: the first 400 are left out by kvasir.completion.exclude, and more are not looked at',
+    'many: no file is attached: kvasir.completion.exclude leaves out the first 400, and the others were not checked',
   ],
-  [400, 'many: no file is taken along: all are left out by kvasir.completion.exclude'],
-  [1, 'many: no file is taken along: all are left out by kvasir.completion.exclude'],
+  [400, 'many: no file is attached: kvasir.completion.exclude leaves all of them out'],
+  [1, 'many: no file is attached: kvasir.completion.exclude leaves all of them out'],
 ])('a folder with %d files that are all secret', async (numFiles, note) => {
   world.secret = '/many/';
   for (let i = 0; i < numFiles; i++) world.files.set(`/many/f${i}.key`, 'secret');

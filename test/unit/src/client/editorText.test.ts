@@ -118,7 +118,7 @@ test('the status line and the hover', () => {
   expect(hover).not.toContain('pproximated');
   expect(hover).not.toContain('share');
   expect(hoverMarkdown({ ...stats, numEngines: 2 }, undefined, english)).toContain(
-    'The limit is this window’s part: 2 windows of the editor share the cache’s memory',
+    'The limit is this window’s share: 2 editor windows share the cache memory',
   );
   // Where requests fail, an engine that looks idle says so.
   expect(hover).not.toContain('failed');
@@ -130,7 +130,7 @@ test('the status line and the hover', () => {
     hoverMarkdown({ ...stats, files: [{ ...stats.files[0]!, ...change }] }, undefined, english)
       .split('\n')
       .at(-1)!;
-  expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | &nbsp;&nbsp;window + store |');
+  expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | &nbsp;&nbsp;pool + store |');
   expect(rows({ tokens: 0, bytes: 0, tier: 'none', hits: 0 })).toContain('| 0 | 0 B | &nbsp;&nbsp;not cached | – |');
   // The disk, and why nothing comes to it.
   const disk = (figures: Partial<EngineStats>): string | undefined =>
@@ -152,10 +152,10 @@ test('the status line and the hover', () => {
       tokens: { ...stats.tokens, promptShifted: 1234 },
     }) as EngineStats;
   expect(hoverMarkdown(measured(0.0012), undefined, english)).toContain(
-    'Approximated behind edits: 1,234 tokens (mean KL divergence 1.2e-3)',
+    'Approximated after edits: 1,234 tokens (mean KL divergence 1.2e-3)',
   );
   expect(hoverMarkdown(measured(0.006), undefined, english)).toContain(
-    'Nothing is approximated behind edits: with this model the mean KL divergence would be 6.0e-3, more than 5e-3',
+    'Nothing is approximated after edits: with this model the mean KL divergence would be 6.0e-3, more than 5e-3',
   );
   // The separators of the language, in all of it.
   const much = {

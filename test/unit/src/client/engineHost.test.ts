@@ -84,9 +84,7 @@ function hostOf(storage = '/nowhere/storage') {
     model: '',
     threads: 0,
     precision: 'int8',
-    transport: 'thread',
     cacheMaxBytes: 0,
-    cacheMemoryShare: 0.6,
     cacheDiskBytes: 0,
     cacheCodec: 'int8',
     cacheReuseShifted: false,
@@ -124,7 +122,7 @@ const greet = async () => {
   return last().sent.find((message) => message.type === 'load') as Extract<HostMessage, { type: 'load' }>;
 };
 
-test('a budget or share set while the model loads reaches the engine when it is ready, another later without a restart', async () => {
+test('a memory budget set while the model loads reaches the engine when it is ready, another later without a restart', async () => {
   const { host, set } = hostOf();
   const ready = host.client.ready();
   const { requestId } = await greet();
@@ -133,12 +131,9 @@ test('a budget or share set while the model loads reaches the engine when it is 
   last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
   await ready;
   set({ cacheMaxBytes: 0 });
-  set({ cacheMemoryShare: 0.3 });
-  const memory = { type: 'configure', memoryShare: 0.6 };
   expect(last().sent.slice(1)).toEqual([
-    { ...memory, maxBytes: 5e6 },
-    { ...memory, maxBytes: 0 },
-    { ...memory, maxBytes: 0, memoryShare: 0.3 },
+    { type: 'configure', maxBytes: 5e6 },
+    { type: 'configure', maxBytes: 0 },
   ]);
   expect(world.engines.length).toBe(1);
 });

@@ -1,8 +1,7 @@
 /** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
 import type { Config } from '../../../../src/config.ts';
 import type { Settings } from '../../../../src/config.ts';
-import { ALL_POLICIES, type CompletionPolicies } from '../../../../src/completion/policies.ts';
-import { CompletionProvider } from '../../../../src/completion/provider.ts';
+import { type CompletionClasses, CompletionProvider } from '../../../../src/completion/provider.ts';
 import type { SilentReason } from '../../../../src/completion/record.ts';
 import { Snooze } from '../../../../src/completion/snooze.ts';
 import { beside } from '../../../../src/context/beside.ts';
@@ -37,7 +36,7 @@ export class Harness {
   constructor(
     marked: string,
     completion: Partial<Config['completion']> = {},
-    policies: Partial<CompletionPolicies> = {},
+    classes: Partial<CompletionClasses> = {},
   ) {
     const offset = marked.indexOf('|');
     this.document = new FakeDocument(marked.slice(0, offset) + marked.slice(offset + 1));
@@ -61,7 +60,7 @@ export class Harness {
       log,
       snooze: this.snooze,
       beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
-      policies: { ...ALL_POLICIES, ...policies },
+      classes,
     });
     editor.documents = [this.document];
     editor.tabs = [this.document];

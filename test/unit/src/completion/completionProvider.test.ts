@@ -1,17 +1,18 @@
 /** Ghost text between a user who goes on typing and an engine that takes its time: what is asked for, what is given up, what is shown and why nothing is. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { candidateSampling } from '../../../../engine/protocol/tasks.ts';
-import type { CompletionPolicies } from '../../../../src/completion/policies.ts';
+import type { CompletionClasses } from '../../../../src/completion/provider.ts';
 import type { Config } from '../../../../src/config.ts';
 import { editor } from '../fakeEditor.ts';
 import type { ScriptedRequest } from '../client/scriptedEngine.ts';
 
 vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
 const { Harness } = await import('./completionHarness.ts');
+const { without } = await import('../../../bench/typing/withoutPolicies.ts');
 
 let open: InstanceType<typeof Harness>[] = [];
-function harness(marked: string, completion?: Partial<Config['completion']>, policies?: Partial<CompletionPolicies>) {
-  const h = new Harness(marked, completion, policies);
+function harness(marked: string, completion?: Partial<Config['completion']>, classes?: Partial<CompletionClasses>) {
+  const h = new Harness(marked, completion, classes);
   open.push(h);
   return h;
 }
@@ -300,7 +301,7 @@ describe('complaint: fights with IntelliSense', () => {
   test('a suggestion that is matched loosely is left to the list, by name', async () => {
     const h = harness('console.lo|\n');
     expect(await texts(h.ask({ selected: { start: 8, text: 'clog' } }))).toEqual([]);
-    expect(h.reason).toBe('the selected suggestion changes what stands before the cursor');
+    expect(h.reason).toBe('the selected suggestion changes text before the cursor');
     expect(h.engine.requests).toEqual([]);
   });
 });
@@ -492,7 +493,7 @@ describe('an answer that comes after the editor’s patience', () => {
     const h = harness('f(|)\n');
     h.ask();
     await wait(760);
-    expect(h.reason).toBe('nothing decoded before the editor stops waiting; shown when it is ready');
+    expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
     h.engine.running[0]!.done();
     await wait(1);
     expect(h.reason).toBe('the model has nothing to add here');
@@ -689,7 +690,7 @@ describe('several candidates when asked by hand', () => {
       const typed = h.ask();
       await wait(200);
       expect(await texts(typed)).toEqual(sure === '' ? [] : [sure]);
-      expect(h.provider.last?.reason).toBe(sure === '' ? 'the model is not sure enough of what comes here' : undefined);
+      expect(h.provider.last?.reason).toBe(sure === '' ? 'the confidence of the model is too low here' : undefined);
       const question = h.ask({ explicit: true });
       await wait(1000);
       expect(await texts(question)).toEqual(['first', 'second', 'third']);
@@ -943,7 +944,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   const asked = (h: InstanceType<typeof Harness>) => h.asks.map(({ text, task }) => [text, task.offset]);
 
   test('without joining, a key that agrees with what is streaming gives it up at once, and it is asked anew', async () => {
-    const h = harness('let a = |;\n', {}, { joinRunning: false });
+    const h = harness('let a = |;\n', {}, without(['joinRunning']));
     h.ask();
     await wait(60);
     const [first] = h.engine.running as [ScriptedRequest];
@@ -965,7 +966,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without joining, a question about the same text still waits for the request that is running', async () => {
-    const h = harness('let a = |;\n', {}, { joinRunning: false });
+    const h = harness('let a = |;\n', {}, without(['joinRunning']));
     h.ask();
     await wait(60);
     const again = h.ask();
@@ -977,7 +978,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without carrying over, a key typed as suggested asks anew; a completion is found again at its own place only', async () => {
-    const h = harness('let a = |;\n', {}, { carryOver: false });
+    const h = harness('let a = |;\n', {}, without(['carryOver']));
     await show(h, 'b + c');
     const typed = h.type('b');
     await wait(60);
@@ -994,7 +995,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without carrying over, a request that is running still serves the keys that agree with it', async () => {
-    const h = harness('let a = |;\n', {}, { carryOver: false });
+    const h = harness('let a = |;\n', {}, without(['carryOver']));
     h.ask();
     await wait(60);
     const [request] = h.engine.running as [ScriptedRequest];
@@ -1008,7 +1009,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('nothing is computed ahead of an acceptance, and nothing is read where the cursor comes to rest', async () => {
-    const h = harness('let a = |;\nlet b = 2;\n', {}, { ahead: false, warmup: false });
+    const h = harness('let a = |;\nlet b = 2;\n', {}, without(['ahead', 'warmup']));
     await show(h, 'b');
     await wait(1000);
     h.type('x').cancel();

@@ -266,7 +266,7 @@ test('in conflict, refused or with the file gone: says so once, and the new text
   editor.documents = [];
   expect(await preview.accept()).toBe(false);
   expect(editor.messages).toEqual([
-    'Kvasir: The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.',
+    'Kvasir: The text to replace has changed. Undo that change, or copy the new text.',
     'Kvasir: The editor refused the edit. The file may be read-only.',
     'Kvasir: cannot open file: it was deleted',
   ]);

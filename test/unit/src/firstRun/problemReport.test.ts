@@ -125,7 +125,6 @@ describe('a report', () => {
         { name: 'kvasir.completion.exclude', value: ['**/acme/**'] },
         { name: 'kvasir.modelFolders', value: ['/acme'] },
         { name: 'kvasir.completion.enable', value: false },
-        { name: 'kvasir.engine.transport', value: 'acme' },
       ],
     });
     for (const line of [
@@ -133,7 +132,6 @@ describe('a report', () => {
       '- kvasir.completion.exclude: changed (1 entries)',
       '- kvasir.modelFolders: changed (1 entries)',
       '- kvasir.completion.enable: false',
-      '- kvasir.engine.transport: thread',
     ])
       expect(text).toContain(line);
     expect(text).not.toContain('acme');
@@ -178,7 +176,7 @@ describe('a report', () => {
       state: {
         kind: 'failed',
         retry: true,
-        message: 'The setting kvasir.model names no folder: /home/ann/secret models/x',
+        message: 'The setting kvasir.model does not name a folder: /home/ann/secret models/x',
       },
       stats: null,
       trace: null,
@@ -191,7 +189,7 @@ describe('a report', () => {
       ],
       names: ['ann'],
     });
-    expect(text).toContain('Engine: failed: The setting kvasir.model names no folder: <path>');
+    expect(text).toContain('Engine: failed: The setting kvasir.model does not name a folder: <path>');
     expect(text).toContain(
       '00:00:00 error: config.json: hidden_size is missing in <path>; a model is a folder with config.json',
     );

@@ -259,7 +259,7 @@ describe('a request', () => {
       'too long',
       [user('x'.repeat(INPUT_TOKENS + 1))],
       '',
-      `The request takes ${counted(INPUT_TOKENS + 1)} tokens; kvasir-starter reads ${counted(INPUT_TOKENS)}.`,
+      `The request takes ${counted(INPUT_TOKENS + 1)} tokens, but kvasir-starter reads ${counted(INPUT_TOKENS)}.`,
     ],
     [
       'with a picture',

@@ -199,7 +199,7 @@ describe('in words', () => {
     expect(line).toEqual({
       label: '$(check) kvasir-starter',
       description: 'in use · built in · 7.5 million parameters',
-      detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory at work',
+      detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory when running',
     });
   });
   it('one that is too large for what is free', async () => {
@@ -221,9 +221,9 @@ describe('in words', () => {
         english,
       ).detail;
     expect(line('int8')).toBe(
-      'completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB in 4 bits',
+      'completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB with 4 bits',
     );
-    expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
+    expect(line('int4')).toMatch(/ · 2.1 GB of memory when running$/);
     const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
     expect(describeRecommended(best!, 'int8', null, english).detail).toBe(
       'code · needs 1.6 GB with int4 (int8: 2.2 GB)',

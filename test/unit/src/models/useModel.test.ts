@@ -156,12 +156,12 @@ test('a setting that something overrules is said, and nothing is loaded', async 
   await vi.advanceTimersByTimeAsync(6000);
   await used;
   vi.useRealTimers();
-  expect(world.told).toEqual(['Kvasir: A cannot be used: the editor has not taken the changed setting over']);
+  expect(world.told).toEqual(['Kvasir: A cannot be used: the editor has not applied the changed setting']);
   expect(loads).toEqual([]);
 });
 
 test('a command is copied, and put into a terminal without being sent', async () => {
-  world.answer = 'Put into a Terminal';
+  world.answer = 'Paste into Terminal';
   await offerFetch('a/b', 'hf download a/b');
   expect([world.clipboard, world.terminal]).toEqual(['hf download a/b', [['hf download a/b', false]]]);
 });

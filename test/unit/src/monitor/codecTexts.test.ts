@@ -31,7 +31,7 @@ test('a file whose parts are coded in different ways is told of with each of the
     codecNotes(['int8'], both, english),
     codecNotes(['float32'], both, english),
     codecNotes(['int4-kivi'], null, english),
-  ]).toEqual(['As computed: nothing is lost.', '', '']);
+  ]).toEqual(['As computed, without loss.', '', '']);
 });
 
 test('the hover has a line for each codec, also for one that is not used', () => {
@@ -53,6 +53,6 @@ test('the hover has a line for each codec, also for one that is not used', () =>
   );
   // What kvzip does with conversations is no setting that anybody has chosen.
   expect(lines([quality('h2o', 0.01, 6.3)])).toContain(
-    'h2o, of long conversations: 6.3 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
+    'h2o, for long conversations: 6.3 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
   );
 });

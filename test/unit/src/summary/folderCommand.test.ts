@@ -71,7 +71,7 @@ test('an open file that is changed before its turn is left out, and the engine k
   );
   await command.run(new Uri('/w'));
   expect(notified).toEqual([]);
-  expect(editor.messages).toEqual(['Kvasir: a.ts was changed before it could be read. Try again.']);
+  expect(editor.messages).toEqual(['Kvasir: a.ts changed before it was read. Try again.']);
 });
 
 test('of a file that is not open only memory is given up: what the disk has of it was kept when somebody worked on it', async () => {
