@@ -106,9 +106,7 @@ export class Finder {
         const insertion = wantsMore(done, record) ? undefined : carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
         if (run.place.offset === place.offset && !wantsMore(done, record))
-          return done.suppressed
-            ? 'the confidence of the model is too low here'
-            : 'the model has nothing to add here';
+          return done.suppressed ? 'the confidence of the model is too low here' : 'the model has nothing to add here';
       }
       // The running request writes another text, or all of it has been typed.
       if (document.version !== version) return 'superseded by further typing';

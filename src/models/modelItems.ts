@@ -40,7 +40,7 @@ export function describeInspected(
       ...(fits(precision)
         ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory when running', needed!)]
         : [
-            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} with 4 bits', needed!, smallest!) : t('needs {0}, more than is free', needed!)}`,
+            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, smallest!) : t('needs {0}, more than is free', needed!)}`,
           ]),
     ].join(' · '),
   };

@@ -69,7 +69,7 @@ export interface CacheStrings {
   memory: string;
   memoryOf: string;
   shared: string;
-  window: string;
+  pool: string;
   store: string;
   both: string;
   disk: string;

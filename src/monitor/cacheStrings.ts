@@ -29,7 +29,7 @@ export function cacheStrings(): CacheStrings {
     memory: t('Memory'),
     memoryOf: t('{0} of {1}'),
     shared: t('The limit is this window’s share: {0} editor windows share the cache memory'),
-    window: t('pool'),
+    pool: t('pool'),
     store: t('store'),
     both: t('pool + store'),
     disk: t('disk'),

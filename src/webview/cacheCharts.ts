@@ -176,7 +176,7 @@ export class Charts {
         colours: [blue, green],
         min: 1,
         of: ({ poolBytes, storeBytes }) => [poolBytes / 1e6, storeBytes / 1e6],
-        text: ([window, store]) => `${numbers.bytes((window ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
+        text: ([pool, store]) => `${numbers.bytes((pool ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
       },
       {
         label: s.chartReused,

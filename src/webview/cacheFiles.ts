@@ -192,7 +192,7 @@ export class Files {
 
   #definitions(): Column[] {
     const s = this.#strings;
-    const tiers = { pool: s.window, store: s.store, disk: s.disk, none: s.none };
+    const tiers = { pool: s.pool, store: s.store, disk: s.disk, none: s.none };
     const tierOf = (file: FileRow): string => (file.twice ? s.both : tiers[file.tier]);
     return [
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },

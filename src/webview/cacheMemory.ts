@@ -13,7 +13,7 @@ export class Memory {
   readonly #strings: CacheStrings;
   readonly #title = element('span', { class: 'hint' });
   readonly #segments = {
-    window: element('div', { class: 'window' }),
+    pool: element('div', { class: 'pool' }),
     reserve: element('div', { class: 'reserve' }),
     store: element('div', { class: 'store' }),
     scratch: element('div', { class: 'scratch' }),
@@ -43,13 +43,13 @@ export class Memory {
     this.#title.textContent = stats.numEngines ? `${of}${DOT}${fillIn(s.shared, String(stats.numEngines))}` : of;
     const slots = fillIn(s.slots, numbers.count(poolSlots.free), numbers.count(poolSlots.total));
     const held = poolSlots.total ? poolBytes * (poolSlots.held / poolSlots.total) : 0;
-    this.#widen('window', held, maxBytes);
+    this.#widen('pool', held, maxBytes);
     this.#widen('reserve', poolBytes - held, maxBytes);
     this.#widen('store', storeBytes, maxBytes);
     this.#widen('scratch', scratchBytes, maxBytes);
     this.#widen('buffers', bufferBytes, maxBytes);
     const parts: [string, string, number, string][] = [
-      ['window', s.window, poolBytes, ` (${slots})`],
+      ['pool', s.pool, poolBytes, ` (${slots})`],
       ['store', s.store, storeBytes, ''],
       ['scratch', s.scratch, scratchBytes, ''],
       ['buffers', s.buffers, bufferBytes, ''],
@@ -96,7 +96,7 @@ export class Memory {
         : `${kept}: ${diskFault}`;
   }
 
-  #widen(kind: 'window' | 'reserve' | 'store' | 'scratch' | 'buffers', bytes: number, maxBytes: number): void {
+  #widen(kind: 'pool' | 'reserve' | 'store' | 'scratch' | 'buffers', bytes: number, maxBytes: number): void {
     const { style } = this.#segments[kind];
     style.width = `${maxBytes ? Math.min(100, (bytes / maxBytes) * 100) : 0}%`;
     style.minWidth = bytes > 0 ? '2px' : '0';

@@ -142,7 +142,7 @@ export class Tree {
 
   #describe(node: TreeNode): string {
     const s = this.#strings;
-    const tiers = { pool: s.window, store: s.store, disk: s.disk, none: s.none };
+    const tiers = { pool: s.pool, store: s.store, disk: s.disk, none: s.none };
     const file = node.docId === undefined ? '' : (this.#names.get(node.docId) ?? '');
     const parts = [
       node.kind === 'file' ? file || node.label : this.#name(node),

@@ -183,7 +183,7 @@ test('what else is attached is no part of a summary, and that is said', async ()
   const { task, notes } = prepared(await tasks.prepare('/summarize', refs, [], false));
   expect(task).toEqual({ kind: 'summarize', docId: '/a.ts' });
   expect(notes).toEqual([
-    expect.stringMatching(/^b\.ts is left out: a summary is of one file/),
+    expect.stringMatching(/^b\.ts is left out: a summary covers one file/),
     expect.stringMatching(/^src is left out/),
   ]);
 });

@@ -107,7 +107,7 @@ test('the status line and the hover', () => {
   expect(statusText(stats, true, english)).toBe('44 tok/s · 1.4 MB · 96% reused');
   const hover = hoverMarkdown(stats, undefined, english);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
-  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;window | 96% |');
+  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;pool | 96% |');
   expect(hover).not.toContain('On disk');
   // All that counts under the budget.
   expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, english)).toContain(

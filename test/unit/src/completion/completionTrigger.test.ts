@@ -65,7 +65,7 @@ test('a record says in one line why nothing is shown', () => {
     'completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms',
   );
   expect(explain(record, english)).toContain('Nothing was shown: the model has nothing to add here.');
-  expect(explain(undefined, english)).toContain('None has been asked for');
+  expect(explain(undefined, english)).toContain('No completion has been requested');
   const usage = { promptTokens: 900, cachedTokens: 800, completionTokens: 3, blockTokens: 700 };
   expect(explain({ ...record, usage }, english)).not.toContain('Approximated');
   expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, english)).toContain(

@@ -63,5 +63,5 @@ test('a block takes the place of its definition where that is by then', async ()
 test('an instruction is not carried out on what is no longer where it was', async () => {
   edits.push('// one\n');
   await new EditSelection({} as never, {} as never, {} as never, {} as never).run();
-  expect(editor.messages).toEqual([expect.stringContaining('the file was changed while you were asked')]);
+  expect(editor.messages).toEqual([expect.stringContaining('the file changed')]);
 });

@@ -265,7 +265,7 @@ describe('a request', () => {
       'with a picture',
       [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }],
       '',
-      'this request holds a part of the kind image/png',
+      'this request contains a part of type image/png',
     ],
     ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
     ['of nothing', [user(' ')], '', 'must be the user’s'],

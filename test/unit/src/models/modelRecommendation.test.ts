@@ -221,7 +221,7 @@ describe('in words', () => {
         english,
       ).detail;
     expect(line('int8')).toBe(
-      'completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB with 4 bits',
+      'completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB in 4 bits',
     );
     expect(line('int4')).toMatch(/ · 2.1 GB of memory when running$/);
     const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');

@@ -71,7 +71,7 @@ test('the figures: short in the bar, in full on hover', () => {
   expect(item.text).toBe('$(database) 3,0 MB · 75% reused');
   for (const part of [
     '2 threads',
-    'window 2,0 MB, store 1,0 MB',
+    'pool 2,0 MB, store 1,0 MB',
     '40 tok/s',
     'weights 7,0 MB',
     'process 300 MB',
