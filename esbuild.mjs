@@ -29,7 +29,7 @@ const entries = [
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    entryPoints: ['src/webview/chat.ts'],
+    entryPoints: ['src/webview/chatWebview.ts'],
     outfile: 'dist/webview/chat.js',
   },
   {
@@ -37,7 +37,7 @@ const entries = [
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    entryPoints: ['src/webview/cache.ts'],
+    entryPoints: ['src/webview/cacheWebview.ts'],
     outfile: 'dist/webview/cache.js',
   },
 ];

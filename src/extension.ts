@@ -3,11 +3,11 @@
  * the settings are active.
  */
 import type * as vscode from 'vscode';
-import { Assistant } from './assistant.ts';
+import { Features } from './features.ts';
 import { Settings } from './config.ts';
 import { createLog, type Log } from './log.ts';
 
-let assistant: Assistant | undefined;
+let features: Features | undefined;
 let stopped: Promise<void> | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
@@ -16,12 +16,12 @@ export function activate(context: vscode.ExtensionContext): void {
   const follow = () => {
     if (!settings.current.enable) {
       stop();
-    } else if (!assistant) {
+    } else if (!features) {
       if (!log) {
         log = createLog();
         context.subscriptions.push(log);
       }
-      assistant = new Assistant(context, settings, log);
+      features = new Features(context, settings, log);
     }
   };
   context.subscriptions.push(settings, settings.onDidChange(follow));
@@ -34,7 +34,7 @@ export function deactivate(): Promise<void> | undefined {
 }
 
 function stop(): void {
-  if (!assistant) return;
-  stopped = assistant.stop();
-  assistant = undefined;
+  if (!features) return;
+  stopped = features.stop();
+  features = undefined;
 }

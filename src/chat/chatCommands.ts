@@ -8,7 +8,7 @@ import { kindOf } from './fileFinder.ts';
 import type { SavedConversation } from './conversation.ts';
 import { titleOf, toMarkdown } from './exportChat.ts';
 import type { SlashName } from './slash.ts';
-import { symbolAt } from './symbols.ts';
+import { symbolAt } from './chatSymbols.ts';
 import { UndoOffer } from './undoOffer.ts';
 
 /** Registers them. Dispose the result. */

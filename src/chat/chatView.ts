@@ -12,7 +12,7 @@ import type { EditPreview } from '../edit/editPreview.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { describeModel, locateModel, shownNote } from '../models/locate.ts';
-import { Chat, type ChatChange } from './chat.ts';
+import { ChatController, type ChatChange } from './chatController.ts';
 import type { ContextRef, ToHost, ToPage } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import { CodeBlocks } from './codeBlocks.ts';
@@ -23,7 +23,7 @@ import { FileFinder } from './fileFinder.ts';
 export const CHAT_VIEW = 'kvasir.chat';
 
 export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
-  readonly chat: Chat;
+  readonly chat: ChatController;
   readonly #context: vscode.ExtensionContext;
   readonly #host: EngineHost;
   readonly #mirror: DocumentMirror;
@@ -53,7 +53,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#mirror = mirror;
     this.#settings = settings;
     this.#log = log;
-    this.chat = new Chat(context.workspaceState, host, mirror, settings);
+    this.chat = new ChatController(context.workspaceState, host, mirror, settings);
     this.#codeBlocks = new CodeBlocks(edits);
     this.#finder = new FileFinder(settings);
     host.shownElsewhere = () => this.chat.current.busy && this.#view?.visible === true;

@@ -5,7 +5,7 @@ import * as vscode from '../vscode.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import { placeBlock } from './applyBlock.ts';
 import type { CodeAction } from './chatMessages.ts';
-import { type NamedRange, symbolsOf } from './symbols.ts';
+import { type NamedRange, symbolsOf } from './chatSymbols.ts';
 
 /** Language names used by models whose editor id differs. */
 const LANGUAGE_IDS: Record<string, string> = {

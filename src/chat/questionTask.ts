@@ -12,7 +12,7 @@ import { selectionRef, toRange } from './contextRefs.ts';
 import type { Prepared, Unasked } from './conversation.ts';
 import { type Gathered, gather } from './gather.ts';
 import { namedSymbol, needsInstructions, parseSlash, type SlashCommand, slashQuestion } from './slash.ts';
-import { symbolAt, symbolsOf } from './symbols.ts';
+import { symbolAt, symbolsOf } from './chatSymbols.ts';
 
 export interface QuestionTasksOptions {
   client: EngineClient;

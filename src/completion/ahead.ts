@@ -1,14 +1,14 @@
 /**
  * Computes the completion after the shown one while the user reads, so that accepting shows the next one at once. One
  * request at a time, at the lowest priority, after a pause, never on battery, and not after a long text. A key that
- * leaves its text ends it (runs.ts).
+ * leaves its text ends it (completionRequests.ts).
  */
 import type * as vscode from 'vscode';
 import { ASK_RARELY_MS, type Battery } from './battery.ts';
-import type { CompletionCache } from './cache.ts';
+import type { CompletionCache } from './completionCache.ts';
 import type { Found, Question } from './finder.ts';
 import { placeAfter } from './place.ts';
-import type { Runs } from './runs.ts';
+import type { CompletionRequests } from './completionRequests.ts';
 
 /** Typing through the shown text must not send a request for each key. */
 const QUIET_MS = 150;
@@ -16,13 +16,13 @@ const MAX_LINES = 4;
 const MAX_CHARACTERS = 240;
 
 export class Ahead implements vscode.Disposable {
-  readonly #runs: Runs;
+  readonly #requests: CompletionRequests;
   readonly #cache: CompletionCache;
   readonly #battery: Battery;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(runs: Runs, cache: CompletionCache, battery: Battery) {
-    this.#runs = runs;
+  constructor(requests: CompletionRequests, cache: CompletionCache, battery: Battery) {
+    this.#requests = requests;
     this.#cache = cache;
     this.#battery = battery;
   }
@@ -34,7 +34,7 @@ export class Ahead implements vscode.Disposable {
     if (!completion || replaces > 0 || text.length > MAX_CHARACTERS || text.split('\n').length > MAX_LINES) return;
     const given = selected + text;
     const after = placeAfter(origin, given);
-    if (this.#cache.lookup(after) || this.#runs.join(after)) return;
+    if (this.#cache.lookup(after) || this.#requests.join(after)) return;
     const timer = setTimeout(async () => {
       if (
         (await this.#battery.ask(ASK_RARELY_MS)) ||
@@ -43,8 +43,8 @@ export class Ahead implements vscode.Disposable {
         document.isClosed
       )
         return;
-      this.#runs.abortAll('ahead');
-      this.#runs.start(document, origin, { purpose: 'ahead', given });
+      this.#requests.abortAll('ahead');
+      this.#requests.start(document, origin, { purpose: 'ahead', given });
     }, QUIET_MS);
     this.#timer = timer;
   }

@@ -4,12 +4,12 @@
  * model is confident, because samples are rarely coherent.
  */
 import { candidateSampling } from '../../engine/protocol/tasks.ts';
-import type { Completion, CompletionCache } from './cache.ts';
+import type { Completion, CompletionCache } from './completionCache.ts';
 import type { Finder, Found, Question } from './finder.ts';
 import { carryOver, type Insertion, type Place } from './place.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
-import type { Run } from './run.ts';
-import type { Runs } from './runs.ts';
+import type { CompletionRequest } from './completionRequest.ts';
+import type { CompletionRequests } from './completionRequests.ts';
 import { EXPLICIT_DEADLINE_MS, silence } from './trigger.ts';
 
 /** Samples besides the most probable text. */
@@ -19,12 +19,12 @@ const OTHERS_MS = 700;
 
 export class Alternatives {
   readonly #finder: Finder;
-  readonly #runs: Runs;
+  readonly #requests: CompletionRequests;
   readonly #cache: CompletionCache;
 
-  constructor(finder: Finder, runs: Runs, cache: CompletionCache) {
+  constructor(finder: Finder, requests: CompletionRequests, cache: CompletionCache) {
     this.#finder = finder;
-    this.#runs = runs;
+    this.#requests = requests;
     this.#cache = cache;
   }
 
@@ -58,8 +58,8 @@ export class Alternatives {
     // Start after the first candidate, which computes the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
-    const runs = Array.from({ length: NUM_OTHERS }, (_, i) =>
-      this.#runs.start(document, origin, {
+    const requests = Array.from({ length: NUM_OTHERS }, (_, i) =>
+      this.#requests.start(document, origin, {
         purpose: 'other',
         given: selected,
         sampling: candidateSampling(i + 1),
@@ -67,14 +67,15 @@ export class Alternatives {
       }),
     );
     const end = () => {
-      for (const run of runs) run.abort();
+      for (const request of requests) request.abort();
     };
     signal.addEventListener('abort', end);
-    const text = async (run: Run) =>
-      (await run.settle(place, EXPLICIT_DEADLINE_MS, signal).catch(() => 'cancelled')) === 'ended' && !run.aborted
-        ? run.text
+    const text = async (request: CompletionRequest) =>
+      (await request.settle(place, EXPLICIT_DEADLINE_MS, signal).catch(() => 'cancelled')) === 'ended' &&
+      !request.aborted
+        ? request.text
         : '';
-    return await Promise.all(runs.map(text)).finally(() => signal.removeEventListener('abort', end));
+    return await Promise.all(requests.map(text)).finally(() => signal.removeEventListener('abort', end));
   }
 }
 

@@ -5,12 +5,12 @@
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { Done } from '../client/connection.ts';
-import type { Completion, CompletionCache } from './cache.ts';
+import type { Completion, CompletionCache } from './completionCache.ts';
 import type { LateDisplay } from './lateDisplay.ts';
 import { carryOver, type Insertion, type Place } from './place.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
-import type { Run } from './run.ts';
-import type { Runs } from './runs.ts';
+import type { CompletionRequest } from './completionRequest.ts';
+import type { CompletionRequests } from './completionRequests.ts';
 import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, type Trigger } from './trigger.ts';
 
 /** A completion request of the editor. */
@@ -37,7 +37,7 @@ export interface Found {
 }
 
 export class Finder {
-  readonly #runs: Runs;
+  readonly #requests: CompletionRequests;
   readonly #cache: CompletionCache;
   readonly #late: LateDisplay;
   readonly #trigger: Trigger;
@@ -45,8 +45,14 @@ export class Finder {
   /** What the editor was given last. It stays on the screen while the user types through it, whatever else is known. */
   #shown: Completion | undefined;
 
-  constructor(runs: Runs, cache: CompletionCache, late: LateDisplay, trigger: Trigger, settings: Settings) {
-    this.#runs = runs;
+  constructor(
+    requests: CompletionRequests,
+    cache: CompletionCache,
+    late: LateDisplay,
+    trigger: Trigger,
+    settings: Settings,
+  ) {
+    this.#requests = requests;
     this.#cache = cache;
     this.#late = late;
     this.#trigger = trigger;
@@ -64,9 +70,10 @@ export class Finder {
     const refresh = record.trigger === 'refresh';
     const known = this.#known(place, record);
     if (known) return known;
-    let run = this.#runs.join(place);
-    if (refresh) return (run && this.#part(run, question, record)) ?? 'the answer came after the cursor had moved';
-    if (run?.standing(place) !== 'agrees') {
+    let request = this.#requests.join(place);
+    if (refresh)
+      return (request && this.#part(request, question, record)) ?? 'the answer came after the cursor had moved';
+    if (request?.standing(place) !== 'agrees') {
       const delay = this.#trigger.delay(
         place.docId,
         question.line,
@@ -79,44 +86,44 @@ export class Finder {
       record.waitedMs = performance.now() - started;
       const since = this.#known(place, record);
       if (since) return since;
-      run = this.#runs.join(place);
+      request = this.#requests.join(place);
     }
-    record.source = run ? (run.purpose === 'ahead' ? 'computed ahead' : 'the running request') : 'engine';
-    run ??= this.#start(question, record);
+    record.source = request ? (request.purpose === 'ahead' ? 'computed ahead' : 'the running request') : 'engine';
+    request ??= this.#start(question, record);
     for (;;) {
       const patience = this.#patience(record);
-      const outcome = await run.settle(place, patience - (performance.now() - started), signal);
+      const outcome = await request.settle(place, patience - (performance.now() - started), signal);
       // On a busy machine the editor may stop waiting before this timer fires. After a cursor move it does not want the
       // answer.
       const isLate =
         outcome === 'deadline' ||
         (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
       if (isLate)
-        return this.#part(run, question, record) ?? 'not ready before the editor stops waiting; shown when ready';
+        return this.#part(request, question, record) ?? 'not ready before the editor stops waiting; shown when ready';
       if (outcome === 'cancelled') {
-        this.#runs.leave(run, document, version);
+        this.#requests.leave(request, document, version);
         return 'superseded by further typing';
       }
       if (outcome === 'ended') {
-        const done = run.done;
-        if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version)
+        const done = request.done;
+        if (!done || request.aborted || done.finishReason === 'abort' || document.version !== version)
           return 'superseded by further typing';
         noteCost(record, done);
-        const completion = { ...run.place, insert: run.text };
+        const completion = { ...request.place, insert: request.text };
         const insertion = wantsMore(done, record) ? undefined : carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
-        if (run.place.offset === place.offset && !wantsMore(done, record))
+        if (request.place.offset === place.offset && !wantsMore(done, record))
           return done.suppressed ? 'the confidence of the model is too low here' : 'the model has nothing to add here';
       }
       // The running request writes another text, or all of it has been typed.
       if (document.version !== version) return 'superseded by further typing';
       record.source = 'engine';
-      run = this.#start(question, record);
+      request = this.#start(question, record);
     }
   }
 
-  #start({ document, origin, selected }: Question, { trigger }: CompletionRecord): Run {
-    return this.#runs.start(document, origin, {
+  #start({ document, origin, selected }: Question, { trigger }: CompletionRecord): CompletionRequest {
+    return this.#requests.start(document, origin, {
       purpose: 'ask',
       given: selected,
       showLowConfidence: trigger === 'explicit',
@@ -140,11 +147,11 @@ export class Finder {
     return known;
   }
 
-  /** The text that an unfinished run has so far. The rest is shown when it is ready. */
-  #part(run: Run, { document, place }: Question, record: CompletionRecord): Found | undefined {
-    const insertion = run.rest(place);
+  /** The text that an unfinished request has so far. The rest is shown when it is ready. */
+  #part(request: CompletionRequest, { document, place }: Question, record: CompletionRecord): Found | undefined {
+    const insertion = request.rest(place);
     const found = insertion?.text.trim() ? { insertion } : undefined;
-    this.#late.watch(run, document, found ? run.text : '', (done) => {
+    this.#late.watch(request, document, found ? request.text : '', (done) => {
       noteCost(record, done);
       if (!found && !done.text)
         record.reason = done.suppressed

@@ -6,7 +6,7 @@
 import * as vscode from '../vscode.ts';
 import type { Done } from '../client/connection.ts';
 import { carryOver, type Place } from './place.ts';
-import type { Run } from './run.ts';
+import type { CompletionRequest } from './completionRequest.ts';
 
 /** Time between two updates of a growing text, chosen for reading. */
 const REFRESH_MS = 400;
@@ -20,7 +20,7 @@ export interface Spot {
 
 interface Watched {
   document: vscode.TextDocument;
-  /** What the editor was given last, at the run's place; empty for nothing. */
+  /** What the editor was given last, at the request's place; empty for nothing. */
   returned: string;
   /** When the editor was last given something. */
   at: number;
@@ -29,29 +29,34 @@ interface Watched {
 }
 
 export class LateDisplay implements vscode.Disposable {
-  readonly #watched = new Map<Run, Watched>();
+  readonly #watched = new Map<CompletionRequest, Watched>();
   /** Where the editor is being triggered to ask. */
   #refreshing: Spot | null = null;
 
   /**
-   * Shows what `run` writes from now on. `returned` is what the editor is given now. `onDone` is called when the run
+   * Shows what `request` writes from now on. `returned` is what the editor is given now. `onDone` is called when the request
    * ends, before its text is shown.
    */
-  watch(run: Run, document: vscode.TextDocument, returned: string, onDone: (done: Done) => void): void {
-    const known = this.#watched.get(run);
+  watch(
+    request: CompletionRequest,
+    document: vscode.TextDocument,
+    returned: string,
+    onDone: (done: Done) => void,
+  ): void {
+    const known = this.#watched.get(request);
     const at = performance.now();
     if (known) {
       // The last answer is the one on the screen.
       Object.assign(known, { returned, at, onDone });
       return;
     }
-    run.late = true;
-    this.#watched.set(run, { document, returned, at, onDone });
-    const subscription = run.onChange(() => {
-      if (run.ended) {
+    request.late = true;
+    this.#watched.set(request, { document, returned, at, onDone });
+    const subscription = request.onChange(() => {
+      if (request.ended) {
         subscription.dispose();
-        this.#end(run);
-      } else this.#grown(run);
+        this.#end(request);
+      } else this.#grown(request);
     });
   }
 
@@ -66,40 +71,40 @@ export class LateDisplay implements vscode.Disposable {
     this.#watched.clear();
   }
 
-  #end(run: Run): void {
-    const watched = this.#watched.get(run);
-    this.#watched.delete(run);
+  #end(request: CompletionRequest): void {
+    const watched = this.#watched.get(request);
+    this.#watched.delete(request);
     if (!watched) return;
     clearTimeout(watched.timer);
-    if (!run.done || run.done.finishReason === 'abort') return;
-    watched.onDone(run.done);
-    void this.#show(run, watched);
+    if (!request.done || request.done.finishReason === 'abort') return;
+    watched.onDone(request.done);
+    void this.#show(request, watched);
   }
 
-  #grown(run: Run): void {
-    const watched = this.#watched.get(run);
+  #grown(request: CompletionRequest): void {
+    const watched = this.#watched.get(request);
     if (!watched || watched.timer !== undefined) return;
     watched.timer = setTimeout(
       () => {
         watched.timer = undefined;
-        void this.#show(run, watched);
+        void this.#show(request, watched);
       },
       Math.max(0, watched.at + REFRESH_MS - performance.now()),
     );
   }
 
   /** Triggers the editor to ask again if there is more to show. */
-  async #show(run: Run, { document, returned }: Watched): Promise<void> {
+  async #show(request: CompletionRequest, { document, returned }: Watched): Promise<void> {
     const editor = vscode.window.activeTextEditor;
-    if (run.aborted || editor?.document !== document) return;
+    if (request.aborted || editor?.document !== document) return;
     const place: Place = {
-      docId: run.place.docId,
+      docId: request.place.docId,
       text: document.getText(),
       offset: document.offsetAt(editor.selection.active),
     };
-    const rest = run.rest(place);
+    const rest = request.rest(place);
     if (!rest?.text.trim()) return;
-    const shown = returned === '' ? '' : (carryOver(run.place, returned, place)?.text ?? '');
+    const shown = returned === '' ? '' : (carryOver(request.place, returned, place)?.text ?? '');
     if (rest.text === shown || !rest.text.startsWith(shown)) return;
     this.#refreshing = { docId: place.docId, version: document.version, offset: place.offset };
     try {

@@ -9,7 +9,7 @@ import type { EngineClient } from '../client/engineClient.ts';
 import type { Availability } from './availability.ts';
 import { ASK_RARELY_MS, type Battery } from './battery.ts';
 import { DOCUMENTS } from './filter.ts';
-import type { Runs } from './runs.ts';
+import type { CompletionRequests } from './completionRequests.ts';
 
 /** Users who move through a file by keys move on sooner; users who type start after a few tenths of a second. */
 const REST_MS = 200;
@@ -22,7 +22,7 @@ const AT_WORK_MS = 2 * 60_000;
 const MAX_PARAMETERS = 1e9;
 
 export class Warmup implements vscode.Disposable {
-  readonly #runs: Runs;
+  readonly #requests: CompletionRequests;
   readonly #client: EngineClient;
   readonly #availability: Availability;
   readonly #battery: Battery;
@@ -32,8 +32,8 @@ export class Warmup implements vscode.Disposable {
   /** The document version at the last cursor move. A move in a newer version is caused by typing. */
   #seen: { document: vscode.TextDocument; version: number } | undefined;
 
-  constructor(runs: Runs, client: EngineClient, availability: Availability, battery: Battery) {
-    this.#runs = runs;
+  constructor(requests: CompletionRequests, client: EngineClient, availability: Availability, battery: Battery) {
+    this.#requests = requests;
     this.#client = client;
     this.#availability = availability;
     this.#battery = battery;
@@ -77,7 +77,7 @@ export class Warmup implements vscode.Disposable {
         !this.#suits(document)
       )
         return;
-      this.#runs.start(
+      this.#requests.start(
         document,
         {
           docId: document.uri.toString(),

@@ -1,7 +1,7 @@
 /** What a completion is offered from other places: snippets for the model, and sources to copy from. */
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import type { Beside } from '../completion/runs.ts';
+import type { Beside } from '../completion/completionRequests.ts';
 import type { Settings } from '../config.ts';
 import { otherFiles } from './otherFiles.ts';
 import type { ProjectFiles } from './projectFiles.ts';

@@ -10,7 +10,7 @@ import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cach
 import { cachePage } from './cachePage.ts';
 import { codecNotes } from './codecTexts.ts';
 import type { Figures } from './figures.ts';
-import { Pins } from './pins.ts';
+import { PinnedFiles } from './pinnedFiles.ts';
 
 export const CACHE_VIEW = 'kvasir.cache';
 
@@ -18,7 +18,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
   readonly #extensionUri: vscode.Uri;
   readonly #host: EngineHost;
   readonly #figures: Figures;
-  readonly #pins: Pins;
+  readonly #pins: PinnedFiles;
   readonly #subscription: vscode.Disposable;
   #view: vscode.WebviewView | undefined;
   /** The page handles messages only after its `ready`. */
@@ -28,7 +28,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     this.#extensionUri = extensionUri;
     this.#host = host;
     this.#figures = figures;
-    this.#pins = new Pins(host.client);
+    this.#pins = new PinnedFiles(host.client);
     this.#subscription = figures.onChange(() => {
       if (figures.stats) this.#pins.review(figures.stats);
       this.#show();

@@ -64,7 +64,7 @@ vi.mock('../../src/vscode.ts', () => {
     },
   };
 });
-const { Chat } = await import('../../src/chat/chat.ts');
+const { ChatController } = await import('../../src/chat/chatController.ts');
 const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-chat-'));
@@ -137,7 +137,7 @@ afterAll(() => client.dispose('the test is over'));
 const chatSettings = { maxTokens: 0 };
 const settings = { current: { completion: { exclude: [] }, chat: chatSettings } } as never;
 const newChat = () =>
-  new Chat(
+  new ChatController(
     { get: () => undefined, update: async () => {}, keys: () => [] },
     {
       client,
@@ -154,7 +154,7 @@ const footer = (text: string | undefined) => {
   const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(text ?? '') ?? [];
   return { reused: Number(reused?.replaceAll(',', '')), prompt: Number(prompt?.replaceAll(',', '')) };
 };
-const lastOf = (chat: InstanceType<typeof Chat>) =>
+const lastOf = (chat: InstanceType<typeof ChatController>) =>
   chat.current.turns.at(-1) as Extract<ReturnType<typeof chat.current.saved.turns.at>, { role: 'assistant' }>;
 
 open('/w/src/inventory.ts', INVENTORY, 59);

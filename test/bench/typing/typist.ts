@@ -11,7 +11,7 @@ import { DocumentMirror } from '../../../src/client/documentMirror.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { type Policy, without } from './withoutPolicies.ts';
-import { CompletionProvider } from '../../../src/completion/provider.ts';
+import { CompletionProvider } from '../../../src/completion/completionProvider.ts';
 import { Snooze } from '../../../src/completion/snooze.ts';
 import type { Config, Settings } from '../../../src/config.ts';
 import { beside } from '../../../src/context/beside.ts';

@@ -1,8 +1,8 @@
 /** Parts of the completion provider with one policy switched off, to measure what it contributes. */
-import { CompletionCache, type Completion, samePlace } from '../../../src/completion/cache.ts';
+import { CompletionCache, type Completion, samePlace } from '../../../src/completion/completionCache.ts';
 import type { Insertion, Place } from '../../../src/completion/place.ts';
-import type { CompletionClasses } from '../../../src/completion/provider.ts';
-import { Runs } from '../../../src/completion/runs.ts';
+import type { CompletionClasses } from '../../../src/completion/completionProvider.ts';
+import { CompletionRequests } from '../../../src/completion/completionRequests.ts';
 
 /** A policy of ghost text that a variant of the benchmark lacks. */
 export type Policy = 'joinRunning' | 'carryOver' | 'ahead' | 'warmup';
@@ -15,7 +15,7 @@ class CacheWithoutCarryOver extends CompletionCache {
 }
 
 /** Every change of the text aborts a running request. */
-class RunsWithoutJoining extends Runs {
+class RequestsWithoutJoining extends CompletionRequests {
   protected override agrees(): boolean {
     return false;
   }
@@ -36,7 +36,7 @@ class NoWarmup {
 export function without(policies: readonly Policy[]): Partial<CompletionClasses> {
   return {
     ...(policies.includes('carryOver') ? { Cache: CacheWithoutCarryOver } : {}),
-    ...(policies.includes('joinRunning') ? { Runs: RunsWithoutJoining } : {}),
+    ...(policies.includes('joinRunning') ? { Requests: RequestsWithoutJoining } : {}),
     ...(policies.includes('ahead') ? { Ahead: NoAhead } : {}),
     ...(policies.includes('warmup') ? { Warmup: NoWarmup } : {}),
   };

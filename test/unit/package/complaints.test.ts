@@ -120,9 +120,7 @@ const COMPLAINTS: Complaint[] = [
   {
     complaint: 'freezes and memory of the extension host',
     seen: 'continue #856, #4756',
-    held: [
-      ['test/vscode/recordedSession.test.ts', 'complaint: freezes and memory of the extension host'],
-    ],
+    held: [['test/vscode/recordedSession.test.ts', 'complaint: freezes and memory of the extension host']],
   },
   {
     complaint: 'fights with Copilot and IntelliSense',
@@ -160,10 +158,7 @@ const COMPLAINTS: Complaint[] = [
         'test/unit/src/client/engineHost.test.ts',
         'unloaded after the time without a request, sooner in the background; the next request loads again',
       ],
-      [
-        'test/vscode/robustness.test.ts',
-        'unloaded when nobody asks; the conversation stays and goes on',
-      ],
+      ['test/vscode/robustness.test.ts', 'unloaded when nobody asks; the conversation stays and goes on'],
     ],
   },
 ];

@@ -88,7 +88,7 @@ const account = vi.hoisted(() => {
 vi.mock('../../../src/vscode.ts', () => account.vscode);
 vi.mock('node:worker_threads', () => ({ Worker: vi.fn() }));
 vi.mock('node:child_process', async (original) => ({ ...(await original<object>()), fork: vi.fn() }));
-const { Assistant } = await import('../../../src/assistant.ts');
+const { Features } = await import('../../../src/features.ts');
 const { Settings } = await import('../../../src/config.ts');
 const { Worker } = await import('node:worker_threads');
 const { fork } = await import('node:child_process');
@@ -108,10 +108,10 @@ test('made: nothing runs; stopped: nothing is left', async () => {
     workspaceState: memento,
     extension: { packageJSON: {} },
   };
-  const assistant = new Assistant(context as never, settings, { info() {}, warn() {}, error() {}, show() {} } as never);
+  const features = new Features(context as never, settings, { info() {}, warn() {}, error() {}, show() {} } as never);
   expect(account.made()).toBeGreaterThan(before + 20);
   expect(vi.getTimerCount()).toBe(0);
-  const stopped = assistant.stop();
+  const stopped = features.stop();
   await vi.runAllTimersAsync();
   await stopped;
   expect([...account.open.values()].slice(before)).toEqual([]);

@@ -1,7 +1,7 @@
 /** Past completions: where they hold and what is then left to insert. Texts are written 'before|after', the bar being the cursor. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CompletionCache } from '../../../../src/completion/cache.ts';
+import { CompletionCache } from '../../../../src/completion/completionCache.ts';
 import { carryOver, onItsWay, type Place, standing, withLineEnds } from '../../../../src/completion/place.ts';
 
 function at(marked: string, docId = 'd'): Place {

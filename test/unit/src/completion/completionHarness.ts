@@ -1,7 +1,7 @@
 /** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
 import type { Config } from '../../../../src/config.ts';
 import type { Settings } from '../../../../src/config.ts';
-import { type CompletionClasses, CompletionProvider } from '../../../../src/completion/provider.ts';
+import { type CompletionClasses, CompletionProvider } from '../../../../src/completion/completionProvider.ts';
 import type { SilentReason } from '../../../../src/completion/record.ts';
 import { Snooze } from '../../../../src/completion/snooze.ts';
 import { beside } from '../../../../src/context/beside.ts';

@@ -1,7 +1,7 @@
 /** Ghost text between a user who goes on typing and an engine that takes its time: what is asked for, what is given up, what is shown and why nothing is. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { candidateSampling } from '../../../../engine/protocol/tasks.ts';
-import type { CompletionClasses } from '../../../../src/completion/provider.ts';
+import type { CompletionClasses } from '../../../../src/completion/completionProvider.ts';
 import type { Config } from '../../../../src/config.ts';
 import { editor } from '../fakeEditor.ts';
 import type { ScriptedRequest } from '../client/scriptedEngine.ts';

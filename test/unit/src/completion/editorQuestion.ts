@@ -1,5 +1,5 @@
 /** One question of the editor to a provider of ghost text: asked at a place in a document, answered once, ended by the editor at any time. */
-import type { CompletionProvider } from '../../../../src/completion/provider.ts';
+import type { CompletionProvider } from '../../../../src/completion/completionProvider.ts';
 import type { FakeDocument } from '../fakeEditor.ts';
 
 export interface Shown {

@@ -37,7 +37,7 @@ function lookUp(): { start: number; end: number } {
   if (edit !== undefined) Object.assign(document, { text: edit + document.text, version: document.version + 1 });
   return { start, end: document.text.length - (edit?.length ?? 0) };
 }
-vi.mock('../../../../src/chat/symbols.ts', () => ({ symbolsOf: async () => [{ name: 'f', range: lookUp() }] }));
+vi.mock('../../../../src/chat/chatSymbols.ts', () => ({ symbolsOf: async () => [{ name: 'f', range: lookUp() }] }));
 vi.mock('../../../../src/edit/target.ts', () => ({ targetOf: async () => ({ range: lookUp(), name: 'f' }) }));
 vi.mock('../../../../src/edit/ability.ts', () => ({ followsInstructions: async () => true }));
 vi.mock('../../../../src/edit/instruction.ts', () => ({ askInstruction: async () => 'shorter' }));

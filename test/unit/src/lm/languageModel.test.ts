@@ -46,9 +46,9 @@ vi.mock('../../../../src/vscode.ts', () => {
 });
 const vscode = await import('../../../../src/vscode.ts');
 const { EngineError } = await import('../../../../src/client/connection.ts');
-const { LanguageModelProvider } = await import('../../../../src/lm/provider.ts');
+const { LanguageModelProvider } = await import('../../../../src/lm/languageModelProvider.ts');
 const { modelCard } = await import('../../../../src/lm/modelCard.ts');
-const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/messages.ts');
+const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/languageModelMessages.ts');
 
 /** What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template. */
 const { contextTokens, manifest } = BUILT_IN;

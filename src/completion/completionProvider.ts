@@ -11,13 +11,13 @@ import { Ahead } from './ahead.ts';
 import { Alternatives, otherInsertions } from './alternatives.ts';
 import { Availability } from './availability.ts';
 import { Battery } from './battery.ts';
-import { CompletionCache } from './cache.ts';
+import { CompletionCache } from './completionCache.ts';
 import { CompletionLog } from './completionLog.ts';
 import { Finder, type Found, type Question } from './finder.ts';
 import { LateDisplay } from './lateDisplay.ts';
 import { type Place, placeAfter } from './place.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
-import { type Beside, Runs } from './runs.ts';
+import { type Beside, CompletionRequests } from './completionRequests.ts';
 import { addedBy } from './selection.ts';
 import type { Snooze } from './snooze.ts';
 import { Trigger } from './trigger.ts';
@@ -28,12 +28,12 @@ export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 /** The classes that a provider is built from. A benchmark replaces one to measure what it contributes. */
 export interface CompletionClasses {
   Cache: new () => CompletionCache;
-  Runs: new (...args: ConstructorParameters<typeof Runs>) => Runs;
+  Requests: new (...args: ConstructorParameters<typeof CompletionRequests>) => CompletionRequests;
   Ahead: new (...args: ConstructorParameters<typeof Ahead>) => Pick<Ahead, 'schedule' | 'dispose'>;
   Warmup: new (...args: ConstructorParameters<typeof Warmup>) => Pick<Warmup, 'typed' | 'dispose'>;
 }
 
-const CLASSES: CompletionClasses = { Cache: CompletionCache, Runs, Ahead, Warmup };
+const CLASSES: CompletionClasses = { Cache: CompletionCache, Requests: CompletionRequests, Ahead, Warmup };
 
 export interface CompletionParts {
   client: EngineClient;
@@ -51,7 +51,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #availability: Availability;
   readonly #cache: CompletionCache;
   readonly #late = new LateDisplay();
-  readonly #runs: Runs;
+  readonly #requests: CompletionRequests;
   readonly #finder: Finder;
   readonly #alternatives: Alternatives;
   readonly #ahead: Pick<Ahead, 'schedule' | 'dispose'>;
@@ -60,17 +60,17 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   last: CompletionRecord | undefined;
 
   constructor({ client, mirror, settings, log, snooze, beside, classes = {} }: CompletionParts) {
-    const { Cache, Runs, Ahead, Warmup } = { ...CLASSES, ...classes };
+    const { Cache, Requests, Ahead, Warmup } = { ...CLASSES, ...classes };
     const battery = new Battery(client);
     this.#client = client;
     this.#log = new CompletionLog(log);
     this.#availability = new Availability(client, settings, snooze, battery);
     this.#cache = new Cache();
-    this.#runs = new Runs(client, mirror, settings, this.#cache, beside);
-    this.#finder = new Finder(this.#runs, this.#cache, this.#late, new Trigger(), settings);
-    this.#alternatives = new Alternatives(this.#finder, this.#runs, this.#cache);
-    this.#ahead = new Ahead(this.#runs, this.#cache, battery);
-    this.#warmup = new Warmup(this.#runs, client, this.#availability, battery);
+    this.#requests = new Requests(client, mirror, settings, this.#cache, beside);
+    this.#finder = new Finder(this.#requests, this.#cache, this.#late, new Trigger(), settings);
+    this.#alternatives = new Alternatives(this.#finder, this.#requests, this.#cache);
+    this.#ahead = new Ahead(this.#requests, this.#cache, battery);
+    this.#warmup = new Warmup(this.#requests, client, this.#availability, battery);
   }
 
   async provideInlineCompletionItems(
@@ -130,7 +130,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
 
   /** Forgets all completions. The next one comes from the engine. */
   forget(): void {
-    this.#runs.abortAll();
+    this.#requests.abortAll();
     this.#cache.clear();
     this.#finder.show(undefined);
   }
@@ -140,7 +140,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.#ahead.dispose();
     this.#warmup.dispose();
     this.#late.dispose();
-    this.#runs.dispose();
+    this.#requests.dispose();
     this.forget();
   }
 

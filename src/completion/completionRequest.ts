@@ -1,6 +1,6 @@
 /**
  * One request to the engine. It may outlive the editor's question, because typing along its text keeps it alive. Owns
- * its text and its waiters. Does not decide when to start or abort: runs.ts does.
+ * its text and its waiters. Does not decide when to start or abort: completionRequests.ts does.
  */
 import type { Done } from '../client/connection.ts';
 import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
@@ -14,7 +14,7 @@ export type Purpose = 'ask' | 'other' | 'ahead' | 'warm';
 /** Why waiting ended. */
 export type Outcome = 'ended' | 'diverged' | 'deadline' | 'cancelled';
 
-export class Run {
+export class CompletionRequest {
   /** The position when the document's text was read. */
   readonly origin: Place;
   /** Text taken as already inserted there. */

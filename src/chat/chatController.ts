@@ -23,7 +23,7 @@ const OTHER_ANSWER = { temperature: 0.8, topP: 0.95 };
 /** What the view has to draw again. */
 export type ChatChange = { type: 'conversation' } | { type: 'meter' } | Exclude<ConversationChange, { type: 'turns' }>;
 
-export class Chat implements vscode.Disposable {
+export class ChatController implements vscode.Disposable {
   readonly context: ChatContext;
   readonly #host: EngineHost;
   readonly #settings: Settings;

@@ -1,14 +1,14 @@
 /** Pins outlive the engine that was told of them, and not the files. */
 import { expect, test } from 'vitest';
-import type { HostMessage } from '../../../engine/protocol/messages.ts';
-import type { FileStats } from '../../../engine/protocol/stats.ts';
-import { Pins } from '../../../src/monitor/pins.ts';
+import type { HostMessage } from '../../../../engine/protocol/messages.ts';
+import type { FileStats } from '../../../../engine/protocol/stats.ts';
+import { PinnedFiles } from '../../../../src/monitor/pinnedFiles.ts';
 
 const file = (docId: string, open: boolean, pinned: boolean): FileStats => ({ docId, open, pinned }) as FileStats;
 
 test('a pin is told again to an engine that does not know it, until it is taken back or its file is closed', () => {
   const sent: HostMessage[] = [];
-  const pins = new Pins({ notify: (message) => void sent.push(message) });
+  const pins = new PinnedFiles({ notify: (message) => void sent.push(message) });
   pins.set('a', true);
   pins.set('b', true);
   expect(sent.splice(0)).toEqual([

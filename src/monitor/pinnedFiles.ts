@@ -5,7 +5,7 @@
 import type { EngineStats } from '../../engine/protocol/stats.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 
-export class Pins {
+export class PinnedFiles {
   readonly #client: Pick<EngineClient, 'notify'>;
   readonly #docIds = new Set<string>();
 

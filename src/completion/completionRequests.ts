@@ -9,9 +9,9 @@ import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import { lengthOf } from '../client/documentSize.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import { type CompletionCache, samePlace } from './cache.ts';
+import { type CompletionCache, samePlace } from './completionCache.ts';
 import { onItsWay, type Place } from './place.ts';
-import { type Purpose, Run } from './run.ts';
+import { type Purpose, CompletionRequest } from './completionRequest.ts';
 
 /** A cancelled question and the edit that caused it arrive shortly after each other. */
 const SETTLE_MS = 30;
@@ -24,7 +24,7 @@ export type Beside = (
   offset: number,
 ) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copySources'>;
 
-export interface RunOptions {
+export interface RequestOptions {
   purpose: Purpose;
   /** Text taken as already inserted at the place. */
   given?: string;
@@ -34,18 +34,18 @@ export interface RunOptions {
 }
 
 interface Live {
-  run: Run;
+  request: CompletionRequest;
   document: vscode.TextDocument;
   version: number;
 }
 
-export class Runs implements vscode.Disposable {
+export class CompletionRequests implements vscode.Disposable {
   readonly #client: EngineClient;
   readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
   readonly #cache: CompletionCache;
   readonly #beside: Beside;
-  readonly #live = new Map<Run, Live>();
+  readonly #live = new Map<CompletionRequest, Live>();
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
 
@@ -69,21 +69,21 @@ export class Runs implements vscode.Disposable {
   start(
     document: vscode.TextDocument,
     origin: Place,
-    { purpose, given = '', sampling = {}, showLowConfidence = false }: RunOptions,
-  ): Run {
-    const run = new Run(origin, given, purpose, lineEnd(document));
+    { purpose, given = '', sampling = {}, showLowConfidence = false }: RequestOptions,
+  ): CompletionRequest {
+    const request = new CompletionRequest(origin, given, purpose, lineEnd(document));
     if (purpose === 'ask')
       for (const other of this.#live.keys())
-        if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
-    this.#live.set(run, { run, document, version: document.version });
+        if (other.purpose !== 'other' || !samePlace(other.place, request.place)) other.abort();
+    this.#live.set(request, { request, document, version: document.version });
     this.#follow();
     const { maxTokens } = this.#settings.current.completion;
     void this.#client
       .generate({
         task: () => {
-          run.sent = true;
+          request.sent = true;
           // If it is sent again because the engine lost the document, the text may have changed.
-          if (!this.#isUnchanged(run)) run.abort();
+          if (!this.#isUnchanged(request)) request.abort();
           return {
             kind: 'complete',
             docId: this.#mirror.sync(document),
@@ -96,56 +96,56 @@ export class Runs implements vscode.Disposable {
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
         onChunk: (text) => {
-          run.add(text);
+          request.add(text);
           // The prompt is in the cache now.
-          if (purpose === 'warm') run.abort();
+          if (purpose === 'warm') request.abort();
           // The text typed meanwhile may differ from what was written.
-          if (!this.#fits(run)) run.abort();
+          if (!this.#fits(request)) request.abort();
         },
-        signal: run.signal,
-        hurry: run.hurry,
+        signal: request.signal,
+        hurry: request.hurry,
       })
       .finally(() => {
-        this.#live.delete(run);
+        this.#live.delete(request);
         this.#follow();
       })
       .then((done) => {
-        run.end(done);
-        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers)
+        request.end(done);
+        if (!request.aborted && done.finishReason !== 'abort' && request.text && request.answers)
           this.#cache.add({
-            ...run.place,
-            insert: run.text,
+            ...request.place,
+            insert: request.text,
             ahead: purpose === 'ahead',
             ...(done.suppressed ? { suppressed: true } : {}),
           });
       })
       // Reported by whoever waits for it, and by the engine's state.
-      .catch((error: unknown) => run.fail(error));
-    return run;
+      .catch((error: unknown) => request.fail(error));
+    return request;
   }
 
   /** The request that serves `place`, preferably one that has already written that far. */
-  join(place: Place): Run | undefined {
-    const running = [...this.#live.keys()].filter((run) => run.answers && !run.aborted);
+  join(place: Place): CompletionRequest | undefined {
+    const running = [...this.#live.keys()].filter((request) => request.answers && !request.aborted);
     return (
-      running.find((run) => run.standing(place) === 'agrees') ??
-      running.find((run) => run.standing(place) === 'undecided')
+      running.find((request) => request.standing(place) === 'agrees') ??
+      running.find((request) => request.standing(place) === 'undecided')
     );
   }
 
   /**
-   * A question about `version` that waited for `run` was cancelled. Further typing may ask again soon; anything else
-   * ends the run.
+   * A question about `version` that waited for `request` was cancelled. Further typing may ask again soon; anything else
+   * ends the request.
    */
-  leave(run: Run, document: vscode.TextDocument, version: number): void {
-    if (run.numWaiting > 0 || run.aborted) return;
+  leave(request: CompletionRequest, document: vscode.TextDocument, version: number): void {
+    if (request.numWaiting > 0 || request.aborted) return;
     clearTimeout(this.#grace);
     this.#grace = setTimeout(() => {
-      if (run.numWaiting > 0) return;
-      if (document.version === version) run.abort();
-      else if (!run.late) {
+      if (request.numWaiting > 0) return;
+      if (document.version === version) request.abort();
+      else if (!request.late) {
         this.#grace = setTimeout(() => {
-          if (run.numWaiting === 0 && !run.late) run.abort();
+          if (request.numWaiting === 0 && !request.late) request.abort();
         }, REJOIN_MS - SETTLE_MS);
       }
     }, SETTLE_MS);
@@ -153,7 +153,7 @@ export class Runs implements vscode.Disposable {
 
   /** Aborts the requests of one purpose, or all. */
   abortAll(purpose?: Purpose): void {
-    for (const run of this.#live.keys()) if (purpose === undefined || run.purpose === purpose) run.abort();
+    for (const request of this.#live.keys()) if (purpose === undefined || request.purpose === purpose) request.abort();
   }
 
   dispose(): void {
@@ -164,8 +164,8 @@ export class Runs implements vscode.Disposable {
   }
 
   /** Whether a changed text may come from typing along what the request writes. */
-  protected agrees(run: Run, text: string): boolean {
-    return onItsWay(run.origin, run.given + run.text, text);
+  protected agrees(request: CompletionRequest, text: string): boolean {
+    return onItsWay(request.origin, request.given + request.text, text);
   }
 
   #follow(): void {
@@ -184,29 +184,32 @@ export class Runs implements vscode.Disposable {
     for (const live of this.#live.values()) {
       if (live.document !== document || live.version === document.version) continue;
       // If it has not been sent, its prompt would be that of another text.
-      if (!live.run.sent || !this.#fits(live.run)) live.run.abort();
+      if (!live.request.sent || !this.#fits(live.request)) live.request.abort();
     }
   }
 
   /** A request that nobody waits for is useful only where the cursor is. */
   #moved(editor: vscode.TextEditor | undefined): void {
-    for (const { run, document } of this.#live.values()) {
-      if (run.numWaiting > 0) continue;
+    for (const { request, document } of this.#live.values()) {
+      if (request.numWaiting > 0) continue;
       const cursor = editor?.document === document ? document.offsetAt(editor.selection.active) : -1;
-      const typedTo = run.origin.offset + lengthOf(document) - run.origin.text.length;
-      if (cursor < run.origin.offset || cursor > typedTo) run.abort();
+      const typedTo = request.origin.offset + lengthOf(document) - request.origin.text.length;
+      if (cursor < request.origin.offset || cursor > typedTo) request.abort();
     }
   }
 
-  #isUnchanged(run: Run): boolean {
-    const live = this.#live.get(run);
+  #isUnchanged(request: CompletionRequest): boolean {
+    const live = this.#live.get(request);
     return live !== undefined && !live.document.isClosed && live.version === live.document.version;
   }
 
   /** Whether the document's text still agrees with the request. */
-  #fits(run: Run): boolean {
-    const live = this.#live.get(run);
-    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || this.agrees(run, live.document.getText())));
+  #fits(request: CompletionRequest): boolean {
+    const live = this.#live.get(request);
+    return (
+      !live ||
+      (!live.document.isClosed && (this.#isUnchanged(request) || this.agrees(request, live.document.getText())))
+    );
   }
 }
 

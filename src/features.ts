@@ -7,7 +7,7 @@ import { registerChatCommands } from './chat/chatCommands.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { registerChatCodeActions } from './chat/codeActions.ts';
 import { DOCUMENTS, mayBeKept } from './completion/filter.ts';
-import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
+import { ACCEPTED_COMMAND, CompletionProvider } from './completion/completionProvider.ts';
 import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
 import { toggleLanguage } from './completion/toggleLanguage.ts';
@@ -22,7 +22,7 @@ import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import { reportProblem } from './firstRun/reportProblem.ts';
 import { Participant } from './lm/participant.ts';
-import { LanguageModelProvider } from './lm/provider.ts';
+import { LanguageModelProvider } from './lm/languageModelProvider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
@@ -41,7 +41,7 @@ import { tellOfWrongSettings } from './wrongSettings.ts';
 /** Extension id and walkthrough id, as in package.json. */
 const WALKTHROUGH = 'kvasir.kvasir#start';
 
-export class Assistant {
+export class Features {
   readonly #host: EngineHost;
   readonly #disposables: vscode.Disposable[];
 

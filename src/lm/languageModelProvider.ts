@@ -10,7 +10,7 @@ import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { locateModel } from '../models/locate.ts';
 import { formatParameters } from '../models/modelItems.ts';
-import { textOf, toChatMessages, toSampling } from './messages.ts';
+import { textOf, toChatMessages, toSampling } from './languageModelMessages.ts';
 import { type ModelCard, modelCard } from './modelCard.ts';
 
 const VENDOR = 'kvasir';
