@@ -111,7 +111,7 @@ test('the status line and the hover', () => {
   expect(hover).not.toContain('On disk');
   // All that counts under the budget.
   expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, english)).toContain(
-    'KV cache: **2.4 MB** of 2.0 GB (window 1.4 MB, store 0 B, scratch 0 B, buffers 1.0 MB; ',
+    'KV cache: **2.4 MB** of 2.0 GB (pool 1.4 MB, store 0 B, scratch 0 B, buffers 1.0 MB; ',
   );
   // Of the file, what stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
