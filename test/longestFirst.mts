@@ -1,7 +1,7 @@
-/** The order of a suite's files: a long one that begins last has one worker at the end while the others have nothing left. */
+/** Sorts a suite's files so that the longest start first. A long file that starts last would keep one worker busy alone. */
 import { BaseSequencer, type TestSequencerConstructor, type TestSpecification } from 'vitest/node';
 
-/** @param names ends of test files' paths, without ".test.ts", those first that take longest; the rest in vitest's own order, behind them. */
+/** @param names ends of test file paths without ".test.ts", longest first. All other files follow in vitest's own order. */
 export function longestFirst(...names: string[]): TestSequencerConstructor {
   const place = ({ moduleId }: TestSpecification): number => {
     const at = names.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
@@ -9,7 +9,7 @@ export function longestFirst(...names: string[]): TestSequencerConstructor {
   };
   return class extends BaseSequencer {
     override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-      // Stable: equals stay as they come.
+      // The sort is stable.
       return (await super.sort(files)).sort((a, b) => place(a) - place(b));
     }
   };

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './longestFirst.mts';
 
-// Of engine and model, what takes ten seconds and more; of unit by size does as well.
+// The files of the engine and model suites that take ten seconds or more. The default order by size is good enough for the rest.
 const LONGEST = longestFirst(
   'engine/pruning',
   'engine/random',
@@ -11,22 +11,19 @@ const LONGEST = longestFirst(
   'engine/turns',
   'model/exactness',
   'model/lossyTiers',
-  'model/assistant',
+  'model/assistantServer',
   'model/modelCompression',
-  'model/shifted',
-  'model/soak',
-  'model/tiers',
-  'model/qualityBench',
+  'model/shiftedReuse',
+  'model/graphSoak',
+  'model/cacheTiers',
   'model/fixtures',
-  'model/headsBench',
-  'model/evaluateSketch',
-  'model/speculation',
+  'model/drafts',
 );
 
 export default defineConfig({
   test: {
     root: '.',
-    setupFiles: ['test/ceilingWatch.ts'],
+    setupFiles: ['test/support/budgetWatch.ts'],
     include: ['test/{unit,engine,model}/**/*.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 120_000,

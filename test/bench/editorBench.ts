@@ -11,9 +11,9 @@ import { cpuMs } from '../vscode/processes.ts';
 import { startServer } from '../vscode/server.ts';
 import { type EditorFiles, prepareEditor } from '../vscode/setup.ts';
 import { type EditorFigures, editorFigures, readLog } from './editorFigures.ts';
-import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts';
-import { type Replay, replay } from './editorReplay.ts';
-import { readSession, type Session } from './session.ts';
+import { type EventLoopDelay, HELPER_FILES, whileMeasured } from '../vscode/eventLoop.ts';
+import { type Replay, replay } from '../vscode/editorReplay.ts';
+import { readSession, type Session } from '../support/session/session.ts';
 
 /** Processor time after the session: nothing is typed any more. */
 export interface Quiet {

@@ -1,5 +1,5 @@
 /** What a replay of the recorded session comes to: figures from what was typed, what was on the screen and what the extension logged. Pure. */
-import type { Replay, Stroke } from './editorReplay.ts';
+import type { Replay, Stroke } from '../vscode/editorReplay.ts';
 
 const SILENCES: readonly string[] = [
   'the model has nothing to add here',

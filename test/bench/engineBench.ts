@@ -3,7 +3,7 @@
  * random weights. All cases take turns in seeded order, round after round, so that a disturbance falls on all of them.
  */
 import path from 'node:path';
-import { seededRandom } from '../engine/workload.ts';
+import { seededRandom } from '../support/engine/workload.ts';
 import { gigabytesPerSecond, lastLevelCacheBytes, openScans } from './bandwidth.ts';
 import { type Case, engineCases, type Group, GROUPS, type Sample, TINY_WORKLOAD, WORKLOAD } from './engineCases.ts';
 import { EngineUnderTest } from './engineUnderTest.ts';

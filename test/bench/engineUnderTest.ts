@@ -20,7 +20,7 @@ import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/sched
 import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
 import type { StepCosts } from '../../engine/scheduler/stepPlanner.ts';
 import { Sequence } from '../../engine/sequence/sequence.ts';
-import { below, type Random, seededRandom } from '../engine/workload.ts';
+import { below, type Random, seededRandom } from '../support/engine/workload.ts';
 
 const SAMPLE_ROWS = 256;
 /** Window and store; enough for every case, so that nothing is evicted. */

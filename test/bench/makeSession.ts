@@ -7,7 +7,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { type Random, seededRandom } from '../engine/workload.ts';
+import { type Random, seededRandom } from '../support/engine/workload.ts';
 import {
   finalTexts,
   type Key,
@@ -18,7 +18,7 @@ import {
   TRACE,
   printSession,
   type WriteEvent,
-} from './session.ts';
+} from '../support/session/session.ts';
 import { FILES, PLAN, type PlanStep } from './sessionPlan.ts';
 
 /** Milliseconds: median and spread (of the logarithm) of the wait before a key, by what the key is. */

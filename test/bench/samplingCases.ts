@@ -1,6 +1,6 @@
 /** What choosing a token from one row of logits takes, beside the step that computes them. Rows are normal, flatter than those of a trained model. */
 import { type SamplerParams, sample } from '../../engine/sequence/sampler.ts';
-import type { Random } from '../engine/workload.ts';
+import type { Random } from '../support/engine/workload.ts';
 import type { Case } from './engineCases.ts';
 import { median } from './spread.ts';
 

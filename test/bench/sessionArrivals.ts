@@ -4,7 +4,7 @@
  * request after a pause in typing, aborted by the next key), its cache of past results is not.
  */
 import type { HostMessage } from '../../engine/protocol/messages.ts';
-import { offsetAt, pressed, type Session } from './session.ts';
+import { offsetAt, pressed, type Session } from '../support/session/session.ts';
 
 export interface Arrival {
   /** Milliseconds since the session's start. */

@@ -10,10 +10,10 @@
  * - `pairs`: random tokens of twelve: every pair has been seen, with anything after it. No text is worse.
  */
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
-import { below } from '../engine/workload.ts';
+import { below } from '../support/engine/workload.ts';
 import type { Case } from './engineCases.ts';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
-import { finalTexts, readSession } from './session.ts';
+import { finalTexts, readSession } from '../support/session/session.ts';
 import { median } from './spread.ts';
 
 export interface Dictation {

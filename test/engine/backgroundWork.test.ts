@@ -1,6 +1,6 @@
 /** A folder's summaries in the background: a completion takes as many steps among them as it takes alone. */
 import { expect, test } from 'vitest';
-import { ask, drain, harness, tokens } from './harness.ts';
+import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
 
 async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Promise<number> {
   // Room for a few of them at a time: the rest waits, and those that run may have to give way.

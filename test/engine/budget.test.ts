@@ -14,10 +14,10 @@ import { Engine } from '../../engine/core/engine.ts';
 import { mostPrefillTokens } from '../../engine/core/memoryBudget.ts';
 import { MemoryBudget } from '../../engine/core/memoryBudget.ts';
 import { Snapshots } from '../../engine/core/snapshots.ts';
-import { rope } from '../unit/kv/codecRows.ts';
-import { FakeRunner, fakeShape } from './fakeRunner.ts';
-import { ask, harness, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { rope } from '../support/kv/codecRows.ts';
+import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
+import { ask, harness, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 const SHAPE = fakeShape();
 const BYTES = kvBytesPerToken(SHAPE);

@@ -1,7 +1,7 @@
 /** Dead columns: a step attends to the pages of what it looks at, not to those of other files or of old versions of a file. */
 import { expect, test } from 'vitest';
-import { ask, drain, harness, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 const LIMITS = { maxContext: 8192, capacity: 1e9 };
 

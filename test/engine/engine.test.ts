@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { RequestError } from '../../engine/protocol/errors.ts';
 import { Sequence } from '../../engine/sequence/sequence.ts';
-import { VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 const NO_LIMITS = { maxContext: 4096, capacity: 4096 };
 

@@ -4,8 +4,8 @@ import { Documents } from '../../engine/server/documents.ts';
 import { FileLedger } from '../../engine/server/fileLedger.ts';
 import { IdleWork } from '../../engine/server/idlePrefill.ts';
 import type { LoadedModel } from '../../engine/server/loadedModel.ts';
-import { drain, harness, numberDetokenizer, tokens } from './harness.ts';
-import { VOCAB_SIZE } from './fakeRunner.ts';
+import { drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
+import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
 
 /** A model whose file block is a token for each character. */
 function setUp(parameters = 1) {

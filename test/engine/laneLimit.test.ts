@@ -18,8 +18,8 @@ import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
 import { Snapshots } from '../../engine/core/snapshots.ts';
-import { FakeRunner, fakeShape } from './fakeRunner.ts';
-import { ask, filesOf, tokens, type Watched } from './harness.ts';
+import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
+import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';
 
 const SHAPE = fakeShape();
 const PER_TOKEN = scratchBytesPerToken(SHAPE);

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ALL_POLICIES, type Policies } from '../../engine/scheduler/policies.ts';
-import { VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { driveWorkload, makeWorkload } from './workload.ts';
+import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { driveWorkload, makeWorkload } from '../support/engine/workload.ts';
 
 test('single: one request from beginning to end, the most urgent first, over one prefix cache', async () => {
   const { engine, runner } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });

@@ -7,11 +7,20 @@ import type { Compression } from '../../engine/kv/approx/compression.ts';
 import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/kv/approx/pruned/keptRows.ts';
 import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
 import type { Engine } from '../../engine/core/engine.ts';
-import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, filesOf, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { CodedRows, tracedCodecs } from './tracedCodec.ts';
-import { below, seededRandom } from './workload.ts';
+import { fakeShape } from '../support/engine/fakeRunner.ts';
+import {
+  ask,
+  drain,
+  filesOf,
+  harness,
+  type Harness,
+  kernelShare,
+  tokens,
+  type Watched,
+} from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
 
 /** What is measured takes a tenth of what rows do: of real models it is less. */
 const SHAPE = { ...fakeShape(), headSize: 32 };

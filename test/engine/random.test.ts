@@ -10,11 +10,18 @@ import { codecNames, compressionOf } from '../../engine/kv/approx/compression.ts
 import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import type { KvPrecision } from '../../engine/protocol/tasks.ts';
-import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
-import { filesOf, harness, numberDetokenizer } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { CodedRows, tracedCodecs } from './tracedCodec.ts';
-import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from './workload.ts';
+import { fakeShape, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { filesOf, harness, numberDetokenizer } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
+import {
+  below,
+  driveWorkload,
+  makeWorkload,
+  type Outcome,
+  seededRandom,
+  type WorkItem,
+} from '../support/engine/workload.ts';
 
 const EOS_IDS = [7];
 

@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
-import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, kernelShare, tokens, type Watched } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { fakeShape } from '../support/engine/fakeRunner.ts';
+import { ask, drain, harness, kernelShare, tokens, type Watched } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 const alone = (prompt: number[], maxTokens: number): number[] =>
   runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;

@@ -8,9 +8,9 @@ import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
 import { type KvRows, kvBytesPerToken, newKvRows } from '../../engine/kv/kvRows.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
-import { chain, fakeLogits, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { chain, fakeLogits, fakeShape, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { ask, drain, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 /** Keys hold the position, values the token, each in two bytes, in all layers and heads. */
 class PlainRunner implements ModelRunner {

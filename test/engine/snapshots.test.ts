@@ -13,11 +13,11 @@ import { KvCache } from '../../engine/kv/kvCache.ts';
 import type { Engine } from '../../engine/core/engine.ts';
 import { RequestError } from '../../engine/protocol/errors.ts';
 import { Snapshots } from '../../engine/core/snapshots.ts';
-import { rope } from '../unit/kv/codecRows.ts';
-import { fakeShape } from './fakeRunner.ts';
-import { ask, filesOf, type Harness, harness, tokens, type Watched } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { below, seededRandom } from './workload.ts';
+import { rope } from '../support/kv/codecRows.ts';
+import { fakeShape } from '../support/engine/fakeRunner.ts';
+import { ask, filesOf, type Harness, harness, tokens, type Watched } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 /** A long random life in a process of its own, over the fake runner: every token is the oracle's, every slot accounted for, memory stays flat. */
 import { expect, test } from 'vitest';
-import { MAX_GROWTH_BYTES, soakProcess, soakReport } from '../bench/soak/soakBench.ts';
-import { slope } from '../bench/soak/soakRun.ts';
+import { MAX_GROWTH_BYTES, soakProcess } from '../support/soak/startSoak.ts';
+import { slope } from '../support/soak/soakRun.ts';
 
 test('10,000 requests, edits, aborts and evictions: the tokens of each alone, free + held = total, and memory that stays flat', async () => {
   const result = await soakProcess({ numRequests: 10_000, seed: 1 });
@@ -20,7 +20,7 @@ test('10,000 requests, edits, aborts and evictions: the tokens of each alone, fr
   expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(150e6);
 });
 
-test('what is wrong ends a soak and is told', async () => {
+test('a failure inside the soak process rejects with its error output', async () => {
   await expect(
     soakProcess({
       numRequests: 100,
@@ -28,29 +28,4 @@ test('what is wrong ends a soak and is told', async () => {
       model: { modelDir: 'no/such/model', cacheDir: 'no/such/cache', precision: 'int8' },
     }),
   ).rejects.toThrow(/the soak ended with 1: [\s\S]*no.such.model/);
-});
-
-test('the slope is that of the last half; the report says what there was', () => {
-  const samples = Array.from({ length: 40 }, (_, i) => ({
-    ended: 100 * i,
-    bytes: i < 20 ? 1e6 * i : 2e7 + 300 * i,
-    heapBytes: 1,
-  }));
-  expect(slope(samples)).toBeCloseTo(3, 6);
-  expect(slope(samples, 'heapBytes')).toBe(0);
-  const result = {
-    numRequests: 4000,
-    steps: 9,
-    finished: 3000,
-    aborted: 900,
-    failed: 100,
-    tokensCompared: 5,
-    noise: 0,
-    tokensDiffering: 0,
-    events: { evictions: 300, preemptions: 400, promotions: 0, demotions: 0 },
-    samples,
-  };
-  expect(soakReport({ seed: 1, runs: [{ name: 'fake runner', result, growthPer1000: 3000, seconds: 12 }] })).toContain(
-    '| fake runner | 4000 | 900 | 100 | 9 | 5 | 0 | 300 | 400 | 20.0 | 0.0030 | 12.0 |',
-  );
 });

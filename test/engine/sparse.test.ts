@@ -10,12 +10,12 @@ import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { sketchBytes } from '../../engine/kv/approx/sparse/keySketch.ts';
 import { type BatchSpan, prefillRows, scratchRows } from '../../engine/model/batch.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
-import { fakeShape } from './fakeRunner.ts';
+import { fakeShape } from '../support/engine/fakeRunner.ts';
 import type { KvPool } from '../../engine/kv/pool.ts';
-import { CAN_REACH, damage } from '../unit/kv/damagedSpill.ts';
-import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { below, seededRandom } from './workload.ts';
+import { CAN_REACH, damage } from '../support/kv/damagedSpill.ts';
+import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sparse-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,10 +3,17 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
 import { resolveSampling, type SequenceOptions } from '../../engine/sequence/sequence.ts';
-import { chain, fakeLogits, VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { below, driveWorkload, makeWorkload, type Random, seededRandom, type WorkItem } from './workload.ts';
+import { chain, fakeLogits, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import {
+  below,
+  driveWorkload,
+  makeWorkload,
+  type Random,
+  seededRandom,
+  type WorkItem,
+} from '../support/engine/workload.ts';
 
 const LIMITS = { maxContext: 4096, capacity: 4096 };
 

@@ -1,7 +1,7 @@
 /** Steps keep to their target on a machine whose speed the engine has to find out, by the clock of the test. */
 import { expect, test } from 'vitest';
 import type { Policies } from '../../engine/scheduler/policies.ts';
-import { ask, drain, type Harness, harness, tokens } from './harness.ts';
+import { ask, drain, type Harness, harness, tokens } from '../support/engine/harness.ts';
 
 /** A machine where a step takes 14 ms and each token 0.8 ms and 1 us per column; `times` are those of its steps. */
 function timed(policies: Partial<Policies> = {}, slowness = 1): Harness & { times: number[] } {

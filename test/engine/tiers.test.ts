@@ -22,12 +22,12 @@ import type { OnnxRuntime } from '../../engine/model/runtime/onnxSession.ts';
 import { PrefillFeeds } from '../../engine/model/runtime/prefillFeeds.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
 import { Snapshots } from '../../engine/core/snapshots.ts';
-import { rope } from '../unit/kv/codecRows.ts';
-import { FakeRunner, fakeShape } from './fakeRunner.ts';
-import { ask, filesOf, tokens, type Watched } from './harness.ts';
-import { runAlone } from './oracle.ts';
-import { CodedRows, tracedCodecs } from './tracedCodec.ts';
-import { below, seededRandom } from './workload.ts';
+import { rope } from '../support/kv/codecRows.ts';
+import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
+import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
+import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
 
 const SHAPE = fakeShape();
 const MAX_CONTEXT = 12_000;

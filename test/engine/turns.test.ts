@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
 import type { Policies } from '../../engine/scheduler/policies.ts';
-import { ask, drain, type Harness, harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, type Harness, harness, tokens, type Watched } from '../support/engine/harness.ts';
 
 const SMALL = { a: 14, b: 0.8, c: 0.001 };
 const BIG = { a: 70, b: 4, c: 0.003 };

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import type { BatchSpan } from '../../engine/model/batch.ts';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
-import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, harness, type Harness, tokens } from './harness.ts';
-import { runAlone } from './oracle.ts';
+import { fakeShape, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
+import { ask, drain, harness, type Harness, tokens } from '../support/engine/harness.ts';
+import { runAlone } from '../support/engine/oracle.ts';
 
 const LIMITS = { maxContext: 4096, capacity: 4096 };
 

@@ -7,8 +7,8 @@ import { afterAll, expect, test } from 'vitest';
 import type { BatchSpan } from '../../engine/model/batch.ts';
 import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { loadRunner, MODELS, random, temporaryFolder } from './fixtures.ts';
-import { writeRandomModel } from './randomModel.ts';
+import { loadRunner, MODELS, random, temporaryFolder } from '../support/model/fixtures.ts';
+import { writeRandomModel } from '../support/model/randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

@@ -6,7 +6,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { AssistantServer } from '../../engine/server/assistantServer.ts';
 import type { EngineMessage } from '../../engine/protocol/messages.ts';
 import { EngineClient, type EngineState } from '../../src/client/engineClient.ts';
-import { BUILT_IN, counted } from '../builtIn.ts';
+import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { INVENTORY } from '../vscode/suite.ts';
 
 const editor = vi.hoisted(() => ({ active: undefined as unknown, documents: [] as unknown[] }));

@@ -17,8 +17,8 @@ import { importModel } from '../../engine/model/import/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { Precision } from '../../engine/protocol/tasks.ts';
 import { CopyPrior } from '../../engine/text/copy/copyPrior.ts';
-import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
-import { chunkNoise, drawsWithin } from './chunkNoise.ts';
+import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../support/engine/workload.ts';
+import { chunkNoise, drawsWithin } from '../support/model/chunkNoise.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-exact-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));

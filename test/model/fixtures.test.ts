@@ -16,7 +16,7 @@ import {
   readFloats,
   readJson,
   temporaryFolder,
-} from './fixtures.ts';
+} from '../support/model/fixtures.ts';
 
 const cache = temporaryFolder();
 afterAll(() => cache.remove());

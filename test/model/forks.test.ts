@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../engine/cli/cliClient.ts';
 import { candidateSampling } from '../../engine/protocol/tasks.ts';
-import { temporaryFolder } from './fixtures.ts';
+import { temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 const client = new Client();

@@ -25,9 +25,17 @@ import { buildStepGraph } from '../../engine/model/graph/stepGraph.ts';
 import { planWeights, rowsInMultiples } from '../../engine/model/load/weightPlan.ts';
 import { ModelFolder } from '../../engine/model/load/modelFolder.ts';
 import { fittingBuffer } from '../../engine/model/runtime/pagedFeeds.ts';
-import { BUILT_IN } from '../builtIn.ts';
-import { FIXTURES, MODELS, argmax, formsHere, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
-import { type StoredType, encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
+import { BUILT_IN } from '../support/builtIn.ts';
+import {
+  FIXTURES,
+  MODELS,
+  argmax,
+  formsHere,
+  loadRunner,
+  readJson,
+  temporaryFolder,
+} from '../support/model/fixtures.ts';
+import { type StoredType, encode, safetensorsBytes, writeRandomModel } from '../support/model/randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

@@ -11,8 +11,8 @@ import { importModel } from '../../engine/model/import/importModel.ts';
 import { layerNeeds } from '../../engine/model/calibrate/layerNeeds.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
-import { randomRows } from '../unit/kv/codecRows.ts';
-import { loadRunner, temporaryFolder } from './fixtures.ts';
+import { randomRows } from '../support/kv/codecRows.ts';
+import { loadRunner, temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

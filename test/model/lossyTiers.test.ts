@@ -13,10 +13,10 @@ import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
-import { ask, drain, filesOf, kernelShare, type Watched } from '../engine/harness.ts';
-import { contentOf } from '../engine/tracedCodec.ts';
-import { below, seededRandom } from '../engine/workload.ts';
-import { loadRunner, temporaryFolder } from './fixtures.ts';
+import { ask, drain, filesOf, kernelShare, type Watched } from '../support/engine/harness.ts';
+import { contentOf } from '../support/engine/tracedCodec.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
+import { loadRunner, temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

@@ -10,7 +10,7 @@ import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { type ModelCompression, modelCompression } from '../../engine/server/codecChoice.ts';
 import type { CodecQuality } from '../../engine/protocol/stats.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
-import { temporaryFolder } from './fixtures.ts';
+import { temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

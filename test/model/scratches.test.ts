@@ -8,7 +8,7 @@ import { KvPool } from '../../engine/kv/pool.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { below, seededRandom } from '../engine/workload.ts';
+import { below, seededRandom } from '../support/engine/workload.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-scratches-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));

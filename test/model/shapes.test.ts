@@ -10,9 +10,9 @@ import {
   maxDifference,
   random,
   temporaryFolder,
-} from './fixtures.ts';
-import { type RandomModel, writeRandomModel } from './randomModel.ts';
-import { type ReferenceConfig, referenceLogits } from './reference.ts';
+} from '../support/model/fixtures.ts';
+import { type RandomModel, writeRandomModel } from '../support/model/randomModel.ts';
+import { type ReferenceConfig, referenceLogits } from '../support/model/reference.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

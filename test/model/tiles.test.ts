@@ -8,8 +8,8 @@ import type { BatchSpan } from '../../engine/model/batch.ts';
 import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { inTiles } from '../../engine/model/graph/pagedTiles.ts';
-import { loadRunner, random, temporaryFolder } from './fixtures.ts';
-import { writeRandomModel } from './randomModel.ts';
+import { loadRunner, random, temporaryFolder } from '../support/model/fixtures.ts';
+import { writeRandomModel } from '../support/model/randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
 import { ThreadTransport } from '../../src/client/threadTransport.ts';
 import { MAX_YOUNG_MB } from '../../src/client/transport.ts';
-import { t } from '../unit/src/translate.ts';
+import { t } from '../support/editor/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
 // Below the project, so that the bundle finds onnxruntime as the packaged one does.

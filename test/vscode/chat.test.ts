@@ -1,7 +1,7 @@
 /** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { BUILT_IN, counted } from '../builtIn.ts';
+import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { cacheReach } from '../../engine/server/cacheReach.ts';
 import { formatBytes } from '../../engine/protocol/formatBytes.ts';
 import { type ProductForm, planWeights } from '../../engine/model/load/weightPlan.ts';
-import { BUILT_IN } from '../builtIn.ts';
+import { BUILT_IN } from '../support/builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 

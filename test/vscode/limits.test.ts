@@ -5,7 +5,7 @@ import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, inject, test } from 'vitest';
 import { needsOf } from '../../engine/server/cacheReach.ts';
 import { formatBytes } from '../../engine/protocol/formatBytes.ts';
-import { BUILT_IN } from '../builtIn.ts';
+import { BUILT_IN } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { outOfPlace } from './panelLayout.ts';
 import type { EditorServerAddress } from './server.ts';

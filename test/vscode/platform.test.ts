@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
-import { BUILT_IN, counted } from '../builtIn.ts';
-import { english } from '../unit/src/translate.ts';
+import { BUILT_IN, counted } from '../support/builtIn.ts';
+import { english } from '../support/editor/translate.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { BUILT_IN } from '../builtIn.ts';
+import { BUILT_IN } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { outOfPlace } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';

@@ -1,8 +1,8 @@
 /** The beginning of the recorded session with real keystrokes: what is accepted is what was shown, and the file is right in the end. The whole of it is a benchmark. */
 import { expect, test } from 'vitest';
-import { replay } from '../bench/editorReplay.ts';
-import { type EventLoopDelay, HELPER_FILES, whileMeasured } from '../bench/eventLoop.ts';
-import { readSession } from '../bench/session.ts';
+import { replay } from './editorReplay.ts';
+import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts';
+import { readSession } from '../support/session/session.ts';
 import { residentBytes } from './processes.ts';
 import { editorSuite } from './suite.ts';
 

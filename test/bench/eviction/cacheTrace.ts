@@ -9,7 +9,7 @@ import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
 import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 import type { DayArrival } from './daySession.ts';
 
 /** As of a model with room for whole files. */

@@ -7,9 +7,9 @@
  * Where a figure has no source it is a guess, and said to be one. What decides for a cache, and holds for other figures, too: most
  * returns to a file come soon and a few much later; what is typed past, and most places where the cursor rests, never come back.
  */
-import { below, type Random, seededRandom } from '../../engine/workload.ts';
+import { below, type Random, seededRandom } from '../../support/engine/workload.ts';
 import { typed, normal } from '../makeSession.ts';
-import { finalTexts, MIN_SAVED, LOOK_MS, pressed, type Session } from '../session.ts';
+import { finalTexts, MIN_SAVED, LOOK_MS, pressed, type Session } from '../../support/session/session.ts';
 import type { Arrival } from '../sessionArrivals.ts';
 
 const SECOND = 1000;

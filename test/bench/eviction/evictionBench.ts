@@ -7,13 +7,13 @@
  */
 import { Clock } from './clock.ts';
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
-import { Lru } from './lru.ts';
+import { Lru } from '../../support/kv/lru.ts';
 import { DOUBLED_AT, Utility } from '../../../engine/kv/eviction/utility.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
 import { numComputed } from '../../../engine/kv/lease.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
-import { readSession } from '../session.ts';
+import { readSession } from '../../support/session/session.ts';
 import { sessionArrivals } from '../sessionArrivals.ts';
 import { type CacheRequest, cacheTrace } from './cacheTrace.ts';
 import { daySession } from './daySession.ts';

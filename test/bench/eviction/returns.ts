@@ -2,7 +2,7 @@
  * `node test/bench/eviction/returns.ts`: after how long somebody comes back to a file, on the days of the model of behaviour that
  * docs/eviction.md reports (see daySession). What the ages in the ladder of `kvasir.cache.codec: auto` are chosen by.
  */
-import { readSession } from '../session.ts';
+import { readSession } from '../../support/session/session.ts';
 import { daySession } from './daySession.ts';
 
 const MINUTE = 60_000;

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { percent } from '../../../engine/cli/evaluateReport.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 import type { ShapeName } from '../shapes.ts';
 import { table, withSpread } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';

@@ -12,7 +12,7 @@ import { TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { biasedShapeFolder } from './biasedShape.ts';
 import { heldoutFiles } from './heldout.ts';

@@ -1,7 +1,7 @@
 /** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
 
 /** Where the runs stand: after the sinks, before anything recent. */

@@ -21,7 +21,7 @@ import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import type { ShapeName } from '../shapes.ts';
 import { shapeFolder } from '../writeShape.ts';

@@ -9,9 +9,9 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Policies } from '../../../engine/scheduler/policies.ts';
-import { seededRandom } from '../../engine/workload.ts';
+import { seededRandom } from '../../support/engine/workload.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
-import { readSession } from '../session.ts';
+import { readSession } from '../../support/session/session.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { shapeFolder } from '../writeShape.ts';
 import { type Record, type Replay, replay } from './replay.ts';

@@ -13,8 +13,8 @@ import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
 import { Fim } from '../../../engine/text/format/fim.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
-import { LOOK_MS, type Session } from '../session.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
+import { LOOK_MS, type Session } from '../../support/session/session.ts';
 import { sessionArrivals } from '../sessionArrivals.ts';
 
 /** Tokens of a completion: about what is left of a line. */

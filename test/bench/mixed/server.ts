@@ -9,7 +9,7 @@ import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
-import { below, type Random } from '../../engine/workload.ts';
+import { below, type Random } from '../../support/engine/workload.ts';
 
 export interface Job {
   id: string;

@@ -3,7 +3,7 @@
  * from the times of their tokens. Prompts of different rounds have nothing in common, so that a cache helps only where a
  * scene repeats its own text. Pure.
  */
-import { seededRandom } from '../../engine/workload.ts';
+import { seededRandom } from '../../support/engine/workload.ts';
 import { median } from '../spread.ts';
 import type { Generated, GenerateRequest } from './protocol.ts';
 

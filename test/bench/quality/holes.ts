@@ -5,7 +5,7 @@
 import type { Tree } from 'web-tree-sitter';
 import { boundariesIn, isCode, shuffled } from '../../../engine/cli/evaluateHoles.ts';
 import { named } from '../../../engine/cli/evaluateQuestions.ts';
-import { below, type Random } from '../../engine/workload.ts';
+import { below, type Random } from '../../support/engine/workload.ts';
 import { isInside } from './trees.ts';
 
 export const HOLE_KINDS = ['rest', 'line', 'block'] as const;

@@ -13,7 +13,7 @@ import {
   questionsOf,
 } from '../../../engine/cli/evaluateQuestions.ts';
 import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
-import { below, type Random } from '../../engine/workload.ts';
+import { below, type Random } from '../../support/engine/workload.ts';
 
 export const QUESTION_KINDS = ['imports', 'members', 'missing', ...READ_OFF] as const;
 export type QuestionKind = (typeof QUESTION_KINDS)[number];

@@ -5,7 +5,7 @@
 import type { Node, Tree } from 'web-tree-sitter';
 import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
 import { named, unwrapped } from '../../../engine/cli/evaluateQuestions.ts';
-import type { Random } from '../../engine/workload.ts';
+import type { Random } from '../../support/engine/workload.ts';
 
 export interface QualitySummary {
   readonly name: string;

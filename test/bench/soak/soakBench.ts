@@ -2,17 +2,14 @@
  * Suite `soak`: 10,000 random requests, edits, aborts and evictions through the scheduler and the cache with the fake
  * runner, and as many through the real graph, each in a process of its own. A wrong token, slot or byte ends it.
  */
-import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { MAX_YOUNG_MB } from '../../../src/client/transport.ts';
 import { short, table } from '../spread.ts';
 import { type BarChart, barChart } from '../svgPlot.ts';
-import { slope, type SoakOptions, type SoakResult } from './soakRun.ts';
+import { MAX_GROWTH_BYTES, soakProcess } from '../../support/soak/startSoak.ts';
+import { slope, type SoakOptions, type SoakResult } from '../../support/soak/soakRun.ts';
 
 /** A tiny model with the shape of a real one: what matters here is who shares what, not how well it speaks. */
 const MODEL = 'test/fixtures/models/qwen3-tied-sharded';
-/** Resident memory may grow by this per 1,000 requests over the last half of a run. */
-export const MAX_GROWTH_BYTES = 1e6;
 
 export interface SoakBench {
   seed: number;
@@ -50,37 +47,6 @@ export async function soakSuite({
     });
   }
   return { result, report: soakReport(result), charts: soakCharts(result) };
-}
-
-/** With as much young memory as the engine has in use. @throws Error with what the process had to say when it fails. */
-export function soakProcess(options: SoakOptions): Promise<SoakResult> {
-  const script = path.join(import.meta.dirname, 'soakProcess.ts');
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      [
-        '--expose-gc',
-        `--max-semi-space-size=${Math.floor(MAX_YOUNG_MB / 3)}`,
-        '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON',
-        script,
-        JSON.stringify(options),
-      ],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    let out = '';
-    let err = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      err += text;
-    });
-    child.on('error', reject);
-    child.on('close', (status) => {
-      if (status === 0) resolve(JSON.parse(out) as SoakResult);
-      else reject(new Error(`the soak ended with ${status}: ${err.slice(-2000)}`));
-    });
-  });
 }
 
 export function soakReport({ seed, runs }: SoakBench): string {

@@ -1,5 +1,5 @@
 /** The fake editor under the names of the editor's API: what `vscode` is outside of an editor and of vitest (typingBench.ts). */
-import { vscodeApi } from '../../unit/src/fakeEditor.ts';
+import { vscodeApi } from '../../support/editor/fakeEditor.ts';
 
 export const {
   EndOfLine,

@@ -6,7 +6,7 @@
  */
 import { registerHooks } from 'node:module';
 import path from 'node:path';
-import { readSession } from '../session.ts';
+import { readSession } from '../../support/session/session.ts';
 import type { Policy } from './withoutPolicies.ts';
 import { type Pass, type VariantFigures, variantFigures, variantTable } from './typingFigures.ts';
 

@@ -17,11 +17,11 @@ import type { Config, Settings } from '../../../src/config.ts';
 import { beside } from '../../../src/context/beside.ts';
 import { SnippetSource } from '../../../src/context/snippetSource.ts';
 import type { Log } from '../../../src/log.ts';
-import { ask, type Question, type Shown } from '../../unit/src/completion/editorQuestion.ts';
-import { editor, FakeDocument } from '../../unit/src/fakeEditor.ts';
-import { t } from '../../unit/src/translate.ts';
-import { Author } from '../author.ts';
-import { finalTexts, LOOK_MS, offsetAt, type Session, type WriteEvent } from '../session.ts';
+import { ask, type Question, type Shown } from '../../support/editor/editorQuestion.ts';
+import { editor, FakeDocument } from '../../support/editor/fakeEditor.ts';
+import { t } from '../../support/editor/translate.ts';
+import { Author } from '../../support/session/author.ts';
+import { finalTexts, LOOK_MS, offsetAt, type Session, type WriteEvent } from '../../support/session/session.ts';
 import type { Pass, TypedKey } from './typingFigures.ts';
 
 export interface PassOptions {

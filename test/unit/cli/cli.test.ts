@@ -19,7 +19,7 @@ import { definitionOf } from '../../../engine/cli/summarizeCommand.ts';
 import { RequestError } from '../../../engine/protocol/errors.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import type { ErrorCode } from '../../../engine/protocol/tasks.ts';
-import { BUILT_IN } from '../../builtIn.ts';
+import { BUILT_IN } from '../../support/builtIn.ts';
 
 describe('parts', () => {
   test('a 1-based line and column is an offset, also behind CRLF, and never outside the line', () => {

@@ -1,7 +1,7 @@
 /** What a failure calls for, by its words and its kind. */
 import { expect, test } from 'vitest';
 import { remedyLabel, remedyOf } from '../../../src/client/remedy.ts';
-import { t } from '../src/translate.ts';
+import { t } from '../../support/editor/translate.ts';
 
 test.each([
   [

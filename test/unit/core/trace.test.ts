@@ -1,7 +1,7 @@
 /** The step trace: valid Chrome trace JSON, phases within their steps, no text, and never more than its ring holds. */
 import { expect, test } from 'vitest';
 import { chromeTrace, StepTrace, type TracedStep } from '../../../engine/core/trace.ts';
-import { ask, drain, harness, tokens } from '../../engine/harness.ts';
+import { ask, drain, harness, tokens } from '../../support/engine/harness.ts';
 
 interface Event {
   ph: string;

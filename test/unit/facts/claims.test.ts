@@ -14,7 +14,7 @@ import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
-import { grammars, loadGrammars } from './askFact.ts';
+import { grammars, loadGrammars } from '../../support/askFact.ts';
 
 const TEXT = `import fs from 'node:fs';
 /** Keeps rows. */

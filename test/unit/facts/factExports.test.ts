@@ -1,7 +1,7 @@
 /** What a file exports, as its statements, its assignments or, in Python, its names say it. */
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { factQuestion } from '../../../engine/facts/factQuestion.ts';
-import { askFact, loadGrammars } from './askFact.ts';
+import { askFact, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

@@ -5,7 +5,7 @@ import { emptyAnswer } from '../../../engine/facts/emptyFiles.ts';
 import { factAsked } from '../../../engine/facts/factQuestion.ts';
 import { askedOfFiles } from '../../../engine/facts/factFiles.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { askFact, askFiles, loadGrammars } from './askFact.ts';
+import { askFact, askFiles, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

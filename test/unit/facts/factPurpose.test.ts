@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { factAsked } from '../../../engine/facts/factQuestion.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { askFact, loadGrammars } from './askFact.ts';
+import { askFact, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

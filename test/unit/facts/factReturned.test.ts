@@ -1,7 +1,7 @@
 /** What functions return, by their type or in the words of their `return` statements, and what parameters default to, whichever function has them. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { factQuestion } from '../../../engine/facts/factQuestion.ts';
-import { askFact, loadGrammars } from './askFact.ts';
+import { askFact, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

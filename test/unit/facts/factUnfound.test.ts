@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { askedOfFiles } from '../../../engine/facts/factFiles.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { askFact, askFiles, loadGrammars } from './askFact.ts';
+import { askFact, askFiles, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

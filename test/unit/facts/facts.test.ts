@@ -6,7 +6,7 @@ import { PATTERN_SOURCES } from '../../../engine/facts/factPatterns.ts';
 import { factAsked, factQuestion } from '../../../engine/facts/factQuestion.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
-import { askFact, grammars, loadGrammars } from './askFact.ts';
+import { askFact, grammars, loadGrammars } from '../../support/askFact.ts';
 
 beforeAll(loadGrammars, 60_000);
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SpillFile } from '../../../engine/kv/disk/spillFile.ts';
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
-import { Lru } from '../../bench/eviction/lru.ts';
+import { Lru } from '../../support/kv/lru.ts';
 import { Utility } from '../../../engine/kv/eviction/utility.ts';
 import { KvCache, type KvCacheOptions } from '../../../engine/kv/kvCache.ts';
 import { type Lease, numComputed } from '../../../engine/kv/lease.ts';
@@ -15,8 +15,8 @@ import { StoreEviction } from '../../../engine/kv/storeEviction.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
-import { fakeShape } from '../../engine/fakeRunner.ts';
-import { watched } from './watchedBytes.ts';
+import { fakeShape } from '../../support/engine/fakeRunner.ts';
+import { watched } from '../../support/kv/watchedBytes.ts';
 
 const BYTES = kvBytesPerToken(fakeShape());
 

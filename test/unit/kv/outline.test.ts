@@ -5,8 +5,8 @@ import { type Block, outline } from '../../../engine/kv/outline.ts';
 import { RadixTree } from '../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import type { TreeNode } from '../../../engine/protocol/stats.ts';
-import { ask, drain, harness, tokens } from '../../engine/harness.ts';
-import { fakeShape } from '../../engine/fakeRunner.ts';
+import { ask, drain, harness, tokens } from '../../support/engine/harness.ts';
+import { fakeShape } from '../../support/engine/fakeRunner.ts';
 
 const newTree = (): RadixTree => new RadixTree(new KvStore(fakeShape()));
 

@@ -6,9 +6,9 @@ import { joinRows, type KvRows, kvBytesPerToken, sliceRows } from '../../../engi
 import type { Lease } from '../../../engine/kv/lease.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import { exactBytesPerToken } from '../../../engine/kv/storedBlocks.ts';
-import { randomRows } from './codecRows.ts';
-import { contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
-import { watched } from './watchedBytes.ts';
+import { randomRows } from '../../support/kv/codecRows.ts';
+import { contents, laddered, minutes, SHAPE } from '../../support/kv/ladderedCache.ts';
+import { watched } from '../../support/kv/watchedBytes.ts';
 
 const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 const BYTES = kvBytesPerToken(SHAPE);

@@ -26,7 +26,7 @@ const COMPLAINTS: Complaint[] = [
         'test/unit/src/completion/completionProvider.test.ts',
         'typing through ghost text, deleting back and typing again ask for nothing',
       ],
-      ['test/unit/text/layout.test.ts', 'changes only at its end when a character is typed'],
+      ['test/unit/text/prompt/layout.test.ts', 'changes only at its end when a character is typed'],
     ],
   },
   {
@@ -62,7 +62,7 @@ const COMPLAINTS: Complaint[] = [
         'nothing is started before the first request; then one engine and one load for all',
       ],
       [
-        'test/model/assistant.test.ts',
+        'test/model/assistantServer.test.ts',
         'completion, chat and summary of one file share its block, computed once, also after an edit near the end',
       ],
     ],
@@ -80,7 +80,7 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'wrong FIM template is garbage',
     seen: 'twinny #377, #338',
     held: [
-      ['test/unit/text/fim.test.ts', '$family: $prompt'],
+      ['test/unit/text/prompt/fim.test.ts', '$family: $prompt'],
       ['test/unit/text/selfTest.test.ts', 'is said in the note, and the rest goes on'],
       ['test/unit/text/selfTest.test.ts', 'two with one id'],
     ],
@@ -140,9 +140,9 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'silent context overflow',
     seen: 'continue #587',
     held: [
-      ['test/unit/text/layout.test.ts', 'says which lines of a large file are left out, and shows the cursor'],
-      ['test/unit/text/layout.test.ts', 'drops the oldest turns first and says so'],
-      ['test/unit/text/measure.test.ts', 'counts what is left out, too'],
+      ['test/unit/text/prompt/layout.test.ts', 'says which lines of a large file are left out, and shows the cursor'],
+      ['test/unit/text/prompt/layout.test.ts', 'drops the oldest turns first and says so'],
+      ['test/unit/tasks/measureChat.test.ts', 'counts what is left out, too'],
     ],
   },
   {

@@ -5,7 +5,7 @@ import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { speakBytes } from '../../../engine/protocol/formatBytes.ts';
 import { lacking, tooLarge } from '../../../engine/scheduler/roomErrors.ts';
-import { fakeShape } from '../../engine/fakeRunner.ts';
+import { fakeShape } from '../../support/engine/fakeRunner.ts';
 
 test('a limit that is a part of what windows share is said to be so, as many as there are now', () => {
   const cache = new KvCache({

@@ -6,7 +6,7 @@ import { besideMs, stepTarget } from '../../../engine/scheduler/tokenBudget.ts';
 import { ALL_POLICIES } from '../../../engine/scheduler/policies.ts';
 import { fixedBudget, learntBudget } from '../../../engine/scheduler/tokenBudget.ts';
 import { StepPlanner } from '../../../engine/scheduler/stepPlanner.ts';
-import { below, seededRandom } from '../../engine/workload.ts';
+import { below, seededRandom } from '../../support/engine/workload.ts';
 
 interface Machine {
   a: number;

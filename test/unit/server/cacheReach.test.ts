@@ -5,7 +5,7 @@ import { PoolBudget } from '../../../engine/kv/poolBudget.ts';
 import { codecNamed, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import { compressionOf } from '../../../engine/kv/approx/compression.ts';
 import { SpillFile } from '../../../engine/kv/disk/spillFile.ts';
-import { Lru } from '../../bench/eviction/lru.ts';
+import { Lru } from '../../support/kv/lru.ts';
 import { checkCache } from '../../../engine/kv/integrity.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { KEPT_CODEC, KVZIP } from '../../../engine/kv/approx/pruned/keptRows.ts';
@@ -20,7 +20,7 @@ import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
-import { BUILT_IN } from '../../builtIn.ts';
+import { BUILT_IN } from '../../support/builtIn.ts';
 
 const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
 const LONG = { ...CONFIG, contextTokens: 1_000_000 };

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { AssistantServer } from '../../../engine/server/assistantServer.ts';
 import { inspectFolder } from '../../../engine/server/inspection.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
-import { BUILT_IN } from '../../builtIn.ts';
+import { BUILT_IN } from '../../support/builtIn.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const fixture = (name: string) => join(root, 'test/fixtures', name);

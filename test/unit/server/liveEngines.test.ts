@@ -39,7 +39,11 @@ async function joined(): Promise<{ engines: LiveEngines; told: number[] }> {
 async function startedProcess(): Promise<{ child: ChildProcess; told: number[] }> {
   const child = spawn(
     process.execPath,
-    ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, 'liveEngine.ts'), folder],
+    [
+      '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON',
+      path.join(import.meta.dirname, '../../support/liveEngine.ts'),
+      folder,
+    ],
     { stdio: ['pipe', 'pipe', 'inherit'] },
   );
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,7 +1,7 @@
 /** A setting that cannot be what is written is told of once, with what is used instead and a way to it. */
 import { expect, test, vi } from 'vitest';
 import type { WrongSetting } from '../../../src/config.ts';
-import { t } from './translate.ts';
+import { t } from '../../support/editor/translate.ts';
 
 const world = vi.hoisted(() => ({
   warnings: [] as string[],
@@ -58,5 +58,5 @@ test('once each, again once it was right, and what is too long is cut', async ()
   expect(said()[0]!.length).toBeLessThan(200);
   settings.wrong = ['a', 'b', 'c', 'd', 'e'].map((key) => ({ ...BYTES, key }));
   changed();
-  expect(said()).toEqual([expect.stringMatching(/setting a .* setting b .* setting c .* The log lists 2\ more.$/)]);
+  expect(said()).toEqual([expect.stringMatching(/setting a .* setting b .* setting c .* The log lists 2 more.$/)]);
 });

@@ -4,7 +4,7 @@ import type { ChipSizes } from '../../../../src/chat/chatContext.ts';
 import type { Meter } from '../../../../src/chat/chatMessages.ts';
 import { type Measured, TokenMeter } from '../../../../src/chat/meter.ts';
 import { EngineError } from '../../../../src/client/connection.ts';
-import { english } from '../translate.ts';
+import { english } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({}));
 beforeEach(() => void vi.useFakeTimers());

@@ -4,7 +4,7 @@ import type { EngineStats, FileStats } from '../../../../engine/protocol/stats.t
 import { lengthAfter, toEdits } from '../../../../src/client/documentEdits.ts';
 import { ENGLISH } from '../../../../src/format.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from '../../../../src/monitor/hover.ts';
-import { english, portuguese } from '../translate.ts';
+import { english, portuguese } from '../../../support/editor/translate.ts';
 
 test('changes ordered last to first become edits; any other order asks for the whole text', () => {
   const edits = toEdits([

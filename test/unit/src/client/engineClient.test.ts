@@ -9,7 +9,7 @@ import {
 import type { ModelInfo } from '../../../../engine/protocol/stats.ts';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../../../src/client/engineClient.ts';
 import type { Transport } from '../../../../src/client/transport.ts';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 const MODEL = { name: 'scripted', precision: 'int8', contextTokens: 128, loadMs: 1, imported: false } as ModelInfo;
 const OPTIONS: LoadOptions = { modelDir: '/model', cacheDir: '/cache', precision: 'int8', maxBytes: 0, threads: 0 };

@@ -8,9 +8,9 @@ import { beside } from '../../../../src/context/beside.ts';
 import { SnippetSource } from '../../../../src/context/snippetSource.ts';
 import { DocumentMirror } from '../../../../src/client/documentMirror.ts';
 import type { Log } from '../../../../src/log.ts';
-import { ask, type Question, type Shown } from './editorQuestion.ts';
-import { editor, FakeDocument } from '../fakeEditor.ts';
-import { ScriptedEngine } from '../client/scriptedEngine.ts';
+import { ask, type Question, type Shown } from '../../../support/editor/editorQuestion.ts';
+import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
+import { ScriptedEngine } from '../../../support/editor/scriptedEngine.ts';
 
 export class Harness {
   readonly engine = new ScriptedEngine();

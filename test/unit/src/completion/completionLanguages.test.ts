@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { isWanted, toggled } from '../../../../src/completion/languages.ts';
 import type { Settings } from '../../../../src/config.ts';
-import { editor, FakeDocument, vscodeApi } from '../fakeEditor.ts';
+import { editor, FakeDocument, vscodeApi } from '../../../support/editor/fakeEditor.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
 const { toggleLanguage } = await import('../../../../src/completion/toggleLanguage.ts');
 
 const none = () => false;

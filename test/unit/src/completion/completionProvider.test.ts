@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { candidateSampling } from '../../../../engine/protocol/tasks.ts';
 import type { CompletionClasses } from '../../../../src/completion/completionProvider.ts';
 import type { Config } from '../../../../src/config.ts';
-import { editor } from '../fakeEditor.ts';
-import type { ScriptedRequest } from '../client/scriptedEngine.ts';
+import { editor } from '../../../support/editor/fakeEditor.ts';
+import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
 const { Harness } = await import('./completionHarness.ts');
 const { without } = await import('../../../bench/typing/withoutPolicies.ts');
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type CompletionRecord, explain, logLine } from '../../../../src/completion/record.ts';
 import { addedBy } from '../../../../src/completion/selection.ts';
 import { silence, Trigger } from '../../../../src/completion/trigger.ts';
-import { english, portuguese } from '../translate.ts';
+import { english, portuguese } from '../../../support/editor/translate.ts';
 
 test('the first request on a line goes out at once, the later ones after silence, explicit ones always at once', () => {
   const trigger = new Trigger();

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { FakeDocument } from '../fakeEditor.ts';
+import { FakeDocument } from '../../../support/editor/fakeEditor.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
-const { editor, vscodeApi } = await import('../fakeEditor.ts');
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
+const { editor, vscodeApi } = await import('../../../support/editor/fakeEditor.ts');
 const { globMatches, isSecret, mayBeKept } = await import('../../../../src/completion/filter.ts');
 
 test.each<[glob: string, path: string, fits: boolean]>([

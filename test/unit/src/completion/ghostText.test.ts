@@ -7,10 +7,10 @@
  */
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { editor, type FakeDocument } from '../fakeEditor.ts';
-import type { ScriptedRequest } from '../client/scriptedEngine.ts';
+import { editor, type FakeDocument } from '../../../support/editor/fakeEditor.ts';
+import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
 const { Harness } = await import('./completionHarness.ts');
 type Editing = InstanceType<typeof Harness>;
 

@@ -1,9 +1,9 @@
 /** Which open files a completion may copy from. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../../src/config.ts';
-import { editor, FakeDocument } from '../fakeEditor.ts';
+import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
 const { otherFiles } = await import('../../../../src/context/otherFiles.ts');
 
 const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], snippets: true };

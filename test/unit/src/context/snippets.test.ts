@@ -5,9 +5,9 @@ import type { Settings } from '../../../../src/config.ts';
 import { declarations, importedNames, importName } from '../../../../src/context/imports.ts';
 import { RecentEdits } from '../../../../src/context/recentEdits.ts';
 import { jaccard, WINDOW_LINES, Windows, wordsOf } from '../../../../src/context/similarity.ts';
-import { editor, FakeDocument } from '../fakeEditor.ts';
+import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
 
-vi.mock('../../../../src/vscode.ts', async () => (await import('../fakeEditor.ts')).vscodeApi);
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
 const { BUDGET_MS, SnippetSource } = await import('../../../../src/context/snippetSource.ts');
 
 const filler = (n: number, word = 'filler') => Array.from({ length: n }, (_, i) => `${word} = other[${i}]`).join('\n');

@@ -1,7 +1,7 @@
 /** Where a code block of an answer goes, and what an instruction changes, when the file is edited while its definitions are being looked for. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { ShowEdit } from '../../../../src/edit/editPreview.ts';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 const editor = vi.hoisted(() => ({ active: undefined as unknown, messages: [] as string[] }));
 vi.mock('../../../../src/vscode.ts', () => ({

@@ -1,6 +1,6 @@
 /** The diff of a proposed edit, its tab and its buttons, against a scripted editor: accepted, rejected, closed, replaced by another, in conflict. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 type Changed = (event: { document: unknown; contentChanges: unknown[] }) => void;
 const editor = vi.hoisted(() => ({

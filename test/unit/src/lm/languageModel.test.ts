@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelInfo } from '../../../../engine/protocol/stats.ts';
 import type { Task } from '../../../../engine/protocol/tasks.ts';
-import { BUILT_IN, counted } from '../../../builtIn.ts';
+import { BUILT_IN, counted } from '../../../support/builtIn.ts';
 
 const editor = vi.hoisted(() => ({ registered: [] as string[], language: 'en' }));
 vi.mock('../../../../src/vscode.ts', () => {

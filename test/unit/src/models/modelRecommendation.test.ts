@@ -14,7 +14,7 @@ import {
   formatParameters,
 } from '../../../../src/models/modelItems.ts';
 import { fetchCommand, OPEN_MODELS, recommend } from '../../../../src/models/recommend.ts';
-import { english, portuguese, t } from '../translate.ts';
+import { english, portuguese, t } from '../../../support/editor/translate.ts';
 
 /** As in each repository's config.json. */
 const CONFIGS: Record<string, Record<string, unknown>> = {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { CodecQuality, EngineStats, ModelInfo } from '../../../../engine/protocol/stats.ts';
 import { codecNotes } from '../../../../src/monitor/codecTexts.ts';
 import { hoverMarkdown } from '../../../../src/monitor/hover.ts';
-import { english } from '../translate.ts';
+import { english } from '../../../support/editor/translate.ts';
 
 const quality = (codec: string, klMean: number, compression: number): CodecQuality => ({
   codec,

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import type { EngineHost } from '../../../../src/client/engineHost.ts';
 import type { Figures } from '../../../../src/monitor/figures.ts';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 const item = vi.hoisted(() => ({
   text: '',

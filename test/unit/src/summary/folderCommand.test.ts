@@ -1,6 +1,6 @@
 /** Summarize Folder over a scripted engine: whose the engine's copy of an open file is. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 const editor = vi.hoisted(() => ({ documents: [] as { uri: unknown; getText(): string }[], messages: [] as string[] }));
 vi.mock('../../../../src/vscode.ts', () => {

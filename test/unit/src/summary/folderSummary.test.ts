@@ -10,7 +10,7 @@ import { EngineError } from '../../../../src/client/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../../../src/summary/folderSummary.ts';
 import { IgnoreFiles } from '../../../../src/context/ignoreFiles.ts';
 import { SummaryCache } from '../../../../src/summary/summaryCache.ts';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({ l10n: { t }, EventEmitter: class {} }));
 const { reportOf } = await import('../../../../src/summary/folderReport.ts');

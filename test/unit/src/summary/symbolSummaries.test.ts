@@ -1,6 +1,6 @@
 /** The hover and the lens of a symbol: a summary never stands without what should be known of it. */
 import { expect, it, vi } from 'vitest';
-import { t } from '../translate.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({
   l10n: { t },

@@ -1,0 +1,108 @@
+/** Position-shifted reuse with the built-in model: what it costs, that it is used only where that is little, and that nothing of it is left once idle time has come. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { Client } from '../../engine/cli/cliClient.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { measureShift, SHIFT_BOUND } from '../../engine/model/calibrate/shiftQuality.ts';
+import type { ChatTask } from '../../engine/protocol/tasks.ts';
+import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
+import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 1 } as const;
+const SOURCE = readFileSync('engine/kv/radixTree.ts', 'utf8').slice(0, 4200);
+const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
+const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
+
+async function withModel(
+  reuseShifted: boolean,
+  work: (client: Client, klMean: number | undefined) => Promise<void>,
+): Promise<void> {
+  const client = new Client();
+  try {
+    const info = await client.load({ ...LOAD, reuseShifted });
+    client.send({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/a.ts', text: SOURCE });
+    await client.flush();
+    client.send({ type: 'documentChanged', docId: 'd', version: 2, edits: [EDIT] });
+    await work(client, info.shifted?.klMean);
+  } finally {
+    await client.close();
+  }
+}
+const ask = (client: Client) => client.generate(ASK, { sampling: { maxTokens: 16 } });
+
+test('taken over until idle time has computed it, then exact again; measured once, and not done where the figure is above the bound', async () => {
+  let exact: number[] = [];
+  await withModel(false, async (client, klMean) => {
+    expect(klMean).toBeUndefined();
+    const { usage, tokenIds } = await ask(client);
+    expect(usage).not.toHaveProperty('shiftedTokens');
+    exact = tokenIds;
+  });
+  await withModel(true, async (_, klMean) => {
+    expect(klMean).toBeGreaterThan(0);
+    // 7-bit codes have half the resolution.
+    if (!isNarrowHere) expect(klMean).toBeLessThan(SHIFT_BOUND);
+  });
+  const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
+  const { result, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
+  const measuredAs = (klMean: number): void =>
+    writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean } }));
+  measuredAs(SHIFT_BOUND);
+  await withModel(true, async (client, klMean) => {
+    expect(klMean).toBe(SHIFT_BOUND);
+    const { usage } = await ask(client);
+    const { shiftedTokens = 0 } = usage;
+    expect(shiftedTokens).toBeGreaterThan(300);
+    expect(usage.cachedTokens).toBeGreaterThan(usage.blockTokens - 150);
+    const before = await client.stats();
+    expect(before.tokens.promptShifted).toBe(shiftedTokens);
+    expect(before.files[0]!.shiftedTokens).toBe(shiftedTokens);
+    await client.flush();
+    const after = await client.stats();
+    // What idle time computes is what was taken over: none of it counts as computed.
+    expect(after.tokens.idleComputed - before.tokens.idleComputed).toBe(shiftedTokens);
+    expect(after.files[0]!.shiftedTokens).toBe(0);
+    const again = await ask(client);
+    expect(again.usage).not.toHaveProperty('shiftedTokens');
+    expect(again.tokenIds).toEqual(exact);
+  });
+  measuredAs(1.01 * SHIFT_BOUND);
+  await withModel(true, async (client, klMean) => {
+    expect(klMean).toBe(1.01 * SHIFT_BOUND);
+    const { usage, tokenIds } = await ask(client);
+    expect(usage).not.toHaveProperty('shiftedTokens');
+    expect(tokenIds).toEqual(exact);
+  });
+});
+
+test('what it costs is of the size of rounding; rows at the wrong place cost a hundred times that', async () => {
+  const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
+  const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
+    threads: 1,
+  });
+  const tokenizer = await Tokenizer.load('model');
+  try {
+    const measure = (rounding: boolean) =>
+      measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding });
+    const { shifted, rounding } = await measure(true);
+    const mean = ({ klSum, numTokens }: typeof shifted): number => klSum / numTokens;
+    expect(shifted.numTokens).toBe(4 * 4 * 32);
+    expect(rounding.numTokens).toBe(shifted.numTokens);
+    expect(mean(rounding)).toBeGreaterThan(0);
+    expect(mean(rounding)).toBeLessThan(mean(shifted));
+    expect(mean(shifted)).toBeLessThan(4 * mean(rounding));
+    expect(shifted.agreed).toBeGreaterThan(0.95 * rounding.agreed);
+    expect(runner.pool.numSlots).toBe(0);
+    runner.shiftKeys = () => {};
+    expect(mean((await measure(false)).shifted)).toBeGreaterThan(30 * mean(shifted));
+  } finally {
+    await runner.dispose();
+  }
+});

@@ -1,0 +1,232 @@
+/**
+ * A deterministic stand-in for the model that makes every mapping mistake loud. A token's row holds its id, position
+ * and a hash of the whole prefix; a span first reads the rows of its context and checks that their hashes form one
+ * chain, then computes its own from the last. Logits are a function of the hash that was READ, so a wrong slot, a stale
+ * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
+ * Where a context has fewer rows than tokens no chain can be demanded: rows that break it are hashed, whatever is in them.
+ * Rows that a codec has made are told from all others where it is a traced one (see tracedCodec.ts): the chain goes on through them.
+ */
+import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../../engine/model/batch.ts';
+import { type KvRows, type KvShape, newKvRows } from '../../../engine/kv/kvRows.ts';
+import type { KvPool } from '../../../engine/kv/pool.ts';
+import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
+import { type CodedRows, contentOf } from './tracedCodec.ts';
+
+export const VOCAB_SIZE = 64;
+
+export function fakeShape(kv: KvPrecision = 'int8'): KvShape {
+  return { numLayers: 2, kvHeads: 2, headSize: 4, kv };
+}
+
+function mix(x: number, y: number): number {
+  let h = Math.imul(x ^ Math.imul(y + 0x7f4a7c15, 0x9e3779b1), 0x85ebca6b);
+  h ^= h >>> 15;
+  h = Math.imul(h, 0xc2b2ae35);
+  return (h ^ (h >>> 13)) | 0;
+}
+
+/** Hash of a prefix that ends in `tokenId` at `position`. */
+export function chain(hash: number, tokenId: number, position: number): number {
+  return mix(mix(hash, tokenId), position);
+}
+
+/** What the fake model says after a prefix with this hash. */
+export function fakeLogits(hash: number, into = new Float32Array(VOCAB_SIZE)): Float32Array {
+  for (let v = 0; v < VOCAB_SIZE; v++) into[v] = (mix(hash, v + 1) >>> 8) / 2 ** 21;
+  return into;
+}
+
+/** The eight bytes that layer 0's keys hold: id, position, hash. */
+function header(tokenId: number, position: number, hash: number): number[] {
+  const bytes = [
+    tokenId & 255,
+    tokenId >> 8,
+    position & 255,
+    position >> 8,
+    hash & 255,
+    (hash >> 8) & 255,
+    (hash >> 16) & 255,
+    (hash >> 24) & 255,
+  ];
+  return bytes.map((byte) => (byte << 24) >> 24);
+}
+
+const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >> 24;
+
+export class FakeRunner implements ModelRunner {
+  readonly vocabSize = VOCAB_SIZE;
+  readonly pool: KvPool;
+  paidColumns = 0;
+  /** Tokens computed so far. */
+  numComputed = 0;
+  readonly batches: { tokens: number; spans: number }[] = [];
+  /** Rows may have been computed from parts of their contexts: then no chain can be demanded either. */
+  hasSketched = false;
+  /** What codecs have made of rows. */
+  coded: CodedRows | null = null;
+  /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
+  beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
+  /** Of the last run, if that measured: anything, as long as it depends on the rows that were read. */
+  received: ReceivedAttention | null = null;
+  /** Of the last run, those that were asked for: the same. */
+  queries: Float32Array | null = null;
+
+  constructor(pool: KvPool) {
+    this.pool = pool;
+  }
+
+  async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+    await null;
+    // Pages change places as they do for a real step.
+    const isPool = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
+    const numTokens = batch.filter(isPool).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+    this.paidColumns = this.pool.attend(
+      batch.filter(isPool).map(({ contextSlots }) => contextSlots),
+      numTokens,
+    ).paidColumns;
+    this.beforeRun(batch);
+    const written = new Set<number>();
+    for (const span of batch)
+      for (const slot of span.newSlots) {
+        if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
+        written.add(slot);
+      }
+    const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    const logits = new Float32Array(numLogits * VOCAB_SIZE);
+    const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];
+    let row = 0;
+    const asking: number[] = [];
+    for (const span of batch) {
+      const { tokenIds, startIndex, contextSlots, newSlots } = span;
+      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length > startIndex)
+        throw new Error('A span does not fit itself.');
+      const isWhole = contextSlots.length === startIndex && !this.hasSketched;
+      let hash = 0;
+      const hashes: number[] = [];
+      for (const [i, slot] of contextSlots.entries()) {
+        if (written.has(slot)) throw new Error(`Slot ${slot} is read and written in one step.`);
+        hash = this.#read(slot, contextSlots.length === startIndex ? i : this.pool.positions[slot]!, hash, isWhole);
+        hashes.push(hash);
+      }
+      const rows = newKvRows(this.pool.shape, tokenIds.length);
+      for (const [i, tokenId] of tokenIds.entries()) {
+        hash = chain(hash, tokenId, startIndex + i);
+        this.#fill(rows, i, tokenId, startIndex + i, hash);
+        if (i >= tokenIds.length - (span.numQueries ?? 0)) asking.push(hash);
+        if (i >= tokenIds.length - span.numLogits)
+          fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
+      }
+      if (span.measures && batch.length > 1) throw new Error('A span that measures is not alone.');
+      this.received = span.measures ? this.#receive([...hashes, ...tokenIds]) : null;
+      writes.push({ slots: newSlots, rows, startIndex });
+      this.numComputed += tokenIds.length;
+    }
+    this.queries = asking.length > 0 ? this.#ask(asking) : null;
+    for (const { slots, rows, startIndex } of writes) this.pool.write(slots, rows, 0, startIndex);
+    this.batches.push({ tokens: written.size, spans: batch.length });
+    return logits;
+  }
+
+  /** [numLayers, numHeads, n, headSize], two heads in each group. */
+  #ask(hashes: readonly number[]): Float32Array {
+    const { numLayers, kvHeads, headSize } = this.pool.shape;
+    const n = hashes.length * headSize;
+    return Float32Array.from(
+      { length: numLayers * 2 * kvHeads * n },
+      (_, i) =>
+        (mix(hashes[Math.floor((i % n) / headSize)]!, Math.floor(i / n) * headSize + (i % headSize)) >> 8) / 2 ** 26,
+    );
+  }
+
+  #receive(hashes: readonly number[]): ReceivedAttention {
+    const { numLayers, kvHeads } = this.pool.shape;
+    const of = (which: number): Float32Array =>
+      Float32Array.from(
+        { length: numLayers * kvHeads * hashes.length },
+        (_, i) => (mix(hashes[i % hashes.length]!, Math.floor(i / hashes.length) + 100 * which) >>> 8) / 2 ** 24,
+      );
+    return { most: of(1), sum: of(2) };
+  }
+
+  /** Checks one context row against the chain; returns the hash it holds, or where it may break the chain one of all that is in it. */
+  #read(slot: number, position: number, before: number, mustBeWhole: boolean): number {
+    try {
+      return this.#readWhole(slot, position, before);
+    } catch (error) {
+      const hash = this.#readCoded(slot, position, before);
+      if (hash !== null) return hash;
+      if (mustBeWhole) throw error;
+      return this.#hashOf(slot, before);
+    }
+  }
+
+  /** The hash of a row that a codec has made of what would stand here; null: it is none. */
+  #readCoded(slot: number, position: number, before: number): number | null {
+    const was = this.coded?.made.get(contentOf(this.pool.shape, this.pool.read(Int32Array.of(slot)), 0));
+    return was && this.pool.positions[slot] === position && was.hash === chain(before, was.tokenId, position)
+      ? was.hash
+      : null;
+  }
+
+  #readWhole(slot: number, position: number, before: number): number {
+    const { pool } = this;
+    const { numLayers, kvHeads, headSize, kv } = pool.shape;
+    const L = pool.pageSlots;
+    if (slot < 0 || slot >= pool.numSlots) throw new Error(`Slot ${slot} is outside the pool of ${pool.numSlots}.`);
+    const place = pool.places[Math.floor(slot / L)]!;
+    const within = slot % L;
+    const head: number[] = [];
+    for (let i = 0; i < kvHeads * headSize; i++)
+      head.push(pool.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
+    const tokenId = head[0]! | (head[1]! << 8);
+    const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
+    const where = `slot ${slot} for position ${position}`;
+    if (hash !== chain(before, tokenId, position))
+      throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
+    if (pool.positions[slot] !== position) throw new Error(`Wrong position ${pool.positions[slot]} in ${where}.`);
+    for (let l = 0; l < numLayers; l++) {
+      for (let h = 0; h < kvHeads; h++) {
+        const base = (l * kvHeads + h) * 100;
+        const row = place * kvHeads + h;
+        for (let d = 0; d < headSize; d++) {
+          if (l > 0 && pool.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d))
+            throw new Error(`Wrong key in ${where}.`);
+          if (pool.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d))
+            throw new Error(`Wrong value in ${where}.`);
+        }
+        if (kv === 'float32') continue;
+        if (pool.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90)))
+          throw new Error(`Wrong key scale in ${where}.`);
+        if (pool.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91)))
+          throw new Error(`Wrong value scale in ${where}.`);
+      }
+    }
+    return hash;
+  }
+
+  #hashOf(slot: number, before: number): number {
+    const rows = this.pool.read(Int32Array.of(slot));
+    let hash = mix(before, this.pool.positions[slot]!);
+    for (const values of [rows.keys, rows.values, rows.keyScales, rows.valueScales])
+      for (const value of values) hash = mix(hash, value);
+    return hash;
+  }
+
+  #fill(rows: KvRows, i: number, tokenId: number, position: number, hash: number): void {
+    const { numLayers, kvHeads, headSize, kv } = this.pool.shape;
+    const n = rows.numTokens;
+    const head = header(tokenId, position, hash);
+    for (let l = 0; l < numLayers; l++) {
+      for (let h = 0; h < kvHeads; h++) {
+        const at = l * kvHeads + h;
+        for (let d = 0; d < headSize; d++) {
+          rows.keys[(at * headSize + d) * n + i] = l === 0 ? head[h * headSize + d]! : cell(hash, at * 100 + d);
+          rows.values[(at * n + i) * headSize + d] = cell(hash, at * 100 + 50 + d);
+        }
+        if (kv === 'float32') continue;
+        rows.keyScales[at * n + i] = Math.abs(cell(hash, at * 100 + 90));
+        rows.valueScales[at * n + i] = Math.abs(cell(hash, at * 100 + 91));
+      }
+    }
+  }
+}

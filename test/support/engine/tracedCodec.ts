@@ -1,0 +1,64 @@
+/**
+ * A codec that remembers what it makes of rows. It does not take rows that have been through one of its kind before, and the fake
+ * runner knows by it what a coded row was: its chain goes on where rows have changed.
+ */
+import type { RunPlace } from '../../../engine/kv/approx/codecs/codecFormat.ts';
+import { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
+import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
+import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
+import { rope } from '../kv/codecRows.ts';
+
+/** By what is in them. `tokenId` and `hash` are what the fake runner had put into the row. */
+export class CodedRows {
+  readonly made = new Map<string, { tokenId: number; hash: number }>();
+}
+
+/** All that row i consists of. */
+export function contentOf(
+  { numLayers, kvHeads, headSize }: KvShape,
+  { numTokens: n, keys, values, keyScales, valueScales }: KvRows,
+  i: number,
+): string {
+  const cells: number[] = [];
+  for (let h = 0; h < numLayers * kvHeads; h++) {
+    for (let d = 0; d < headSize; d++)
+      cells.push(keys[(h * headSize + d) * n + i]!, values[(h * n + i) * headSize + d]!);
+    cells.push(keyScales[h * n + i]!, valueScales[h * n + i]!);
+  }
+  return cells.join();
+}
+
+class TracedCodec extends KvCodec {
+  readonly #shape: KvShape;
+  readonly #coded: CodedRows;
+
+  constructor(name: string, shape: KvShape, coded: CodedRows) {
+    const rotation = rope(shape.headSize);
+    super(codecNamed(name, shape, rotation).format, shape, rotation);
+    this.#shape = shape;
+    this.#coded = coded;
+  }
+
+  override encode(rows: KvRows, place: RunPlace): Uint8Array {
+    const encoded = super.encode(rows, place);
+    const decoded = this.decode(encoded, place.positions).rows;
+    const { made } = this.#coded;
+    const [from, to] = this.codedTokens(rows.numTokens, place);
+    for (let i = from; i < to; i++)
+      if (made.has(contentOf(this.#shape, rows, i)))
+        throw new Error(`The row at ${place.startIndex + i} is coded a second time, with ${this.name}.`);
+    for (let i = from; i < to; i++) {
+      const byte = (at: number): number => rows.keys[at * rows.numTokens + i]! & 255;
+      made.set(contentOf(this.#shape, decoded, i), {
+        tokenId: byte(0) | (byte(1) << 8),
+        hash: byte(4) | (byte(5) << 8) | (byte(6) << 16) | (byte(7) << 24),
+      });
+    }
+    return encoded;
+  }
+}
+
+/** `coded`: what all of them have made. */
+export function tracedCodecs(names: readonly string[], shape: KvShape, coded: CodedRows): KvCodec[] {
+  return names.map((name) => new TracedCodec(name, shape, coded));
+}

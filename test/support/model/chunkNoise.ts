@@ -1,0 +1,88 @@
+/** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
+import type { OtherNext } from '../../../engine/sequence/blending.ts';
+import type { KvPool } from '../../../engine/kv/pool.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
+import { sample } from '../../../engine/sequence/sampler.ts';
+import { below, seededRandom } from '../engine/workload.ts';
+
+/** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the pool; nothing else may. */
+export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: number): Promise<number> {
+  const random = seededRandom(5);
+  let noise = 0;
+  for (let text = 0; text < 5; text++) {
+    const ids = Array.from({ length: 200 }, () => below(random, vocabSize));
+    if (pool.numSlots < 256) pool.resize(256);
+    const all: Float32Array[] = [];
+    for (const chunk of [64, 7, 1]) {
+      const rows = new Float32Array(ids.length * vocabSize);
+      // Other slots for each chunking: where a row lies must not matter.
+      const slots = Int32Array.from(ids, (_, i) => (i * 37 + chunk) % 256);
+      for (let start = 0; start < ids.length; start += chunk) {
+        const part = ids.slice(start, start + chunk);
+        const logits = await runner.run([
+          {
+            tokenIds: part,
+            startIndex: start,
+            contextSlots: slots.subarray(0, start),
+            newSlots: slots.subarray(start, start + part.length),
+            numLogits: part.length,
+          },
+        ]);
+        rows.set(logits, start * vocabSize);
+      }
+      all.push(rows);
+    }
+    for (const other of all.slice(1))
+      for (let i = 0; i < other.length; i++) noise = Math.max(noise, Math.abs(other[i]! - all[0]![i]!));
+  }
+  return noise;
+}
+
+/**
+ * The tokens that the sampler takes behind `tokenIds` when each logit is off by up to `noise`: 1,000 seeded draws. Greedy is
+ * the best token of the undisturbed logits alone.
+ */
+export async function drawsWithin(
+  noise: number,
+  runner: OnnxRunner,
+  pool: KvPool,
+  tokenIds: readonly number[],
+  sampling: SamplingParams,
+  other: OtherNext | null,
+): Promise<Set<number>> {
+  const params = {
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    repetitionPenalty: 1,
+    topLogprobs: 0,
+    seed: 0,
+    ...sampling,
+    logprobs: false,
+  };
+  if (pool.numSlots < tokenIds.length) pool.resize(tokenIds.length);
+  const newSlots = Int32Array.from(tokenIds, (_, i) => i);
+  const logits = Float32Array.from(
+    await runner.run([
+      { tokenIds: [...tokenIds], startIndex: 0, contextSlots: new Int32Array(0), newSlots, numLogits: 1 },
+    ]),
+  );
+  if (params.temperature === 0)
+    return new Set([sample(logits, params, tokenIds, tokenIds.length, null, other).tokenId]);
+  const random = seededRandom(7);
+  const draws = new Set<number>();
+  for (let i = 0; i < 1000; i++)
+    draws.add(
+      sample(
+        logits.map((logit) => logit + noise * (2 * random() - 1)),
+        params,
+        tokenIds,
+        tokenIds.length,
+        null,
+        other,
+      ).tokenId,
+    );
+  return draws;
+}

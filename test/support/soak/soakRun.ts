@@ -1,0 +1,267 @@
+/**
+ * A long random life of one engine: requests that share and edit their files, aborts, evictions, pins, a ceiling that
+ * moves, so that sequences are preempted all the time. What each request gets alone is computed first; each answer is
+ * compared with that as soon as it ends, slots and bytes are counted after every step, and the process' memory is read at
+ * regular intervals after a garbage collection. Keeps nothing of a request that has ended, so that what grows is the engine's.
+ */
+import { scratchRows } from '../../../engine/model/batch.ts';
+import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
+import { KvPool } from '../../../engine/kv/pool.ts';
+import { Engine } from '../../../engine/core/engine.ts';
+import { importModel } from '../../../engine/model/import/importModel.ts';
+import { kvShape, usualKv } from '../../../engine/model/load/importedModel.ts';
+import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Precision } from '../../../engine/protocol/tasks.ts';
+import { FakeRunner, fakeShape, VOCAB_SIZE } from '../engine/fakeRunner.ts';
+import { runAlone } from '../engine/oracle.ts';
+import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from '../engine/workload.ts';
+import { chunkNoise } from '../model/chunkNoise.ts';
+
+const MAX_CONTEXT = 260;
+/** The ceiling moves between these, in slots; the least still holds any one request. */
+const MIN_SLOTS = 300;
+const MAX_SLOTS = 450;
+const TOKEN_BUDGET = 32;
+/** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
+const PREFILL_TOKENS = 90;
+/** Memory is read this many times in a run. */
+const SAMPLES = 40;
+
+export interface SoakOptions {
+  numRequests: number;
+  seed: number;
+  /** None: the fake runner, which checks every row that it reads. */
+  model?: { modelDir: string; cacheDir: string; precision: Precision };
+}
+
+export interface SoakResult {
+  numRequests: number;
+  steps: number;
+  finished: number;
+  aborted: number;
+  failed: number;
+  tokensCompared: number;
+  /** What chunking alone changes in a logit: a token may differ where the oracle's two best are closer than that. */
+  noise: number;
+  /** Tokens other than the oracle's, all within the noise. */
+  tokensDiffering: number;
+  events: { evictions: number; preemptions: number; promotions: number; demotions: number };
+  /** Memory by requests ended: of the process, and of it what JavaScript's objects and buffers hold. */
+  samples: { ended: number; bytes: number; heapBytes: number }[];
+}
+
+/** What a request gets by itself. */
+type Expected = Pick<Outcome, 'error' | 'gaps'> & { tokenIds: readonly number[] };
+/** With nothing cached. */
+type Oracle = (item: WorkItem) => Promise<Expected>;
+
+interface Subject {
+  engine: Engine;
+  pool: KvPool;
+  vocabSize: number;
+  oracle: Oracle;
+  /** Of the ceiling, for the prefill lane. */
+  scratchBytes: number;
+  /** Frees what only the oracle needs. */
+  oracleIsDone(): Promise<void>;
+  noise: number;
+  dispose(): Promise<void>;
+}
+
+/** Needs `--expose-gc`. @throws Error at the first token, slot or byte that is wrong. */
+export async function soak(options: SoakOptions): Promise<SoakResult> {
+  const { numRequests, seed } = options;
+  const subject = options.model ? await realSubject(options.model) : fakeSubject();
+  const { engine, pool, noise } = subject;
+  try {
+    const random = seededRandom(seed + 1);
+    const items = makeWorkload({
+      seed,
+      numRequests,
+      numTokens: subject.vocabSize,
+      numFiles: 5,
+      fileTokens: 45,
+      tailTokens: 12,
+      maxTokens: 32,
+      arrivalsPerStep: 0.25,
+      aborts: 0.15,
+      sampled: noise > 0 ? 0 : 0.3,
+      tooLong: 0.01,
+    });
+    if (options.model) for (const item of items) item.sampling.topLogprobs = 2;
+    const result: SoakResult = {
+      numRequests,
+      steps: 0,
+      finished: 0,
+      aborted: 0,
+      failed: 0,
+      tokensCompared: 0,
+      noise,
+      tokensDiffering: 0,
+      events: engine.stats().events,
+      samples: [],
+    };
+    const expected: Expected[] = [];
+    for (const item of items) {
+      const { tokenIds, error, gaps } = await subject.oracle(item);
+      expected.push({ tokenIds, error, gaps });
+    }
+    await subject.oracleIsDone();
+    const ended: { item: WorkItem; outcome: Outcome }[] = [];
+    let ceiling = MIN_SLOTS;
+    let nextSample = 0;
+    let numEnded = 0;
+
+    const disturb = (): void => {
+      if (random() < 0.02) {
+        ceiling = MIN_SLOTS + below(random, MAX_SLOTS - MIN_SLOTS + 1);
+        engine.setMaxBytes(ceiling * kvBytesPerToken(pool.shape) + subject.scratchBytes);
+      }
+      if (random() < 0.01)
+        engine.pin(
+          `pin ${below(random, 2)}`,
+          random() < 0.5 ? null : items[below(random, items.length)]!.promptIds.slice(0, 20),
+        );
+      if (random() < 0.02)
+        engine.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
+    };
+    const account = (): void => {
+      engine.checkIntegrity();
+      const { poolSlots, poolBytes, storeBytes } = engine.stats();
+      if (poolSlots.free + poolSlots.held !== poolSlots.total)
+        throw new Error(`${poolSlots.free} free and ${poolSlots.held} held slots are not ${poolSlots.total}.`);
+      if (poolBytes + storeBytes > ceiling * kvBytesPerToken(pool.shape))
+        throw new Error(`${poolBytes + storeBytes} bytes are more than ${ceiling} slots have.`);
+    };
+    await driveWorkload(engine, items, {
+      detokenizer: () => ({ push: () => '', flush: () => '' }),
+      beforeStep: disturb,
+      onEnd: (item, outcome) => ended.push({ item, outcome }),
+      afterStep: () => {
+        result.steps++;
+        account();
+        for (const { item, outcome } of ended.splice(0)) {
+          numEnded++;
+          if (outcome.finishReason === 'abort') result.aborted++;
+          else if (outcome.error) result.failed++;
+          else result.finished++;
+          const { compared, differing } = compare(item, outcome, expected[Number(item.id.slice(1))]!, noise);
+          result.tokensCompared += compared;
+          result.tokensDiffering += differing;
+        }
+        if (numEnded < nextSample) return;
+        nextSample += numRequests / SAMPLES;
+        result.samples.push({ ended: numEnded, ...memory() });
+      },
+    });
+    result.events = engine.stats().events;
+    return result;
+  } finally {
+    await subject.dispose();
+  }
+}
+
+/** Bytes per request of the least-squares line through the last half of the samples. */
+export function slope(samples: SoakResult['samples'], of: 'bytes' | 'heapBytes' = 'bytes'): number {
+  const last = samples.slice(samples.length >> 1);
+  const mean = (value: (sample: SoakResult['samples'][number]) => number): number =>
+    last.reduce((sum, sample) => sum + value(sample), 0) / last.length;
+  const [x, y] = [mean(({ ended }) => ended), mean((sample) => sample[of])];
+  return mean((sample) => (sample.ended - x) * (sample[of] - y)) / mean((sample) => (sample.ended - x) ** 2);
+}
+
+/** @throws Error where the outcome is not the oracle's; only an abort may say less. */
+function compare(
+  item: WorkItem,
+  outcome: Outcome,
+  expected: Expected,
+  noise: number,
+): { compared: number; differing: number } {
+  const { tokenIds, finishReason, error } = outcome;
+  const wrong = (what: string): Error =>
+    new Error(`${item.id}: ${what}; got ${tokenIds.join(' ')}, alone ${expected.tokenIds.join(' ')}`);
+  if (error !== expected.error) throw wrong(`error ${error} rather than ${expected.error}`);
+  for (const [i, tokenId] of tokenIds.entries()) {
+    if (tokenId === expected.tokenIds[i]) continue;
+    if (!(expected.gaps[i]! < noise)) throw wrong(`token ${i} differs`);
+    // From here on the two go on from different texts.
+    return { compared: i + 1, differing: 1 };
+  }
+  if (finishReason !== 'abort' && tokenIds.length !== expected.tokenIds.length) throw wrong('it is shorter');
+  return { compared: tokenIds.length, differing: 0 };
+}
+
+function memory(): { bytes: number; heapBytes: number } {
+  if (!globalThis.gc) throw new Error('Run with --expose-gc.');
+  // What finalizers free goes with the second one.
+  globalThis.gc();
+  globalThis.gc();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return { bytes: rss, heapBytes: heapUsed + external };
+}
+
+function fakeSubject(): Subject {
+  const pool = new KvPool(fakeShape(), 0);
+  const engine = new Engine({
+    runner: new FakeRunner(pool),
+    pool,
+    maxBytes: MIN_SLOTS * kvBytesPerToken(pool.shape),
+    maxContext: MAX_CONTEXT,
+    tokenBudget: TOKEN_BUDGET,
+  });
+  const limits = { maxContext: MAX_CONTEXT, capacity: MIN_SLOTS };
+  return {
+    engine,
+    pool,
+    vocabSize: VOCAB_SIZE,
+    noise: 0,
+    scratchBytes: 0,
+    oracle: async (item) => ({ ...runAlone(item.promptIds, item.sampling, limits), gaps: [] }),
+    oracleIsDone: async () => {},
+    dispose: async () => {},
+  };
+}
+
+/** The oracle has a session and a pool of its own. */
+async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
+  const imported = await importModel({ modelDir, cacheDir, precision });
+  const shape = kvShape(imported.config, usualKv(precision), imported.biased);
+  const open = async () => {
+    const pool = new KvPool(shape, 0);
+    return { pool, runner: await OnnxRunner.create(imported, pool, { threads: 2 }) };
+  };
+  const { pool, runner } = await open();
+  const alone = await open();
+  const noise = await chunkNoise(alone.runner, alone.pool, imported.config.vocabSize);
+  const { prefillBytesPerToken } = runner;
+  const scratchBytes = scratchRows(PREFILL_TOKENS) * prefillBytesPerToken;
+  const limits = (slots: number) => ({
+    maxBytes: slots * kvBytesPerToken(shape) + scratchBytes,
+    prefillBytesPerToken,
+    prefillTokens: PREFILL_TOKENS,
+    maxContext: MAX_CONTEXT,
+  });
+  const engine = new Engine({ runner, pool, ...limits(MIN_SLOTS), tokenBudget: TOKEN_BUDGET });
+  const oracle: Oracle = async ({ abortAfter: _, ...item }) => {
+    const fresh = new Engine({
+      runner: alone.runner,
+      pool: alone.pool,
+      ...limits(4 * MAX_CONTEXT),
+      tokenBudget: 512,
+    });
+    const outcomes = await driveWorkload(fresh, [{ ...item, arriveStep: 0 }], {
+      detokenizer: () => ({ push: () => '', flush: () => '' }),
+    });
+    return outcomes.get(item.id)!;
+  };
+  return {
+    engine,
+    pool,
+    vocabSize: imported.config.vocabSize,
+    oracle,
+    oracleIsDone: () => alone.runner.dispose(),
+    noise,
+    scratchBytes,
+    dispose: () => runner.dispose(),
+  };
+}

@@ -1,0 +1,370 @@
+/** Compressing the store: what comes back is what the codec makes of it, the bytes are exact, and what runs stays as it was. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { PoolBudget } from '../../../../engine/kv/poolBudget.ts';
+import type { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
+import type { CodecName } from '../../../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf, rungFor } from '../../../../engine/kv/approx/compression.ts';
+import { Lru } from '../../../support/kv/lru.ts';
+import { KvCache } from '../../../../engine/kv/kvCache.ts';
+import { joinRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
+import { type Lossy, lossyWithin } from '../../../../engine/kv/approx/lossyRows.ts';
+import type { TreeNode } from '../../../../engine/kv/radixTree.ts';
+import { KvStore } from '../../../../engine/kv/store.ts';
+import {
+  BLOCK_TOKENS,
+  exactBytesPerToken,
+  plainBlocks,
+  runOf,
+  type StoredRun,
+} from '../../../../engine/kv/storedBlocks.ts';
+import { nextToCode, codingReserve } from '../../../../engine/kv/approx/toCode.ts';
+import { KvPool } from '../../../../engine/kv/pool.ts';
+import { randomRows } from '../../../support/kv/codecRows.ts';
+import { codec, contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
+
+test.each<{ names: CodecName[] }>([
+  ...(['int4-kivi', 'nvfp4', 'turboquant'] as const).map((name) => ({ names: [name] })),
+  { names: ['int4-kivi', 'turboquant'] },
+])(
+  '$names: a run that is split and compressed in any order has the rows that its blocks were made into, says of each what it has been through, none twice, and has its bytes',
+  ({ names }) => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }),
+        fc.array(fc.oneof(fc.integer({ min: -names.length, max: -1 }), fc.nat(300)), { maxLength: 12 }),
+        fc.nat(300),
+        fc.integer(),
+        (numTokens, work, after, seed) => {
+          const rows = randomRows(SHAPE, numTokens, seed);
+          const contextEnd = numTokens + after;
+          const store = new KvStore(SHAPE);
+          let runs: { run: StoredRun; lossy: Lossy }[] = [{ run: store.add(plainBlocks(SHAPE, rows)), lossy: [] }];
+          let now = rows;
+          /** What each row has been through. */
+          const through = Array<string>(numTokens).fill('');
+          for (const what of work) {
+            const name = names[-1 - what]!;
+            const startOf = (i: number): number => runs.slice(0, i).reduce((sum, { run }) => sum + run.numTokens, 0);
+            const of = runs.findIndex(({ run, lossy }, i) =>
+              what < 0
+                ? nextToCode(SHAPE, run, codec(name), { startIndex: startOf(i), contextEnd }, lossy)
+                : startOf(i + 1) > what,
+            );
+            if (of < 0) continue;
+            const { run, lossy } = runs[of]!;
+            const from = startOf(of);
+            if (what < 0) {
+              const compressed = store.compress(run, codec(name), { startIndex: from, contextEnd }, lossy)!;
+              expect(compressed.run.bytes).toBeLessThan(run.bytes);
+              expect(
+                Math.max(...compressed.run.blocks.map((block) => (block.codec?.name === name ? block.numTokens : 0))),
+              ).toBeLessThan(codec(name).format.blockTokens + BLOCK_TOKENS);
+              runs = runs.with(of, compressed);
+              // One block is new: the others are as they were.
+              const parts = compressed.run.blocks.map((block) => block.rows());
+              const first = compressed.run.blocks.findIndex((block, i) => block !== run.blocks[i]);
+              const before = from + parts.slice(0, first).reduce((sum, { numTokens }) => sum + numTokens, 0);
+              const coded = parts[first]!.numTokens;
+              const place = { startIndex: before, contextEnd };
+              const made = codec(name).through(sliceRows(SHAPE, now, before, before + coded), place);
+              now = joinRows(SHAPE, [
+                sliceRows(SHAPE, now, 0, before),
+                made,
+                sliceRows(SHAPE, now, before + coded, numTokens),
+              ]);
+              const [firstCoded, endCoded] = codec(name).codedTokens(coded, place);
+              for (let i = before + firstCoded; i < before + endCoded; i++) through[i] += name;
+            } else if (what > from) {
+              const before = store.bytes;
+              const [upper, lower] = store.split(run, what - from);
+              expect(store.bytes).toBe(before);
+              runs = [
+                ...runs.slice(0, of),
+                { run: upper, lossy: lossyWithin(lossy, 0, what - from) },
+                { run: lower, lossy: lossyWithin(lossy, what - from) },
+                ...runs.slice(of + 1),
+              ];
+            }
+            expect(
+              contents(
+                joinRows(
+                  SHAPE,
+                  runs.map(({ run }) => store.read(run, 0, run.numTokens)),
+                ),
+              ),
+            ).toEqual(contents(now));
+            expect(
+              runs.flatMap(({ run, lossy }) =>
+                Array.from(
+                  { length: run.numTokens },
+                  (_, i) => lossy.find((rows) => rows.from <= i && i < rows.to)?.codec ?? '',
+                ),
+              ),
+            ).toEqual(through);
+            // Rows of which nothing is said are as they were.
+            for (let i = 0; i < numTokens; i++)
+              if (through[i] === '')
+                expect(contents(sliceRows(SHAPE, now, i, i + 1))).toEqual(contents(sliceRows(SHAPE, rows, i, i + 1)));
+            expect(store.bytes).toBe(runs.reduce((sum, { run }) => sum + run.bytes, 0));
+            for (const { run } of runs) expect(run).toMatchObject({ ...runOf(run.blocks), blocks: run.blocks });
+          }
+        },
+      ),
+      { numRuns: 25 },
+    );
+  },
+);
+
+test('only what is long out of use is compressed, and only when memory is short where that is asked for', () => {
+  const clock = { now: 0 };
+  const pool = new KvPool(SHAPE, 0);
+  const bytes = kvBytesPerToken(SHAPE);
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0.75 }], only: null };
+  const cache = new KvCache({
+    pool,
+    maxBytes: 750 * bytes + codingReserve(compression, SHAPE),
+    softSlots: 256,
+    clock: () => clock.now,
+    compression,
+  });
+  const run = (seed: number): number[] => Array.from({ length: 200 }, (_, i) => 1000 * seed + i);
+  const compute = (seed: number): void => {
+    const lease = cache.open();
+    const slots = cache.allocate(200)!;
+    pool.write(slots, randomRows(SHAPE, 200, seed), 0, 0);
+    cache.append(lease, slots);
+    cache.commit(lease, run(seed));
+    cache.release(lease);
+    cache.checkIntegrity();
+  };
+  const drain = (): number => {
+    let numBlocks = 0;
+    for (; cache.runs.compress(); numBlocks++) cache.checkIntegrity();
+    return numBlocks;
+  };
+  compute(1);
+  compute(2);
+  clock.now = 5000;
+  // In the pool, or not enough.
+  expect(drain()).toBe(0);
+  compute(3);
+  compute(4);
+  clock.now = 5500;
+  const before = cache.storeBytes;
+  // Until a quarter of what runs may take is free again: all seven blocks of one, the first two of the next.
+  expect(drain()).toBe(9);
+  expect(cache.storeBytes).toBeLessThan(before);
+  expect([1, 2, 3, 4].map((seed) => cache.describe(run(seed)).codecs)).toEqual([['nvfp4'], ['nvfp4'], [], []]);
+  expect(cache.describe(run(1)).tokens).toBe(200);
+  // Back in the pool it says what it has been through, and nothing of it goes to the disk as if it were exact.
+  const lease = cache.open();
+  expect(cache.advance(lease, run(1), 150)).toBe(150);
+  cache.checkIntegrity();
+  expect(cache.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
+  expect([cache.runs.readExact(run(1), 0, 100), cache.runs.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
+  cache.release(lease);
+});
+
+test('of a coded file that is in the pool again, and whose end goes for many short runs that leave it, more goes before any of those: it is older', () => {
+  const clock = { now: 0 };
+  const pool = new KvPool(SHAPE, 0);
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
+  const cache = new KvCache({
+    pool,
+    maxBytes: 1500 * kvBytesPerToken(SHAPE) + codingReserve(compression, SHAPE),
+    softSlots: 1024,
+    clock: () => clock.now,
+    eviction: new Lru(),
+    compression,
+  });
+  const run = (seed: number, length: number): number[] => Array.from({ length }, (_, i) => 1000 * seed + i);
+  const compute = (seed: number, length: number): void => {
+    const lease = cache.open();
+    const slots = cache.allocate(length)!;
+    pool.write(slots, randomRows(SHAPE, length, seed), 0, 0);
+    cache.append(lease, slots);
+    cache.commit(lease, run(seed, length));
+    cache.release(lease);
+  };
+  const file = run(1, 320);
+  compute(1, 320);
+  clock.now += 100_000;
+  while (cache.shrink());
+  while (cache.runs.compress());
+  expect(cache.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
+  const lease = cache.open();
+  expect(cache.advance(lease, file, 320)).toBe(320);
+  cache.release(lease);
+  const shorts = Array.from({ length: 29 }, (_, i) => 2 + i);
+  for (const seed of shorts) {
+    clock.now++;
+    compute(seed, 24);
+  }
+  const slots = cache.allocate(800)!;
+  cache.checkIntegrity(slots);
+  expect(cache.describe(file).tokens).toBeGreaterThan(0);
+  expect(cache.describe(file).tokens).toBeLessThan(320);
+  for (const seed of shorts) expect(cache.describe(run(seed, 24)).tokens).toBe(24);
+});
+
+test('the codec follows from age and fullness: the smallest whose conditions both hold', () => {
+  const rungs = compressionOf('auto', [codec('int4-kivi'), codec('turboquant')])!.rungs;
+  const chosen = (idle: number, fullness: number): string | null =>
+    rungFor(rungs, minutes(idle), fullness)?.codec.name ?? null;
+  const table = [0.74, 0.75, 0.89, 0.9, 1].map((fullness) =>
+    [4.9, 5, 9.9, 10, 29.9, 30, 1000].map((idle) => chosen(idle, fullness)),
+  );
+  const [kivi, quant] = ['int4-kivi', 'turboquant'];
+  const short = [null, kivi, kivi, kivi, kivi, quant, quant];
+  const full = [null, kivi, kivi, quant, quant, quant, quant];
+  expect(table).toEqual([Array(7).fill(null), short, short, full, full]);
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0, max: 60, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.double({ min: 0, max: 60, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (idle, fullness, longer, fuller) => {
+        const place = (i: number, f: number): number => [null, kivi, quant].indexOf(chosen(i, f) as never);
+        expect(place(idle + longer, Math.min(1, fullness + fuller))).toBeGreaterThanOrEqual(place(idle, fullness));
+      },
+    ),
+  );
+});
+
+test('a ladder has the rungs whose codecs may be used; a codec that is asked for by name is one rung, always', () => {
+  const [kivi, quant] = [codec('int4-kivi'), codec('turboquant')];
+  const names = (setting: string, codecs: KvCodec[]): unknown =>
+    compressionOf(setting, codecs)?.rungs.map((rung) => [rung.codec.name, rung.idleMs / 60_000, rung.fullness]) ?? null;
+  expect(codecNames('auto')).toEqual(['int4-kivi', 'turboquant']);
+  expect(names('auto', [kivi])).toEqual([['int4-kivi', 5, 0.75]]);
+  expect(names('auto', [quant])).toEqual([
+    ['turboquant', 30, 0.75],
+    ['turboquant', 10, 0.9],
+  ]);
+  expect(names('auto', [])).toBeNull();
+  expect([codecNames('turboquant'), names('turboquant', [quant])]).toEqual([['turboquant'], [['turboquant', 1, 0]]]);
+  expect([
+    names('int8', [codec('int8')]),
+    compressionOf('auto', [kivi])!.only,
+    codecNames('kvzip'),
+    compressionOf('kvzip', [codec('nvfp4')])!.only,
+  ]).toEqual([null, null, ['turboquant'], 'kept']);
+});
+
+test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what there is', () => {
+  const page = 256 * exactBytesPerToken(SHAPE);
+  expect(
+    [['int4-kivi'], ['int4-kivi', 'turboquant'], []].map((names) =>
+      codingReserve(
+        compressionOf(
+          'auto',
+          names.map((name) => codec(name as CodecName)),
+        ),
+        SHAPE,
+      ),
+    ),
+  ).toEqual([page, page, 0]);
+  expect(codingReserve(compressionOf('kvzip', [codec('nvfp4')]), SHAPE)).toBe(0);
+  const bytesPerSlot = kvBytesPerToken(SHAPE);
+  const kept = (maxBytes: number): number =>
+    maxBytes - new PoolBudget({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: page }).limit;
+  expect([0, 100, 512 * bytesPerSlot + 1, 512 * bytesPerSlot + page, 1e9].map(kept)).toEqual([0, 0, 1, page, page]);
+});
+
+test('rows that have been through a codec and came back by way of the pool are not coded again', () => {
+  const { cache, run, compute, read, rest, toPool, settle } = laddered();
+  compute(run(1, 200));
+  rest();
+  settle();
+  expect(cache.describe(run(1, 200)).bytes).toBeLessThan(200 * exactBytesPerToken(SHAPE));
+  const coded = contents(read(run(1, 200)));
+  toPool(run(1, 200));
+  // Rows behind it are exact.
+  compute(run(1, 264));
+  rest(minutes(60));
+  const expected = { tokens: 200, tier: 'store', bytes: 200 * exactBytesPerToken(SHAPE), codecs: ['nvfp4'] };
+  expect(cache.describe(run(1, 200))).toEqual(expected);
+  settle();
+  expect(cache.describe(run(1, 264)).bytes).toBeLessThan(264 * exactBytesPerToken(SHAPE));
+  expect(cache.describe(run(1, 264)).codecs).toEqual(['nvfp4', 'turboquant']);
+  expect(contents(read(run(1, 200)))).toEqual(coded);
+});
+
+test('of copies of what the pool has, exact ones go before coded ones', () => {
+  // Beside a pool of 1280 slots there is room for one.
+  const { cache, run, compute, rest, settle } = laddered({ slots: 1280 + 250 });
+  for (const seed of [1, 2]) compute(run(seed, 200));
+  rest();
+  compute(run(1, 200));
+  settle();
+  compute(run(2, 200));
+  const bytes = (seed: number): number => cache.describe(run(seed, 200)).bytes / (200 * kvBytesPerToken(SHAPE));
+  expect([1, 2].map((seed) => [cache.describe(run(seed, 200)).codecs, bytes(seed) > 1])).toEqual([
+    [[], true],
+    [['nvfp4'], true],
+  ]);
+  compute(run(3, 800));
+  expect([bytes(1), bytes(2) > 1]).toEqual([1, true]);
+});
+
+test('what the store has leaves a full pool first: nothing goes for a page that others can leave then', () => {
+  const { cache, run, compute, rest, settle, clock } = laddered({ slots: 1024 + 130, mild: 'turboquant' });
+  compute(run(1, 256));
+  rest();
+  settle();
+  const coded = cache.describe(run(1, 256)).bytes;
+  // Its rows are in the pool, and still in the store.
+  compute(run(1, 256));
+  compute(run(2, 768));
+  expect([cache.poolSlots, cache.storeBytes]).toEqual([{ total: 1024, free: 0, held: 1024 }, coded]);
+  clock.now += minutes(2);
+  for (let i = 0; i < 2; i++) {
+    cache.shrink();
+    settle();
+  }
+  cache.checkIntegrity();
+  expect([1, 2].map((seed) => cache.describe(run(seed, 1024)).tokens)).toEqual([256, 768]);
+  expect(cache.poolSlots.total).toBeLessThan(1024);
+});
+
+test('what is to be coded is looked for once for all of it, not for each block; what has gone meanwhile keeps no rows', () => {
+  const clock = { now: 0 };
+  let numReckoned = 0;
+  class Counted extends Lru {
+    override worth(node: TreeNode): number {
+      numReckoned++;
+      return super.worth(node);
+    }
+  }
+  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
+  const cache = new KvCache({
+    pool: new KvPool(SHAPE, 0),
+    maxBytes: 1e8,
+    softSlots: 256,
+    clock: () => clock.now,
+    compression,
+    eviction: new Counted(),
+  });
+  const [numRuns, numBlocks] = [40, 10];
+  const tokens = (run: number): number[] => Array.from({ length: numBlocks * BLOCK_TOKENS }, (_, i) => 1000 * run + i);
+  for (let run = 0; run < numRuns; run++) {
+    clock.now = run;
+    cache.runs.takeStored(tokens(run), 0, plainBlocks(SHAPE, randomRows(SHAPE, numBlocks * BLOCK_TOKENS, run)), 'idle');
+  }
+  clock.now = minutes(1);
+  numReckoned = 0;
+  for (let i = 0; i < 5; i++) expect(cache.runs.compress()).toBe(true);
+  // The run under way, and one that has not come to its turn: all but their first tokens go.
+  const [first, last] = [0, numRuns - 1].map((run) => cache.lookUp(tokens(run), 1).path.nodes[0]!);
+  expect(first!.stored!.blocks.filter((block) => block.codec)).toHaveLength(5);
+  for (const run of [0, numRuns - 1]) cache.evict(tokens(run).slice(0, 1));
+  cache.checkIntegrity();
+  expect([first!.stored, last!.stored]).toEqual([null, null]);
+  let numCoded = 5;
+  for (; cache.runs.compress(); numCoded++) cache.checkIntegrity();
+  expect(numCoded).toBe(5 + (numRuns - 2) * numBlocks + 1);
+  expect(numReckoned).toBeLessThan(4 * numRuns);
+  expect(cache.runs.compress()).toBe(false);
+});

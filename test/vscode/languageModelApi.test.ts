@@ -1,0 +1,103 @@
+/** The language model provider, as another extension meets it through the editor's own API (helpers/language-model). */
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { ModelText } from '../../engine/text/format/modelText.ts';
+import { BUILT_IN, counted } from '../support/builtIn.ts';
+import { type Editor, PATIENCE } from './editor.ts';
+import { mappedFiles } from './processes.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+interface Failure {
+  languageModelError: boolean;
+  code: string;
+  message: string;
+}
+
+interface Used {
+  count: number;
+  countMessage: number;
+  chunks: string[];
+  cancelled: string | Failure;
+  cancelMs: number;
+  tooLong?: Failure;
+  failure?: Failure;
+}
+
+async function written<T>(window: Editor, name: string): Promise<T> {
+  await expect.poll(() => existsSync(window.file(name)), { timeout: PATIENCE }).toBe(true);
+  return JSON.parse(readFileSync(window.file(name), 'utf8')) as T;
+}
+
+/** What its answer and the chat template leave of the context. */
+const MAX_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
+
+/** Whether the engine has loaded its runtime. */
+const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
+
+editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  /** VS Code's own chat view. */
+  const chat = () => editor().page.locator('.part.auxiliarybar');
+
+  test('VS Code’s own chat has the model picked from the start, without a sign-in, and nothing is loaded for that', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Chat: Open Chat (Ask)');
+    await chat().locator('.action-label', { hasText: 'kvasir-starter' }).waitFor();
+    expect(loaded(window)).toBe(false);
+  });
+
+  test('the model is listed with its limits, and listing loads nothing', async () => {
+    await editor().runCommand('Kvasir Test: List Models');
+    const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
+    expect(models).toEqual([
+      {
+        id: 'kvasir-starter',
+        vendor: 'kvasir',
+        family: BUILT_IN.architecture,
+        version: BUILT_IN.manifest.version,
+        name: 'kvasir-starter',
+        maxInputTokens: MAX_INPUT,
+      },
+    ]);
+    expect(loaded(editor())).toBe(false);
+  });
+
+  test('another extension counts, asks, cancels, and is told what does not fit', async () => {
+    await editor().runCommand('Kvasir Test: Use Model');
+    const used = await written<Used>(editor(), 'used.json');
+    expect(used.failure).toBeUndefined();
+    const { tokenizer } = await ModelText.load(path.resolve('model'));
+    const exact = tokenizer.encode('export class Inventory {\n  private readonly entries = new Map();\n}\n').length;
+    expect([used.count, used.countMessage]).toEqual([exact, exact]);
+    const answer = used.chunks.join('');
+    console.log(
+      `answer in ${used.chunks.length} parts: ${JSON.stringify(answer)}; cancelled after ${used.cancelMs} ms: ${JSON.stringify(used.cancelled)}`,
+    );
+    expect(answer.trim()).not.toBe('');
+    // Answers come part by part; VS Code gathers them for 30 ms.
+    expect(used.chunks.length).toBeGreaterThan(1);
+    expect(used.tooLong).toMatchObject({
+      languageModelError: true,
+      message: expect.stringMatching(
+        new RegExp(`^The request takes [\\d,]+ tokens, but kvasir-starter reads ${counted(MAX_INPUT)}\\.$`),
+      ),
+    });
+    expect(loaded(editor())).toBe(true);
+  });
+
+  test('@kvasir in VS Code’s own chat answers about the file in front', async () => {
+    const window = editor();
+    await chat().locator('.interactive-input-part .monaco-editor').first().click();
+    await window.type('@kvasir What does `totalValue` return?');
+    await window.press('Enter');
+    await expect
+      .poll(() => chat().locator('.interactive-response').innerText(), { timeout: PATIENCE })
+      .toContain('totalValue returns number');
+    await window.screenshotThemes('vscode-chat');
+  });
+
+  test('nothing of it was told to the user, to whom none of it belonged', async () => {
+    expect(await editor().toasts()).toEqual([]);
+  });
+});
