@@ -2,16 +2,17 @@
  * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and idle maintenance, in
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
-import type { Coding } from './approx/codedPage.ts';
+
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
+import type { Coding } from './approx/codedPage.ts';
 import { type Compression, rungFor } from './approx/compression.ts';
-import { keptTokens, pieceLengths, type PruningName, rowsOf } from './approx/pruned/keptRows.ts';
+import { isExact } from './approx/lossyRows.ts';
+import { keptTokens, type PruningName, pieceLengths, rowsOf } from './approx/pruned/keptRows.ts';
+import { nextToCode } from './approx/toCode.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
-import { isExact } from './approx/lossyRows.ts';
 import { deepestEnd, endIndex, isUsed, lengths, numRows, pathTo, placeOf, type TreeNode } from './radixTree.ts';
 import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
-import { nextToCode } from './approx/toCode.ts';
 
 /** Shorter runs keep their rows. */
 const MIN_PRUNED = 64;
@@ -79,7 +80,7 @@ export class CacheMaintenance {
         node,
         deepestEnd(node, (child) => ends.get(child)),
       );
-    const order = this.#memory.order();
+    const order = this.#memory.nodes.order();
     const mayBeCoded = (node: TreeNode): boolean => {
       const codec = this.#codecFor(node);
       return (
@@ -154,7 +155,7 @@ export class CacheMaintenance {
       // What goes on from it has gone with it.
       if (!all) return;
       const rows = rowsOf(kept, shape, all);
-      this.#memory.prune(
+      this.#memory.nodes.prune(
         node,
         rows,
         kept.map((token) => node.startIndex + token),
@@ -170,10 +171,10 @@ export class CacheMaintenance {
         yield [found, false];
         continue;
       }
-      const whole = this.#memory.beginning(found, length);
+      const whole = this.#memory.nodes.beginning(found, length);
       // What is left of it after each cut keeps its identity.
-      if (whole.startIndex < from) yield [this.#memory.beginning(whole, from - whole.startIndex), false];
-      for (const size of pieceLengths(whole.tokenIds.length)) yield [this.#memory.beginning(whole, size), true];
+      if (whole.startIndex < from) yield [this.#memory.nodes.beginning(whole, from - whole.startIndex), false];
+      for (const size of pieceLengths(whole.tokenIds.length)) yield [this.#memory.nodes.beginning(whole, size), true];
     }
   }
 
@@ -194,7 +195,7 @@ export class CacheMaintenance {
       return from === block.numTokens ? [] : [plainBlock(sliceRows(pool.shape, block.rows(), from, block.numTokens))];
     });
     const last = match.nodes.at(-1) ?? tree.root;
-    const parent = match.nodes.length > 0 ? this.#memory.beginning(last, match.lastLength) : last;
+    const parent = match.nodes.length > 0 ? this.#memory.nodes.beginning(last, match.lastLength) : last;
     const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
     node.tag = tag;

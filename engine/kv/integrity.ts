@@ -1,8 +1,9 @@
 /** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
+
+import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
-import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import { endIndex, numRows, pathTo, type TreeNode } from './radixTree.ts';
 import { type StoredBlock, wholeOf } from './storedBlocks.ts';
 
@@ -41,12 +42,12 @@ function checkNode(node: TreeNode): void {
 /** `inFlight`: slots that belong to a batch under way. */
 export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: Iterable<number>): void {
   const { pool, store } = memory;
-  check(memory.numFree + memory.numHeld === pool.numSlots, 'free + held is not P');
+  check(memory.nodes.slots.numFree + memory.nodes.slots.numHeld === pool.numSlots, 'free + held is not P');
 
   const holder = new Map<number, string>();
   const hold = (slots: Iterable<number>, by: string): void => {
     for (const slot of slots) {
-      check(memory.isHeld(slot), `${by} uses slot ${slot}, which is free`);
+      check(memory.nodes.slots.isHeld(slot), `${by} uses slot ${slot}, which is free`);
       check(!holder.has(slot), `slot ${slot} belongs to ${by} and to ${holder.get(slot)}`);
       holder.set(slot, by);
     }
@@ -87,7 +88,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     );
     held.delete(node);
     check(
-      node.storedRefs > 0 || !memory.lost.has(node),
+      node.storedRefs > 0 || !memory.nodes.isLost(node),
       `run at ${node.startIndex} is lost, nobody holds it, and it is there`,
     );
     if (node.slots) {
@@ -119,8 +120,14 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     }
   }
   check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');
-  check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
-  check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
+  check(
+    holder.size === memory.nodes.slots.numHeld,
+    `${memory.nodes.slots.numHeld} slots are held, ${holder.size} have a holder`,
+  );
+  check(
+    evictable === memory.nodes.numEvictable,
+    `${memory.nodes.numEvictable} slots count as evictable, ${evictable} are`,
+  );
   check(
     numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens,
     `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`,

@@ -142,7 +142,11 @@ export class KvCache {
   }
 
   get poolSlots(): { total: number; free: number; held: number } {
-    return { total: this.#memory.pool.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
+    return {
+      total: this.#memory.pool.numSlots,
+      free: this.#memory.nodes.slots.numFree,
+      held: this.#memory.nodes.slots.numHeld,
+    };
   }
 
   /** Slots of a page of the pool: a step attends to whole pages. */
@@ -161,7 +165,7 @@ export class KvCache {
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
-    return this.#memory.events;
+    return this.#memory.nodes.events;
   }
 
   /** Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes no further slots, for that reason or because running sequences hold it in place. */
@@ -209,13 +213,13 @@ export class KvCache {
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#memory.runsOf(match);
-    for (const node of nodes) this.#memory.reference(node);
+    const nodes = this.#memory.nodes.matchedNodes(match);
+    for (const node of nodes) this.#memory.nodes.reference(node);
     const missing = nodes.findIndex((node) => !this.#memory.promote(node));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
-    for (const node of nodes.slice(placed.length).reverse()) this.#memory.unreference(node);
+    for (const node of nodes.slice(placed.length).reverse()) this.#memory.nodes.unreference(node);
     const now = this.#clock();
-    if (!lease.quiet) for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
+    if (!lease.quiet) for (const node of placed) this.#memory.nodes.eviction.hit(node, now - node.lastUse);
     lease.numPruned += placed.reduce((sum, node) => sum + prunedTokens(node), 0);
     lease.node = placed.at(-1) ?? lease.node;
     if (!lease.quiet) this.#touch(lease.node);
@@ -236,7 +240,7 @@ export class KvCache {
   }
 
   free(slots: Int32Array): void {
-    this.#memory.free(slots);
+    this.#memory.nodes.slots.give(slots);
   }
 
   /** The tokens of `slots` have been computed: they become the lease's tail. */
@@ -264,10 +268,10 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = this.#memory.beginning(child, length);
-      this.#memory.reference(node);
+      const node = this.#memory.nodes.beginning(child, length);
+      this.#memory.nodes.reference(node);
       const mine = slots.slice(0, length);
-      if (node.slots) this.#memory.free(mine);
+      if (node.slots) this.#memory.nodes.slots.give(mine);
       // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been computed from them.
       else node.slots = mine;
       lease.node = node;
@@ -280,10 +284,10 @@ export class KvCache {
   /** Ends a lease. What is in the tree stays cached until its room is needed; commit first, or the tail is lost. */
   release(lease: Lease): void {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
-    this.#memory.free(lease.tail);
+    this.#memory.nodes.slots.give(lease.tail);
     if (!lease.quiet) this.#touch(lease.node);
     if (lease.sparse) this.sparse.release(lease);
-    else for (const node of pathTo(lease.node).reverse()) this.#memory.unreference(node);
+    else for (const node of pathTo(lease.node).reverse()) this.#memory.nodes.unreference(node);
   }
 
   /** Pool slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
@@ -302,7 +306,7 @@ export class KvCache {
     inFlight: readonly Int32Array[],
   ): void {
     const slots = Array.from(leases, (lease) => this.slotsOf(lease));
-    this.#memory.places.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
+    this.#memory.nodes.pageTable.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
   }
 
   /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */

@@ -95,9 +95,9 @@ export function* ownSlots({ tail, sparse }: Lease): Generator<number[]> {
 /** The pool slots of a lease's rows, in order, and the pages that they are in: from step to step only what has been added is gathered. */
 
 /** Valid until the lease changes or slots move (see PageTable). */
-export function slotsOf({ places }: KvMemory, lease: Lease): Int32Array {
+export function slotsOf({ nodes }: KvMemory, lease: Lease): Int32Array {
   const length = numLeased(lease);
-  const { layout } = places;
+  const { layout } = nodes.pageTable;
   if (lease.layout !== layout) lease.numKnown = 0;
   lease.layout = layout;
   if (lease.numKnown < lease.numPaged) {

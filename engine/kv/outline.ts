@@ -3,8 +3,9 @@
  * looked at, the heaviest of them told, the small ones taken together. A run that begins inside a file's block and goes
  * on behind it (a chat whose prompt was computed in one piece) is told as two.
  */
-import { isShifted } from './laneIds.ts';
+
 import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';
+import { isShifted } from './laneIds.ts';
 import { isUsed, type RadixTree, type TreeNode } from './radixTree.ts';
 
 /** A file's block. */

@@ -3,9 +3,9 @@
  * places; whose they are does not.
  */
 import { packingOf, partnersOf } from './packing.ts';
+import type { KvPool } from './pool.ts';
 import type { RadixTree } from './radixTree.ts';
 import type { SlotAllocator } from './slots.ts';
-import type { KvPool } from './pool.ts';
 
 /** From step to step, of what was attended to in vain: who is gone has no claim. */
 const FADING = 0.97;

@@ -6,10 +6,10 @@
  * pages that they look at are brought together before (see `attend`), so that nobody pays for rows that others left behind. A
  * page is contiguous in each layer: it moves in a few copies, and the pool grows where it is.
  */
-import { type Attended, attendedPages } from './packing.ts';
-import { growable, holds } from './slotRuns.ts';
+
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
-import { copyIn, copyOut, copyWithin, runPairs, slotRuns } from './slotRuns.ts';
+import { type Attended, attendedPages } from './packing.ts';
+import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from './slotRuns.ts';
 
 /** Slots of a page, where the pool's size is a multiple of it; any other pool is a single page. */
 export const PAGE_SLOTS = 256;

@@ -4,16 +4,18 @@
  * moment: what leaves leaves a page's worth at a time where it has to, and that page is given back before the next one goes. Whose
  * slots are whose is KvMemory's.
  */
-import { type PoolBudget, roundUp } from './poolBudget.ts';
+
 import { isLast } from './approx/codedPage.ts';
+import type { CachedNodes } from './cachedNodes.ts';
 import type { EvictionOrder } from './eviction/eviction.ts';
 import { EvictionQueue } from './eviction/evictionQueue.ts';
-import type { RadixTree, TreeNode } from './radixTree.ts';
-import type { PageTable, Tail } from './pageTable.ts';
+import type { StoreEviction } from './eviction/storeEviction.ts';
+import type { Tail } from './pageTable.ts';
+import { type KvPool, PAGE_SLOTS } from './pool.ts';
+import { type PoolBudget, roundUp } from './poolBudget.ts';
+import type { TreeNode } from './radixTree.ts';
 import type { SlotAllocator } from './slots.ts';
 import type { KvStore } from './store.ts';
-import type { StoreEviction } from './storeEviction.ts';
-import { type KvPool, PAGE_SLOTS } from './pool.ts';
 
 /** Of the pool's growth. */
 const WINDOW_STEP = PAGE_SLOTS;
@@ -27,46 +29,22 @@ const DROP_SHORT_TOKENS = 128;
 /** Of fewer runs each asks by itself for room in the store: that is a look at all runs, room for several a reckoning, which takes as long as several looks. */
 const MIN_TOGETHER = 8;
 
-export interface PoolResizerOptions {
-  readonly pool: KvPool;
-  readonly store: KvStore;
-  readonly tree: RadixTree;
-  readonly budget: PoolBudget;
-  readonly slots: SlotAllocator;
-  readonly places: PageTable;
-  readonly storeRoom: StoreEviction;
-  /** Who goes before whom, as things are now. */
-  readonly order: () => EvictionOrder;
-  /** Lets an unused run go with all below it. */
-  readonly drop: (node: TreeNode) => void;
-  /** Takes its slots from an unreferenced run that the store has. */
-  readonly demoted: (node: TreeNode) => void;
-}
-
 export class PoolResizer {
+  readonly #nodes: CachedNodes;
   readonly #pool: KvPool;
   readonly #store: KvStore;
-  readonly #tree: RadixTree;
-  readonly #budget: PoolBudget;
   readonly #slots: SlotAllocator;
-  readonly #places: PageTable;
-  readonly #storeRoom: StoreEviction;
-  readonly #order: () => EvictionOrder;
-  readonly #drop: (node: TreeNode) => void;
-  readonly #demoted: (node: TreeNode) => void;
+  readonly #budget: PoolBudget;
+  readonly #storeEviction: StoreEviction;
 
-  /** The pool is as small as it ever is. */
-  constructor({ pool, store, tree, budget, slots, places, storeRoom, order, drop, demoted }: PoolResizerOptions) {
-    this.#pool = pool;
-    this.#store = store;
-    this.#tree = tree;
+  /** Makes the pool as small as it ever is. */
+  constructor(nodes: CachedNodes, budget: PoolBudget, storeEviction: StoreEviction) {
+    this.#nodes = nodes;
+    this.#pool = nodes.pool;
+    this.#store = nodes.store;
+    this.#slots = nodes.slots;
     this.#budget = budget;
-    this.#slots = slots;
-    this.#places = places;
-    this.#storeRoom = storeRoom;
-    this.#order = order;
-    this.#drop = drop;
-    this.#demoted = demoted;
+    this.#storeEviction = storeEviction;
     this.#resize(this.#initialSlots);
   }
 
@@ -93,7 +71,7 @@ export class PoolResizer {
     const P = this.#pool.numSlots;
     // Whole pages, also where it was none before: a lower budget may have left it with a part of one.
     const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#budget.mostSlots);
-    if (target <= P || !this.#storeRoom.make(this.#budget.limitNow - target * this.#budget.bytesPerSlot, null))
+    if (target <= P || !this.#storeEviction.make(this.#budget.limitNow - target * this.#budget.bytesPerSlot, null))
       return false;
     this.#resize(target);
     return true;
@@ -103,7 +81,7 @@ export class PoolResizer {
     const { pageSlots } = this.#pool;
     this.#slots.resize(numSlots);
     this.#pool.resize(numSlots, this.#budget.maxSlots);
-    if (this.#pool.pageSlots !== pageSlots) this.#places.layout++;
+    if (this.#pool.pageSlots !== pageSlots) this.#nodes.pageTable.layout++;
   }
 
   /**
@@ -126,7 +104,7 @@ export class PoolResizer {
   giveBack(tails: readonly Tail[], least = this.#initialSlots): boolean {
     const target = Math.max(least, this.#slots.numHeld <= least ? 0 : roundUp(this.#slots.numHeld, WINDOW_STEP));
     if (target >= this.#pool.numSlots) return false;
-    this.#places.compact(target, tails);
+    this.#nodes.pageTable.compact(target, tails);
     this.#resize(target);
     return true;
   }
@@ -145,7 +123,7 @@ export class PoolResizer {
     const all = this.#slots.numHeld - target;
     const length = Math.min(all, victim.slots!.length);
     // What has no room at the end goes first: it would take with it what goes on from it.
-    if (!victim.stored && !this.#storeRoom.make(most - this.bytesInStore(victim, length), victim, order)) {
+    if (!victim.stored && !this.#storeEviction.make(most - this.bytesInStore(victim, length), victim, order)) {
       this.#dropEnd(victim, all - this.rowsWithin(most));
       return true;
     }
@@ -158,7 +136,7 @@ export class PoolResizer {
       const other = leaving.first((node) => !node.pruned && isLast(node));
       if (
         other &&
-        this.#storeRoom.make(
+        this.#storeEviction.make(
           most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)),
           victim,
           order,
@@ -166,7 +144,7 @@ export class PoolResizer {
       )
         return this.#leave(leaving, target, limit, tails, other);
     }
-    this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
+    this.#storeEviction.cut(victim, Math.max(page, Math.min(all, fits)));
     if (!this.demote(victim, now, order)) this.#dropEnd(victim, page - this.rowsWithin(now));
     return true;
   }
@@ -183,7 +161,7 @@ export class PoolResizer {
       const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
       if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.hasStoreRoom(victim))) break;
       const { startIndex } = victim;
-      this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
+      this.#storeEviction.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
       numFreed = this.#slots.numFree - numFreeBefore;
       // What is left of it may be short, and is not to go as one that was.
@@ -194,7 +172,7 @@ export class PoolResizer {
 
   /** The runs that may leave; for those of the first so many tokens, if they are many runs, there is room in the store once it has `most` bytes, or else they have gone. */
   #leaving(numTokens: number, most: number): EvictionQueue {
-    const leaving = new EvictionQueue(this.#tree, this.#order());
+    const leaving = new EvictionQueue(this.#nodes.tree, this.#nodes.order());
     const coming = leaving.firstOf(numTokens);
     if (coming.length < MIN_TOGETHER) return leaving;
     let [missing, bytes] = [numTokens, 0];
@@ -203,26 +181,26 @@ export class PoolResizer {
       if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing));
       missing -= length;
     }
-    this.#storeRoom.makeTogether(most, new Set(coming), bytes, leaving.order);
+    this.#storeEviction.makeTogether(most, new Set(coming), bytes, leaving.order);
     return leaving;
   }
 
   /** Of a run that nobody uses. */
   #dropEnd(node: TreeNode, numTokens: number): void {
-    this.#storeRoom.cut(node, Math.max(numTokens, DROP_TOKENS));
-    this.#drop(node);
+    this.#storeEviction.cut(node, Math.max(numTokens, DROP_TOKENS));
+    this.#nodes.drop(node);
   }
 
   /** Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though older runs were to go. `known`: see StoreEviction.make. */
   demote(node: TreeNode, most: number, known?: EvictionOrder): boolean {
     const slots = node.slots!;
     if (!node.stored) {
-      if (!this.#storeRoom.make(most - this.bytesInStore(node), node, known)) return false;
+      if (!this.#storeEviction.make(most - this.bytesInStore(node), node, known)) return false;
       node.stored = node.pruned
         ? this.#store.putKept(this.#pool, slots, node.tokenIds.length)
         : this.#store.put(this.#pool, slots);
     }
-    this.#demoted(node);
+    this.#nodes.leavePool(node);
     return true;
   }
 
@@ -233,7 +211,7 @@ export class PoolResizer {
 
   /** That a run of the pool takes there, or so many rows of it. */
   bytesInStore(node: TreeNode, numRows = node.slots!.length): number {
-    return this.#storeRoom.bytesFor(node, numRows);
+    return this.#storeEviction.bytesFor(node, numRows);
   }
 
   /** That the store can take before it has so many bytes. */

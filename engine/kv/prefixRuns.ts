@@ -3,7 +3,7 @@ import type { Tier } from '../protocol/stats.ts';
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import { matchSketched } from './approx/sparse/sparseLeases.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { type RadixTree, type TreeNode, commonLength, isUsed, lengths } from './radixTree.ts';
+import { commonLength, isUsed, lengths, type RadixTree, type TreeNode } from './radixTree.ts';
 
 /** What is cached of a prefix, where most of it is, whether most of it is in the store besides the pool, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
 export function describePrefix(
@@ -43,7 +43,7 @@ export function evictPrefix(memory: KvMemory, prefix: readonly number[], pinned:
     }
   };
   const dropLeaf = (node: TreeNode): void => {
-    if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) memory.drop(node);
+    if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) memory.nodes.drop(node);
   };
   /** `at`: tokens of the prefix that lead to the node. */
   const follow = (node: TreeNode, at: number): void => {
@@ -52,7 +52,7 @@ export function evictPrefix(memory: KvMemory, prefix: readonly number[], pinned:
       const length = commonLength(child, prefix, at, prefix.length);
       if (length === child.tokenIds.length) follow(child, at + length);
       else if (at + length < prefix.length) continue;
-      else if (!child.pruned) dropBelow(memory.split(child, length));
+      else if (!child.pruned) dropBelow(memory.nodes.split(child, length));
       else {
         // It cannot be cut: what the prefix has of it goes, too.
         dropBelow(child);

@@ -8,8 +8,8 @@
  * with rows for all tokens that begins as it does.
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
-import type { PruningName } from './approx/pruned/keptRows.ts';
 import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
+import type { PruningName } from './approx/pruned/keptRows.ts';
 import type { KvStore } from './store.ts';
 import type { StoredRun } from './storedBlocks.ts';
 

@@ -2,7 +2,7 @@
  * Rows of slots, copied out of one layer of the pool, into it and within it. Slots that lie side by side in a page are copied
  * together, a head at a time: which those are is the same in each layer, so it is found out once.
  */
-import { type KvRows, type KvShape, copyRows } from './kvRows.ts';
+import { copyRows, type KvRows, type KvShape } from './kvRows.ts';
 
 /** Consecutive slots within one page. */
 export interface SlotRun {

@@ -5,10 +5,12 @@
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
+import { joinLossy, type Lossy } from './approx/lossyRows.ts';
+import { sketchKeys } from './approx/sparse/keySketch.ts';
+import { type BlockRange, nextToCode, toCode } from './approx/toCode.ts';
 import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
 import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
-import { sketchKeys } from './approx/sparse/keySketch.ts';
-import { joinLossy, type Lossy } from './approx/lossyRows.ts';
+import type { KvPool } from './pool.ts';
 import {
   BLOCK_TOKENS,
   codedBlock,
@@ -21,8 +23,6 @@ import {
   type StoredRun,
   wholeOf,
 } from './storedBlocks.ts';
-import { type BlockRange, nextToCode, toCode } from './approx/toCode.ts';
-import type { KvPool } from './pool.ts';
 
 /** A run, and which of its rows have been through a lossy codec. */
 interface Coded {

@@ -2,10 +2,11 @@
  * PURE: which runs leave a full pool together, coded on their way, so that a page of it is given back. What leaves takes no more than
  * the page did, and for the moment in which there is both, bytes are kept free (see codingReserve): so nothing has to go for it.
  */
-import type { KvCodec } from './codecs/kvCodec.ts';
+
 import type { KvShape } from '../kvRows.ts';
-import { lossyWithin } from './lossyRows.ts';
 import { deepestEnd, endIndex, type TreeNode } from '../radixTree.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
+import { lossyWithin } from './lossyRows.ts';
 import { codedBytes, firstToCode } from './toCode.ts';
 
 /** What a run is coded with while memory is short; null: with nothing, it is too young. */

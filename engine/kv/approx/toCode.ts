@@ -2,13 +2,14 @@
  * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
  * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.codedFrom).
  */
+
+import type { KvShape } from '../kvRows.ts';
+import { PAGE_SLOTS } from '../pool.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from '../storedBlocks.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { Compression } from './compression.ts';
-import type { KvShape } from '../kvRows.ts';
 import { isExact, type Lossy } from './lossyRows.ts';
-import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from '../storedBlocks.ts';
-import { PAGE_SLOTS } from '../pool.ts';
 
 /** Blocks [first, end) of a run, that is rows [from, to) of it. */
 export interface BlockRange {

@@ -13,15 +13,15 @@ import { makeFolders } from './makeFolders.ts';
 import {
   decodeSegment,
   encodeSegment,
-  fileName,
   FORMER_NAME,
   type FoundSegment,
+  fileName,
   type OwnedSegment,
   ownerOf,
   parseName,
   SEGMENT_TOKENS,
-  segmentKey,
   type SegmentName,
+  segmentKey,
 } from './segment.ts';
 import { SPILL_NAME } from './spillFile.ts';
 

@@ -2,8 +2,9 @@
  * The runs of the pool that nobody references, in the order in which they leave it. It is reckoned once: a day's work leaves
  * thousands of short ones.
  */
-import type { EvictionOrder } from './eviction.ts';
+
 import type { RadixTree, TreeNode } from '../radixTree.ts';
+import type { EvictionOrder } from './eviction.ts';
 
 export class EvictionQueue {
   readonly order: EvictionOrder;

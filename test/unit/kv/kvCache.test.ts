@@ -11,7 +11,7 @@ import { pathTo, RadixTree } from '../../../engine/kv/radixTree.ts';
 import { SlotAllocator } from '../../../engine/kv/slots.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import { BLOCK_TOKENS, exactBytesPerToken, plainBlock } from '../../../engine/kv/storedBlocks.ts';
-import { StoreEviction } from '../../../engine/kv/storeEviction.ts';
+import { StoreEviction } from '../../../engine/kv/eviction/storeEviction.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';

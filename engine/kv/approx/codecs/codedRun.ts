@@ -4,7 +4,7 @@
  * Floats are little endian, as on every processor that the engine runs on.
  */
 import type { KvRows } from '../../kvRows.ts';
-import { type CodecShape, type ExactTokens, MalformedRun, finite } from './codecFormat.ts';
+import { type CodecShape, type ExactTokens, finite, MalformedRun } from './codecFormat.ts';
 
 export function exactBytes({ numLayers, kvHeads, headSize }: CodecShape, n: number): number {
   return numLayers * kvHeads * n * (2 * headSize + 8);

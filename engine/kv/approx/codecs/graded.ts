@@ -7,8 +7,8 @@
  * steps of about a 32nd of an octave, 255: 0; then the codes.
  */
 import type { SideFormat, TokenFormat } from './codecFormat.ts';
-import { kernels } from './kernels.ts';
 import { finite } from './codecFormat.ts';
+import { kernels } from './kernels.ts';
 
 type Bits = 2 | 3 | 4;
 

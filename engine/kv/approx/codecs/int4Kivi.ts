@@ -6,8 +6,8 @@
  * two per byte, the first in the low half.
  */
 import type { SideFormat, TokenFormat } from './codecFormat.ts';
-import { kernels } from './kernels.ts';
 import { finiteScales } from './codecFormat.ts';
+import { kernels } from './kernels.ts';
 
 /** Channels that share bounds in V. */
 const VALUE_GROUP = 32;

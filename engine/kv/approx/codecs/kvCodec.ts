@@ -15,11 +15,9 @@ import {
   type RunFormat,
   type RunPlace,
 } from './codecFormat.ts';
-import { exactBytes, readExact, writeExact } from './codedRun.ts';
-import { hadamardAt } from './rotation.ts';
+import { exactBytes, HEADER_BYTES, readExact, readHeader, writeExact, writeHeader } from './codedRun.ts';
 import { LayerRoom, layerRoomBytes } from './layerBuffers.ts';
-import { HEADER_BYTES, readHeader, writeHeader } from './codedRun.ts';
-import { rotateKeys, writeTurns } from './rotation.ts';
+import { hadamardAt, rotateKeys, writeTurns } from './rotation.ts';
 
 /** Tokens [from, from + count) of a run. Their bytes: of layer l from `at[l]` on, up to `at[l + 1]`. */
 interface CodedBlock {

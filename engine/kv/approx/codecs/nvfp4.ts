@@ -5,9 +5,8 @@
  * multiple of 16 ends in a shorter block.
  * Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes [kvHeads, n, headSize / 2].
  */
-import { MalformedRun, type TokenFormat } from './codecFormat.ts';
+import { finiteScales, MalformedRun, type TokenFormat } from './codecFormat.ts';
 import { kernels } from './kernels.ts';
-import { finiteScales } from './codecFormat.ts';
 
 const BLOCK = 16;
 const LARGEST = 6 * 448;

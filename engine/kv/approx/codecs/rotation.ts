@@ -3,7 +3,7 @@
  * token, which per-channel codes live on. What is lost by both is the rounding of a float32.
  */
 import type { Layout, Rotation } from './codecFormat.ts';
-import { SLACK, kernelMemory, kernels } from './kernels.ts';
+import { kernelMemory, kernels, SLACK } from './kernels.ts';
 
 /** Cosines and sines of a run's n tokens, in the kernels' memory from these addresses on, [half, n] each. */
 export interface Turns {

@@ -92,10 +92,10 @@ export class ShiftedRuns {
       return true;
     };
     // What is being read must neither go nor move.
-    return this.#memory.keeping(nodes, () => {
+    return this.#memory.nodes.withReferences(nodes, () => {
       const slots = this.#memory.allocate(to - from);
       if (!slots || nodes.every((node) => copied(node, slots))) return slots;
-      this.#memory.free(slots);
+      this.#memory.nodes.slots.give(slots);
       return null;
     });
   }
@@ -121,7 +121,7 @@ export class ShiftedRuns {
     for (const node of nodes) {
       if (endIndex(node) >= numTokens) break;
       for (const child of [...node.children.values()])
-        if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
+        if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.nodes.drop(child);
     }
   }
 

@@ -36,7 +36,7 @@ export class HeldRuns {
   /** Of a path the last run first. */
   letGo(node: TreeNode): void {
     node.storedRefs--;
-    this.#memory.lost.settle(node);
+    this.#memory.nodes.dropIfLost(node);
   }
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
@@ -76,7 +76,7 @@ export class HeldRuns {
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
   #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredBlock[] | null {
     const { store, tree } = this.#memory;
-    return this.#memory.keeping([node], () => {
+    return this.#memory.nodes.withReferences([node], () => {
       for (;;) {
         const spilled = store.spill(blocks());
         this.lack = spilled ? null : store.spillFailure;
@@ -87,11 +87,11 @@ export class HeldRuns {
             ? null
             : firstToGo(
                 tree.nodes(),
-                this.#memory.order(),
+                this.#memory.nodes.order(),
                 (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true,
               );
         if (!victim) return null;
-        this.#memory.drop(victim);
+        this.#memory.nodes.drop(victim);
       }
     });
   }

@@ -102,12 +102,12 @@ export class SparseLeases {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#memory.runsOf(match);
+    const nodes = this.#memory.nodes.matchedNodes(match);
     // Room for one must not cost another.
-    this.#memory.keeping(nodes, () => {
+    this.#memory.nodes.withReferences(nodes, () => {
       for (const node of nodes) {
         if (!this.#held.hold(node)) break;
-        this.#memory.eviction.hit(node, this.#clock() - node.lastUse);
+        this.#memory.nodes.eviction.hit(node, this.#clock() - node.lastUse);
         lease.node = node;
       }
     });
@@ -129,7 +129,7 @@ export class SparseLeases {
           lease.sparse!.lack = this.#held.lack;
           break;
         }
-        this.#memory.free(lease.tail.splice(0, known));
+        this.#memory.nodes.slots.give(lease.tail.splice(0, known));
         continue;
       }
       const ids = tokenIds.slice(start, start + BLOCK);
@@ -154,7 +154,7 @@ export class SparseLeases {
 
   /** Gives back what a lease has beside its tail. */
   release(lease: Lease): void {
-    for (const { slots } of lease.sparse!.resident) this.#memory.free(slots);
+    for (const { slots } of lease.sparse!.resident) this.#memory.nodes.slots.give(slots);
     for (const node of pathTo(lease.node).reverse()) this.#held.letGo(node);
   }
 
@@ -241,7 +241,7 @@ export class SparseLeases {
     const resident = new Map(sparse.resident.map((each) => [each.block, each]));
     for (const each of sparse.resident) {
       if (wanted.has(each.block)) continue;
-      this.#memory.free(each.slots);
+      this.#memory.nodes.slots.give(each.slots);
       resident.delete(each.block);
     }
     for (const { block, node, startIndex } of placed) {
@@ -252,13 +252,13 @@ export class SparseLeases {
         this.#memory.pool.write(slots, block.rows(), 0, block.positions ?? startIndex);
       } catch (error) {
         if (!(error instanceof LostRows)) throw error;
-        this.#memory.free(slots);
-        this.#memory.lost.lose(node, error);
+        this.#memory.nodes.slots.give(slots);
+        this.#memory.nodes.lose(node, error);
         lease.failure = error;
         continue;
       }
       resident.set(block, { block, slots: [...slots] });
-      this.#memory.events.promotions++;
+      this.#memory.nodes.events.promotions++;
     }
     sparse.resident = placed.flatMap(({ block }) => resident.get(block) ?? []);
     this.#reckon(lease);

@@ -1,14 +1,16 @@
 /** Runs that go from the store one after the other: those that would go were all looked at each time, without looking at all. */
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { type Eviction, evictionOrder, firstToGo } from '../../../../engine/kv/eviction/eviction.ts';
+import { CachedNodes } from '../../../../engine/kv/cachedNodes.ts';
+import { KvPool } from '../../../../engine/kv/pool.ts';
+import { type Eviction, firstToGo } from '../../../../engine/kv/eviction/eviction.ts';
 import { Lru } from '../../../support/kv/lru.ts';
 import { Utility } from '../../../../engine/kv/eviction/utility.ts';
 import { newKvRows } from '../../../../engine/kv/kvRows.ts';
-import { isUsed, pathTo, RadixTree, type TreeNode } from '../../../../engine/kv/radixTree.ts';
+import { isUsed, pathTo, type TreeNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
-import { StoreEviction } from '../../../../engine/kv/storeEviction.ts';
+import { StoreEviction } from '../../../../engine/kv/eviction/storeEviction.ts';
 import { laneIds } from '../../../../engine/kv/laneIds.ts';
 import { fakeShape } from '../../../support/engine/fakeRunner.ts';
 
@@ -42,18 +44,22 @@ interface Run {
 
 /** A cache's tree and store, and what has gone from them. */
 function newRoom(eviction: Eviction) {
-  const store = new KvStore(SHAPE);
-  const tree = new RadixTree(store);
   const gone: string[] = [];
-  const drop = (node: TreeNode): void => {
-    for (const child of [...node.children.values()]) drop(child);
-    gone.push(`${node.startIndex}: ${node.tokenIds}`);
-    eviction.gone(node, NOW - node.lastUse);
-    store.drop(node.stored!);
-    tree.remove(node);
-  };
-  const order = () => evictionOrder(tree, eviction, NOW);
-  const room = new StoreEviction({ tree, store, order, drop, split: (node, at) => tree.split(node, at) });
+  // The nodes hold no slots of the pool.
+  class WatchedNodes extends CachedNodes {
+    override drop(node: TreeNode): void {
+      for (const child of [...node.children.values()]) this.drop(child);
+      gone.push(`${node.startIndex}: ${node.tokenIds}`);
+      eviction.gone(node, NOW - node.lastUse);
+      this.store.drop(node.stored!);
+      this.tree.remove(node);
+    }
+  }
+  const cached = new WatchedNodes({ pool: new KvPool(SHAPE, 0), eviction, clock: () => NOW });
+  const { store, tree } = cached;
+  const drop = (node: TreeNode): void => cached.drop(node);
+  const order = () => cached.order();
+  const room = new StoreEviction(cached);
   const nodes: TreeNode[] = [tree.root];
   const add = ({ parent: index, numTokens, idleMs, tag, isFile, at, is }: Run): void => {
     const parent = nodes[index % nodes.length]!;

@@ -2,39 +2,25 @@
  * Room in the store: what goes for it, and in which order. First copies of runs that the pool has, too, then runs in the order of
  * eviction, from their ends and no more of them than has to go. How much room there is to be is KvMemory's.
  */
-import type { EvictionOrder } from './eviction/eviction.ts';
-import { Victims } from './eviction/victims.ts';
-import { isUsed, type RadixTree, type TreeNode } from './radixTree.ts';
-import type { KvStore } from './store.ts';
-import type { StoredRun } from './storedBlocks.ts';
+import type { CachedNodes } from '../cachedNodes.ts';
+import { isUsed, type RadixTree, type TreeNode } from '../radixTree.ts';
+import type { KvStore } from '../store.ts';
+import type { StoredRun } from '../storedBlocks.ts';
+import type { EvictionOrder } from './eviction.ts';
+import { Victims } from './victims.ts';
 
 /** Least number of tokens of a run that leave the store at once; a shorter one goes whole. */
 const STORE_DROP_TOKENS = 128;
 
-export interface StoreRoomOptions {
-  readonly tree: RadixTree;
-  readonly store: KvStore;
-  /** Who goes before whom, as things are now. */
-  readonly order: () => EvictionOrder;
-  /** Lets an unused run go with all below it. */
-  readonly drop: (node: TreeNode) => void;
-  /** Cuts a run after so many tokens; returns the new upper part. */
-  readonly split: (node: TreeNode, at: number) => TreeNode;
-}
-
 export class StoreEviction {
+  readonly #nodes: CachedNodes;
   readonly #tree: RadixTree;
   readonly #store: KvStore;
-  readonly #order: () => EvictionOrder;
-  readonly #drop: (node: TreeNode) => void;
-  readonly #split: (node: TreeNode, at: number) => TreeNode;
 
-  constructor({ tree, store, order, drop, split }: StoreRoomOptions) {
-    this.#tree = tree;
-    this.#store = store;
-    this.#order = order;
-    this.#drop = drop;
-    this.#split = split;
+  constructor(nodes: CachedNodes) {
+    this.#nodes = nodes;
+    this.#tree = nodes.tree;
+    this.#store = nodes.store;
   }
 
   /**
@@ -44,7 +30,7 @@ export class StoreEviction {
   make(limit: number, before: TreeNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
-    const order = known ?? this.#order();
+    const order = known ?? this.#nodes.order();
     const mayGo = (node: TreeNode): boolean => isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0));
     const going: StoredRun[] = [];
     for (const node of this.#tree.nodes()) if (node.stored && mayGo(node)) going.push(node.stored);
@@ -57,7 +43,7 @@ export class StoreEviction {
       const victim = victims.next(before);
       if (!victim) return false;
       this.cut(victim, Math.max(Math.ceil((this.#store.bytes - limit) / this.#store.bytesPerToken), STORE_DROP_TOKENS));
-      this.#drop(victim);
+      this.#nodes.drop(victim);
       victims.gone(victim);
     }
     return true;
@@ -82,7 +68,7 @@ export class StoreEviction {
       if (rest && leaving.has(victim)) leaving.add(rest);
       const before = this.#store.bytes;
       if (!victim.stored) over -= this.bytesFor(victim);
-      this.#drop(victim);
+      this.#nodes.drop(victim);
       over -= before - this.#store.bytes;
       victims.gone(victim);
     }
@@ -112,7 +98,7 @@ export class StoreEviction {
     if (at <= 0 || node.pruned) return null;
     // A stored block goes as a whole: a part of it might free nothing.
     const whole = node.stored ? this.#store.wholeBlocks(node.stored, at) : at;
-    return whole > 0 ? this.#split(node, whole) : null;
+    return whole > 0 ? this.#nodes.split(node, whole) : null;
   }
 }
 
