@@ -1,46 +1,54 @@
-// All tests, in the order of their cost: types, lint, import directions, dead code, bundles, then the suites (unit, engine,
-// model, then the packaged extension in a real VS Code). The last line is "N passed, N failed" over everything.
-// `node test/run.mjs unit` runs the parts whose name starts with "unit", and so on.
-import { spawnSync } from 'node:child_process';
+// All tests, in the order of their cost: first the checks of the source (types, lint, import directions, dead code) and the
+// bundles, two at a time; then unit, engine and model tests in one run; then the packaged extension in a real VS Code.
+// The last line is "N passed, N failed" over everything. `node test/run.mjs unit` runs the parts whose name starts with "unit".
+import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 
 const results = '.cache/test';
 rmSync(results, { recursive: true, force: true });
 mkdirSync(results, { recursive: true });
 const totals = { passed: 0, failed: 0, skipped: 0 };
-/** What failed, told again at the end: the place itself may be thousands of lines up. */
+/** Printed again at the end: the first mention may be thousands of lines up. */
 const failures = [];
 
-function run(name, command, args) {
-  console.log(`\n== ${name}`);
-  const started = performance.now();
-  // On Windows the tools are .cmd files, which need a shell.
-  const { status, error } = spawnSync(command, args, { stdio: 'inherit', shell: process.platform === 'win32' });
-  if (error) console.error(`${name}: ${error.message}`);
-  console.log(
-    `== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - started) / 1000).toFixed(1)} s`,
-  );
-  return status === 0;
+/** Runs a command to its end. `quiet`: prints its output when it has ended, so that two commands do not mix theirs. */
+function run(name, command, args, quiet = false) {
+  return new Promise((resolve) => {
+    if (!quiet) console.log(`\n== ${name}`);
+    const started = performance.now();
+    // On Windows the tools are .cmd files, which need a shell.
+    const shell = process.platform === 'win32';
+    const child = spawn(command, args, { stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit', shell });
+    let output = '';
+    for (const stream of quiet ? [child.stdout, child.stderr] : [])
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+      });
+    let problem = '';
+    child.on('error', (error) => {
+      problem = error.message;
+    });
+    child.on('close', (status) => {
+      if (quiet) console.log(`\n== ${name}\n${output.trimEnd()}`);
+      if (problem) console.error(`${name}: ${problem}`);
+      const seconds = ((performance.now() - started) / 1000).toFixed(1);
+      console.log(`== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${seconds} s`);
+      resolve(status === 0);
+    });
+  });
 }
 
-function check(name, command, args) {
-  const ok = run(name, command, args);
+async function check(name, command, args) {
+  const ok = await run(name, command, args, true);
   totals[ok ? 'passed' : 'failed']++;
   if (!ok) failures.push(name);
 }
 
-/** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
-function suite(name, config, folders = []) {
-  const report = `${results}/${name}.json`;
-  const ok = run(name, 'vitest', [
-    'run',
-    '--config',
-    config,
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${report}`,
-    ...folders,
-  ]);
+/** Counts a vitest run test by test. A run that ends without a report, or finds no test, is one more failure. */
+async function suite(name, config, folders = []) {
+  const report = `${results}/${name.replace(/\W+/g, '-')}.json`;
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const ok = await run(name, 'vitest', ['run', '--config', config, ...reporters, ...folders]);
   let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
@@ -57,26 +65,38 @@ function suite(name, config, folders = []) {
   }
   if ((!ok || silent) && counted.numFailedTests === 0) {
     totals.failed++;
-    failures.push(
-      `${name}: ${counted.testResults.find(({ status, message }) => status === 'failed' && message)?.message ?? 'ended without a report, or without a test'}`,
-    );
+    const file = counted.testResults.find(({ status, message }) => status === 'failed' && message);
+    failures.push(`${name}: ${file?.message ?? 'ended without a report, or without a test'}`);
   }
 }
 
-const steps = {
+const CHECKS = {
   types: () => check('types', 'tsc', ['--noEmit']),
   webviewTypes: () => check('webview types', 'tsc', ['--noEmit', '-p', 'src/webview/tsconfig.json']),
   lint: () => check('lint and format', 'biome', ['check', '--assist-enabled=false', '--error-on-warnings', '.']),
   imports: () => check('import directions', 'depcruise', ['--config', '.dependency-cruiser.cjs', 'src', 'engine']),
   deadCode: () => check('dead code', 'knip', []),
   build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),
-  unit: () => suite('unit', 'test/vitest.config.mts', ['test/unit']),
-  engine: () => suite('engine', 'test/vitest.config.mts', ['test/engine']),
-  model: () => suite('model', 'test/vitest.config.mts', ['test/model']),
-  vscode: () => suite('vscode', 'test/vscode/vitest.config.mts'),
 };
+const FOLDERS = ['unit', 'engine', 'model'];
+
 const wanted = process.argv.slice(2);
-for (const [name, step] of Object.entries(steps)) if (!wanted.length || wanted.some((w) => name.startsWith(w))) step();
+const isWanted = (name) => !wanted.length || wanted.some((word) => name.startsWith(word));
+
+const checks = Object.keys(CHECKS).filter(isWanted);
+const work = async () => {
+  for (let name = checks.shift(); name; name = checks.shift()) await CHECKS[name]();
+};
+await Promise.all([work(), work()]);
+// One run: a suite's last file would otherwise keep one processor busy alone.
+const folders = FOLDERS.filter(isWanted);
+if (folders.length)
+  await suite(
+    folders.join(', '),
+    'test/vitest.config.mts',
+    folders.map((folder) => `test/${folder}/`),
+  );
+if (isWanted('vscode')) await suite('vscode', 'test/vscode/vitest.config.mts');
 
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${totals.passed} passed, ${totals.failed} failed${totals.skipped ? `, ${totals.skipped} skipped` : ''}`);

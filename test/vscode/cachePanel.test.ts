@@ -2,12 +2,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { FrameLocator, Locator } from 'playwright-core';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ownerOf, parseName } from '../../engine/kv/disk/segment.ts';
 import { PATIENCE } from './editor.ts';
 import { outOfPlace } from './panelLayout.ts';
 import { threadNames, wakeUps } from './processes.ts';
 import type { EditorServerAddress } from './server.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /** What the counter of messages leaves in the page. */
@@ -22,7 +23,7 @@ const OTHER = `import { Inventory } from './inventory';\n\nexport function repor
 editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }, (editor) => {
   /** Where the editor has the extension's storage. */
   const keptDir = () =>
-    path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+    path.join((ownServer() as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
   const kept = () => (existsSync(keptDir()) ? readdirSync(keptDir()) : []);
   const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
   const row = (name: string): Locator => panel().locator(`[data-file="${name}"]`);

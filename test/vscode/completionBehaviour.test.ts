@@ -1,8 +1,9 @@
 /** Ghost text under a user's hands: typing through it, deleting back, taking it in parts, cycling, with the suggestion list, several cursors, and where it is switched off. */
 import { rmSync, writeFileSync } from 'node:fs';
-import { beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { commandLineCompletion, cursorOf, insertion, type Place } from './places.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
@@ -60,7 +61,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
   /** Of the first of them: up to a place within it, the word before that, and up to its opening bracket. */
   let parts: { typed: string; word: string; opened: string };
   beforeAll(async () => {
-    if (typeof inject('server') === 'string') return;
+    if (typeof ownServer() === 'string') return;
     const at = async ({ before, after }: Place) => {
       writeFileSync(editor().file('src/asked.ts'), before + after);
       return await commandLineCompletion(editor().file('src/asked.ts'), { before, after });

@@ -34,7 +34,7 @@ const TRUST = 'security.workspace.trust.enabled';
 const STATUS_ID = 'kvasir.kvasir.kvasir.status';
 
 /** How a window may differ from the usual one. */
-export interface PoolOptions {
+export interface EditorOptions {
   /** The user's language, "en-US" unless told; Kvasir's own texts follow it, VS Code's stay English for want of its language packs. */
   locale?: string;
   /** Only what VS Code brings runs: a window without Kvasir (and without the tests' helpers). */
@@ -83,7 +83,7 @@ export class Editor {
   static async open(
     address: EditorServerAddress,
     files: Record<string, string>,
-    options: PoolOptions = {},
+    options: EditorOptions = {},
   ): Promise<Editor> {
     const folder = path.join(mkdtempSync(path.join(address.folder, 'workspaces', 'window-')), 'warehouse');
     for (const [name, content] of Object.entries(files)) {

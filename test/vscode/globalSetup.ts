@@ -1,6 +1,6 @@
 /**
- * Builds the VSIX, prepares VS Code and the browser, starts them once for all editor tests and ends them afterwards.
- * KVASIR_VSIX names a package that was built already. Where the tests cannot run, says why: they then count as skipped.
+ * Builds the package, prepares VS Code and the browser, starts one server of each for every test process and ends them.
+ * KVASIR_VSIX names a package that was built already. Where the tests cannot run they are skipped, and the reason is shown.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -8,11 +8,12 @@ import path from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { type EditorServerAddress, startServer } from './server.ts';
 import { prepareEditor } from './setup.ts';
+import { WORKERS } from './workers.mts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The running server, or why there is none. */
-    server: EditorServerAddress | string;
+    /** The running servers, one for each test process, or why there are none. */
+    servers: EditorServerAddress[] | string;
     /** Absolute path of the package under test. */
     vsix: string;
   }
@@ -21,7 +22,7 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const platform = `${process.platform}-${process.arch}`;
   if (platform !== 'linux-x64') {
-    project.provide('server', `VS Code and Chromium come as npm packages for linux-x64 only, this is ${platform}`);
+    project.provide('servers', `VS Code and Chromium come as npm packages for linux-x64 only, this is ${platform}`);
     project.provide('vsix', '');
     return undefined;
   }
@@ -29,8 +30,24 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   // The command line that the tests compare with comes from here, too; packaging builds it as well.
   if (process.env.KVASIR_VSIX) run('esbuild.mjs', '--minify', '--quiet');
   const vsix = process.env.KVASIR_VSIX ? path.resolve(process.env.KVASIR_VSIX) : buildPackage(cache, platform);
-  const { address, stop } = await startServer(await prepareEditor(cache), vsix);
-  project.provide('server', address);
+  const files = await prepareEditor(cache);
+  const started: Awaited<ReturnType<typeof startServer>>[] = [];
+  const stop = async () => {
+    const failed = (await Promise.allSettled(started.map((server) => server.stop()))).find(
+      (result) => result.status === 'rejected',
+    );
+    if (failed) throw failed.reason;
+  };
+  try {
+    for (let i = 0; i < WORKERS; i++) started.push(await startServer(files, vsix));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  project.provide(
+    'servers',
+    started.map(({ address }) => address),
+  );
   project.provide('vsix', vsix);
   return stop;
 }

@@ -2,13 +2,14 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FrameLocator } from 'playwright-core';
-import { afterAll, expect, inject, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { needsOf } from '../../engine/server/cacheReach.ts';
 import { formatBytes } from '../../engine/protocol/formatBytes.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { outOfPlace } from './panelLayout.ts';
 import type { EditorServerAddress } from './server.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const QUESTION = 'What is this file for?';
@@ -23,7 +24,7 @@ function inTwoDigits(bytes: number): string {
 
 editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
   const keptDir = () =>
-    path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+    path.join((ownServer() as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
   const panel = (): FrameLocator =>
     editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
   afterAll(() => {

@@ -1,7 +1,7 @@
 /** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Editor, PATIENCE } from './editor.ts';
 import {
   isLoopback,
@@ -12,6 +12,7 @@ import {
   remoteAddresses,
 } from './processes.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
@@ -62,7 +63,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('the extension host at work has no socket that one without Kvasir has not', async () => {
     const without = await Editor.open(
-      inject('server') as EditorServerAddress,
+      ownServer() as EditorServerAddress,
       { 'src/inventory.ts': INVENTORY },
       { withoutExtensions: true },
     );
@@ -92,14 +93,14 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   // onnxruntime collects and sends telemetry unless it is told not to before it starts; its id and its queue would be there. (The editor has an id of its own.)
   test('onnxruntime keeps no record in the home folder', () => {
-    const left = readdirSync(path.join((inject('server') as EditorServerAddress).folder, 'home'), {
+    const left = readdirSync(path.join((ownServer() as EditorServerAddress).folder, 'home'), {
       recursive: true,
       encoding: 'utf8',
     });
     expect(left.filter((name) => /onnxruntime/i.test(name))).toEqual([]);
   });
 
-  const server = inject('server');
+  const server = ownServer();
   const isolated = typeof server === 'string' ? server : server.isolated;
   test.skipIf(isolated !== true)(
     `all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`,

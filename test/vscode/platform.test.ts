@@ -1,11 +1,12 @@
 /** Choosing a model, the walkthrough and the problem report in the real editor. */
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { english } from '../support/editor/translate.ts';
 import { type Editor, PATIENCE } from './editor.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const fixture = (name: string) => path.resolve('test/fixtures', name);
@@ -29,7 +30,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   let elsewhere: string;
 
   beforeAll(() => {
-    const server = inject('server');
+    const server = ownServer();
     if (typeof server === 'string') return;
     hub = path.join(server.folder, 'home/.cache/huggingface/hub');
     models = path.join(server.folder, 'models');

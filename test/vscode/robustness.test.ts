@@ -6,10 +6,11 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { cursorOf, unfinishedLine } from './places.ts';
 import type { EditorServerAddress } from './server.ts';
+import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const SETTINGS = ['kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
@@ -26,7 +27,7 @@ editorSuite(
     'src/unfinished.ts': UNFINISHED.before + UNFINISHED.after,
   },
   (editor) => {
-    const server = inject('server') as EditorServerAddress;
+    const server = ownServer() as EditorServerAddress;
     const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
     const copy = () => path.join(server.folder, 'model-copy');
 

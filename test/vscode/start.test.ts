@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, inject, test } from 'vitest';
+import { ownServer } from './ownServer.ts';
 import { processesWith } from './processes.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-test-'));
@@ -27,7 +28,7 @@ function start(env: NodeJS.ProcessEnv, ...args: string[]) {
   return { child, said };
 }
 
-const runs = typeof inject('server') !== 'string';
+const runs = typeof ownServer() !== 'string';
 
 test.skipIf(!runs)(
   'npm start without desktop VS Code: prints the address of one that runs, Ctrl+C leaves nothing',

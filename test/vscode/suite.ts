@@ -3,8 +3,9 @@
  * where no editor runs.
  */
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
-import { Editor, type PoolOptions } from './editor.ts';
+import { afterAll, afterEach, beforeAll, describe } from 'vitest';
+import { Editor, type EditorOptions } from './editor.ts';
+import { ownServer } from './ownServer.ts';
 
 /** Something to complete in, to ask about and to summarise: ordinary code, long enough that its reuse shows. */
 export const INVENTORY = `/** Keeps what is in stock, by article number. */
@@ -79,9 +80,9 @@ export function editorSuite(
   name: string,
   files: Record<string, string>,
   tests: (editor: () => Editor) => void,
-  options?: PoolOptions,
+  options?: EditorOptions,
 ): void {
-  const server = inject('server');
+  const server = ownServer();
   if (typeof server === 'string') {
     describe.skip(`${name} (${server})`, () => tests(() => undefined as never));
     return;

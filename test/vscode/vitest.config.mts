@@ -1,4 +1,6 @@
 import { defineConfig } from 'vitest/config';
+import { longestFirst } from '../longestFirst.mts';
+import { WORKERS } from './workers.mts';
 
 export default defineConfig({
   test: {
@@ -8,7 +10,18 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     pool: 'forks',
-    maxWorkers: 1,
-    fileParallelism: false,
+    maxWorkers: WORKERS,
+    sequence: {
+      sequencer: longestFirst(
+        'vscode/chat',
+        'vscode/cachePanel',
+        'vscode/robustness',
+        'vscode/completionBehaviour',
+        'vscode/commands',
+        'vscode/platform',
+        'vscode/edits',
+        'vscode/network',
+      ),
+    },
   },
 });
