@@ -39,7 +39,7 @@ class ScratchRunner extends FakeRunner {
   }
 }
 
-test('requests run on as others take the memory and give it back, with the same tokens', async () => {
+test('requests continue with the same tokens while other programs take memory and give it back', async () => {
   const { engine, clock } = harness({ slots: 4000, tokenBudget: 64 });
   // In MB what is here bytes, so that the least of a machine does not matter.
   const machine = { totalBytes: 8000e6, availableBytes: 4000e6 };
@@ -164,7 +164,7 @@ test.each([1, 5])(
 );
 
 // Last: what it uses of the kernels' memory stays.
-test('the budget counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
+test('the budget counts the memory of the codec kernels exactly, before, during and after encoding', async () => {
   const shape = { ...SHAPE, headSize: 64 };
   const codec = codecNamed('turboquant', shape, rope(shape.headSize));
   const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };

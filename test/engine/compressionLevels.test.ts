@@ -54,7 +54,7 @@ async function runMaintenanceUntilDone(engine: Engine, blocks: number[][]): Prom
   while (await engine.runMaintenance(filesOf(blocks))) engine.checkIntegrity();
 }
 
-test('under one budget files of different age end in different codecs, and answer the same whenever they are asked', async () => {
+test('under one budget, files of different age end in different codecs and give the same answers', async () => {
   const { engine, clock } = opened(6000);
   const [old, recent, now] = [tokens(1000, 1), tokens(1000, 2), tokens(1000, 3)];
   const files = [old, recent, now];
@@ -102,7 +102,7 @@ test('under one budget files of different age end in different codecs, and answe
   ]);
 });
 
-test('a file that was coded in parts, mildly and then hard, says both', async () => {
+test('a file compressed partly mildly and partly strongly reports both codecs', async () => {
   const { engine, clock } = opened(6000);
   const block = tokens(1000, 1);
   question(engine, block, 5);
@@ -157,7 +157,7 @@ test.each([
   },
 );
 
-test('a pool that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
+test('a pool full of recently used files keeps them until something can be encoded', async () => {
   const { engine, clock } = opened(2048 + reserve(), 0);
   ask(engine, tokens(2048, 1), { maxTokens: 0 });
   await drain(engine);

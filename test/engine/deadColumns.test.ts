@@ -5,7 +5,7 @@ import { runAlone } from '../support/engine/oracle.ts';
 
 const LIMITS = { maxContext: 8192, capacity: 1e9 };
 
-test('a question after an edit in the middle costs what the new half does, and the old text is still there', async () => {
+test('a question after an edit in the middle costs only the new half, and the old version stays cached', async () => {
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
   let sum = 0;
   h.runner.beforeRun = (batch) => {
@@ -50,7 +50,7 @@ test('files that nobody asks about cost a question nothing', async () => {
   expect(await read(1)).toBeLessThan(1.5 * 1792);
 });
 
-test('two texts computed by turns lie scattered; who asks on about one gets it packed, and both keep their tokens', async () => {
+test('two texts prefilled in turns are scattered over pages; a question about one packs it, and tokens stay the same', async () => {
   // Fixed steps: all that runs shares them, and each takes its few slots in turn.
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 24 });
   const texts = [tokens(2000, 1), tokens(2000, 2)];
@@ -67,7 +67,7 @@ test('two texts computed by turns lie scattered; who asks on about one gets it p
   for (const text of texts) expect(await question(text)).toBeLessThanOrEqual(9 * 256);
 });
 
-test('two texts that lie scattered, each among another that nobody asks about: answers about both get them packed though they attend apart', async () => {
+test('answers about two scattered texts pack them although they use gathered attention', async () => {
   const h = harness({ slots: 32768, maxContext: 8192, tokenBudget: 24 });
   const texts = [1, 2, 3, 4].map((seed) => tokens(2000, seed));
   for (const pair of [texts.slice(0, 2), texts.slice(2)]) {

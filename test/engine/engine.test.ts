@@ -90,7 +90,7 @@ test('maxTokens 0 computes the prompt and reports no token; from the cache it en
   expect(second.sequence.cachedTokens).toBe(30);
 });
 
-test('a limit that other windows share is said to be a part', async () => {
+test('an error about a memory limit shared with other windows says that it is a share', async () => {
   const { engine } = harness({ slots: 100, numEditorWindows: () => 2 });
   const large = ask(engine, tokens(120));
   await drain(engine);
@@ -99,7 +99,7 @@ test('a limit that other windows share is said to be a part', async () => {
   );
 });
 
-test('limits are errors of the one request and say what to do', async () => {
+test('exceeding a limit fails only that request, with an error that says what to do', async () => {
   const { engine } = harness({ slots: 100, maxContext: 150 });
   const long = ask(engine, tokens(150));
   const large = ask(engine, tokens(120));
@@ -292,7 +292,7 @@ test('the time per token is that of requests with a token after the first one th
   expect(recorded()).toMatchObject({ count: 1, sum: 10 });
 });
 
-test('a doubled id and bad parameters are refused', () => {
+test('a duplicate request id and invalid parameters are refused', () => {
   const { engine } = harness({ slots: 100 });
   ask(engine, [1], { id: 'a' });
   expect(() => ask(engine, [1], { id: 'a' })).toThrow('a request a');

@@ -32,7 +32,7 @@ async function times(prompts: number[][], grouping: boolean): Promise<{ last: nu
   return { last: h.clock.now - start, mean: sum / prompts.length, most };
 }
 
-test('eight long files: the last summary and the mean one come sooner', async () => {
+test('eight long files: both the last and the average summary finish earlier with grouping', async () => {
   const files = Array.from({ length: 8 }, (_, i) => tokens(1500, i));
   const together = await times(files, false);
   const grouped = await times(files, true);
@@ -42,7 +42,7 @@ test('eight long files: the last summary and the mean one come sooner', async ()
   expect(grouped.mean).toBeLessThan(0.65 * together.mean);
 });
 
-test('eight questions on one file run together as before', async () => {
+test('eight questions about one file still share steps', async () => {
   const file = tokens(3000, 1);
   const questions = Array.from({ length: 8 }, (_, i) => [...file, i, 1, 2]);
   const together = await times(questions, false);
@@ -51,7 +51,7 @@ test('eight questions on one file run together as before', async () => {
   expect(grouped.last).toBeLessThan(1.02 * together.last);
 });
 
-test('eight short texts: sharing the weights is worth more', async () => {
+test('eight short texts share steps, because reading the weights once saves more', async () => {
   const files = Array.from({ length: 8 }, (_, i) => tokens(60, i));
   const together = await times(files, false);
   const grouped = await times(files, true);

@@ -39,7 +39,7 @@ function setUp(parameters = 1) {
   return { ...h, files, model, idle, edit, computed: () => h.engine.stats().tokens.idleComputed };
 }
 
-test('an edit in the middle of a file costs what follows it', async () => {
+test('idle prefill after an edit computes only what follows the edit', async () => {
   const { engine, model, idle, edit, computed } = setUp();
   expect(idle.start(model)).toBe(true);
   await drain(engine);
@@ -51,7 +51,7 @@ test('an edit in the middle of a file costs what follows it', async () => {
   expect(computed()).toBe(1000 + 402);
 });
 
-test('another edit ends it at the step under way, and what is done before that edit is not done again', async () => {
+test('another edit stops idle prefill after the current step, and the part before the edit is not computed again', async () => {
   const { engine, model, idle, edit, computed } = setUp();
   idle.start(model);
   for (let i = 0; i < 10; i++) await engine.step();
@@ -71,7 +71,7 @@ test('another edit ends it at the step under way, and what is done before that e
   engine.checkIntegrity();
 });
 
-test('a request that stops idle work finds what it has done', async () => {
+test('a request that interrupts idle prefill reuses its rows', async () => {
   const { engine, model, idle, computed } = setUp();
   idle.start(model);
   for (let i = 0; i < 5; i++) await engine.step();
@@ -84,7 +84,7 @@ test('a request that stops idle work finds what it has done', async () => {
   expect(computed()).toBe(1000);
 });
 
-test('a model that takes long reads a file in parts, with a pause between them', async () => {
+test('with a slow model, idle prefill reads a file in parts with a pause between them', async () => {
   // 200 tokens to a part.
   const { engine, model, idle, computed, files } = setUp(5e9);
   for (let parts = 1; parts <= 5; parts++) {
@@ -103,7 +103,7 @@ test('a model that takes long reads a file in parts, with a pause between them',
   expect(files.hasStale).toBe(false);
 });
 
-test('what a version of a text costs is bounded, and an edit begins anew', async () => {
+test('idle prefill spends a bounded amount on each version of a text; an edit starts a new amount', async () => {
   // 20 tokens to a part, 500 in all.
   const { engine, model, idle, edit, computed } = setUp(5e10);
   while (idle.start(model)) await drain(engine);
@@ -131,7 +131,7 @@ test.each([1, 0])(
   },
 );
 
-test('a part that is stopped before it has begun is done later', async () => {
+test('a part of idle prefill that was stopped before it began is done later', async () => {
   const { engine, model, idle, computed } = setUp(5e9);
   idle.start(model);
   idle.enabled = false;
@@ -142,7 +142,7 @@ test('a part that is stopped before it has begun is done later', async () => {
   expect(computed()).toBe(1000);
 });
 
-test('stopping again and again does not read more than a version may cost', async () => {
+test('repeated interruptions do not exceed the amount for a version', async () => {
   // 20 tokens to a part, 500 in all; nothing of it is kept.
   const { engine, model, idle, computed } = setUp(5e10);
   for (let i = 0; i < 100 && idle.start(model); i++) {

@@ -86,7 +86,7 @@ async function question(engine: Engine, block: readonly number[], seed: number):
   return asked;
 }
 
-test('a budget that moves by a fifth, or to its half and back: all that was cached is found each time, the scratch counted', async () => {
+test('when the budget moves by a fifth, or to half and back, everything cached is found again, with scratch memory counted', async () => {
   const { engine, runner } = opened();
   const block = tokens(3500, 1);
   await question(engine, block, 1);
@@ -103,7 +103,7 @@ test('a budget that moves by a fifth, or to its half and back: all that was cach
   expect(runner.computed.prefill).toBe(3500 + 3400);
 });
 
-test('a budget much smaller has a lower limit, under which nothing is a byte too many, also where prompts are being read; it rises with the budget', async () => {
+test('a much smaller budget has a lower lane limit and is never exceeded, also during prefill; the limit rises with the budget', async () => {
   const { engine, runner } = opened();
   const [block, running, later] = [tokens(1500, 1), tokens(3300, 2), tokens(1400, 3)];
   await question(engine, block, 1);
@@ -126,7 +126,7 @@ test('a budget much smaller has a lower limit, under which nothing is a byte too
   expect(runner.computed.prefill - prefill).toBe(3500);
 });
 
-test('what was computed under a limit is found again under it, after another one', async () => {
+test('rows computed under one lane limit are found again when that limit returns', async () => {
   const { engine, runner } = opened();
   const block = tokens(1100, 1);
   await question(engine, block, 1);
@@ -166,7 +166,7 @@ async function saveAll(engine: Engine, blocks: number[][]): Promise<void> {
   while (await engine.save(filesOf(blocks)));
 }
 
-test('a restart that finds other amounts of memory finds all of a file on the disk', async () => {
+test('after a restart with another amount of memory, a file is still found on disk as a whole', async () => {
   const { restarted } = await withDisk();
   const block = tokens(3500, 1);
   const first = await restarted(0.9 * MOST);
@@ -320,7 +320,7 @@ test('property: of two budgets that are near each other the higher one has no le
   );
 });
 
-test('where the scratch becomes twice as large a pool has as many rows before as after', () => {
+test('doubling the scratch memory does not change the number of rows in the pool', () => {
   // Of 1.5 billion parameters; the scratch of 2,047 tokens from 470 MB on.
   const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
   const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).poolTokens;
@@ -333,7 +333,7 @@ test('where the scratch becomes twice as large a pool has as many rows before as
   expect(tokensUnder(480e6)).toBeGreaterThan(tokensUnder(470e6));
 });
 
-test('an answer goes on under a higher budget of which half would be twice the scratch', async () => {
+test('an answer continues when the budget rises so far that the scratch could double', async () => {
   // As many bytes as 2,048 tokens' rows: the text's are more than that.
   const perToken = 4 * kvBytesPerToken(SHAPE);
   const half = 512 * perToken;
@@ -353,7 +353,7 @@ test('an answer goes on under a higher budget of which half would be twice the s
   expect([running.ended, running.tokenIds.length, next.ended]).toEqual(['length', 400, 'length']);
 });
 
-test('on a machine whose memory others take and give back the limit stays, and after a restart; another setting may have another one', () => {
+test('the lane limit stays when other programs take and return memory, and after a restart; another setting may change it', () => {
   const limits = ({ budget, most }: MemoryBudget) =>
     SCRATCHES.map((perToken) => mostPrefillTokens(budget, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });

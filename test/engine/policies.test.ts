@@ -7,7 +7,7 @@ import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engin
 import { runAlone } from '../support/engine/oracle.ts';
 import { driveWorkload, makeWorkload } from '../support/engine/workload.ts';
 
-test('single: one request from beginning to end, the most urgent first, over one prefix cache', async () => {
+test('policy "single": one request at a time, most urgent first, with the shared prefix cache', async () => {
   const { engine, runner } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
   const prefix = tokens(40);
   const summary = ask(engine, [...prefix, 1], { priority: 'summary', maxTokens: 6 });
@@ -25,7 +25,7 @@ test('single: one request from beginning to end, the most urgent first, over one
   expect(runner.numComputed).toBe(41 + 1 + 1 + 3 * 5);
 });
 
-test('single: idle work gives way to a request', async () => {
+test('policy "single": a request preempts idle work', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
   const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
   await engine.step();
@@ -36,7 +36,7 @@ test('single: idle work gives way to a request', async () => {
   expect(idle.ended).toBe('length');
 });
 
-test('without classes the one that came first goes first, and idle work is still last', async () => {
+test('without priority classes, requests run in order of arrival, and idle work still runs last', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { classes: false } });
   const asked = (['idle', 'summary', 'completion'] as const).map((priority, i) =>
     ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }),
@@ -63,7 +63,7 @@ test('without preemption a completion waits for the slots that a summary holds',
   expect(await preemptions({ preemption: false })).toBe(0);
 });
 
-test('without a leader two that need the same tokens both compute some of them', async () => {
+test('without in-flight prefix sharing, two requests compute some shared tokens twice', async () => {
   const computed = async (policies: Partial<Policies>): Promise<number> => {
     const { engine } = harness({ slots: 2048, tokenBudget: 64, policies });
     const answers = [1, 2].map(() => ask(engine, tokens(200, 1), { maxTokens: 2 }));

@@ -56,7 +56,7 @@ async function runMaintenanceUntilDone(engine: Engine, blocks: number[][]): Prom
   return numParts;
 }
 
-test('of a file that has been quiet nine tenths of the rows stay; questions go on from those, with the same answers wherever they lie', async () => {
+test('an idle file keeps nine tenths of its rows; questions reuse them and get the same answers from pool, store and disk', async () => {
   const { engine, clock, runner } = opened(4000);
   const [block, other] = [tokens(900, 1), tokens(1500, 2)];
   const exact = question(engine, block, 5);
@@ -96,7 +96,7 @@ test('of a file that has been quiet nine tenths of the rows stay; questions go o
   ).toEqual(exact.tokenIds);
 });
 
-test('what stays of a file is coded once it is out of the pool, and nothing else is', async () => {
+test('the remaining rows of a pruned file are encoded when they leave the pool; other rows are not', async () => {
   const { engine, clock } = opened(4000, { compression: CODED });
   const [block, other] = [tokens(900, 1), tokens(700, 2)];
   for (const each of [block, other]) question(engine, each, 5);
@@ -149,7 +149,7 @@ test.each([
   },
 );
 
-test('a file of more than half the budget is measured where it is: it has not left the pool before, and nothing comes back for it', async () => {
+test('a file larger than half the budget is measured in the pool, without demotion or promotion', async () => {
   const { engine, clock } = opened(2200);
   const block = file(1400, 1);
   question(engine, block, 5);
@@ -162,7 +162,7 @@ test('a file of more than half the budget is measured where it is: it has not le
   expect(engine.stats().events).toMatchObject({ promotions: 0, evictions: 0 });
 });
 
-test('on battery memory is given back in idle maintenance, and nothing is measured or coded', async () => {
+test('on battery, idle maintenance returns memory but measures and encodes nothing', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = file(1400, 1);
   question(engine, block, 5);
@@ -180,7 +180,7 @@ test('on battery memory is given back in idle maintenance, and nothing is measur
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
 });
 
-test('a request ends the measuring within a step, and what was measured before is not measured again', async () => {
+test('a request interrupts the measuring within a step; measured parts are not measured again', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = tokens(1400, 1);
   question(engine, block, 5);
@@ -204,7 +204,7 @@ test('a request ends the measuring within a step, and what was measured before i
   expect(engine.stats().poolSlots.held).toBe(held - 1400 + 421 + 421 + 420);
 });
 
-test('an edited file is computed anew beside what is left of the old text; what nobody else has of a long conversation is let go when memory is short', async () => {
+test('an edited file is computed beside the pruned old version; when memory is short, rows used by one long conversation only are dropped', async () => {
   const { engine, clock } = opened(4000);
   const block = tokens(900, 1);
   const edited = [...block.slice(0, 300), ...tokens(600, 3)];
@@ -262,7 +262,7 @@ test.each([
   });
 });
 
-test('files that begin alike lose rows side by side, pinned ones none; what is evicted by its beginning is gone with its rows', async () => {
+test('files with a common prefix are pruned independently, pinned files are not pruned, and evicting a prefix removes its rows', async () => {
   const { engine, clock } = opened(4000);
   const files = [1, 2, 3].map((seed) => file(500, seed));
   for (const block of files) question(engine, block, 5);
@@ -290,7 +290,7 @@ test('files that begin alike lose rows side by side, pinned ones none; what is e
   ]);
 });
 
-test('nothing has to go for what is measured: a context for which there is no room is left, and others are not', async () => {
+test('measuring evicts nothing: a context without room is skipped, other contexts are measured', async () => {
   const { engine, clock, runner } = opened(2600, { softSlots: 2600 });
   const [large, small] = [tokens(1500, 1), tokens(300, 2)];
   for (const block of [large, small]) question(engine, block, 5);
@@ -305,7 +305,7 @@ test('nothing has to go for what is measured: a context for which there is no ro
   expect(engine.stats().events.evictions).toBe(0);
 });
 
-describe('what is measured counts under the budget, at every moment', () => {
+describe('bytes used for measuring always count towards the memory budget', () => {
   const block = tokens(1400, 1);
 
   /** A file that has been quiet, of which a part has been measured. `took`: bytes beside rows that have been seen in steps that measure. */
@@ -372,7 +372,7 @@ describe('what is measured counts under the budget, at every moment', () => {
     harness.engine.checkIntegrity();
   });
 
-  test('a request keeps what is measured where both have room, and has its room where not, with nothing else gone for it', async () => {
+  test('a request keeps the measured rows if both fit, otherwise only the measured rows are dropped for it', async () => {
     const { engine, runner, before, now } = await measuring(11 * 256);
     const { beforeRun } = runner;
     let numRuns = 0;
@@ -412,7 +412,7 @@ describe('what is measured counts under the budget, at every moment', () => {
   });
 });
 
-test('what an edit has left is not measured again', async () => {
+test('rows that an edit left unchanged are not measured again', async () => {
   const { engine, clock, runner } = opened(8000);
   const block = tokens(1500, 1);
   question(engine, block, 5);
@@ -430,7 +430,7 @@ test('what an edit has left is not measured again', async () => {
   expect(engine.describe(edited)).toMatchObject({ tokens: 1500, bytes: 3 * 450 * BYTES });
 });
 
-test('property: 10,000 operations with files that are read, edited, quiet, evicted, under budgets that change: the bytes are exact and equal questions have equal answers', async () => {
+test('property: after 10,000 random operations under changing budgets, byte counts are exact and equal questions get equal answers', async () => {
   let numOperations = 0;
   let numPruned = 0;
   // Of fewer bytes: there are many operations.

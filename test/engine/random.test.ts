@@ -105,7 +105,7 @@ test('a small pool beside a store: demotions and promotions keep every row', asy
   expect(events.promotions).toBeGreaterThan(40);
 }, 60_000);
 
-test("property: any budget, budget, class mix and abort order gives the oracle's tokens", async () => {
+test("property: any memory budget, token budget, class mix and abort order gives the oracle's tokens", async () => {
   const setting = fc.record({
     seed: fc.integer(),
     slots: fc.integer({ min: 0, max: 500 }),

@@ -13,7 +13,7 @@ import { runAlone } from '../support/engine/oracle.ts';
 const alone = (prompt: number[], maxTokens: number): number[] =>
   runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
 
-test('classes go in order, whatever the order of arrival', async () => {
+test('higher priority classes run first, whatever the order of arrival', async () => {
   const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
   runner.beforeRun = () => {
     clock.now += 10;
@@ -29,7 +29,7 @@ test('classes go in order, whatever the order of arrival', async () => {
   expect(order).toEqual(['completion', 'chat', 'summary', 'idle']);
 });
 
-test('what was computed ahead is a completion from the moment when somebody waits for it', async () => {
+test('a completion computed ahead gets completion priority as soon as the editor waits for it', async () => {
   const ended = async (raised: boolean): Promise<string[]> => {
     const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
     runner.beforeRun = () => {
@@ -60,7 +60,7 @@ test('what was computed ahead is a completion from the moment when somebody wait
   expect(await ended(true)).toEqual(['ahead', 'chat']);
 });
 
-test('what runs already when somebody begins to wait for it has not been waited for in the queue', async () => {
+test('a completion that already runs when the editor starts to wait has no queue time', async () => {
   const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
   runner.beforeRun = () => {
     clock.now += 10;
@@ -74,7 +74,7 @@ test('what runs already when somebody begins to wait for it has not been waited 
   expect(engine.stats().classes.completion.queueMs).toMatchObject({ count: 1, p50: 0 });
 });
 
-test('a chat that comes late does not go before one that is nearly read, whatever else is waiting', async () => {
+test('a late chat does not overtake a chat whose prefill is nearly done', async () => {
   const steps = async (withSummary: boolean): Promise<number> => {
     const { engine, runner, clock } = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
     runner.beforeRun = () => {
@@ -133,7 +133,7 @@ test('at equal level the prompt that can give its first token now goes first', a
   await drain(engine);
 });
 
-test('of equals the one that has been served least goes first: a question does not wait for all files of a folder', async () => {
+test('within a class the least served client goes first: a question does not wait for all files of a folder', async () => {
   const filesBefore = async (fairness: boolean): Promise<number> => {
     const { engine } = harness({ slots: 8192, tokenBudget: 64, policies: { fairness } });
     const files = Array.from({ length: 12 }, (_, i) =>
@@ -150,7 +150,7 @@ test('of equals the one that has been served least goes first: a question does n
   expect(await filesBefore(false)).toBe(12);
 });
 
-test('fairness lets a long prompt go on for a while before a shorter equal one has its turn', async () => {
+test('fairness lets a started long prefill continue for a while before a shorter one of equal rank', async () => {
   const { engine } = harness({ slots: 8192, tokenBudget: 64 });
   const long = ask(engine, tokens(3000, 1), { maxTokens: 1 });
   await engine.step();
@@ -184,7 +184,7 @@ test('a step waits for the next of a burst where bursts have been seen, and a co
   expect(engine.pauseMs()).toBe(0);
 });
 
-test('a step that is shorter than the wait is worth waits for nobody, however long it might be', async () => {
+test('a step shorter than the expected wait does not wait for a burst', async () => {
   const { engine, clock, runner } = harness({ slots: 8192, tokenBudget: undefined });
   runner.beforeRun = (batch) => {
     clock.now += 2 + batch.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) / 2;
@@ -206,7 +206,7 @@ test('a step that is shorter than the wait is worth waits for nobody, however lo
   await drain(engine);
 });
 
-test('a higher class leads: the lower one waits for the shared prefix, then hops', async () => {
+test('the higher class computes a shared prefix; the lower one waits for it and then reuses it', async () => {
   const { engine, runner } = harness({ slots: 2048, tokenBudget: 64 });
   const prefix = tokens(128);
   const chat = ask(engine, [...prefix, 1, 2, 3], { priority: 'chat', maxTokens: 2 });
@@ -220,7 +220,7 @@ test('a higher class leads: the lower one waits for the shared prefix, then hops
   expect(chat.sequence.cachedTokens).toBe(64);
 });
 
-test('who waits for a leader takes no slots and pushes nobody out', async () => {
+test('a request that waits for an in-flight prefix takes no slots and preempts nobody', async () => {
   const { engine } = harness({ slots: 150, tokenBudget: 64 });
   const first = ask(engine, [...tokens(100), 1], { maxTokens: 5 });
   const second = ask(engine, [...tokens(100), 2], { maxTokens: 5 });
@@ -231,7 +231,7 @@ test('who waits for a leader takes no slots and pushes nobody out', async () => 
   expect(engine.stats().events.preemptions).toBe(0);
 });
 
-test('preemption: the lowest class gives way, the latest of it first, and resumes exactly', async () => {
+test('preemption takes the latest request of the lowest class, which later resumes with the same tokens', async () => {
   const { engine } = harness({ slots: 120, tokenBudget: 64 });
   const summary = ask(engine, tokens(40, 1), { priority: 'summary', maxTokens: 15 });
   await engine.step();
@@ -248,7 +248,7 @@ test('preemption: the lowest class gives way, the latest of it first, and resume
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
 });
 
-test('decodes that run out of slots preempt the latest', async () => {
+test('when decoding runs out of slots, the latest request is preempted', async () => {
   const { engine } = harness({ slots: 100, tokenBudget: 64 });
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(25, i), { maxTokens: 60 }));
   await drain(engine);
@@ -308,7 +308,7 @@ test('property: aborts in every order leave no reference behind', async () => {
   );
 });
 
-test('one that finds no room does not hold up a higher class', async () => {
+test('a request without room does not block a higher class', async () => {
   const { engine, clock } = harness({ slots: 320, tokenBudget: 256, policies: { grouping: false } });
   const running = ask(engine, tokens(150, 1), { priority: 'summary', maxTokens: 100 });
   await engine.step();
@@ -340,7 +340,7 @@ test.each([0, 100])(
   },
 );
 
-test('a context longer than the pool gives way to another one only where that runs then', async () => {
+test('a context longer than the pool is preempted by another only if that one can then run', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
   const spillFile = new SpillFile(folder, 10_000_000, () => {});
   onTestFinished(() => {
@@ -451,7 +451,7 @@ test.each([0, 31.5])(
   },
 );
 
-test('a summary has room at last though it gets on between chats, which take back what it has computed', async () => {
+test('a summary gets room in the end although chats keep evicting what it computed', async () => {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
   runner.beforeRun = () => {
     clock.now += 100;
@@ -492,7 +492,7 @@ test('chats wait for one summary, not for all that have waited for long', async 
   expect(summaries.filter(({ ended }) => ended).length).toBeGreaterThan(2);
 });
 
-test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
+test('a preempted request computes nothing twice', async () => {
   const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
   const summaries = Array.from({ length: 16 }, (_, i) =>
     ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }),
@@ -541,7 +541,7 @@ test('an aborted prompt leaves its computed tokens to the next one', async () =>
   expect(next.sequence.cachedTokens).toBe(32);
 });
 
-test('what a token sets off may add and abort', async () => {
+test('a token callback may add and abort requests', async () => {
   const { engine } = harness({ slots: 512 });
   let second: Watched | undefined;
   const push = (): string => {
@@ -575,7 +575,7 @@ test('a lower budget preempts and demotes at once; a higher one lets the pool gr
   for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(600, i + 1), 20));
 });
 
-test('after a quiet minute the pool shrinks, a page at a time, and its runs are in the store', async () => {
+test('after an idle minute the pool shrinks page by page, and its rows move to the store', async () => {
   const { engine, clock } = harness({ slots: 8192, tokenBudget: 512 });
   for (const i of [1, 2, 3, 4]) ask(engine, tokens(1000, i), { maxTokens: 2 });
   await drain(engine);
@@ -603,7 +603,7 @@ test('after a quiet minute the pool shrinks, a page at a time, and its runs are 
   expect(engine.describe(tokens(1000, 2)).tier).toBe('pool');
 });
 
-test('pinned prefixes are evicted last; evict drops what begins with a prefix', async () => {
+test('pinned prefixes are evicted last; evict() drops everything that starts with a prefix', async () => {
   const { engine, clock } = harness({ slots: 200, tokenBudget: 64 });
   engine.pin('a', tokens(60, 1));
   for (const i of [1, 2, 3, 4, 5]) {

@@ -111,7 +111,7 @@ const question = (engine: Engine, block: readonly number[], maxTokens = 4, seed 
 const read = (engine: Engine, block: readonly number[]) =>
   ask(engine, block, { priority: 'idle', prefillTokens: block.length, maxTokens: 0 });
 
-test('behind an edit the rest of a file is taken over, but for the first tokens; a second question finds it', async () => {
+test('shifted reuse: the rest of a file after an edit is reused except for its first tokens; a second question finds it', async () => {
   const { engine, runner } = newEngine();
   const before = tokens(1000, 1);
   read(engine, before);
@@ -132,7 +132,7 @@ test('behind an edit the rest of a file is taken over, but for the first tokens;
   expect(runner.numComputed).toBe(5 + 64 + 2 * (20 + 3));
 });
 
-test('what is exact is never found among what was taken over: idle time computes it, it replaces the other, and a question then stands on it', async () => {
+test('shifted rows are never found as exact ones: idle work computes the exact rows, and later questions use them', async () => {
   const { engine, runner } = newEngine();
   const before = tokens(1000, 1);
   read(engine, before);
@@ -155,7 +155,7 @@ test('what is exact is never found among what was taken over: idle time computes
   expect(again.sequence.shiftedTokens).toBe(0);
 });
 
-test('off, and for idle work, nothing is taken over', async () => {
+test('no shifted reuse when it is off, and none for idle work', async () => {
   const before = tokens(1000, 1);
   const after = edit(before, 300, 0, tokens(10, 2));
   for (const reuseShifted of [false, true]) {
@@ -171,7 +171,7 @@ test('off, and for idle work, nothing is taken over', async () => {
   }
 });
 
-test('what was taken over is no source for the next edit: it comes from what was computed, whatever of it is left in whichever version', async () => {
+test('shifted rows are no source for the next edit; only computed rows of any version are', async () => {
   const { engine, runner } = newEngine();
   const one = tokens(2000, 1);
   read(engine, one);
@@ -191,7 +191,7 @@ test('what was taken over is no source for the next edit: it comes from what was
   expect(engine.stats().tokens.promptShifted).toBe(2010 - 374 + three.length - 566);
 });
 
-test('an older text that is gone, or no room: the tokens are computed', async () => {
+test('without an older version or without room the tokens are computed', async () => {
   const { engine, runner } = newEngine({ slots: 1400 });
   const before = tokens(1000, 1);
   read(engine, before);
@@ -205,7 +205,7 @@ test('an older text that is gone, or no room: the tokens are computed', async ()
   expect(runner.numComputed).toBeGreaterThan(1800);
 });
 
-test('property: any edits, several of them, under any budget: the tokens of the oracle, every row at its place, no slot lost', async () => {
+test("property: any edits under any budget give the oracle's tokens, rows at the right positions and no lost slot", async () => {
   const change = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
     removed: fc.nat(60),

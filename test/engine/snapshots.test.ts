@@ -77,7 +77,7 @@ function expected(block: readonly number[], seed: number): number[] {
     .tokenIds;
 }
 
-test('after a restart the first question about a file finds its block on the disk: all of it, and the same tokens', async () => {
+test('after a restart, the first question about a file finds its whole block on disk and gives the same tokens', async () => {
   const block = tokens(700, 3);
   const first = await opened(3000);
   const before = question(first.engine, block, 1);
@@ -100,7 +100,7 @@ test('after a restart the first question about a file finds its block on the dis
   expect(await saveAll(engine, [block])).toBe(0);
 });
 
-test('what is worked on is not written, what has been quiet is', async () => {
+test('files in use are not written to disk, idle files are', async () => {
   const block = tokens(300, 4);
   const { engine, clock, disk } = await opened(3000);
   question(engine, block, 1);
@@ -116,7 +116,7 @@ test('what is worked on is not written, what has been quiet is', async () => {
   expect(disk.numSegments).toBe(2);
 });
 
-test('of a block that is cached in part whole segments are written, and the rest follows', async () => {
+test('a partly cached block is written in whole segments, and the rest is written later', async () => {
   const block = tokens(600, 5);
   const { engine } = await opened(3000);
   ask(engine, block.slice(0, 400), { prefillTokens: 400, maxTokens: 0 });
@@ -127,7 +127,7 @@ test('of a block that is cached in part whole segments are written, and the rest
   expect(await saveAll(engine, [block])).toBe(2);
 });
 
-test('files share what they begin with; after an edit what stands before it is found', async () => {
+test('files share a common prefix on disk; after an edit, the part before it is found', async () => {
   const [one, other] = [tokens(600, 6), [...tokens(600, 6).slice(0, 520), ...tokens(80, 7)]];
   const { engine, disk } = await opened(4000);
   question(engine, one, 1);
@@ -142,7 +142,7 @@ test('files share what they begin with; after an edit what stands before it is f
   expect(edited.tokenIds).toEqual(expected([...one.slice(0, 550), ...tokens(50, 8)], 1));
 });
 
-test('all that the disk has of a file is forgotten together: every version, of this process or not, of this model or another', async () => {
+test('forgetting a file removes every version of it from disk, of any process and any model', async () => {
   const [block, other] = [tokens(700, 3), tokens(300, 9)];
   const versions = [
     block,
@@ -168,7 +168,7 @@ test('all that the disk has of a file is forgotten together: every version, of t
   expect((await opened(4000, 1e8, 'another')).engine.describe(other).diskTokens).toBe(300);
 });
 
-test('a request that is aborted while its prompt is read ends once, and so does one of an engine that fails', async () => {
+test('a request ends exactly once if it is aborted or the engine fails while its prompt is read from disk', async () => {
   const block = tokens(700, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -193,7 +193,7 @@ test('a request that is aborted while its prompt is read ends once, and so does 
   expect(engine.describe(block).tokens).toBe(0);
 });
 
-test('what others want of the disk comes between the segments of a long prompt, and a prompt that nobody waits for is read no further', async () => {
+test('other disk reads run between the segments of a long prompt, and reading stops when nobody waits for the prompt', async () => {
   const [long, short] = [tokens(1500, 3), tokens(200, 4)];
   const first = await opened(5000);
   for (const block of [long, short]) question(first.engine, block, 1);
@@ -212,7 +212,7 @@ test('what others want of the disk comes between the segments of a long prompt, 
   expect(engine.describe(long).tokens).toBeLessThan(1500);
 });
 
-test('where the budget comes to have no room for reading the disk a prompt is read no further: nothing of that is counted any more', async () => {
+test('when the budget leaves no room for disk reads, reading a prompt stops and its buffers no longer count', async () => {
   const block = tokens(1500, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -233,7 +233,7 @@ test('where the budget comes to have no room for reading the disk a prompt is re
   expect(asked.tokenIds).toEqual(expected(block, 1));
 });
 
-test('a context for which the cap has no room is written as far as it has, and not tried again before it is used again', async () => {
+test('a context larger than the disk limit is written as far as it fits, and not tried again before its next use', async () => {
   const { engine, disk } = await opened(4000, 50_000);
   const block = tokens(1400, 3);
   question(engine, block, 1);
@@ -245,7 +245,7 @@ test('a context for which the cap has no room is written as far as it has, and n
   expect(await saveAll(engine, [block])).toBe(0);
 });
 
-test('what is pinned stays in memory when everything is evicted, unless it is to go, too', async () => {
+test('pinned files stay in memory when everything is evicted, unless the eviction includes pinned ones', async () => {
   const { engine } = await opened(3000);
   const block = tokens(300, 3);
   question(engine, block, 1);
@@ -257,7 +257,7 @@ test('what is pinned stays in memory when everything is evicted, unless it is to
   expect(engine.describe(block).tokens).toBe(0);
 });
 
-test('blocks that were read and that the cache has let go are gone, though the engine goes on', async () => {
+test('blocks read from disk and evicted from the cache are forgotten while the engine runs on', async () => {
   const block = tokens(700, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -314,7 +314,7 @@ test('damaged, missing and unreadable files: the rest is computed, with the same
   }
 });
 
-test('a disk that takes nothing more is told of once, and requests go on', async () => {
+test('a full disk is reported once, and requests continue', async () => {
   const { engine } = await opened(3000);
   await rm(folder, { recursive: true });
   await writeFile(folder, 'no folder any more');
@@ -329,7 +329,7 @@ test('a disk that takes nothing more is told of once, and requests go on', async
   expect(asked.tokenIds).toEqual(expected(tokens(300, 1), 2));
 });
 
-test('a disk that took nothing for a while is tried again after some minutes; each time that it fails anew is told of once', async () => {
+test('a failing disk is tried again after some minutes, and each new failure is reported once', async () => {
   const { engine, clock } = await opened(3000);
   const blocks = [tokens(300, 1), tokens(300, 2)];
   for (const block of blocks) question(engine, block, 1);
@@ -358,7 +358,7 @@ test('a disk that took nothing for a while is tried again after some minutes; ea
   expect(lines).toHaveLength(2);
 });
 
-test('memory that other files fill gives way: all of a file comes from the disk, whichever of them it is', async () => {
+test('memory used by other files is freed so that any file can be read from disk as a whole', async () => {
   const blocks = Array.from({ length: 8 }, (_, i) => tokens(700, 30 + i));
   const first = await opened(8000);
   for (const block of blocks) question(first.engine, block, 1);
@@ -375,7 +375,7 @@ test('memory that other files fill gives way: all of a file comes from the disk,
   expect(engine.stats().tokens.promptComputed).toBe(16 * 9);
 });
 
-test('a prompt larger than the memory that is left: what fits comes from the disk', async () => {
+test('for a prompt larger than the free memory, the part that fits is read from disk', async () => {
   const [block, other] = [tokens(900, 3), tokens(500, 4)];
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -440,7 +440,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
   expect(numAsked).toBeGreaterThan(200);
 }, 120_000);
 
-test('a idle moment looks at a file as often as it has something to write of it, and once more, however much is written of others or coded meanwhile', async () => {
+test('maintenance checks a file once more than it has something to write of it, whatever is written or encoded of other files', async () => {
   const shape = { ...fakeShape(), headSize: 16 };
   const disk = await DiskTier.open(folder, 1e9, log);
   const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
@@ -471,7 +471,7 @@ test('a idle moment looks at a file as often as it has something to write of it,
   expect(looks.mock.calls.length).toBe(10 * (4 + 1));
 });
 
-test('what comes to be quiet after a idle moment has looked for it is written as soon as it is: another file, and what has been computed of one since', async () => {
+test('a file that becomes idle after maintenance looked is written as soon as it is idle, and so are rows computed since', async () => {
   const { engine, clock, disk } = await opened(3000);
   const [another, half] = [tokens(300, 99), tokens(600, 98)];
   const files = filesOf([another, half]);

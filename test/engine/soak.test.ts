@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { MAX_GROWTH_BYTES, soakProcess } from '../support/soak/startSoak.ts';
 import { slope } from '../support/soak/soakRun.ts';
 
-test('10,000 requests, edits, aborts and evictions: the tokens of each alone, free + held = total, and memory that stays flat', async () => {
+test('10,000 requests, edits, aborts and evictions: same tokens as each request alone, no lost slot, flat memory', async () => {
   const result = await soakProcess({ numRequests: 10_000, seed: 1 });
   expect(result.finished + result.aborted + result.failed).toBe(10_000);
   for (const { count, least } of [

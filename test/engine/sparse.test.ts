@@ -36,7 +36,7 @@ function opened(
   };
 }
 
-test('three quarters more than fits into the pool: read, answered, and asked about again without being read again', async () => {
+test('a context 75% larger than the pool is read once, answered, and asked about again without another prefill', async () => {
   const { engine, runner, spillFile } = opened();
   const block = tokens(LONG, 1);
   const spans: BatchSpan[] = [];
@@ -66,7 +66,7 @@ test('three quarters more than fits into the pool: read, answered, and asked abo
   spillFile.close();
 });
 
-test('the first tokens, the last ones and those asked for are there; what is asked for changes as the answer goes on', async () => {
+test('the first, the last and the selected tokens are attended to; the selection changes during the answer', async () => {
   const { engine, runner, spillFile } = opened();
   const contexts: { startIndex: number; positions: number[] }[] = [];
   runner.beforeRun = (batch) => {
@@ -92,7 +92,7 @@ test('the first tokens, the last ones and those asked for are there; what is ask
   spillFile.close();
 });
 
-test('tokens are the same alone and beside others, whatever the steps; those of others are exact', async () => {
+test('a sparse context gives the same tokens alone and in a batch; other requests stay exact', async () => {
   const prompt = [...tokens(3100, 1), ...tokens(30, 2)];
   const run = async (options: Partial<Parameters<typeof harness>[0]>, others: number): Promise<number[]> => {
     const { engine, spillFile } = opened(options);
@@ -122,7 +122,7 @@ test('tokens are the same alone and beside others, whatever the steps; those of 
   expect(await run({ tokenBudget: 71 }, 4)).toEqual(alone);
 });
 
-test('what fits stays exact, also over what a long context has read; what was read in parts is not taken for exact', async () => {
+test('contexts that fit stay exact, also over a prefix read by a long context; rows read sparsely are not reused as exact', async () => {
   const { engine, spillFile } = opened();
   const block = tokens(3000, 1);
   const start = [...block.slice(0, 300), ...tokens(20, 7)];
@@ -146,7 +146,7 @@ test('what fits stays exact, also over what a long context has read; what was re
   spillFile.close();
 });
 
-test('another request that begins alike computes on from where a long one is: each goes on with its own rows', async () => {
+test("a request with the same prefix continues from a long context's rows, and each keeps its own rows", async () => {
   const { engine, runner, spillFile } = opened({ tokenBudget: 50 });
   const block = tokens(3000, 1);
   const asked: Watched[] = [];
@@ -165,7 +165,7 @@ test('another request that begins alike computes on from where a long one is: ea
   spillFile.close();
 });
 
-test('a file full of contexts that nobody uses gives way to another one', async () => {
+test('a spill file full of unused contexts makes room for a new one', async () => {
   const { engine, spillFile } = opened({}, 4000 * BYTES);
   for (const seed of [1, 2, 3]) {
     const long = ask(engine, tokens(2600, seed), { maxTokens: 4 });
@@ -176,7 +176,7 @@ test('a file full of contexts that nobody uses gives way to another one', async 
   spillFile.close();
 });
 
-test('no room: one message, and the rest goes on', async () => {
+test('without room there is one message, and other requests continue', async () => {
   // Without a file, with one too small, and beyond what sketches of fit into memory.
   const without = opened({ spillFile: null });
   const tooLong = ask(without.engine, tokens(3000, 1), { maxTokens: 4 });
@@ -256,7 +256,7 @@ test.each<Refused>([
   },
 );
 
-test('a file that cannot be written to costs nobody else what is there of theirs', async () => {
+test('a failing write to the spill file loses no rows of other contexts', async () => {
   const { engine, spillFile } = opened();
   ask(engine, tokens(LONG, 1), { prefillTokens: LONG, maxTokens: 4 });
   await drain(engine);
@@ -369,7 +369,7 @@ test.skipIf(!CAN_REACH)(
   },
 );
 
-test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context, nor what nobody uses', async () => {
+test.skipIf(!CAN_REACH)('one flipped bit on disk affects only the context that reads it', async () => {
   const own = mkdtempSync(path.join(folder, 'alone-'));
   const lines: string[] = [];
   const spillFile = new SpillFile(own, 10_000_000, (line) => lines.push(line));
@@ -398,7 +398,7 @@ test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context
   spillFile.close();
 });
 
-test("an error that is not the disk's is a bug, not lost rows: it ends the engine", async () => {
+test('an error other than a disk error is not treated as lost rows: it fails the engine', async () => {
   const { engine, spillFile } = opened();
   const block = tokens(LONG, 1);
   ask(engine, block, { prefillTokens: block.length, maxTokens: 5 });
@@ -411,7 +411,7 @@ test("an error that is not the disk's is a bug, not lost rows: it ends the engin
   spillFile.close();
 });
 
-test('what was to be found of a long prompt and cannot be kept outside the pool is computed with the scratch that there is', async () => {
+test('cached rows of a long prompt that cannot be spilled are recomputed within the available scratch memory', async () => {
   // The prefill lane has 1,023 tokens, then 511.
   const { engine, runner, spillFile } = opened({
     slots: 600_000 / BYTES,
@@ -464,7 +464,7 @@ function checkContext(
     throw new Error(`Rows are not those before ${startIndex}: ${positions.join()}`);
 }
 
-test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the budget holds', async () => {
+test('property: with random arrivals and aborts each request ends once, byte counts are exact and the budget holds', async () => {
   const random = seededRandom(11);
   const { engine, runner, clock, spillFile } = opened();
   runner.hasSketched = true;

@@ -34,7 +34,7 @@ function withSources(items: WorkItem[], mistakes: number, seed: number): Draftin
   });
 }
 
-test('an answer that was foreseen takes a step for many tokens; one that was not takes as many as without', async () => {
+test('a predictable answer gets many tokens per step; an unpredictable one takes as many steps as without drafts', async () => {
   const prompt = tokens(40);
   const sampling = { maxTokens: 100 };
   const known = foretold(prompt, sampling, 0, seededRandom(1));
@@ -57,7 +57,7 @@ test('an answer that was foreseen takes a step for many tokens; one that was not
   expect(await stepsOf(true, tokens(500, 3))).toBeGreaterThan(90);
 });
 
-test('a text in which every pair has been seen, with anything after it, is soon left alone', async () => {
+test('drafting stops soon for a text in which every token pair is followed by anything', async () => {
   // A penalty far below 1 has the model say in random order what stands in the prompt: every guess is right one time in twelve.
   const sampling = { maxTokens: 400, repetitionPenalty: 0.01 };
   const prompt = Array.from({ length: 12 }, (_, i) => i);
@@ -124,7 +124,7 @@ test('property: greedy and sampled, with right and wrong drafts, under any budge
   expect(preemptions).toBeGreaterThan(100);
 }, 60_000);
 
-test('what comes after an end token, a stop string or a complete text is dropped, and its rows are let go', async () => {
+test('draft tokens after an end token, a stop string or a complete text are dropped, and their rows are freed', async () => {
   const prompt = tokens(20, 5);
   const sampling = { maxTokens: 60 };
   const { tokenIds } = runAlone(prompt, sampling, LIMITS);
@@ -164,7 +164,7 @@ test('what comes after an end token, a stop string or a complete text is dropped
   expect(await run({ maxTokens: at + 1 })).toMatchObject({ tokenIds: upTo, ended: 'length' });
 });
 
-test('drafts take free slots only: nothing is evicted and nobody is preempted for them', async () => {
+test('drafts use free slots only: they cause no eviction and no preemption', async () => {
   const prompt = tokens(60, 9);
   const sampling = { maxTokens: 60 };
   const events = async (speculation: boolean) => {

@@ -102,7 +102,7 @@ test('steps that serve a completion stay near what it takes alone, and a summary
   expect(fixed.ms).toBeGreaterThan(5 * alone.ms);
 });
 
-test('a completion among answers with long pools: few of their tokens ride along, but at least one every 300 ms or so', async () => {
+test('beside a completion, answers with long contexts advance slowly, but at least one token about every 300 ms', async () => {
   const run = async (numChats: number, policies: Partial<Policies> = {}): Promise<{ ms: number; gaps: number[] }> => {
     const h = timed(policies);
     await warmUp(h);
@@ -135,7 +135,7 @@ test('a completion among answers with long pools: few of their tokens ride along
   expect(among.gaps.length).toBeGreaterThan(100);
 });
 
-test('a completion that cannot run yet holds nobody up', async () => {
+test('a completion that cannot run yet delays nobody', async () => {
   const h = harness({ slots: 130, tokenBudget: undefined, policies: { preemption: false } });
   h.runner.beforeRun = () => {
     h.clock.now += 60;
@@ -147,7 +147,7 @@ test('a completion that cannot run yet holds nobody up', async () => {
   expect([summary.ended, completion.ended]).toEqual(['length', 'length']);
 });
 
-test('a prompt in the prefill lane fills its step: others wait for the next one rather than make it twice as long', async () => {
+test('a prompt in the prefill lane fills its step; other prompts wait for the next step', async () => {
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: undefined, prefillBytesPerToken: 1 });
   const times: number[] = [];
   h.runner.beforeRun = (batch) => {

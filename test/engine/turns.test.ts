@@ -30,7 +30,7 @@ async function learn(h: Harness): Promise<void> {
   h.clock.now += 5000;
 }
 
-test('completions in one file are not computed past the columns of an answer about another, which goes on all the same', async () => {
+test('completions in one file do not pay for the columns of an answer about another file, and that answer still advances', async () => {
   const run = async (grouping: boolean): Promise<{ products: number; answered: number; ms: number }> => {
     const h = machine(SMALL, { grouping });
     await learn(h);
@@ -76,7 +76,7 @@ test.each([
   },
 );
 
-test('completions one after another are hardly slower beside a prompt of the prefill lane, which goes on in few large parts', async () => {
+test('consecutive completions are hardly slower beside a long prefill, which advances in a few large chunks', async () => {
   const run = async (beside: boolean): Promise<{ ms: number; chunks: number[] }> => {
     const h = harness({
       slots: 65536,
@@ -115,7 +115,7 @@ test('completions one after another are hardly slower beside a prompt of the pre
   expect(Math.min(...beside.chunks)).toBeGreaterThan(16);
 });
 
-test('summaries whose pools differ are not starved by a chat, whichever of them came first', async () => {
+test('a chat does not starve summaries about other files, whichever came first', async () => {
   const h = machine(SMALL);
   await learn(h);
   const chat = ask(h.engine, tokens(12_000, 1), { maxTokens: 3000 });
@@ -184,7 +184,7 @@ test.each([
   },
 );
 
-test('a completion waits for one of others at a time, however many answers are being read', async () => {
+test('a completion waits for at most one step of others at a time, however many answers are streaming', async () => {
   const ttft = async (numChats: number): Promise<number> => {
     const h = machine(BIG);
     await learn(h);
@@ -200,7 +200,7 @@ test('a completion waits for one of others at a time, however many answers are b
   expect(await ttft(4)).toBeLessThan(2.2 * alone);
 });
 
-test('without classes a completion that generates is served as everybody is', async () => {
+test('without priority classes a generating completion gets no preference', async () => {
   const run = async (classes: boolean): Promise<number> => {
     const h = machine(SMALL, { classes });
     await learn(h);
@@ -215,7 +215,7 @@ test('without classes a completion that generates is served as everybody is', as
   expect(await run(false)).toBeLessThan(30 * 330);
 });
 
-test('answers that go on side by side are not packed again at each step', async () => {
+test('parallel answers do not cause slot packing at every step', async () => {
   const exchange = vi.spyOn(KvPool.prototype, 'exchange');
   try {
     const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 256, policies: { speculation: false } });

@@ -86,7 +86,7 @@ test.each(
   },
 );
 
-test('what the step computed, and the answer before it, is found by nobody and takes no slots', async () => {
+test('after non-finite logits, the rows of the step and of the answer before it are dropped and free their slots', async () => {
   const h = harness({ slots: 2048, tokenBudget: 64, policies: { speculation: false } });
   const prompt = tokens(40);
   let at = 39;
@@ -128,7 +128,7 @@ test.each(['idle', 'summary'] as const)(
   },
 );
 
-test('of a draft the tokens before count, the logits behind a wrong guess do not matter', async () => {
+test('non-finite logits after a rejected draft token are ignored; accepted tokens count', async () => {
   const prompt = tokens(40);
   const sampling = { maxTokens: 60 };
   const answer = alone(prompt, sampling);

@@ -71,7 +71,7 @@ class Windows {
   }
 }
 
-test('chosen by the engine: the share of what is available to it and to others, at most 2 GB, never nothing', () => {
+test('the automatic budget is a share of the available memory, at most 2 GB and never zero', () => {
   const wanted = (available: number, used: number, share = 0.6) =>
     wantedBytes({ maxBytes: 0, share }, reading(available, used));
   expect([
@@ -83,7 +83,7 @@ test('chosen by the engine: the share of what is available to it and to others, 
   ]).toEqual([0.6 * GB, MAX_BYTES, 0.6 * GB, 0.9 * GB, MIN_BYTES]);
 });
 
-test('the user’s: kept while a twentieth of the machine is left besides, lowered so far that it is', () => {
+test("a budget set by the user is lowered only to leave a twentieth of the machine's memory free", () => {
   const wanted = (available: number, used: number, maxBytes = 4 * GB) =>
     wantedBytes({ maxBytes, share: 0.6 }, reading(available, used));
   expect([wanted(0.9 * GB, 4 * GB), wanted(0.1 * GB, 4 * GB), wanted(0, 0), wanted(0, 0, 1e6)]).toEqual([
@@ -94,7 +94,7 @@ test('the user’s: kept while a twentieth of the machine is left besides, lower
   ]);
 });
 
-test('down within seconds when others take memory, up by a half a minute later at the earliest', () => {
+test('the budget falls within seconds when others take memory and rises by half after a minute at the earliest', () => {
   const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
   expect(machine.budget.budget).toBe(2 * GB);
   machine.others = 2 * GB;
@@ -109,14 +109,14 @@ test('down within seconds when others take memory, up by a half a minute later a
   expect(machine.budget.budget).toBe(2 * GB);
 });
 
-test('more is taken than there is: down step by step until nobody swaps', () => {
+test('under memory pressure the budget falls step by step until nothing swaps', () => {
   const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
   machine.others = 3.5 * GB;
   machine.wait(45);
   expect(machine.budget.budget).toBeLessThan(0.34 * GB);
 });
 
-test('what goes to and fro by a tenth moves nothing; a peak in between starts the wait anew', () => {
+test('fluctuations of a tenth change nothing; a peak restarts the wait before a rise', () => {
   const machine = new Machine(3 * GB, { maxBytes: 0, share: 0.5 });
   let changes = 0;
   for (let i = 0; i < 100; i++) {
@@ -135,7 +135,7 @@ test('what goes to and fro by a tenth moves nothing; a peak in between starts th
   expect(machine.budget.budget).toBe(0.5 * GB);
 });
 
-test('what was freed and is not available yet does not lower it again at once', () => {
+test('freed memory that is not available yet does not lower the budget again', () => {
   const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
   expect(budget.budget).toBe(1.2 * GB);
   expect(budget.follow(reading(0.2 * GB, 1.2 * GB), 3000)).toBe(true);
@@ -144,7 +144,7 @@ test('what was freed and is not available yet does not lower it again at once', 
   expect(budget.follow(reading(0.56 * GB, 0.84 * GB), 13_000)).toBe(false);
 });
 
-test('other settings hold at once', () => {
+test('changed settings apply at once', () => {
   const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
   budget.configure({ share: 0.3 }, reading(2 * GB), 1);
   expect(budget.budget).toBe(0.6 * GB);
@@ -154,7 +154,7 @@ test('other settings hold at once', () => {
   expect(budget.budget).toBe(0.6 * GB);
 });
 
-test('several engines have equal parts of the most and of what nobody takes; together they want what one alone would', () => {
+test('several engines share the maximum and the free memory equally; together they take what one alone would', () => {
   const wanted = (numEngines: number, available: number, used: number, maxBytes = 0) =>
     wantedBytes({ maxBytes, share: 0.6 }, { ...reading(available, used), numEngines });
   expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0))).toEqual([MAX_BYTES, MAX_BYTES / 2, Math.floor(MAX_BYTES / 3)]);
@@ -192,7 +192,7 @@ test.each([0, 1 * GB + 1])(
   },
 );
 
-test('where memory is short several windows come to rest at what one alone would take', () => {
+test('when memory is short, several windows settle at the amount that one alone would take', () => {
   const windows = new Windows(2 * GB, { maxBytes: 0, share: 0.6 });
   windows.open();
   expect(windows.sum).toBe(1.2 * GB);
@@ -205,7 +205,7 @@ test('where memory is short several windows come to rest at what one alone would
   }
 });
 
-test('what the budget may come to, and with it the lane limit, is the same with a second window', () => {
+test('the maximum budget, and so the lane limit, does not change with a second window', () => {
   for (const maxBytes of [0, 500_000_001]) {
     const alone = new MemoryBudget({ maxBytes, share: 0.6 }, reading(64 * GB, 0, 64 * GB), 0);
     const limit = mostPrefillTokens(alone.budget, 24_576, 65_536, alone.most);
@@ -216,7 +216,7 @@ test('what the budget may come to, and with it the lane limit, is the same with 
   }
 });
 
-test('property: whatever the others do, never above the user’s budget or the engine’s most, and never below the least', () => {
+test("property: the budget never exceeds the user's setting or the maximum and never falls below the minimum", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(0, 1e6, 0.5 * GB, 6 * GB),

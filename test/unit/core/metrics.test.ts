@@ -101,7 +101,7 @@ test('utilisation is the share of the last ten seconds that steps covered, the p
   expect(metrics.busyMs).toBe(2500);
 });
 
-test('each class has times of its own; a step with several sequences of a class counts once for it', () => {
+test('each class has its own times; a step with several sequences of a class counts once', () => {
   const metrics = new Metrics();
   metrics.recordStep(step(0, 10, ['completion', 'chat', 'chat']));
   metrics.recordStep(step(10, 30, ['chat']));
@@ -225,7 +225,7 @@ function parseExposition(text: string): Map<string, Family> {
   return families;
 }
 
-test('whatever the figures, the text is of the exposition format; counters are called _total, times are seconds', () => {
+test('metrics are valid Prometheus text; counters end in _total, times are in seconds', () => {
   fc.assert(
     fc.property(figures, (stats) => {
       for (const [name, { type, samples }] of parseExposition(prometheusText(stats))) {
@@ -238,7 +238,7 @@ test('whatever the figures, the text is of the exposition format; counters are c
   );
 });
 
-test('every figure is in the text, in its place', () => {
+test('every metric appears in the Prometheus text', () => {
   const times = (n: number): Quantiles => ({ p50: n, p95: n + 1, p99: n + 2, count: n, sum: n * 10 });
   const none = { p50: 0, p95: 0, p99: 0, count: 0, sum: 0 };
   const ofClass = (n: number): ClassTimes => ({

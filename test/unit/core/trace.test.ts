@@ -28,7 +28,7 @@ async function busySteps(): Promise<TracedStep[]> {
   return engine.trace();
 }
 
-test('slices of a track lie one behind the other or one within the other', async () => {
+test('slices of a trace track are consecutive or nested', async () => {
   const { traceEvents } = parse(await busySteps());
   const slices = traceEvents.filter(({ ph }) => ph === 'X');
   expect(slices.filter(({ name }) => name === 'step').length).toBeGreaterThan(5);
@@ -43,7 +43,7 @@ test('slices of a track lie one behind the other or one within the other', async
   }
 });
 
-test('a step tells its batch, and what the cache did', async () => {
+test('a traced step has its batch and the cache events', async () => {
   const steps = await busySteps();
   const { traceEvents, otherData } = parse(steps);
   expect(otherData).toEqual({ model: 'm' });
@@ -62,7 +62,7 @@ test('a step tells its batch, and what the cache did', async () => {
   expect(told).toBe(happened.evictions + happened.demotions - steps[0]!.events.evictions - steps[0]!.events.demotions);
 });
 
-test('what a request waits for is told: to its first step, and where steps pass it over', async () => {
+test('the trace shows the wait of a request before its first step and when steps skip it', async () => {
   const { engine, clock, runner } = harness({ slots: 1024, tokenBudget: 16 });
   runner.beforeRun = () => {
     clock.now += 5;
@@ -85,7 +85,7 @@ test('what a request waits for is told: to its first step, and where steps pass 
   ]);
 });
 
-test('there are only numbers and the words of this list in it', async () => {
+test('the trace contains only numbers and a fixed list of words, no user text', async () => {
   const words = new Set<string>();
   const collect = (value: unknown): void => {
     if (typeof value === 'string') words.add(value.replace(/\d+/g, 'N'));
@@ -135,7 +135,7 @@ test('there are only numbers and the words of this list in it', async () => {
   expect([...words].filter((word) => !known.includes(word))).toEqual([]);
 });
 
-test('without a step it is an empty trace; of many, the last 2,000 are kept in order', () => {
+test('the trace is empty without steps and keeps the last 2,000 steps in order', () => {
   expect(parse([]).traceEvents.filter(({ ph }) => ph !== 'M')).toEqual([]);
   const trace = new StepTrace();
   for (let i = 0; i < 4500; i++)

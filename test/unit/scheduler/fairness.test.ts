@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { VirtualTokens } from '../../../engine/scheduler/fairness.ts';
 
-test('what a client is served counts for all of its sequences, generated tokens twice', () => {
+test("fairness counts all tokens served to a client's sequences, generated tokens twice", () => {
   const tokens = new VirtualTokens();
   tokens.arrive('folder', 0);
   tokens.arrive('folder', 0);
@@ -15,7 +15,7 @@ test('what a client is served counts for all of its sequences, generated tokens 
   expect(tokens.counter('folder', false)).toBe(100);
 });
 
-test('who comes later is lifted to the least of those present, who was away has saved nothing', () => {
+test('a newcomer starts at the smallest counter of those present, so absence gives no credit', () => {
   const tokens = new VirtualTokens();
   tokens.arrive('a', 0);
   tokens.arrive('b', 0);
@@ -32,7 +32,7 @@ test('who comes later is lifted to the least of those present, who was away has 
   expect(tokens.counter('d', false)).toBe(0);
 });
 
-test('a started prompt keeps its turn for a while', () => {
+test('a started prefill keeps its turn for a while', () => {
   const tokens = new VirtualTokens();
   for (const client of ['a', 'b']) tokens.arrive(client, 0);
   tokens.serve('a', 500, 0);
@@ -41,7 +41,7 @@ test('a started prompt keeps its turn for a while', () => {
   expect(tokens.counter('a', true)).toBeGreaterThan(tokens.counter('b', false));
 });
 
-test('who comes is measured against its own class: what a lower one was kept waiting for saves nobody anything up', () => {
+test('a newcomer is compared with its own class only: the wait of a lower class gives no credit', () => {
   const tokens = new VirtualTokens();
   tokens.arrive('summary', 2);
   tokens.arrive('chat', 1);

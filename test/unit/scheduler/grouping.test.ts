@@ -12,7 +12,7 @@ function together(columns: number, coefficients = machine): number {
   return n;
 }
 
-test('long pools of their own are looked at one by one, short ones several together', () => {
+test('long separate contexts run in separate steps, short ones share steps', () => {
   expect(together(8000)).toBe(1);
   expect(together(2000)).toBe(4);
   expect(together(300)).toBeGreaterThan(16);
@@ -20,17 +20,17 @@ test('long pools of their own are looked at one by one, short ones several toget
   expect(together(8000, { a: 200, b: 1, c: 1e-6, d: 0 })).toBe(100);
 });
 
-test('what columns cost by themselves is no reason to part, and one to share what is looked at by both', () => {
+test('the cost of columns alone is no reason to separate, but a reason to share common prefixes', () => {
   const one = { tokens: 8, columns: 4000 };
   expect(sharesStep(machine, one, one, 6000)).toBe(false);
   expect(sharesStep({ ...machine, d: 0.01 }, one, one, 6000)).toBe(true);
 });
 
-test('over one prefix all run together, however long it is', () => {
+test('sequences with one shared prefix always share steps', () => {
   expect(sharesStep(machine, { tokens: 60, columns: 30_000 }, { tokens: 400, columns: 30_000 }, 30_000)).toBe(true);
 });
 
-test('a prompt over little of its own is not computed past the columns of an answer, nor the other way round', () => {
+test('a short prompt and an answer with a long context do not share steps', () => {
   const answer = { tokens: 1, columns: 4000 };
   expect(sharesStep(machine, answer, { tokens: 100, columns: 256 }, 4256)).toBe(false);
   expect(sharesStep(machine, answer, { tokens: 2, columns: 256 }, 4256)).toBe(true);
@@ -38,7 +38,7 @@ test('a prompt over little of its own is not computed past the columns of an ans
   expect(sharesStep(machine, { tokens: 100, columns: 4000 }, { tokens: 1, columns: 4000 }, 4128)).toBe(true);
 });
 
-test('turns: who has waited longest for its kind; of prompts, and of what nobody reads, only the first of its class', () => {
+test('turns go to the longest waiting kind; of prefills and background work only the first of a class gets one', () => {
   const one = (
     priority: 'completion' | 'chat' | 'summary' | 'idle',
     waited: number,

@@ -13,7 +13,7 @@ const after = (bursts: number[][]): typeof NO_ARRIVALS => {
 
 const bursts = after([[0, 2, 3], [1000, 1002], [2000, 2001, 2004], [3000]]);
 
-test('among bursts the first of the next one waits for the second, a little longer than they took', () => {
+test('after bursts, the first request of the next burst waits slightly longer than the usual gap for the second', () => {
   expect(waitMs(bursts, 3000, fresh)).toBe(3);
   expect(waitMs(bursts, 3001, fresh)).toBe(2);
   expect(waitMs(bursts, 3003, fresh)).toBe(0);
@@ -26,13 +26,13 @@ test('among bursts the first of the next one waits for the second, a little long
   expect(waitMs(many, 3000 + MAX_WAIT_MS, fresh)).toBe(0);
 });
 
-test('nothing waits beside a completion, once something has started, or for a short step', () => {
+test('no waiting for bursts beside a completion, after a start, or for a short step', () => {
   expect(waitMs(bursts, 3000, { ...fresh, completion: true })).toBe(0);
   expect(waitMs(bursts, 3000, { ...fresh, started: true })).toBe(0);
   expect(waitMs(bursts, 3000, { ...fresh, stepMs: 20 })).toBe(0);
 });
 
-test('where requests come one by one, nothing waits', () => {
+test('no waiting for bursts when requests come one by one', () => {
   expect(waitMs(NO_ARRIVALS, 0, fresh)).toBe(0);
   expect(waitMs(after([[0]]), 0, fresh)).toBe(0);
   expect(waitMs(after([[0], [500], [900], [2000]]), 2000, fresh)).toBe(0);
@@ -45,7 +45,7 @@ test('bursts are forgotten when single requests follow', () => {
   expect(waitMs(arrivals, 10_000, fresh)).toBe(0);
 });
 
-test('what comes while the engine works begins no burst', () => {
+test('requests that arrive while the engine works start no burst', () => {
   const arrivals = arrived(bursts, 3500, false);
   expect(arrivals.gaps).toEqual(bursts.gaps);
   expect(waitMs(arrivals, 3500, fresh)).toBe(0);

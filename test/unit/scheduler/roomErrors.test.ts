@@ -7,7 +7,7 @@ import { speakBytes } from '../../../engine/protocol/formatBytes.ts';
 import { lacking, tooLarge } from '../../../engine/scheduler/roomErrors.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
 
-test('a limit that is a part of what windows share is said to be so, as many as there are now', () => {
+test('an error about a shared limit says how many windows share it now', () => {
   const cache = new KvCache({
     pool: new KvPool(fakeShape(), 0),
     maxBytes: 100 * kvBytesPerToken(fakeShape()),
@@ -29,7 +29,7 @@ test('a limit that is a part of what windows share is said to be so, as many as 
   expect(said()).toEqual(alone);
 });
 
-test('what would be enough is said in bytes of the setting, rounded up; only what is more than there is', () => {
+test('an error suggests a sufficient setting in bytes, rounded up, only if it is above the present one', () => {
   const limit = {
     capacity: 0,
     sparse: { room: { capacity: 0, diskBound: null } },
@@ -58,7 +58,7 @@ test('what would be enough is said in bytes of the setting, rounded up; only wha
   );
 });
 
-test('sizes are written as in the user’s language', () => {
+test("sizes use the number format of the user's language", () => {
   const limit = {
     capacity: 0,
     sparse: { room: { capacity: 0, diskBound: null } },

@@ -7,7 +7,7 @@ import type { Priority } from '../../../engine/protocol/tasks.ts';
 
 const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
 
-test('standing: class, then arrival, whatever the time', () => {
+test('standing is ordered by class, then by arrival', () => {
   const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
   expect(all.sort(byStanding()).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
   expect(
@@ -15,7 +15,7 @@ test('standing: class, then arrival, whatever the time', () => {
   ).toEqual([2, 3, 0, 4, 1]);
 });
 
-test('chats are to leave room to a summary that has waited for long, and to nobody else', () => {
+test('chats leave room only for a summary that has waited long (starvation guard)', () => {
   const waited = (priority: Priority): boolean[] =>
     [2 * AGEING_MS, 60_000].map((now) => isDueRoom(one(priority, 0), now, ALL_POLICIES));
   expect(waited('summary')).toEqual([false, true]);
@@ -23,7 +23,7 @@ test('chats are to leave room to a summary that has waited for long, and to nobo
   expect(isDueRoom(one('summary', 0), 60_000, { ageing: false })).toBe(false);
 });
 
-test('service: waiting lifts a class, the step that gives a first token goes before', () => {
+test('service order: waiting raises the class, and a step that yields a first token goes first', () => {
   const now = 10 * AGEING_MS;
   const merits = { givesToken: (_: { arrivalIndex: number }) => false, served: () => 0 };
   expect(level(one('completion', 0, now), now)).toBe(0);
@@ -40,7 +40,7 @@ test('service: waiting lifts a class, the step that gives a first token goes bef
   ).toEqual([2, 3, 1, 0]);
 });
 
-test('a sequence follows only who computes its very next token, on the same path', () => {
+test('a sequence waits only for one that computes its next token on the same tree path', () => {
   const leader = { tokenIds: [1, 2, 3, 4, 5, 6], startIndex: 2, count: 2 };
   expect(follows([1, 2, 3, 9], 2, leader)).toBe(true);
   expect(follows([1, 2, 3, 4, 5], 3, leader)).toBe(true);

@@ -33,7 +33,7 @@ function learn(
   return cost;
 }
 
-test('the coefficients of a quiet machine, fast or slow, are found', () => {
+test('the cost model finds the coefficients of an idle machine, fast or slow', () => {
   const machine = fc.record({
     a: fc.double({ min: 2, max: 200, noNaN: true }),
     b: fc.double({ min: 0.05, max: 10, noNaN: true }),
@@ -57,7 +57,7 @@ test('the coefficients of a quiet machine, fast or slow, are found', () => {
   );
 });
 
-test('where columns cost by themselves, as in the prefill lane, that is found, too', () => {
+test('the cost model finds a cost of columns alone, as in the prefill lane', () => {
   const m = { a: 5, b: 0.2, c: 0.0002, d: 0.008 };
   const ms = (tokens: number, columns: number): number => m.a + tokens * (m.b + m.c * columns) + m.d * columns;
   const cost = new StepCost(TYPICAL_PREFILL);
@@ -78,7 +78,7 @@ test('where columns cost by themselves, as in the prefill lane, that is found, t
   expect(cost.predict(tokens + 1, 2049 + tokens)).toBeGreaterThan(380);
 });
 
-test('a fifth of the steps twenty times too slow, the others 15% off: predictions stay right', () => {
+test('predictions stay right with a fifth of the steps 20 times too slow and 15% noise in the others', () => {
   const machine = { a: 14, b: 0.8, c: 0.0012 };
   for (let seed = 0; seed < 10; seed++) {
     const cost = learn(machine, 400, seed, (ms, random) => ms * (random() < 0.2 ? 20 : 0.9 + 0.3 * random()));
@@ -113,7 +113,7 @@ test('no coefficient is negative, whatever is measured', () => {
   );
 });
 
-test('a machine that becomes twice as slow is believed within a dozen steps', () => {
+test('a machine that becomes twice as slow is recognised within twelve steps', () => {
   const machine = { a: 14, b: 0.8, c: 0.001 };
   const cost = learn(machine, 300, 1);
   for (let i = 0; i < 12; i++) cost.observe(i % 3 === 0 ? 60 : 1, 2048, 2 * time(machine, i % 3 === 0 ? 60 : 1, 2048));
@@ -141,7 +141,7 @@ test('tokensWithin is the inverse of predict over the pool and the step itself',
   expect(cost.tokensWithin(5, 0)).toBe(0);
 });
 
-test('larger steps are approached, not leapt to', () => {
+test('step size grows gradually', () => {
   const machine = { a: 14, b: 2, c: 0.02 };
   const cost = new StepCost();
   const sizes = [];
@@ -155,14 +155,14 @@ test('larger steps are approached, not leapt to', () => {
   expect(time(machine, sizes[5]!, 512 + sizes[5]!) / 8000).toBeCloseTo(1, 1);
 });
 
-test('impossible times are not learnt from', () => {
+test('impossible times are ignored', () => {
   const cost = new StepCost();
   for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) cost.observe(1, 100, ms);
   cost.observe(0, 100, 5);
   expect(cost.known).toBe(false);
 });
 
-test('targets: a completion, then typing, reading or idle work, then throughput', () => {
+test('the step time target depends on completions, then on typing, reading and idle work, then on throughput', () => {
   const calm = {
     completion: false,
     backlogMs: 0,
@@ -196,7 +196,7 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(stepTarget({ ...calm, weightsMs: 40 }).ms).toBe(800);
 });
 
-test('budgets: within the target, never below the least, never above what memory allows', () => {
+test('token budgets stay within the time target, above the minimum and below what memory allows', () => {
   const urgent = { ms: 50, lateMs: 50, leastTokens: 4 };
   const cost = learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5);
   const budget = learntBudget(cost, new StepCost(), urgent);
@@ -227,7 +227,7 @@ test('budgets: within the target, never below the least, never above what memory
   expect(learntBudget(new StepCost(), new StepCost(), urgent).shares(decode(8192), decode(8192), 16384)).toBe(true);
 });
 
-test('a lane that was thought too dear in a bad moment is cheap again, though it has only small parts of steps', () => {
+test('an overestimated lane recovers although it only gets small parts of steps', () => {
   const costs = { pool: learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5), prefill: new StepCost(TYPICAL_PREFILL) };
   const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
   const ms = (count: number): number => 14 + 0.5 * count;
@@ -239,7 +239,7 @@ test('a lane that was thought too dear in a bad moment is cheap again, though it
   expect(costs.prefill.predict(24, 24)).toBeLessThan(1.3 * ms(24));
 });
 
-test('of two lanes that are both unknown, a step of both tells of both', () => {
+test('one step with tokens in two unknown lanes informs the estimate of both', () => {
   const costs = { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
   const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
   const typical = 2 * (costs.prefill.predict(64, 64) + costs.pool.predict(4, 1028) - costs.pool.coefficients.a);

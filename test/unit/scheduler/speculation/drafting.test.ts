@@ -34,7 +34,7 @@ function lookUp(sources: number[][], sequence: number[], most = 8): PromptLookup
   return Object.assign(lookup, { guessed: lookup.guess(most) });
 }
 
-test('what followed the last two tokens is guessed, up to the end of its text and into itself', () => {
+test('prompt lookup proposes what followed the last two tokens, up to the end of that text and into the sequence itself', () => {
   expect(lookUp([], [1, 2, 3, 4, 9, 1, 2]).guessed).toEqual([3, 4, 9, 1, 2, 3, 4, 9]);
   expect(lookUp([[1, 2, 3, 4]], [7, 1, 2]).guessed).toEqual([3, 4]);
   expect(lookUp([], [5, 5, 5], 4).guessed).toEqual([5, 5, 5, 5]);
@@ -42,7 +42,7 @@ test('what followed the last two tokens is guessed, up to the end of its text an
   expect(lookUp([], [3], 4).guessed).toEqual([]);
 });
 
-test('a longer match goes before a later one, a later one before an earlier, the sequence before its sources', () => {
+test('prompt lookup prefers longer matches, then later ones, then the sequence over its sources', () => {
   expect(lookUp([], [0, 1, 2, 3, 9, 1, 2, 4, 0, 1, 2], 1).guessed).toEqual([3]);
   expect(lookUp([], [0, 1, 2, 3, 8, 1, 2, 4, 7, 1, 2], 1).guessed).toEqual([4]);
   expect(
@@ -58,7 +58,7 @@ test('a longer match goes before a later one, a later one before an earlier, the
   expect(lookUp([[1, 2, 5]], [1, 2, 3, 1, 2], 1).guessed).toEqual([3]);
 });
 
-test('nothing matches across the border of two texts, and the end of one is no guess', () => {
+test('prompt lookup does not match across two texts or propose past the end of one', () => {
   expect(lookUp([[1], [2, 3]], [1, 2], 1).guessed).toEqual([]);
   expect(lookUp([[1, 2]], [2, 3, 1, 2], 1).guessed).toEqual([]);
   expect(lookUp([[8, 1, 2]], [3, 1, 2, 4, 8, 1, 2], 1).guessed).toEqual([4]);
@@ -96,7 +96,7 @@ test('in a large text with very common pairs a copied run is found', () => {
   expect(lookup.guess(6)).toEqual(source.slice(30_012, 30_018));
 });
 
-test('a draft is expected to go as it went; below 15% only one in 32 is tried, and that can bring it back', () => {
+test('the acceptance rate of drafts is learnt; below 15% only one in 32 is tried, which can bring drafting back', () => {
   const acceptance = new Acceptance(new ClassRates());
   expect(acceptance.expect(1, 8).most).toBe(0);
   expect(acceptance.expect(2, 8)).toMatchObject({ most: 8 });
@@ -115,7 +115,7 @@ test('a draft is expected to go as it went; below 15% only one in 32 is tried, a
   expect(acceptance.expect(20, 8).rate).toBeLessThan(0.8);
 });
 
-test('a sequence begins where those of its class have got to, and is tried whatever that is', () => {
+test('a new sequence starts with the acceptance rate of its class and is always tried once', () => {
   const rates = new ClassRates();
   const first = (matchLength: number) => new Acceptance(rates).expect(matchLength, 8);
   const unknown = first(20).rate;
@@ -171,7 +171,7 @@ test('property: no other lengths give more tokens per millisecond', () => {
   );
 });
 
-test('what a row costs is learnt from steps of several sizes, and stands while they are of one', () => {
+test('the cost of a draft row is learnt from steps of several sizes and kept while all have one size', () => {
   const cost = new RowCost();
   const first = cost.fixedRows(0);
   for (let i = 0; i < 10; i++) cost.observe(1, 20, 0);
@@ -184,7 +184,7 @@ test('what a row costs is learnt from steps of several sizes, and stands while t
   expect(cost.fixedRows(0)).toBeGreaterThan(20);
 });
 
-test('rows over many columns are dearer, also where that has not been seen yet', () => {
+test('rows over more columns cost more, also before that was measured', () => {
   const cost = new RowCost();
   // 16 ms of its own, 2 per row, and 1 or 6 per row for the columns.
   for (let i = 0; i < 40; i++) {
