@@ -148,7 +148,7 @@ test('the budget follows the machine’s memory while an answer is written, down
   }
 });
 
-test('two windows share one budget: it falls for the other one while an answer is written, with the same words, and rises when that one is unloaded', async () => {
+test('two windows share one budget: it falls when the second loads, without changing a running answer, and rises when it unloads', async () => {
   let skipped = 0;
   const { now } = performance;
   vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + skipped);
@@ -309,7 +309,7 @@ test('eight requests over one prefix, sent together, compute it once', async () 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('the completion after one that is not there yet is that of the text with it, and reuses what was computed', async () => {
+test('the completion after a pending one equals that of the text with it inserted, and reuses its rows', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const offset = SOURCE.indexOf('return') + 'return'.length;
@@ -348,7 +348,7 @@ test('the completion after one that is not there yet is that of the text with it
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a word that the cursor is in is gone on with: what is shown begins behind the cursor, streamed as in the end, and a letter more of it finds the whole prompt in the cache', async () => {
+test('token healing: the shown text starts behind the cursor, and one more letter finds the whole prompt in the cache', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const text =

@@ -97,7 +97,7 @@ test.each(models)('%s: a query times the keys, and their softmax, is the attenti
   await runner.dispose();
 });
 
-test('queries of several tokens, of spans in both lanes, in the order of the spans', async () => {
+test('queries of several tokens and of both lanes are returned in the order of the spans', async () => {
   const runner = await loadRunner(path.join(MODELS, models[0]!), `${folder.dir}/cache`, 'int8');
   await fill(runner);
   const alone: Float32Array[] = [];
@@ -135,7 +135,7 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
   await runner.dispose();
 });
 
-test('built-in model: nearly twice the pool is read; the question finds what stands in a block that is no recent one; answers are the same beside others', async () => {
+test('built-in model: a context of nearly twice the pool answers from an old block, also beside other requests', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { pool } = runner;
   const text = await ModelText.load('model');

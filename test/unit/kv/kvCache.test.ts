@@ -103,7 +103,7 @@ test.each([0, 100])(
   },
 );
 
-test.each([1000, 3000])('a pool of a page becomes smaller than one: %i tokens of a long context', (numTokens) => {
+test.each([1000, 3000])('a pool of one page can shrink below a page: %i tokens of a long context', (numTokens) => {
   const { cache, pool } = newCache(256, 2048, { spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
   cached(cache, pool, run(256, 1));
   cache.reserved(numTokens);
@@ -111,7 +111,7 @@ test.each([1000, 3000])('a pool of a page becomes smaller than one: %i tokens of
   expect([cache.poolSlots.total < 256, cache.available < 256]).toEqual([true, true]);
 });
 
-test('a lower budget is kept a page at a time: the one before holds meanwhile, and what has room under the new one stays', () => {
+test('a lower budget is reached page by page; the old one holds meanwhile, and rows that fit the new one stay', () => {
   const { cache, pool } = newCache(2048, 2048);
   cached(cache, pool, run(2048, 1));
   const seen = watched({ cache, pool });
@@ -193,7 +193,7 @@ test.each([
   cache.checkIntegrity();
 });
 
-test('property: what leaves as a budget falls is what would leave were the order reckoned anew each time that it is asked for; by utility, which what has left changes, as much of it to a page', () => {
+test('property: a falling budget evicts the same nodes as a freshly computed order each time; by utility, the same amount up to a page', () => {
   const text = fc.record({
     file: fc.integer({ min: 1, max: 4 }),
     length: fc.constantFrom(10, 40, 300),
@@ -303,7 +303,7 @@ test.each([
   },
 );
 
-test('a run of which the store has a copy leaves the pool first, and the one that had no room before can leave it then', () => {
+test('a node with a copy in the store leaves the pool first, which makes room for one that had none', () => {
   const { cache, pool, clock } = newCache(1024 + 64, 1024, { eviction: new Lru() });
   cached(cache, pool, run(60, 1));
   clock.now += 61_000;
@@ -323,7 +323,7 @@ test('a run of which the store has a copy leaves the pool first, and the one tha
   ]);
 });
 
-test('where the pool stays as large as it is, nothing goes for what leaves it: what fits does', () => {
+test('when the pool keeps its size, demotion evicts nothing from the store: only what fits is demoted', () => {
   const { cache, pool, clock } = newCache(1024 + 300, 1024);
   cached(cache, pool, run(200, 1));
   clock.now += 61_000;
@@ -419,7 +419,7 @@ test('least recently used goes first, from the end, and only as much as needed',
   cache.checkIntegrity();
 });
 
-test('unless another is given, utility says what goes: a long context that costs more to compute again stays before a short one used a moment later', () => {
+test('the default policy is utility: a long, costly context outlives a short one used slightly later', () => {
   const left = (options: Partial<KvCacheOptions>): number[] => {
     const { cache, pool, clock } = newCache(2100, 2100, options);
     cached(cache, pool, run(2000, 1));
@@ -433,7 +433,7 @@ test('unless another is given, utility says what goes: a long context that costs
   expect(left({ eviction: new Lru() })[1]).toBe(60);
 });
 
-test('what is found is told to the eviction, with how long it had not been used; what only looks at it in a idle moment does not count', () => {
+test('the policy learns of hits with their idle time; lookups by maintenance do not count', () => {
   const told: Parameters<Eviction['hit']>[] = [];
   const eviction: Eviction = { worth: ({ lastUse }) => lastUse, hit: (...of) => void told.push(of), gone: () => {} };
   const { cache, pool, clock } = newCache(512, 512, { eviction });
@@ -448,7 +448,7 @@ test('what is found is told to the eviction, with how long it had not been used;
   expect(told.map(([{ tokenIds }, idleMs]) => [tokenIds, idleMs])).toEqual([[run(100, 1), 70]]);
 });
 
-test('a pool that a low budget has left with a part of a page grows to whole pages', () => {
+test('a pool reduced to part of a page grows back to whole pages', () => {
   const { cache, pool } = newCache(900, 4096);
   const slots = cache.allocate(800)!;
   expect([pool.numSlots, pool.pageSlots]).toEqual([900, 900]);
@@ -481,7 +481,7 @@ test('pool and store share one budget; a stored run comes back, and its copy is 
   cache.checkIntegrity();
 });
 
-test('growth is in steps and drops stored runs only where it must', () => {
+test('the pool grows in steps and drops stored nodes only if it must', () => {
   const { cache, pool } = newCache(5000, 4096);
   expect(pool.numSlots).toBe(256);
   const slots = cache.allocate(1100)!;
@@ -570,7 +570,7 @@ describe('checkIntegrity finds', () => {
   });
 });
 
-test('slots: behind those of their sequence, or else in the page with most room, never twice', () => {
+test('slots are taken behind those of their sequence, otherwise in the page with most room, and never twice', () => {
   const slots = new SlotAllocator();
   slots.resize(600);
   expect(slots.take(3)).toEqual(Int32Array.of(0, 1, 2));
@@ -606,7 +606,7 @@ function counted(kv: KvPrecision, n: number): KvRows {
   return rows;
 }
 
-test('property: what is spare is handed out with nothing else gone: the pool grows by whole pages, and neither runs of the store nor what is lent pay for what it rounds up', () => {
+test('property: spare memory is used without any eviction: rounding the pool up to pages costs neither stored nor borrowed rows', () => {
   const lengths = fc.array(fc.integer({ min: 10, max: 700 }), { minLength: 1, maxLength: 6 });
   const share = fc.double({ min: 0, max: 1, noNaN: true });
   fc.assert(
@@ -696,7 +696,7 @@ test.each([60_000, 30_000])(
   },
 );
 
-test('copies that go for short runs which leave a full pool are looked for once, not for each of those', () => {
+test('store copies that give way to demoted nodes are searched once, not per node', () => {
   const [n, length] = [256, 24];
   const { cache, pool, clock } = newCache(3 * n * length + 512, 2 * n * length, { eviction: new Lru() });
   const compute = (first: number): void => {
@@ -756,7 +756,7 @@ test.each(['int8', 'float32'] as const)(
   },
 );
 
-test('property: what goes for good as a budget falls goes in order, out of pool and store together: no more than the bytes of a page hold of what was used before stays', () => {
+test('property: a falling budget drops nodes in eviction order across pool and store, up to one page of older rows', () => {
   // In the store a token takes less than a slot.
   const mostOlder = Math.floor((256 * BYTES) / exactBytesPerToken(fakeShape()));
   const lengths = fc.constantFrom(5, 24, 24, 40, 60, 300, 900);

@@ -29,7 +29,7 @@ const flat = (nodes: TreeNode[]): TreeNode[] => nodes.flatMap((node) => [node, .
 const shown = (nodes: TreeNode[]): string =>
   nodes.map((n) => `${n.label || n.kind} ${n.tokens}${n.children.length ? ` [${shown(n.children)}]` : ''}`).join(', ');
 
-test("a file is the run of its block; what goes on from it is a request's", () => {
+test('the outline names the node of a file block; nodes below it belong to requests', () => {
   const tree = newTree();
   put(tree, [1, 2, 3, 4], 'idle');
   put(tree, [1, 2, 3, 4, 5, 6], 'chat');
@@ -37,7 +37,7 @@ test("a file is the run of its block; what goes on from it is a request's", () =
   expect(shown(outline(tree, [block('a.ts', [1, 2, 3, 4])], 0))).toBe('a.ts 4 [chat 2, completion 1]');
 });
 
-test('a prompt computed in one piece is told as the file and what was asked about it', () => {
+test('the outline splits a prompt computed in one piece into the file and the question', () => {
   const tree = newTree();
   put(tree, [1, 2, 3, 4, 5, 6], 'chat');
   const [file] = outline(tree, [block('a.ts', [1, 2, 3, 4])], 0);
@@ -45,7 +45,7 @@ test('a prompt computed in one piece is told as the file and what was asked abou
   expect(file!.children[0]).toMatchObject({ kind: 'request', docId: 'file:///a.ts' });
 });
 
-test('what two files begin with is the header; a file of which only that is cached has no run', () => {
+test('the common prefix of two files is shown as the header; a file with only that cached has no node', () => {
   const tree = newTree();
   put(tree, [1, 2, 10, 11, 12]);
   put(tree, [1, 2, 20, 21]);
@@ -75,7 +75,7 @@ test('any tree is told whole, in at most 200 nodes', () => {
   );
 });
 
-test('a tree too large to be looked at is told in part, and what is left out is counted', () => {
+test('the outline of a very large tree is cut, and the omitted nodes are counted', () => {
   const tree = newTree();
   for (let i = 0; i < 5000; i++) put(tree, [i, 1, 2]);
   const nodes = flat(outline(tree, [], 0));
@@ -84,7 +84,7 @@ test('a tree too large to be looked at is told in part, and what is left out is 
   expect(nodes.reduce((sum, node) => sum + node.runs, 0)).toBe(5000);
 });
 
-test('the engine says who computed a run, what runs, and what is pinned', async () => {
+test('the outline says which class computed a node, what runs, and what is pinned', async () => {
   const { engine, clock } = harness({ slots: 512 });
   const file = tokens(40, 3);
   ask(engine, file, { priority: 'idle', maxTokens: 0 });

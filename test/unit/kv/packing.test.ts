@@ -5,7 +5,7 @@ import { packingOf, partnersOf } from '../../../engine/kv/packing.ts';
 
 const L = 8;
 
-test('property: in the end the slots lie in the fewest pages; free slots are taken before others', () => {
+test('property: packing ends with the fewest pages and uses free slots first', () => {
   const slot = fc.integer({ min: 0, max: 10 * L - 1 });
   fc.assert(
     fc.property(
@@ -52,7 +52,7 @@ test('slots that fill their pages stay where they are', () => {
   expect(packing).toMatchObject({ pagesInVain: 0, from: [], price: 0 });
 });
 
-test('before one step only so much is moved, the emptiest page first, and runs are cheaper than single slots', () => {
+test('packing moves a bounded amount before a step, the emptiest page first; consecutive slots are cheaper than single ones', () => {
   const every = (n: number, step: number, at = 0): Int32Array =>
     Int32Array.from({ length: n }, (_, i) => at + i * step);
   const single = packingOf([every(1000, 4)], 4000, 200);

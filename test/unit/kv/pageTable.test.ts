@@ -75,7 +75,7 @@ test.each(['int8', 'float32'] as const)('any number of %s rows are exchanged a l
   for (const slot of [...FROM, ...TO]) expect(pool.stamps[slot]).toBeGreaterThan(stamps[slot]!);
 });
 
-test('over free slots rows are copied once, and nothing is held beside them', () => {
+test('rows move over free slots in one copy without a buffer', () => {
   const pool = full(12);
   const [rows, positions, stamps] = [pool.read(FROM), pool.positionsOf(FROM), pool.stamps.slice()];
   expect(bytesMade(() => pool.move(FROM, TO))).toBe(0);
@@ -83,7 +83,7 @@ test('over free slots rows are copied once, and nothing is held beside them', ()
   for (const slot of TO) expect(pool.stamps[slot]).toBeGreaterThan(stamps[slot]!);
 });
 
-test('at a lower budget what is in use comes to the front, and nothing is held beside it', () => {
+test('at a lower budget, pages in use move to the front without a buffer', () => {
   const pool = new KvPool(SHAPE, 0);
   const cache = new KvCache({
     pool,

@@ -136,7 +136,7 @@ test('pages side by side anywhere are given as they are', () => {
   expect([...pool.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test('apart each list has its own pages, in the order in which they come, and none are exchanged', () => {
+test("gathered attention uses each sequence's own pages in order and exchanges none", () => {
   const pool = new KvPool(SHAPE, 8 * PAGE_SLOTS);
   const lists = [
     Int32Array.of(5 * PAGE_SLOTS, 2 * PAGE_SLOTS + 7, 5 * PAGE_SLOTS + 1),
@@ -172,7 +172,7 @@ test('apart each list has its own pages, in the order in which they come, and no
   expect(pool.attend(lists, 1e6)).toMatchObject({ apart: false });
 });
 
-test('pages are exchanged when what it saves is worth the copies, and then the step gets no more than it needs', () => {
+test('shared attention exchanges pages when that saves more than the copies cost; the step then reads only what it needs', () => {
   const pool = new KvPool(SHAPE, 8 * PAGE_SLOTS);
   // A page between them that nobody wants: the first tokens put up with it.
   const two = Int32Array.of(5 * PAGE_SLOTS + 1, 7 * PAGE_SLOTS);
@@ -182,7 +182,7 @@ test('pages are exchanged when what it saves is worth the copies, and then the s
   expect(pool.attend([[0, 7 * PAGE_SLOTS, 6 * PAGE_SLOTS]], 100)).toMatchObject({ first: 5, count: 3 });
 });
 
-test('the pool grows and shrinks where it is; the pages that stay are not lost, whatever their places', () => {
+test('the pool grows and shrinks in place and keeps the remaining pages, whatever their places', () => {
   const pool = new KvPool(SHAPE, 0);
   pool.resize(4 * PAGE_SLOTS, 8 * PAGE_SLOTS);
   const buffers = pool.keys.map(({ buffer }) => buffer);
@@ -202,7 +202,7 @@ test('the pool grows and shrinks where it is; the pages that stay are not lost, 
   expect(pool.keys[0]!.byteLength).toBe(4 * PAGE_SLOTS * 8);
 });
 
-test('where no addresses are to be had for the most that may come, the pool is laid out anew', () => {
+test('without reserved address space the pool is reallocated', () => {
   const pool = new KvPool(SHAPE, 0);
   pool.resize(PAGE_SLOTS, Number.MAX_SAFE_INTEGER / 64);
   pool.write(Int32Array.of(5), rowsOf([3]), 0, 0);

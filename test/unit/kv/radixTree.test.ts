@@ -83,7 +83,7 @@ test('property: the longest match is that of a list of all sequences', () => {
   );
 });
 
-test('a pruned run is found as a whole only, stands beside another that begins as it does, and is never cut', () => {
+test('a pruned node matches only as a whole, may have a sibling with the same first tokens, and is never split', () => {
   const tree = newTree();
   const pruned = tree.insert(tree.root, [1, 2, 3, 4], Int32Array.from([0, 1]));
   tree.prune(pruned, 'kvzip');
@@ -116,7 +116,7 @@ test('a pruned run is found as a whole only, stands beside another that begins a
   expect(tree.match([1, 2, 3]).numTokens).toBe(0);
 });
 
-test('each half of a run that is cut says what its own rows have been through; rows that are added behind say it, too', () => {
+test('after a split each half keeps the codec history of its own rows, and so do appended rows', () => {
   const tree = newTree();
   const lower = tree.insert(tree.root, [1, 2, 3, 4, 5, 6, 7], Int32Array.from([0, 1, 2, 3, 4, 5, 6]));
   lower.lossy = [

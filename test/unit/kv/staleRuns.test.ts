@@ -13,7 +13,7 @@ import { watched } from '../../support/kv/watchedBytes.ts';
 const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 const BYTES = kvBytesPerToken(SHAPE);
 
-test('where memory is short a page at a time leaves the pool, also where the store has room for all: somebody may ask meanwhile', () => {
+test('when memory is short, rows leave the pool page by page, so that requests can run in between', () => {
   const { cache, run, compute, clock } = laddered({ slots: 2600 });
   compute(run(1, 800));
   clock.now += minutes(2);
@@ -37,7 +37,7 @@ test('where memory is short a page at a time leaves the pool, also where the sto
   expect([cache.shrink(), cache.poolSlots.held]).toEqual([true, 500]);
 });
 
-test('what can leave is looked for once in a idle moment, however many runs have no room', () => {
+test('maintenance searches for demotable nodes once, however many have no room', () => {
   const { cache, run, compute, clock } = laddered({ slots: 1024, mild: 'int4-kivi' });
   for (let seed = 1; seed <= 128; seed++) compute(run(seed, 8));
   clock.now += minutes(2);
@@ -47,7 +47,7 @@ test('what can leave is looked for once in a idle moment, however many runs have
   expect(sized.mock.calls.length).toBeLessThanOrEqual(128);
 });
 
-test('a codec that fails in the middle of a page leaves everything as it was: nothing is taken of what is kept free', () => {
+test('a codec failure in the middle of a page changes nothing and takes nothing of the reserve', () => {
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   const seeds = [1, 2, 3, 4, 5];
   for (const seed of seeds) compute(run(seed, 200));
@@ -72,7 +72,7 @@ test('a codec that fails in the middle of a page leaves everything as it was: no
   expect(cache.poolSlots.total).toBe(256);
 });
 
-test('what has been coded, and has come back, makes way for what it goes on from, and is not coded again', () => {
+test('encoded and promoted rows give way to their ancestors and are not encoded again', () => {
   const { cache, run, compute, settle, toPool, clock } = laddered({ slots: 1280 + 10 });
   compute(run(1, 1000));
   clock.now += minutes(2);
@@ -102,7 +102,7 @@ test('a full pool keeps what is pinned, as it was computed', () => {
   expect(cache.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
 });
 
-test('a run that has fewer rows than tokens is not coded out of the pool, and what it goes on from stays there with it', () => {
+test('a pruned node is not encoded on its way out of the pool, and its ancestors stay with it', () => {
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   const context = [...run(1, 500), ...run(2, 300)];
   compute(context);
@@ -202,7 +202,7 @@ const action = fc.oneof(
   },
 );
 
-test('property: a idle moment in which memory is short loses no token and changes no row in use, whatever fills the pool, and codes none twice', () => {
+test('property: maintenance under memory pressure loses no token, changes no row in use and encodes none twice', () => {
   const straight = vi.spyOn(KvStore.prototype, 'codedFrom');
   onTestFinished(() => straight.mockRestore());
   let numHeld = 0;

@@ -31,7 +31,7 @@ test('ids differ between the lanes, and agree within each', () => {
   ).toEqual([all[0], 6, all[2]]);
 });
 
-test("a prompt's tokens: the block, and texts behind it that are not short", () => {
+test('the prefill lane takes the file block and the longer texts behind it', () => {
   expect(prefillRanges(100, [])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 31]])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 32]])).toEqual([[0, 132]]);
@@ -65,7 +65,7 @@ test("the scratches are never larger than their share: tokens and rows are each 
   for (let rows = 0; rows < 5000; rows += 37) expect(scratchRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
 });
 
-test("a sequence keeps its lanes while it grows, and takes the engine's bound", () => {
+test("a sequence keeps its lanes while it grows, up to the engine's limit", () => {
   const sequence = new Sequence({
     id: 'a',
     priority: 'chat',

@@ -6,7 +6,7 @@ import { ModelText } from '../../../engine/text/format/modelText.ts';
 const TURN = { before: [1001, 1002], after: [1003] };
 const IDS = Array.from({ length: 100 }, (_, i) => i);
 
-test('each part stands once as it is and once in a turn that begins with it', () => {
+test('each probed part appears once alone and once in a chat turn that starts with it', () => {
   const parts = probes(IDS, 40, 90, TURN, 2000);
   expect(parts.map(({ tokenIds }) => tokenIds)).toEqual([
     IDS.slice(40, 72),
@@ -20,7 +20,7 @@ test('each part stands once as it is and once in a turn that begins with it', ()
   }
 });
 
-test('where the context is as long as the model takes, parts stand before its end, never behind the last position', () => {
+test('with a context of maximum length, probes are placed before its end, never past the last position', () => {
   for (const maxContext of [100, 110, 150]) {
     for (const { startIndex, tokenIds } of probes(IDS, 0, 100, TURN, maxContext)) {
       expect(startIndex + tokenIds.length).toBeLessThanOrEqual(maxContext);
@@ -29,7 +29,7 @@ test('where the context is as long as the model takes, parts stand before its en
   }
 });
 
-test('the turn of the built-in model is what its template writes around a message', async () => {
+test('the probed turn of the built-in model is what its template writes around a message', async () => {
   const { turn, tokenizer } = await ModelText.load('model');
   expect([turn.before, turn.after].map((ids) => tokenizer.decode(ids))).toEqual([
     '<|im_start|>user\n',

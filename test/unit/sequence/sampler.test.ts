@@ -36,7 +36,7 @@ function reference(logits: Float32Array, params: SamplerParams, previous: number
   return new Map(ranked.map(({ id, weight }) => [id, weight / left]));
 }
 
-test('greedy takes the best token, the lower one of two, with its log-probability', () => {
+test('greedy sampling takes the best token with its log-probability, the lower id of two equal ones', () => {
   const logits = Float32Array.from([1, 3, -2, 3]);
   const { tokenId, logprob, topLogprobs } = sample(logits, { ...GREEDY, topLogprobs: 3 }, [], 0);
   const logZ = Math.log(Math.exp(1) + 2 * Math.exp(3) + Math.exp(-2));
@@ -46,7 +46,7 @@ test('greedy takes the best token, the lower one of two, with its log-probabilit
   expect(topLogprobs[2]!.logprob).toBeCloseTo(1 - logZ, 6);
 });
 
-test('a temperature next to nothing takes the best token, as none does', () => {
+test('a temperature near zero takes the best token, like zero', () => {
   const logits = Float32Array.of(1, 3, 2, -1);
   for (const temperature of [0, Number.MIN_VALUE, 1e-310, 1e-12, 1e-7])
     expect(sample(logits, { ...GREEDY, temperature, topP: 0.9 }, [], 0).tokenId).toBe(1);
@@ -73,13 +73,13 @@ test('extreme logits: -Infinity is never taken, NaN and Infinity are a bug of th
   expect(() => sample(Float32Array.from([1, Number.POSITIVE_INFINITY]), GREEDY, [], 0)).toThrow('not finite');
 });
 
-test('a row of which nothing can be taken is an error of its own sequence, and leaves nothing behind for the next row', () => {
+test('a row without a valid token fails only its own sequence and does not affect the next row', () => {
   const spoilt = { ...GREEDY, repetitionPenalty: 1e-40 };
   expect(() => sample(Float32Array.of(1, 5, 2), spoilt, [1], 0, [1])).toThrow(RequestError);
   expect(sample(Float32Array.of(1, 5, 2), GREEDY, [], 0, [0, 2]).tokenId).toBe(2);
 });
 
-test('rounding that turns two equally good tokens round does not turn round what is drawn', () => {
+test('rounding that swaps two equally likely tokens does not change the drawn token', () => {
   const one = Float32Array.from([1, 2, 2 + 2e-7, 0.5, 1.9]);
   const other = Float32Array.from([1, 2 + 2e-7, 2, 0.5, 1.9]);
   for (const cut of [{ minP: 0.05 }, { topP: 0.95 }, { topK: 4 }]) {
@@ -203,7 +203,7 @@ test('cuts are exact on round numbers', () => {
   expect(taken({ topK: 3, topP: 0.8 })).toEqual([0, 1]);
 });
 
-test('only what is allowed is chosen, greedily, drawn, and with a penalty; its log-probability is the one among them', () => {
+test('only allowed tokens are chosen, greedy, sampled or with a penalty; log-probabilities are among the allowed', () => {
   const logits = Float32Array.from({ length: 1200 }, (_, i) => Math.sin(i * 7.3));
   const allowed = [3, 700, 1100];
   const best = allowed.reduce((a, b) => (logits[a]! >= logits[b]! ? a : b));

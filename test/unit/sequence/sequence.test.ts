@@ -26,7 +26,7 @@ test.each([
   [[], ['abc'], 'abc'],
 ])('stops %j in %j', (stops, pieces, expected) => expect(streamed(stops, pieces)).toBe(expected));
 
-test('text that may begin a stop string is held back, no more and no less', () => {
+test('exactly the text that may start a stop string is held back', () => {
   const filter = new StopStrings(['<end>']);
   expect([filter.push('a<'), filter.push('en'), filter.push('x'), filter.push('<e')].map(({ text }) => text)).toEqual([
     'a',
@@ -56,7 +56,7 @@ test('property: a short stop string is cut where a search of the whole text find
   );
 });
 
-test('defaults are greedy and finite; nonsense is refused by name', () => {
+test('sampling defaults are greedy and finite; invalid values are refused by name', () => {
   expect(resolveSampling({ seed: 3 })).toEqual({
     temperature: 0,
     topP: 1,
@@ -75,7 +75,7 @@ test('defaults are greedy and finite; nonsense is refused by name', () => {
   expect(() => resolveSampling({ repetitionPenalty: 0 })).toThrow('repetitionPenalty');
 });
 
-test('text that the detokeniser holds comes with the last token, or with the end from outside', () => {
+test('text held by the detokeniser is emitted with the last token or at an external end', () => {
   const make = (maxTokens: number): { sequence: Sequence; texts: string[]; ends: string[] } => {
     const texts: string[] = [];
     const ends: string[] = [];
@@ -114,7 +114,7 @@ test('text that the detokeniser holds comes with the last token, or with the end
   expect(cut).toMatchObject({ texts: ['', 'a', ''], ends: ['abort:b'] });
 });
 
-test('what an answer has to begin with is neither shown nor counted, and the first token is the first that says more', () => {
+test('a forced beginning is neither shown nor counted; the first token is the first after it', () => {
   let left = 'ab';
   const opening = {
     get allowed() {

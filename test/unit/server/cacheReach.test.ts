@@ -78,13 +78,13 @@ describe('a model that reads more than there is room for', () => {
     expect(cacheReach(LONG, budget, 0).sketchedTokens).toBe(0);
   });
 
-  test('what is left for the store is less than a page of the pool', () => {
+  test('the store gets less than one page of the pool', () => {
     for (const { storedTokens, bytesPerToken } of reach.codecs)
       expect(storedTokens * bytesPerToken).toBeLessThan(poolBytes(256));
   });
 });
 
-test('a model that reads less: the store has the rest, in every codec, and the more the smaller its tokens are', () => {
+test('for a model with a short context the store has the rest, and holds more tokens the smaller they are coded', () => {
   const budget = 36 * CONFIG.contextTokens * kvBytesPerToken(shape);
   const { workBytes, poolTokens, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
   expect(longestContext).toBe(CONFIG.contextTokens);
@@ -171,7 +171,7 @@ test('a budget that is too small for anything holds nothing', () => {
   expect(cacheReach(CONFIG, 1000, DISK_BYTES)).toMatchObject({ poolTokens: 0, longestContext: 0, sketchedTokens: 0 });
 });
 
-test('the least budget is enough for a context, and hardly more than that; the disk makes it less', () => {
+test('the minimum budget holds one context and hardly more; with the disk it is smaller', () => {
   for (const [numTokens, diskBytes] of [
     [100, DISK_BYTES],
     [2048, DISK_BYTES],
@@ -188,7 +188,7 @@ test('the least budget is enough for a context, and hardly more than that; the d
   expect(leastBudget(CONFIG, 2048, DISK_BYTES)).toBeLessThan(leastBudget(CONFIG, 2048, 0) / 1.5);
 });
 
-test('the disk is no reason to read in parts what memory has room for: with it the whole context needs hardly more than without', () => {
+test('a context that fits in memory is not read in parts because of the disk', () => {
   const { numTokens, whole, inParts, spills } = needsOf(CONFIG, 2048, DISK_BYTES);
   expect([numTokens, spills]).toEqual([2048, true]);
   expect(whole).toBeLessThan(leastBudget(CONFIG, 2048, 0) + 2 * sketchingBytes(shape));

@@ -65,7 +65,7 @@ describe('edits', () => {
 });
 
 describe('what edits take out', () => {
-  it('is known for a while, the last one last, with LF line ends; what a few keys took is not', () => {
+  it('recently deleted passages are kept for a while, newest last, with LF line ends; a few deleted characters are not', () => {
     const documents = new Documents();
     const document = documents.open('a', 1, 'a.ts', 'const first = 1;\r\nconst second = 2;\r\nrest');
     documents.edit('a', 2, [
@@ -78,7 +78,7 @@ describe('what edits take out', () => {
     expect(document.withInserted(0, 'y').removed).toEqual(document.removed);
   });
 
-  it('is bounded: older passages go, a long one is not kept; nothing is where the whole text comes again', () => {
+  it('deleted passages are bounded: older ones go, long ones are not kept, and a replaced document resets them', () => {
     const documents = new Documents();
     const document = documents.open('a', 1, 'a.ts', 'b'.repeat(10_000));
     for (let version = 2; version <= 6; version++) documents.edit('a', version, [{ start: 0, end: 600, text: '' }]);

@@ -16,7 +16,7 @@ test('what is not saved is not kept on the disk, until it is', () => {
   expect(files.mayBeKept('a')).toBe(false);
 });
 
-test('of a text that was never saved nothing is remembered once it is another one', () => {
+test('an unsaved text is forgotten as soon as it changes', () => {
   const files = new FileLedger();
   const layout = { fileBlock: () => ({ tokenIds: [1, 2, 3], numHeaderTokens: 1 }) };
   const documents = { all: () => [] };

@@ -13,7 +13,7 @@ const part = (
   timings,
 });
 
-test('tokens are added up, a token takes the mean over all of them, and it has waited no longer than its first part', () => {
+test('the outcome of several sequences adds tokens, averages the time per token and takes the wait of the first', () => {
   const parts = [
     part(100, 11, { queueMs: 5, ttftMs: 50, tpotMs: 8 }, { shiftedTokens: 3 }),
     part(200, 31, { queueMs: 2, ttftMs: 90, tpotMs: 4 }, { inParts: true }),
@@ -33,7 +33,7 @@ test('tokens are added up, a token takes the mean over all of them, and it has w
   });
 });
 
-test('one part that was aborted aborts it; none came to nothing', () => {
+test('one aborted sequence aborts the request; a request without sequences ends empty', () => {
   const aborted: Outcome = { ...part(100, 0, { queueMs: 0, ttftMs: 0, tpotMs: 0 }), finishReason: 'abort' };
   expect(outcomeOf([part(100, 5, { queueMs: 1, ttftMs: 1, tpotMs: 1 }), aborted]).finishReason).toBe('abort');
   expect(outcomeOf([])).toEqual({

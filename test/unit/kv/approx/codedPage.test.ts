@@ -35,7 +35,7 @@ test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))(
   },
 );
 
-test('a page is coded at a time, and given back before the next one: somebody may ask meanwhile', () => {
+test('rows are encoded page by page, and each page is returned before the next', () => {
   const { cache, run, compute, clock } = laddered({ slots: 1024 });
   compute(run(1, 1000));
   clock.now += minutes(2);
@@ -74,7 +74,7 @@ test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
   },
 );
 
-test('what would take no less coded stays in the full pool: nothing is won by moving it, and nothing goes for it', () => {
+test('rows that would not get smaller stay in a full pool, and nothing is evicted for them', () => {
   // The last 128 tokens of a context are kept exactly.
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024, mild: 'int4-kivi' });
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -142,7 +142,7 @@ test('of a run that has been coded in part, and has come back, what has not been
   ).toEqual([]);
 });
 
-test('what a codec keeps exactly leaves where only then what it goes on from can', () => {
+test('rows that the codec keeps exact leave the pool only if that lets their ancestors leave', () => {
   const mild = 'int4-kivi';
   expect(leaving([{ length: 1800 }, { length: 60, parent: 0 }, { length: 60, parent: 0 }], 256, { mild })).toEqual([
     [2, 60],
@@ -156,14 +156,14 @@ test('what a codec keeps exactly leaves where only then what it goes on from can
   ).toEqual([]);
 });
 
-test('what goes on from a run that stays in the pool keeps it there', () => {
+test('a node in the pool keeps its ancestors in the pool', () => {
   expect(leaving([{ length: 500 }, { length: 100, parent: 0 }], 256, { without: [1] })).toEqual([]);
   expect(leaving([{ length: 500 }, { length: 100, parent: 0 }, { length: 300 }], 256, { without: [1] })).toEqual([
     [2, 256],
   ]);
 });
 
-test('what the store has leaves as it is, all of it, with what goes on from it', () => {
+test('a node with a store copy leaves the pool unchanged, with its descendants', () => {
   expect(
     leaving(
       [
@@ -185,7 +185,7 @@ test('no more leaves than there is room for', () => {
   expect(leaving([{ length: 300 }], 256, { room: most - 1 })).toEqual([]);
 });
 
-test('rows that are coded, and have come back, stay in the full pool: others leave it', () => {
+test('encoded and promoted rows stay in a full pool; others leave it', () => {
   const { cache, run, compute, rest, settle, toPool, clock } = laddered({ slots: 1024, mild: 'nvfp4' });
   compute(run(1, 300));
   rest();
@@ -205,7 +205,7 @@ test('rows that are coded, and have come back, stay in the full pool: others lea
   );
 });
 
-test('property: rows that are coded on their way into the store become what they would have become there', () => {
+test('property: encoding on the way into the store gives the same rows as encoding in the store', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...ALL),
@@ -243,7 +243,7 @@ test('property: rows that are coded on their way into the store become what they
   );
 });
 
-test('rows that have been coded are not coded again on their way into the store: they stay as they are', () => {
+test('encoded rows are not encoded again on their way into the store', () => {
   const pool = new KvPool(SHAPE, 256);
   const slots = Int32Array.from({ length: 200 }, (_, i) => i);
   const rows = randomRows(SHAPE, 200, 1);

@@ -116,7 +116,7 @@ test.each<{ names: CodecName[] }>([
   },
 );
 
-test('only what is long out of use is compressed, and only when memory is short where that is asked for', () => {
+test('only rows idle for long are compressed, and with that setting only when memory is short', () => {
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
@@ -166,7 +166,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   cache.release(lease);
 });
 
-test('of a coded file that is in the pool again, and whose end goes for many short runs that leave it, more goes before any of those: it is older', () => {
+test('more of an older encoded file in the pool is evicted before any of many newer short nodes', () => {
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
   const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
@@ -233,7 +233,7 @@ test('the codec follows from age and fullness: the smallest whose conditions bot
   );
 });
 
-test('a ladder has the rungs whose codecs may be used; a codec that is asked for by name is one rung, always', () => {
+test('the compression levels are those of the allowed codecs; a codec chosen by name is the only level', () => {
   const [kivi, quant] = [codec('int4-kivi'), codec('turboquant')];
   const names = (setting: string, codecs: KvCodec[]): unknown =>
     compressionOf(setting, codecs)?.rungs.map((rung) => [rung.codec.name, rung.idleMs / 60_000, rung.fullness]) ?? null;
@@ -253,7 +253,7 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
   ]).toEqual([null, null, ['turboquant'], 'kept']);
 });
 
-test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what there is', () => {
+test('the reserve is one page of rows, because a codec may keep all rows exact; a pool under three pages reserves what it can', () => {
   const page = 256 * exactBytesPerToken(SHAPE);
   expect(
     [['int4-kivi'], ['int4-kivi', 'turboquant'], []].map((names) =>
@@ -273,7 +273,7 @@ test('what is kept free is a page of rows, for a codec may keep all of them exac
   expect([0, 100, 512 * bytesPerSlot + 1, 512 * bytesPerSlot + page, 1e9].map(kept)).toEqual([0, 0, 1, page, page]);
 });
 
-test('rows that have been through a codec and came back by way of the pool are not coded again', () => {
+test('rows that were encoded and returned through the pool are not encoded again', () => {
   const { cache, run, compute, read, rest, toPool, settle } = laddered();
   compute(run(1, 200));
   rest();
@@ -292,7 +292,7 @@ test('rows that have been through a codec and came back by way of the pool are n
   expect(contents(read(run(1, 200)))).toEqual(coded);
 });
 
-test('of copies of what the pool has, exact ones go before coded ones', () => {
+test('exact store copies of pool rows are dropped before encoded ones', () => {
   // Beside a pool of 1280 slots there is room for one.
   const { cache, run, compute, rest, settle } = laddered({ slots: 1280 + 250 });
   for (const seed of [1, 2]) compute(run(seed, 200));
@@ -309,7 +309,7 @@ test('of copies of what the pool has, exact ones go before coded ones', () => {
   expect([bytes(1), bytes(2) > 1]).toEqual([1, true]);
 });
 
-test('what the store has leaves a full pool first: nothing goes for a page that others can leave then', () => {
+test('nodes with a store copy leave a full pool first, and nothing is evicted for the page', () => {
   const { cache, run, compute, rest, settle, clock } = laddered({ slots: 1024 + 130, mild: 'turboquant' });
   compute(run(1, 256));
   rest();
@@ -329,7 +329,7 @@ test('what the store has leaves a full pool first: nothing goes for a page that 
   expect(cache.poolSlots.total).toBeLessThan(1024);
 });
 
-test('what is to be coded is looked for once for all of it, not for each block; what has gone meanwhile keeps no rows', () => {
+test('rows to encode are searched once for a whole node, not per block; rows evicted meanwhile are released', () => {
   const clock = { now: 0 };
   let numReckoned = 0;
   class Counted extends Lru {

@@ -8,7 +8,7 @@ import { exactBytesPerToken } from '../../../../engine/kv/storedBlocks.ts';
 import { laneIds } from '../../../../engine/kv/laneIds.ts';
 import { contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
 
-test('property: extents that are cut, and joined again where they were cut, say the same of each row', () => {
+test('property: splitting and joining extents keeps the history of each row', () => {
   const codecs = fc.array(fc.constantFrom('', 'a', 'b'), { maxLength: 40 });
   const lossyOf = (rows: readonly string[]): Lossy =>
     joinLossy(
@@ -32,7 +32,7 @@ test('property: extents that are cut, and joined again where they were cut, say 
   );
 });
 
-test('rows that are coded a second time are a fault, not an entry', () => {
+test('encoding rows twice is an error', () => {
   const once = joinLossy([{ from: 0, to: 32, codec: 'nvfp4' }], [{ from: 40, to: 60, codec: 'nvfp4' }]);
   expect(() => joinLossy(once, [{ from: 31, to: 40, codec: 'turboquant' }])).toThrow(
     'Rows 31 to 32 have been through nvfp4, and now through turboquant.',
@@ -69,7 +69,7 @@ test.each([
   },
 );
 
-test('rows that were let go of and coded are not coded again when they have been in the pool', () => {
+test('pruned and encoded rows are not encoded again after a promotion', () => {
   const { cache, run, compute, read, rest, toPool, settle } = laddered({ only: 'kept' });
   const ids = run(1, 200);
   compute(run(1, 200));
@@ -95,7 +95,7 @@ test('rows that were let go of and coded are not coded again when they have been
   expect(contents(read(ids))).toEqual(contents(coded));
 });
 
-test('what a codec keeps exactly is not coded: it takes no more than before, and is written to the disk like anything exact', () => {
+test('rows that the codec keeps exact do not count as encoded: same size, and written to disk as exact', () => {
   const { cache, run, compute, read, rest, settle } = laddered({ mild: 'int4-kivi' });
   // All of it is recent.
   compute(run(1, 100));
@@ -111,7 +111,7 @@ test('what a codec keeps exactly is not coded: it takes no more than before, and
   expect(contents(cache.runs.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
 });
 
-test('of a run that is coded in part the rest is exact: cut off, joined to, and coded later', () => {
+test('the exact part of a partly encoded node can be split, extended and encoded later', () => {
   const { cache, run, compute, read, rest, toPool, settle } = laddered({ mild: 'int4-kivi' });
   const ids = run(1, 300);
   compute(run(1, 300));
@@ -141,7 +141,7 @@ test('of a run that is coded in part the rest is exact: cut off, joined to, and 
   expect(contents(sliceRows(SHAPE, grown, 0, 250))).toEqual(contents(sliceRows(SHAPE, coded, 0, 250)));
 });
 
-test('a changed text takes over rows as they were computed, none that are coded', () => {
+test('shifted reuse takes computed rows only, no encoded ones', () => {
   const { cache, run, compute, rest, settle } = laddered({ mild: 'int4-kivi' });
   const block = (tokenIds: number[]): number[] => laneIds(tokenIds, [[0, tokenIds.length]]);
   const ids = block(run(1, 256));

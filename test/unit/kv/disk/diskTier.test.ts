@@ -61,7 +61,7 @@ function segments(seed: number, numTokens: number): { ids: number[]; all: FoundS
   return { ids, all };
 }
 
-test('what is written is found and read by the next one to open the folder, as far as the tokens are the same', async () => {
+test('written segments are found by the next process, as far as the tokens match', async () => {
   const { ids, all } = segments(5, 600);
   const first = await openTier();
   for (const segment of all) await first.write(segment, [CONTENT, CONTENT.subarray(10)], PATH);
@@ -77,7 +77,7 @@ test('what is written is found and read by the next one to open the folder, as f
   expect(await disk.read(all[1]!)).toEqual([CONTENT, CONTENT.subarray(10)]);
 });
 
-test('however many files there are, a context is looked for by one key for each length that they have', async () => {
+test('a lookup needs one key per stored length, however many files there are', async () => {
   const disk = await openTier();
   for (let i = 1; i <= 30; i++) await disk.write(segments(1000 * i, i % 3 ? 256 : 100).all[0]!, [CONTENT], PATH);
   const { ids, all } = segments(15_000, 100);
@@ -96,7 +96,7 @@ test('files and folder are for their owner alone', async () => {
     expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
 });
 
-test('a segment that is damaged, cut short, gone or another one is not used, and is forgotten', async () => {
+test('a damaged, truncated, missing or foreign segment is not used, and is forgotten', async () => {
   const other = (file: string): Promise<void> => copyFile(path.join(folder, 'other'), file);
   const damage: ((file: string) => Promise<unknown>)[] = [
     other,
@@ -123,7 +123,7 @@ test('a segment that is damaged, cut short, gone or another one is not used, and
   for (const line of lines) expect(line).toContain('is damaged and is not used: what it had is computed anew');
 });
 
-test('what a process left half written is never found, and goes when it is old; other files are left alone', async () => {
+test('half-written files are never found and are removed when old; other files stay', async () => {
   await openTier();
   const [young, old] = ['.segment-0123456789ab', '.segment-ba9876543210'].map((name) => path.join(folder, name));
   for (const file of [young!, old!, path.join(folder, 'notes.txt')]) await writeFile(file, 'x');
@@ -139,7 +139,7 @@ test('what a process left half written is never found, and goes when it is old; 
   expect(await readdir(folder)).toEqual(['notes.txt']);
 });
 
-test('under the cap the least recently used goes first, and never what another segment stands on', async () => {
+test('the disk limit removes the least recently used segment first, never one that another depends on', async () => {
   const disk = await openTier(4 * FILE_BYTES);
   const [a, b] = [segments(1, 512), segments(5000, 512)];
   for (const segment of [...a.all, ...b.all]) {
@@ -161,7 +161,7 @@ test('under the cap the least recently used goes first, and never what another s
   expect(disk.numSegments).toBe(2);
 });
 
-test('what goes under a cap that has become much smaller is sorted once, and is what would go one by one', async () => {
+test('a much smaller disk limit sorts segments once and removes the same as one by one', async () => {
   const random = seededRandom(5);
   const writer = await openTier();
   // Trees of segments, used in any order.
@@ -198,7 +198,7 @@ test('what goes under a cap that has become much smaller is sorted once, and is 
   expect((await readdir(folder)).sort()).toEqual(left.map(({ segment }) => nameOf(segment)).sort());
 });
 
-test('a context that alone would exceed the cap is kept as far as there is room, and nothing is written in vain', async () => {
+test('a context larger than the disk limit is kept as far as it fits, with no useless write', async () => {
   const disk = await openTier(4.5 * FILE_BYTES);
   const { ids, all } = segments(1, 6 * 256);
   const written = [];
@@ -208,7 +208,7 @@ test('a context that alone would exceed the cap is kept as far as there is room,
   expect(disk.find(ROOT, ids)).toEqual(all.slice(0, 4));
 });
 
-test('processes that share a folder keep one cap, find what the others write, and get over a folder that one of them removes', async () => {
+test("processes that share a folder keep one limit, find each other's segments and survive removal of the folder", async () => {
   const tiers = [await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES)];
   for (let i = 0; i < 12; i++) {
     await tiers[i % 3]!.write(segments(1000 * (i + 1), 100).all[0]!, [CONTENT], PATH);
@@ -227,7 +227,7 @@ test('processes that share a folder keep one cap, find what the others write, an
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
 });
 
-test('what was written of a file goes together, whoever has written it and with which model, and what goes on from it; others stay', async () => {
+test('forgetting a file removes its segments of every process and model and their descendants, and nothing else', async () => {
   const [disk, writer] = [await openTier(), await openTier()];
   const write = async (root: string, ids: readonly number[], filePath: string): Promise<string[]> => {
     let parent = root;
@@ -262,7 +262,7 @@ test('what was written of a file goes together, whoever has written it and with 
   expect(await readdir(folder)).toHaveLength(3);
 });
 
-test('clearing leaves what was written of files that are to be kept, with what that goes on from, whoever wrote it', async () => {
+test('clearing keeps the segments of the files to keep, with their ancestors, whoever wrote them', async () => {
   const disk = await openTier();
   const { ids, all } = segments(5, 600);
   for (const segment of all.slice(0, 2)) await disk.write(segment, [CONTENT], 'src/b.ts');
@@ -277,7 +277,7 @@ test('clearing leaves what was written of files that are to be kept, with what t
   expect([await readdir(folder), other.numSegments, other.bytes]).toEqual([[], 0, 0]);
 });
 
-test('what cannot be removed keeps nothing else there, and is reported', async () => {
+test('a file that cannot be removed is reported, and the others are removed', async () => {
   const { all } = segments(5, 600);
   for (const remove of [(disk: DiskTier) => disk.removeFile(PATH), (disk: DiskTier) => disk.clear()]) {
     const disk = await openTier();
@@ -292,7 +292,7 @@ test('what cannot be removed keeps nothing else there, and is reported', async (
   }
 });
 
-test('names tell neither a path nor which segments are of one file', async () => {
+test('file names reveal neither paths nor which segments belong together', async () => {
   const disk = await openTier();
   for (const segment of segments(5, 600).all) await disk.write(segment, [CONTENT], 'src/secret.ts');
   const names = await readdir(folder);
@@ -300,7 +300,7 @@ test('names tell neither a path nor which segments are of one file', async () =>
   expect(new Set(names.map((name) => name.split('-')[2])).size).toBe(3);
 });
 
-test('a segment that two processes wrote at once for files that begin alike stays once: what is forgotten of one of them is not there as the other’s', async () => {
+test('a segment written by two processes for files with a common prefix is stored once, and forgetting one file keeps it for the other', async () => {
   const [segment, next] = [segments(5, 100).all[0]!, segments(1000, 100).all[0]!];
   const disk = await openTier();
   await disk.write(segment, [CONTENT], 'src/a.ts');
@@ -314,7 +314,7 @@ test('a segment that two processes wrote at once for files that begin alike stay
   expect([another.bytes, (await readdir(folder)).length]).toEqual([2 * FILE_BYTES, 2]);
 });
 
-test('what an earlier version wrote is removed: nobody finds it, nor whose it is', async () => {
+test('segments of an earlier format version are removed', async () => {
   const disk = await openTier();
   const { parent, key, numTokens } = segments(5, 100).all[0]!;
   await disk.write(segments(5, 100).all[0]!, [CONTENT], PATH);
@@ -326,7 +326,7 @@ test('what an earlier version wrote is removed: nobody finds it, nor whose it is
   expect(lines).toEqual(Array(2).fill(`Files of an earlier version, which nothing can use, removed from ${folder}: 1`));
 });
 
-test('nothing stays that nobody finds: behind a damaged or missing beginning, or one that another process has removed', async () => {
+test('segments behind a damaged or missing ancestor are removed', async () => {
   const { all } = segments(5, 600);
   const writeAll = async (disk: DiskTier): Promise<void> => {
     for (const segment of all) await disk.write(segment, [CONTENT], PATH);
@@ -349,7 +349,7 @@ test('nothing stays that nobody finds: behind a damaged or missing beginning, or
   expect(await readdir(folder)).toEqual([]);
 });
 
-test('a segment whose file cannot be written leaves nothing behind', async () => {
+test('a failed segment write leaves no file', async () => {
   const disk = await openTier();
   await rm(folder, { recursive: true });
   await writeFile(folder, 'no folder any more');

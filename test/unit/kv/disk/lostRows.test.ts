@@ -71,7 +71,7 @@ const damageOne = (): void => damage(folder, DAMAGED * (spillFile.bytes / (N / B
 const WITHIN = DAMAGED * BLOCK + 5;
 
 describe.skipIf(!CAN_REACH)('a damaged block', () => {
-  test('evicting what goes on from its middle reads nothing: it is found by who reads what is left', () => {
+  test('evicting a branch from the middle of a lost node reads nothing; the loss is found by the next reader', () => {
     damageOne();
     cache.evict(LONG.slice(0, WITHIN));
     expect([known(LONG), lines]).toEqual([WITHIN, []]);
@@ -96,7 +96,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     );
   });
 
-  test('a run that a lease has stays as it is, and what else is to be evicted is', () => {
+  test('a leased node stays, and the rest of the eviction proceeds', () => {
     const lease = cache.open('chat', { sparse: N });
     cache.advance(lease, LONG, N);
     compute([9000, 9001], randomRows(SHAPE, 2, 3));
@@ -137,7 +137,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test('rows from the disk tier that go on from its middle go with it', () => {
+  test('rows of the disk tier below a lost node are dropped with it', () => {
     damageOne();
     const ids = [...LONG.slice(0, WITHIN), ...OTHER];
     expect(cache.runs.takeStored(ids, WITHIN, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(64);
@@ -146,7 +146,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test('and are not taken where its run has to come into the pool for them', () => {
+  test('rows of the disk tier are not used if the lost node would have to be promoted for them', () => {
     // The pool has all pages: there is no room for a block beside them.
     const lease = cache.open();
     cache.advance(lease, OTHER, OTHER.length);
@@ -160,7 +160,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test('a changed text takes nothing over from it, and has its slots back', () => {
+  test('shifted reuse takes no lost rows, and the slots are returned', () => {
     damageOne();
     const turned: number[] = [];
     const { free } = cache.poolSlots;
@@ -237,7 +237,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     },
   );
 
-  test('a fault of ours is none of the disk: it is not taken for lost rows', () => {
+  test('an error that is not a disk error is not treated as lost rows', () => {
     spillFile.read = () => {
       throw new TypeError('a bug');
     };
@@ -254,7 +254,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   });
 });
 
-test.skipIf(!CAN_REACH)('a line for each run, not for each block', () => {
+test.skipIf(!CAN_REACH)('one log line per lost node, not per block', () => {
   const later = LONG.map((id) => id + 10_000);
   compute(later, ROWS, { sparse: N });
   const numBlocks = (2 * N) / BLOCK;

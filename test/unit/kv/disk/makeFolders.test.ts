@@ -8,7 +8,7 @@ import { makeFolders } from '../../../../engine/kv/disk/makeFolders.ts';
 const root = mkdtempSync(path.join(tmpdir(), 'kvasir-folders-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-test('many at once, those above with them; one that is there stays', async () => {
+test('folders are made with their parents by several callers at once; existing ones stay', async () => {
   const deep = path.join(root, 'a', 'b', 'c');
   await Promise.all(
     [deep, path.join(deep, 'd'), path.join(root, 'a', 'x'), deep].map((dir) => makeFolders(dir, 0o700)),
@@ -28,7 +28,7 @@ test('while it waits for the file system others go on', async () => {
   expect(order).toEqual(['others', 'made']);
 });
 
-test('a file in the way is the error that the system has for it', async () => {
+test("a file in the place of a folder gives the system's error", async () => {
   const file = path.join(root, 'file');
   writeFileSync(file, '');
   await expect(makeFolders(file)).rejects.toThrow('EEXIST');

@@ -47,7 +47,7 @@ test('names come back, and what is no segment is none', () => {
   expect([fileName(name), `${name.parent}-${key}-256.kv`].map((each) => FORMER_NAME.test(each))).toEqual([false, true]);
 });
 
-test('who has a path tells the segments of that file, of whatever key', () => {
+test('the owner mark of a segment matches its file path, whatever its key', () => {
   const keys = [segmentKey(rootKey('m'), [1]), segmentKey(rootKey('another'), [2])];
   const owners = keys.flatMap((key) => ['src/a.ts', 'src/b.ts'].map((path) => ownerOf(key, path)));
   expect(new Set(owners).size).toBe(4);
@@ -55,7 +55,7 @@ test('who has a path tells the segments of that file, of whatever key', () => {
   expect(ownerOf(keys[1]!, 'src/b.ts')).toBe(owners[3]);
 });
 
-test('runs come back; cut short, damaged, of another segment, place or version: null', () => {
+test('a segment reads back its rows; truncated, damaged, foreign, misplaced or outdated data reads as null', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 5 }),

@@ -31,7 +31,7 @@ const opened = (maxBytes = 10_000, dir = folder): SpillFile => new SpillFile(dir
 const data = (n: number, seed: number): Uint8Array =>
   Uint8Array.from({ length: n - SEAL_BYTES }, (_, i) => (i * 7 + seed) & 255);
 
-test('pieces come back as they were, also where others have been', () => {
+test('pieces read back unchanged, also in reused places', () => {
   const file = opened();
   const [a, b, c] = [data(1000, 1), data(1000, 2), data(500, 3)].map((each) => file.put(each)!);
   file.free(a!);
@@ -103,7 +103,7 @@ test.skipIf(!CAN_REACH).each([0, 517, 999, 1000 - SEAL_BYTES])(
   },
 );
 
-test.skipIf(!CAN_REACH)('a file that somebody has cut short has lost what was there', () => {
+test.skipIf(!CAN_REACH)('a truncated spill file loses only the pieces that were cut', () => {
   const file = opened();
   const [before, piece] = [1, 2].map((seed) => file.put(data(1000, seed))!);
   truncateSync(openSpillFiles(folder)[0]!, 1999);
@@ -120,7 +120,7 @@ test('to read from it once it is closed is a fault of ours', () => {
   expect(() => file.read(piece)).toThrow('closed');
 });
 
-test('what stands in a place is not taken for what stood there before', () => {
+test('a reused place is not read as its old content', () => {
   const file = opened();
   const old = file.put(data(1000, 1))!;
   file.free(old);
@@ -131,7 +131,7 @@ test('what stands in a place is not taken for what stood there before', () => {
   file.close();
 });
 
-test('what another process has left behind long ago is removed, what is fresh is not', () => {
+test('old spill files of other processes are removed, recent ones are not', () => {
   const [old, fresh, other] = ['.spill-0123456789ab', '.spill-ba9876543210', 'notes.txt'].map((name) =>
     path.join(folder, name),
   );
@@ -155,7 +155,7 @@ test('a folder that somebody has removed is made again', () => {
   expect(lines).toEqual([]);
 });
 
-test('a folder that cannot be written to: nothing is kept, and a line says why', () => {
+test('an unwritable folder stores nothing and logs one line with the reason', () => {
   writeFileSync(path.join(folder, 'file'), '');
   const file = opened(10_000, path.join(folder, 'file', 'below'));
   expect(file.put(data(100, 1))).toBeNull();
@@ -168,7 +168,7 @@ test('a folder that cannot be written to: nothing is kept, and a line says why',
   expect(file.bytes).toBe(0);
 });
 
-test('why it takes no more: its cap, a full disk, another fault; it is told once in the log, and is over with the next piece that it takes', () => {
+test('the reason why the spill file takes nothing is logged once, until it takes a piece again', () => {
   const file = opened(2500);
   expect(file.failure).toBeNull();
   expect(file.put(data(3000, 1))).toBeNull();

@@ -64,7 +64,7 @@ function readBack(cache: KvCache, numTokens: number): KvRows | null {
   return cache.runs.readExact(LONG, 0, numTokens);
 }
 
-test('no half is written again, a disk that is full is no matter, and what is on it goes with the last half', () => {
+test('splitting spilled rows writes nothing, also on a full disk, and the file space is freed with the last half', () => {
   const { cache, file } = spilled();
   const { bytes } = file;
   expect(bytes).toBe(file.maxBytes);
@@ -79,7 +79,7 @@ test('no half is written again, a disk that is full is no matter, and what is on
   expect(file.bytes).toBe(0);
 });
 
-test('the halves have the rows that the block had, and take no more than it did', () => {
+test('the halves of a split block have its rows and take no more memory', () => {
   const { cache, file, compute } = spilled();
   const before = cache.storeBytes;
   for (const at of CUTS) {
@@ -90,7 +90,7 @@ test('the halves have the rows that the block had, and take no more than it did'
   expect(file.bytes).toBe(file.maxBytes);
 });
 
-test('where the budget has no byte more, and nothing may go, it is cut as often as anybody likes', () => {
+test('splitting needs no memory, also with a full budget and nothing to evict', () => {
   const { cache, compute } = spilled();
   const lease = cache.open('chat', { sparse: N });
   expect(cache.advance(lease, LONG, N)).toBe(N);
@@ -101,7 +101,7 @@ test('where the budget has no byte more, and nothing may go, it is cut as often 
   expect(cache.describe(LONG).tokens).toBe(N);
 });
 
-test('a budget under which there is no room for what a lease holds is refused', () => {
+test('a budget too small for leased rows is refused', () => {
   const { cache } = spilled();
   const lease = cache.open('chat', { sparse: N });
   cache.advance(lease, LONG, N);
@@ -111,7 +111,7 @@ test('a budget under which there is no room for what a lease holds is refused', 
   cache.checkIntegrity();
 });
 
-test('a long run that leaves the pool for the disk has room for the sketch of each of its blocks, others gone for it', () => {
+test('spilling a long node makes room for the key sketches of its blocks by evicting others', () => {
   const n = 64 * BLOCK;
   const file = new SpillFile(mkdtempSync(path.join(tmpdir(), 'kvasir-halves-')), 1e8, () => {});
   onTestFinished(() => file.close());
@@ -140,7 +140,7 @@ test('a long run that leaves the pool for the disk has room for the sketch of ea
   for (const each of [sparse, lease]) cache.release(each);
 });
 
-test('a part of what is coded leaves memory as rows, and the block goes with the last part', () => {
+test('parts of an encoded block are decoded one by one, and the block is freed with the last part', () => {
   const { cache, file } = spilled();
   cache.evict();
   const store = new KvStore(SHAPE, file);

@@ -28,48 +28,51 @@ function order(tree: RadixTree, eviction: Eviction, now: number): TreeNode[] {
   return [...tree.nodes()].sort(evictionOrder(tree, eviction, now));
 }
 
-test.each(POLICIES)('%s: in any tree a run goes after all that go on from it, pinned ones last', (_, make) => {
-  fc.assert(
-    fc.property(
-      fc.array(
-        fc.record({
-          parent: fc.nat(),
-          tokens: fc.integer({ min: 1, max: 50 }),
-          use: fc.nat(100_000),
-          pinned: fc.boolean(),
-          tag: fc.constantFrom('chat', 'completion', 'idle'),
-        }),
-        { minLength: 1, maxLength: 20 },
-      ),
-      fc.array(fc.nat()),
-      (runs, hits) => {
-        const tree = newTree();
-        const eviction = make();
-        const nodes = [tree.root];
-        for (const { parent, tokens, use, pinned, tag } of runs) {
-          const node = add(tree, nodes[parent % nodes.length]!, tokens, { pinned, tag });
-          // As in use: whoever uses a run uses what it stands on, and pins are of prefixes.
-          for (let n: TreeNode | null = node; n; n = n.parent) {
-            n.lastUse = Math.max(n.lastUse, use);
-            n.pinned ||= pinned;
+test.each(POLICIES)(
+  '%s: property: in any tree a node is evicted after its descendants, pinned nodes last',
+  (_, make) => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({
+            parent: fc.nat(),
+            tokens: fc.integer({ min: 1, max: 50 }),
+            use: fc.nat(100_000),
+            pinned: fc.boolean(),
+            tag: fc.constantFrom('chat', 'completion', 'idle'),
+          }),
+          { minLength: 1, maxLength: 20 },
+        ),
+        fc.array(fc.nat()),
+        (runs, hits) => {
+          const tree = newTree();
+          const eviction = make();
+          const nodes = [tree.root];
+          for (const { parent, tokens, use, pinned, tag } of runs) {
+            const node = add(tree, nodes[parent % nodes.length]!, tokens, { pinned, tag });
+            // As in use: whoever uses a run uses what it stands on, and pins are of prefixes.
+            for (let n: TreeNode | null = node; n; n = n.parent) {
+              n.lastUse = Math.max(n.lastUse, use);
+              n.pinned ||= pinned;
+            }
+            nodes.push(node);
           }
-          nodes.push(node);
-        }
-        for (const hit of hits) eviction.hit(nodes[1 + (hit % runs.length)]!, hit % 5000);
-        const gone = new Set<TreeNode>();
-        for (const node of order(tree, eviction, 200_000)) {
-          for (const child of node.children.values()) expect(gone.has(child)).toBe(true);
-          gone.add(node);
-        }
-        const sorted = order(tree, eviction, 200_000);
-        expect(sorted.findIndex(({ pinned }) => pinned)).toBe(
-          sorted.some(({ pinned }) => pinned) ? sorted.filter(({ pinned }) => !pinned).length : -1,
-        );
-        expect(firstToGo(tree.nodes(), evictionOrder(tree, eviction, 200_000), () => true)).toBe(sorted[0]);
-      },
-    ),
-  );
-});
+          for (const hit of hits) eviction.hit(nodes[1 + (hit % runs.length)]!, hit % 5000);
+          const gone = new Set<TreeNode>();
+          for (const node of order(tree, eviction, 200_000)) {
+            for (const child of node.children.values()) expect(gone.has(child)).toBe(true);
+            gone.add(node);
+          }
+          const sorted = order(tree, eviction, 200_000);
+          expect(sorted.findIndex(({ pinned }) => pinned)).toBe(
+            sorted.some(({ pinned }) => pinned) ? sorted.filter(({ pinned }) => !pinned).length : -1,
+          );
+          expect(firstToGo(tree.nodes(), evictionOrder(tree, eviction, 200_000), () => true)).toBe(sorted[0]);
+        },
+      ),
+    );
+  },
+);
 
 test('LRU: what was used longest ago goes first', () => {
   const tree = newTree();
@@ -77,7 +80,7 @@ test('LRU: what was used longest ago goes first', () => {
   expect(order(tree, new Lru(), 100)).toEqual([b, c, a]);
 });
 
-test('utility with nothing learnt: the younger is worth more, and of one age the deeper and the compressed', () => {
+test('utility before learning: newer nodes are worth more, and at equal age deeper and compressed ones', () => {
   const tree = newTree();
   const utility = new Utility(16);
   const now = 1_000_000;
@@ -92,7 +95,7 @@ test('utility with nothing learnt: the younger is worth more, and of one age the
   ).toBeCloseTo(4 * utility.worth(deep, now), 9);
 });
 
-test('utility learns that what was typed past is never found again: it goes before a file not looked at for a minute', () => {
+test('utility learns that rows behind the typing position are never reused and evicts them before an idle file', () => {
   const tree = newTree();
   const utility = new Utility(16);
   const now = 100_000;
@@ -111,7 +114,7 @@ test('utility learns that what was typed past is never found again: it goes befo
   expect(order(tree, utility, now)).toEqual([typed, file]);
 });
 
-test('utility tells what has been found before from what has not, and old versions of a text from its present one', () => {
+test('utility distinguishes nodes with and without hits, and old versions of a text from the current one', () => {
   const tree = newTree();
   const utility = new Utility(16);
   const now = 100_000;
@@ -134,7 +137,7 @@ test('utility tells what has been found before from what has not, and old versio
   expect(utility.worth(before!, now)).toBeLessThan(utility.worth(after!, now + 4500) / 3);
 });
 
-test('what keeping is worth: by class and age, learnt from what was found and what went, falling with age where nothing is known', () => {
+test('the worth of keeping depends on class and age, is learnt from hits and evictions, and falls with age by default', () => {
   const times = new ReuseTimes();
   const [a, b, c, chat] = [0, 1, 2, 3] as const;
   const before = [1, 3, 60, 3600, 36_000].map((seconds) => times.worth(a, 1000 * seconds));

@@ -198,7 +198,7 @@ test.each(['fast', 'slow'])(
   },
 );
 
-test('when much has to go at once, a run is reckoned a bounded number of times, not once for each that goes', () => {
+test("evicting many nodes at once computes each node's worth a bounded number of times", () => {
   let numReckoned = 0;
   class Counted extends Utility {
     override worth(...of: Parameters<Utility['worth']>): number {
@@ -224,7 +224,7 @@ test('when much has to go at once, a run is reckoned a bounded number of times, 
   expect(numReckoned).toBeLessThan(40 * n);
 });
 
-test('whether a run has been superseded is not asked of all that stand beside it, for each of them', () => {
+test('the check for superseded nodes is not quadratic in the number of siblings', () => {
   const { add, order, nodes } = newRoom(new Utility(16));
   const run = { numTokens: 100, tag: 'idle', isFile: true, at: 'store', is: '' } as const;
   add({ ...run, parent: 0, idleMs: 0 });

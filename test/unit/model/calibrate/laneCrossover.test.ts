@@ -5,7 +5,7 @@ import { crossoverOf } from '../../../../engine/model/calibrate/laneCrossover.ts
 const times = (...prefill: number[]) =>
   [16, 32, 64, 128].map((tokens, i) => ({ tokens, paged: tokens, prefill: prefill[i]! }));
 
-test('the shortest text that the prefill lane reads faster, by more than noise', () => {
+test('the lane crossover is the shortest text that the prefill lane reads faster by more than noise', () => {
   expect(crossoverOf(times(20, 31, 50, 90))).toBe(64);
   expect(crossoverOf(times(15, 30, 50, 90))).toBe(16);
   expect(crossoverOf(times(15.5, 30, 50, 90))).toBe(32);

@@ -21,7 +21,7 @@ test('whichever is faster, for one row and for four alike', () => {
   expect(faster([10, 10], [10, 10])).toBe('rows');
 });
 
-test('a measurement that fails is no failure of the import, and the next one measures again', async () => {
+test('a failed measurement does not fail the import, and the next import measures again', async () => {
   const ort = await loadOnnxruntime();
   // Asked of every processor, and found out once.
   const rest = (await isNarrow(ort)) ? 'narrow' : 'rows';
@@ -38,7 +38,7 @@ test('a measurement that fails is no failure of the import, and the next one mea
   if (rest === 'rows' && process.arch === 'x64' && (await numRowsTogether(ort)) !== null) expect(numTries).toBe(2);
 });
 
-test('what measures finds the folder there; where it cannot be, nothing is kept and nothing fails', async () => {
+test('the folder exists before measuring; if it cannot be made, nothing is kept and nothing fails', async () => {
   const folder = path.join(newFolder(), 'not', 'there yet');
   const measure = async (dir: string) => ({ isThere: existsSync(dir) });
   expect(await measuredOnce(folder, 'a.json', {}, () => measure(folder))).toEqual({ isThere: true });

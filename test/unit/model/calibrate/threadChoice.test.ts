@@ -30,7 +30,7 @@ test('the fewest threads that are nearly the best for both', () => {
   expect(bestOf(speeds([2, 20, 40], [4, 10, 20], [8, 8, 12]))).toBe(8);
 });
 
-test('measured once per machine; a file of another machine or none of ours is replaced', async () => {
+test('the thread count is measured once per machine; a foreign or invalid file is replaced', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'threads-'));
   const measured: number[] = [];
   const measure = async (_: unknown, threads: number): Promise<Speed> => {

@@ -25,7 +25,7 @@ function restored({ codes, scales }: ReturnType<typeof quantised>, width: number
 const squaredError = (a: Float32Array, b: Float32Array) => a.reduce((sum, v, i) => sum + (v - b[i]!) ** 2, 0);
 const shape = fc.record({ numRows: fc.integer({ min: 1, max: 4 }), width: fc.integer({ min: 1, max: 3 * BLOCK }) });
 
-test('weights that 4 bits can say come back as they were, whatever the width', () => {
+test('weights that 4 bits can represent are restored exactly at any width', () => {
   fc.assert(
     fc.property(
       shape,
@@ -43,7 +43,7 @@ test('weights that 4 bits can say come back as they were, whatever the width', (
   );
 });
 
-test('what is left of any weights is no more than with the scale that lets the largest just fit', () => {
+test('property: the 4-bit error is never larger than with the scale that just fits the largest weight', () => {
   fc.assert(
     fc.property(
       shape,

@@ -160,7 +160,7 @@ test.each<[string, Record<string, unknown>]>([
   expect(message.match(/\. |\.$/g)?.length).toBe(1);
 });
 
-test('8-bit weights with a scale a row are known, whatever the activations have', () => {
+test('8-bit weights with one scale per row are accepted, whatever the activation format', () => {
   const activations = { num_bits: 8, type: 'int', symmetric: false, strategy: 'token', dynamic: true };
   const { weights: _, ...group } = INT8_CONFIG.config_groups.group_0;
   for (const quantization_config of [
@@ -180,7 +180,7 @@ test('8-bit weights with a scale a row are known, whatever the activations have'
   ).toEqual([false, false]);
 });
 
-test('any quantisation is refused in a sentence, or is the one form that is read', () => {
+test('property: any quantisation config is either the supported one or refused in a sentence', () => {
   const values = fc.oneof(
     fc.constantFrom('compressed-tensors', 'int-quantized', 'channel', 'int', 8, true, false, null),
     fc.jsonValue(),
@@ -232,7 +232,7 @@ test('any quantisation is refused in a sentence, or is the one form that is read
   expect(taken).toBeGreaterThan(20);
 });
 
-test('a sliding window that no token reaches is no reason to refuse', () => {
+test('a model whose sliding window is never reached is accepted', () => {
   expect(
     parseConfig({ ...base, use_sliding_window: true, sliding_window: 512, max_window_layers: 0 }).contextTokens,
   ).toBe(512);

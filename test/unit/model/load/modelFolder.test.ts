@@ -38,11 +38,14 @@ describe.each(NAMES)('%s', (name) => {
     await expect(ModelText.load(dir)).rejects.toThrow(`${name} is a symbolic link that leaves the model folder`);
   });
 
-  it.skipIf(process.platform === 'win32')('is refused when it is a pipe, without waiting for a writer', async () => {
-    rmSync(join(dir, name));
-    execFileSync(PIPE_MAKER, [join(dir, name)]);
-    await expect(ModelText.load(dir)).rejects.toThrow(`${name} is not a regular file`);
-  });
+  it.skipIf(process.platform === 'win32')(
+    'a model file that is a pipe is refused without waiting for a writer',
+    async () => {
+      rmSync(join(dir, name));
+      execFileSync(PIPE_MAKER, [join(dir, name)]);
+      await expect(ModelText.load(dir)).rejects.toThrow(`${name} is not a regular file`);
+    },
+  );
 
   it('may start with a byte order mark', async () => {
     const { chatTemplate } = await ModelText.load(dir);
@@ -125,7 +128,7 @@ describe.skipIf(process.platform === 'win32')('a snapshot of the Hugging Face ca
     await expect(ModelText.load(snapshot)).rejects.toThrow('leaves the model folder');
   });
 
-  it('that is laid out so but not named so is a folder like any other', async () => {
+  it('a folder with the layout but not the name of a cache is an ordinary folder', async () => {
     const other = join(outside, 'plain', 'snapshots', 'x');
     mkdirSync(other, { recursive: true });
     mkdirSync(join(outside, 'plain', 'blobs'));

@@ -16,7 +16,7 @@ function giving(value: number): ModelRunner {
   return { vocabSize: 1, paidColumns: 0, received, run: async () => received.most };
 }
 
-test('parts add up, one that was broken off leaves nothing behind, and none takes memory', async () => {
+test('partial attention measurements add up, an interrupted one leaves nothing, and none keeps memory', async () => {
   let numBytes = 0;
   class Counted extends Float32Array {
     constructor(length: number) {

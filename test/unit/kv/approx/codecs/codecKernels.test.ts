@@ -77,7 +77,7 @@ test('int4-kivi: a head is coded as it is by itself', () => {
   );
 });
 
-test('bytes are transposed within larger rows, and nothing else is touched', () => {
+test('the kernel transposes bytes within larger rows and touches nothing else', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 70 }),
@@ -97,7 +97,7 @@ test('bytes are transposed within larger rows, and nothing else is touched', () 
   );
 });
 
-test('rows become floats and rows again, whatever their width', () => {
+test('rows convert to floats and back at any width', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 70 }),

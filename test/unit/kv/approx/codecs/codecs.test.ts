@@ -51,7 +51,7 @@ function contents({ keys, keyScales, values, valueScales }: KvRows): unknown[] {
 }
 
 describe.each(NAMES)('%s', (name) => {
-  test('any run: length as promised, same bytes again, exact tokens untouched, the rest close', () => {
+  test('property: encoded rows have the promised length, encode the same way again, keep exact tokens and stay close', () => {
     fc.assert(
       fc.property(runs, ({ shape, numTokens, startIndex, after, seed }) => {
         const one = codec(name, shape);
@@ -118,7 +118,7 @@ describe.each(NAMES)('%s', (name) => {
       expect(() => codec(name, shape).decode(bytes)).toThrow('layers x heads x head size');
   });
 
-  test('damaged bytes give finite rows or are refused, nothing else', () => {
+  test('damaged bytes decode to finite rows or are refused', () => {
     const one = codec(name);
     const bytes = one.encode(randomRows(SHAPE, 40, 3), { startIndex: 2 });
     fc.assert(
@@ -217,7 +217,7 @@ test('turboquant: the neediest layers are the fifth that has 4 bits; with one ki
   expect(codecNamed('nvfp4', SHAPE, null).neediest).toEqual(new Set([0, 1]));
 });
 
-test('rows between which others are missing are read with the positions that they were written with', () => {
+test('pruned rows are decoded with the positions that they were written with', () => {
   const shape = { numLayers: 1, kvHeads: 1, headSize: 64 };
   const table = rope(64);
   table.ensure(1000);

@@ -19,7 +19,7 @@ const N = 5 * BLOCK_TOKENS;
 const POSITIONS = Int32Array.from({ length: N }, (_, i) => START + i + Math.floor(i / 2));
 const NUM_TOKENS = N + Math.floor(N / 2);
 
-test('as many of them as the codec takes are coded with their own positions, and come back as those', () => {
+test('pruned rows are encoded with their own positions and read back at those positions', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-kept-'));
   const file = new SpillFile(folder, 1_000_000, () => {});
   onTestFinished(() => {

@@ -20,7 +20,7 @@ test('ids: what was taken over has an id of its own, and the way back', () => {
 
 const older = tokens(500, 3);
 
-test('an edit leaves a run behind it, however often its lines occur, and begins where the texts meet again', () => {
+test('common runs after an edit start where the texts meet again, however often the lines repeat', () => {
   const line = tokens(20, 4);
   const text = [...older.slice(0, 100), ...line, ...older.slice(100, 300), ...line, ...older.slice(300)];
   const changed = [...text.slice(0, 90), 1, 2, 3, ...text.slice(95)];

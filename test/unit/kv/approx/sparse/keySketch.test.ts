@@ -63,7 +63,7 @@ test('a seventh of the rows in bytes', () => {
   expect(sketchBytes(shape, 64) / (64 * NUM_HEADS * (2 * shape.headSize + 8))).toBeLessThan(0.15);
 });
 
-test('the largest share of attention that a block has comes out as from the keys themselves, roughly', () => {
+test("a sketch estimates a block's largest attention share about as the keys themselves give it", () => {
   const blocks = Array.from({ length: 12 }, (_, i) => block(i + 1, i === 11 ? 17 : 64));
   const random = seededRandom(50);
   const queries = [1, 2, 3].map(() =>
@@ -81,7 +81,7 @@ test('the largest share of attention that a block has comes out as from the keys
   for (const [b, share] of rough.entries()) expect(Math.abs(share - exact[b]!)).toBeLessThan(0.25);
 });
 
-test('a key that a query looks for is found among ten thousand others, wherever it stands', () => {
+test('a sketch finds the key that matches a query among ten thousand, at any position', () => {
   const blocks = Array.from({ length: 160 }, (_, i) => block(i + 1));
   const { headSize } = shape;
   const random = seededRandom(9);
@@ -102,7 +102,7 @@ test('a key that a query looks for is found among ten thousand others, wherever 
   }
 });
 
-test('keys that are all alike, or nothing, have a sketch, too', () => {
+test('identical and zero keys have a sketch', () => {
   const rows = newKvRows(shape, 5);
   const shares = sketchedAttention(
     shape,

@@ -7,7 +7,7 @@ const blocks = (...attention: number[]) => attention.map((each, i) => ({ i, numT
 const chosen = (mostTokens: number, ...attention: number[]): number[] =>
   Array.from(chosenBlocks(blocks(...attention), mostTokens), ({ i }) => i).sort((a, b) => a - b);
 
-test('the first block, the last ones for half of what is left at most, and those that receive most', () => {
+test('the choice is the first block, recent blocks for at most half of the rest, then the most attended ones', () => {
   expect(chosen(60, 0, 0.1, 0.9, 0.2, 0.8, 0, 0, 0, 0, 0)).toEqual([0, 2, 3, 4, 8, 9]);
   // Of few: more that receive something than last ones.
   expect(chosen(40, 0, 0.1, 0.9, 0.2, 0.8, 0, 0, 0, 0, 0)).toEqual([0, 2, 4, 9]);
@@ -17,12 +17,12 @@ test('nobody has asked: the newest ones', () => {
   expect(chosen(50, 0, 0, 0, 0, 0, 0, 0, 0)).toEqual([0, 4, 5, 6, 7]);
 });
 
-test('all where there is room for all, none where there is none', () => {
+test('all blocks are chosen when all fit, none when there is no room', () => {
   expect(chosen(40, 0, 1, 0, 0)).toEqual([0, 1, 2, 3]);
   expect(chosen(9, 0, 1, 0, 0)).toEqual([]);
 });
 
-test('property: never more than there is room for, and no block stays out that would fit', () => {
+test('property: the choice never exceeds the room and leaves out no block that would fit', () => {
   fc.assert(
     fc.property(
       fc.array(
