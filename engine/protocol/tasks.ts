@@ -61,6 +61,8 @@ export function candidateSampling(index: number, given: SamplingParams = {}): Sa
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant';
   content: string;
+  /** Of an answer: where its text came from; left out where the model wrote it. */
+  source?: AnswerSource;
 }
 
 /** A piece of text of another place that may help; offered in the volatile tail. */
@@ -146,8 +148,5 @@ export interface Timings {
   tpotMs: number;
 }
 
-/**
- * `files`: read off the attached files, whose lines the text names, or said of what is in them at all; `stock`: what is always said, in the place of
- * what the model has written or in reply to a greeting.
- */
+/** `files`: read from the attached files, whose lines the text names. `stock`: a fixed reply, for example to a greeting. */
 export type AnswerSource = 'files' | 'stock';

@@ -2,7 +2,9 @@
  * The requests in flight: a `generate` message becomes a prepared prompt, a sequence in the engine, and a Request that
  * reports it. A folder's summary is one request made of several sequences. Owns no messages beyond `generate` and `abort`.
  */
+import { factsAsked, type KnownAnswer, summaryComment } from '../facts/ask.ts';
 import { readFacts } from '../facts/extract/facts.ts';
+import type { Language } from '../facts/words.ts';
 import type { Documents } from './documents.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { FileLedger } from './fileLedger.ts';
@@ -14,14 +16,10 @@ import type { ChatTask, Priority, SamplingParams, SummarizeTask, Task } from '..
 import { type Outcome, outcomeOf, type Presentation, Request } from './request.ts';
 import { Sequence } from '../sequence/sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from '../tasks/chatTask.ts';
-import { questionOf } from '../facts/claims.ts';
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
-import { answerOfFiles, askedOfFiles, noteOf, parsedFiles } from '../facts/factFiles.ts';
-import type { QuestionLanguage } from '../facts/factKinds.ts';
-import type { FactQuestion } from '../facts/factQuestion.ts';
-import type { KnownAnswer, PreparedRequest } from '../tasks/preparedRequest.ts';
+import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 import { prepareRaw } from '../tasks/rawTask.ts';
 import {
   emptySummary,
@@ -31,7 +29,7 @@ import {
   prepareSummarize,
   summarizeFolder,
 } from '../tasks/summarizeTask.ts';
-import { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
@@ -52,8 +50,8 @@ function toRequestError(error: unknown): RequestError {
 }
 
 export class Requests {
-  /** Of what the files say in summaries: nobody has asked in any. */
-  language: QuestionLanguage = 'en';
+  /** Of answers to commands, which are in no language. */
+  language: Language = 'en';
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
   readonly #sources: Documents;
@@ -61,8 +59,6 @@ export class Requests {
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
   readonly #parsing: Parsing;
-  /** Files of folders whose syntax is being read. */
-  #numReading = 0;
 
   constructor(
     documents: Documents,
@@ -85,7 +81,7 @@ export class Requests {
 
   /** Requests that the engine does not know of yet. */
   get numWaiting(): number {
-    return this.#parsing.size + this.#numReading;
+    return this.#parsing.size;
   }
 
   has(requestId: string): boolean {
@@ -127,95 +123,53 @@ export class Requests {
     });
   }
 
-  /** Where the model's manifest says so the files answer what they can by themselves, and the facts in what the model writes are theirs. */
+  /** Commands are answered from the files. So are questions that they settle, where the model's manifest says so. */
   #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
     const options = this.#chatOptions(task);
-    const isRead = can.chat && chat.facts;
-    const asked = isRead ? askedOfFiles(options.messages, options.docs, options.snippets) : undefined;
+    const asked = factsAsked(options, this.language, can.chat && chat.facts);
     const startMs = performance.now();
-    this.#parsing.whenParsed(
-      message,
-      asked?.documents ?? (isRead ? parsedFiles(options) : []),
-      onReady,
-      (documents, waiting) => {
-        const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
-        if (known) return this.#answer(message, known, startMs);
-        this.#begin(
-          message,
-          prepareChat(model.layout, options, message.sampling, (question) =>
-            answerOfFiles(question, documents, this.#factsOf),
-          ),
-          waiting.priority,
-          model,
-        );
-        if (waiting.aborted) this.abort(message.requestId, model);
-      },
-    );
+    this.#parsing.whenParsed(message, asked?.documents ?? [], onReady, (documents, waiting) => {
+      const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
+      if (known) return this.#answer(message, known, startMs);
+      this.#begin(message, prepareChat(model.layout, options, message.sampling), waiting.priority, model);
+      if (waiting.aborted) this.abort(message.requestId, model);
+    });
   }
 
+  /** The comment of what is summarised is its summary, where the model's manifest says so. */
   #summary(message: Generate, { docId, range }: SummarizeTask, model: LoadedModel, onReady: () => void): void {
     const document = this.#documents.get(docId);
     const nothing = emptySummary(model.layout, document);
     if (nothing) return this.#answer(message, nothing, performance.now());
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
-    this.#parsing.whenParsed(message, isRead ? [document] : [], onReady, (documents, waiting) => {
-      const comment =
-        isRead && range?.label && !waiting.aborted
-          ? this.#commentOf(documents[0] ?? document, range.label, range)
-          : undefined;
-      if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
-      this.#begin(
-        message,
-        prepareSummarize(model.layout, document, range, message.sampling, (question) =>
-          answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf),
-        ),
-        waiting.priority,
-        model,
-      );
+    const label = range?.label;
+    this.#parsing.whenParsed(message, isRead && label ? [document] : [], onReady, ([doc = document], waiting) => {
+      const known = isRead && !waiting.aborted ? this.#commentOf(doc, range) : undefined;
+      if (known) return this.#answer(message, known, startMs);
+      const prepared = prepareSummarize(model.layout, doc, range, message.sampling);
+      this.#begin(message, prepared, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
 
-  /** What the comment above a definition, or its docstring, says; undefined where there is none. */
-  #commentOf(
-    document: SourceDocument,
-    label: string,
-    { start, end }: { start: number; end: number },
-  ): string | undefined {
-    const question = questionOf({ kind: 'does', name: label }, undefined, this.language);
-    return (
-      question &&
-      answerOfFiles(
-        { ...question, brief: true, within: { start: document.toLf(start), end: document.toLf(end) } },
-        [document],
-        this.#factsOf,
-      )
-    );
-  }
-
-  /** Of one of many files, whose trees are not kept for long. */
-  async #facts(document: SourceDocument, model: LoadedModel): Promise<(question: FactQuestion) => string | undefined> {
-    if (!model.text.manifest.chat.facts) return () => undefined;
-    const asked = new SourceDocument(document.docId, document.path, document.text, document.version, document.language);
-    this.#numReading++;
-    try {
-      await this.#syntax.prepare(asked);
-    } finally {
-      this.#numReading--;
-    }
-    const facts = readFacts(this.#syntax, asked);
-    return (question) => answerOfFiles({ ...question, language: this.language }, [asked], () => facts);
+  /** Undefined for selections, and where there is no comment. */
+  #commentOf(document: SourceDocument, range?: SummarizeTask['range']): KnownAnswer | undefined {
+    if (!range) return summaryComment(document, undefined, this.#factsOf);
+    const { start, end, label } = range;
+    return label
+      ? summaryComment(document, { start: document.toLf(start), end: document.toLf(end), label }, this.#factsOf)
+      : undefined;
   }
 
   readonly #factsOf = (document: SourceDocument) => readFacts(this.#syntax, document);
 
   /** Without the model. */
-  #answer(asker: Asker, { text, note }: KnownAnswer, startMs: number): void {
+  #answer(asker: Asker, { text, note, source }: KnownAnswer, startMs: number): void {
     const { request } = this.#open(asker, {
-      shape: (raw) => ({ text: raw, stop: false, source: 'files' }),
-      notes: [note],
+      shape: (raw) => ({ text: raw, stop: false, source }),
+      notes: note === undefined ? [] : [note],
       withAlternatives: false,
     });
     request.addText(text);
@@ -252,7 +206,7 @@ export class Requests {
   }
 
   #begin(asker: Asker, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
-    if (prepared.unread) return this.#answer(asker, prepared.unread, performance.now());
+    if (prepared.known) return this.#answer(asker, prepared.known, performance.now());
     const { requestId } = asker;
     const live = this.#open(asker, { ...prepared, withAlternatives: prepared.sampling.topLogprobs > 0 });
     this.#run(live, requestId, prepared, priority, model).then(
@@ -410,21 +364,15 @@ export class Requests {
     let ttftMs = 0;
     const started = performance.now();
     let numDone = 0;
-    let parsed: Promise<unknown> = Promise.resolve();
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
         const document = this.#documents.get(docId);
         const path = task.paths?.[index] ?? document.path;
-        const isOver = () => live.aborted || this.#live.get(requestId) !== live;
-        // One after the other: few trees are kept.
-        const reading = parsed.then(() => (isOver() ? undefined : this.#facts(document, model)));
-        // One that cannot be read is that one's fault.
-        parsed = reading.catch(() => undefined);
-        const tell = await reading;
-        if (!tell || isOver()) return undefined;
-        const prepared = prepareSummarize(model.layout, document, undefined, sampling, tell);
-        if (prepared.unread) {
-          notes.push(prepared.unread.text.replace(document.path, () => path));
+        const comment = model.text.manifest.chat.facts ? this.#commentOf(document) : undefined;
+        if (comment) return { path, text: comment.text };
+        const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+        if (prepared.known) {
+          notes.push(prepared.known.text.replace(document.path, () => path));
           return undefined;
         }
         let raw = '';

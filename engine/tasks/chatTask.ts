@@ -1,28 +1,28 @@
-/** A chat task: its prompt, its sampling, and how an answer is shown while it streams. Pure. */
+/** Prepares chat requests: prompt, sampling, and how an answer is shown while it streams. Runs nothing. */
 import { t } from '@vscode/l10n';
+import { occursIn } from '../facts/places.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
-import { hasFacts } from '../facts/extract/facts.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
-import { askedToDescribe, type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn, together } from '../facts/claims.ts';
-import { isStock, isSurelyName, placeOf, withoutDenial } from '../facts/denial.ts';
-import { askedOfFiles, noteOf, parsedFiles } from '../facts/factFiles.ts';
-import { type FactQuestion, factQuestion } from '../facts/factQuestion.ts';
-import { WORDS } from '../facts/factWords.ts';
-import { occursIn } from '../facts/factWhere.ts';
-import { isAbout, isGreeting, isTalk, knownGreeting, knownSummary } from '../facts/greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
-import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
-import { languageOf } from '../facts/questionLanguage.ts';
+import { answerRoom, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
-import { leansOnFiles, unreadAnswer } from '../facts/unreadFiles.ts';
+import {
+  emptyReply,
+  helpReply,
+  isGreeting,
+  knownGreeting,
+  knownSummary,
+  leansOnFiles,
+  unreadReply,
+} from './stockReplies.ts';
 
 export interface ChatOptions {
   messages: readonly ChatMessage[];
-  /** The first is the shared file block, the others enter the first question. */
+  /** The first is the shared file block. The others enter the first question. */
   docs: readonly SourceDocument[];
   /** Those with a line are selections and enter the last question, the others the first. */
   snippets?: readonly Snippet[];
@@ -30,143 +30,43 @@ export interface ChatOptions {
   cursor?: number;
 }
 
-/** What the files say to a question; undefined where they do not settle it. */
-export type Tell = (question: FactQuestion) => string | undefined;
-
-/** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
-export function prepareChat(
-  layout: Layout,
-  asked: ChatOptions,
-  sampling?: SamplingParams,
-  tell: Tell = () => undefined,
-): PreparedRequest {
-  const options = ofTheModel(layout, asked);
+/**
+ * Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that
+ * does not fit.
+ */
+export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
   const { facts } = layout.text.manifest.chat;
-  // A large model may know by itself what it is asked, and that the file was not read its notes say.
-  const prepared = ofGreeting(
-    prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages)),
-    asked.messages,
-  );
-  if (!facts) return prepared;
-  const given = [
-    ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
-    ...(options.snippets ?? []).map(({ path, text, startLine }) => ({
-      path: shortPath(path),
-      text: lf(text),
-      ...(startLine === undefined ? {} : { startLine }),
-    })),
-  ];
-  // What the last question is about was perhaps named before.
-  const said = asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
-  const last = said.at(-1) ?? '';
-  const words = WORDS[languageOf(last)];
-  const isOther = asked.docs.length > 0 && !asked.docs.some(hasFacts);
-  const beyond = { text: isOther ? words.otherLanguage : words.beyond, stop: true, source: 'stock' } as const;
-  const shape = withoutDenial(prepared.shape, given, said, beyond);
-  if (isAbout(last)) return { ...prepared, shape: () => ({ text: words.about, stop: true, source: 'stock' }) };
-  if (isTalk(last)) return { ...prepared, shape };
-  const paths = options.docs.map(({ path }) => path);
-  const behindPlace = (sentence: string): string => {
-    const place = placeOfName(last, paths, tell);
-    return place === '' ? '' : together(place, sentence);
-  };
-  const shown = inOwnWords(shape, {
-    describes: described(asked, paths),
-    lead: () => behindPlace(words.guess) || words.guesses,
-    without: () => behindPlace(words.noComment),
-    head: () => tell(OF_ITSELF) ?? '',
-    // Of code that is given along, its own comment is an answer.
-    ...(bringsCode(asked)
-      ? {}
-      : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),
-    instead: (claim) => factInstead(claim, last, paths, tell),
-    beyond,
-  });
-  return {
-    ...prepared,
-    shape: (rawText, finished) => {
-      const { note, ...shaped } = shown(rawText, finished);
-      return shaped.source === 'files'
-        ? { ...shaped, note: noteOf(parsedFiles(options)) }
-        : { ...shaped, ...(note === undefined ? {} : { note }) };
-    },
-  };
-}
-
-/** Whether the question has code along, or code is selected. */
-const bringsCode = ({ messages, snippets = [] }: ChatOptions): boolean =>
-  messages.at(-1)?.content.includes('\n') === true || snippets.some(({ startLine }) => startLine !== undefined);
-
-/** What of code is described is an answer: it was asked for, and there is some. */
-function described(options: ChatOptions, paths: readonly string[]): 'nothing' | 'guess' | 'file' {
-  if (bringsCode(options)) return 'guess';
-  const { messages, docs } = options;
-  const last = messages.at(-1)?.content ?? '';
-  const asked = askedToDescribe(last);
-  // Code that was said before may be meant.
-  if (asked !== undefined && messages.slice(0, -1).some(({ content }) => content.includes('```'))) return 'guess';
-  if (asked === undefined || docs.length === 0) return 'nothing';
-  if (asked === 'file') return 'file';
-  return factQuestion(last, ...paths) === undefined ? 'nothing' : 'guess';
-}
-
-/** Where what a message asks about is defined; '' where that is not known. */
-function placeOfName(message: string, paths: readonly string[], tell: Tell): string {
-  const question = factQuestion(message, ...paths);
-  return (question && question.name !== '' && tell({ ...question, kind: 'where' })) || '';
-}
-
-/** What the files say of what a claim is about, if that was asked of. */
-function factInstead(claim: Claim, message: string, paths: readonly string[], tell: Tell): string {
-  const subject = factQuestion(message, ...paths)?.name;
-  const question = questionOf(claim, subject, languageOf(message));
-  // What a file has is no yes or no, and no reason.
-  if (
-    !question ||
-    OTHERWISE.test(message.trim()) ||
-    (claim.name === '' && !ABOUT_FILE.test(message)) ||
-    (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))
-  )
-    return '';
-  return tell(question) ?? '';
-}
-
-const OTHERWISE =
-  /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if|how (?:many|much|fast|long)|write|make|add|fix|rename|refactor|translate|convert)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem|quantos|quantas|escreva|faça(?! um resumo)|corrija|adicione|traduza)(?!\p{L}))/iu;
-
-/** What asks of a file what it has. */
-const ABOUT_FILE =
-  /(?<!\p{L})(?:file|module|code|script|define|declare|import|export|contain|contents|inside|there|here|need|depend|package|librar|arquivo|módulo|código|importa|exporta|contém|tem|ali|aqui|depende|pacote|bibliote|summar|overview|resum|explain|explique|describe|descrev|everything|tudo)/iu;
-
-/** What a greeting is greeted with is no more than that. */
-function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {
-  return isGreeting(messages.at(-1)?.content ?? '')
-    ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) }
-    : prepared;
+  const options = forModel(layout, asked);
+  // A larger model may answer from what it knows. Its notes say that the file was not read.
+  const ofFiles = facts && leansOnFiles(options.messages);
+  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, ofFiles);
+  const last = asked.messages.at(-1)?.content ?? '';
+  const reply = facts ? (helpReply(last) ?? emptyReply(asked.messages, asked.docs, asked.snippets)) : undefined;
+  if (reply) return { ...prepared, known: reply };
+  if (!isGreeting(last)) return prepared;
+  return { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) };
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */
 export function measureChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PromptSize {
-  return measureAnswer(layout, ofTheModel(layout, options), chatDefaults(layout), sampling);
+  return measureAnswer(layout, forModel(layout, options), chatDefaults(layout), sampling);
 }
 
 /**
- * Without earlier turns that the files answer by themselves, where they do, or to which something was said in the model's place: a small model goes on in those words, about whatever it is asked,
- * and what it makes up reads like what was read off the file.
+ * Without the earlier turns that the model did not write, for a small model: it would continue in their words, and what
+ * it makes up would read like what was read off the file.
  */
-function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
+function forModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
-  const { messages, docs, snippets } = options;
-  const known = messages.map(
-    ({ role }, i) =>
-      role === 'user' &&
-      i + 1 < messages.length &&
-      (isStock(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true),
-  );
-  return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
+  const { messages } = options;
+  const isKnown = messages.map(({ role }, i) => role === 'user' && messages[i + 1]?.source !== undefined);
+  return { ...options, messages: messages.filter((_, i) => !isKnown[i] && !isKnown[i - 1]) };
 }
 
-/** The same for any question about a document, with a task's own sampling. @param ofFiles whether it can be about nothing but the files. */
+/**
+ * The same for any question about a document, with a task's own sampling.
+ * @param ofFiles whether it can only be about the files
+ */
 export function prepareAnswer(
   layout: Layout,
   options: ChatOptions,
@@ -175,7 +75,7 @@ export function prepareAnswer(
   ofFiles = false,
 ): PreparedRequest {
   const prompt = promptOf(layout, options, roomFor(layout, defaults, sampling));
-  const unread = ofFiles ? unreadAnswer(layout, prompt.unread) : undefined;
+  const known = ofFiles ? unreadReply(layout, prompt.unread) : undefined;
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
@@ -184,27 +84,21 @@ export function prepareAnswer(
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     isProse: true,
-    shape: contradicted(
-      options.docs,
-      options.messages.map(({ content }) => content),
-    ),
+    shape: contradicted(options.docs),
     notes: prompt.notes,
-    ...(unread ? { unread } : {}),
+    ...(known ? { known } : {}),
   };
 }
 
-/** `shapeAnswer` with a note where the answer denies what stands in a file: small models overlook it, and say so with confidence. */
-function contradicted(docs: readonly SourceDocument[], asked: readonly string[]): PreparedRequest['shape'] {
+/** `shapeAnswer`, with a note if the answer denies a name that a file has: small models overlook names. */
+function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
     const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
-    if (denied === undefined || !isSurelyName(denied, asked)) return shaped;
-    const place = placeOf(
-      denied,
-      docs.map(({ path, language, lf: text }) => ({ path, language, text })),
-    );
-    return place
-      ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) }
+    const name = denied?.split(/[.#]/).at(-1);
+    const doc = name ? docs.find(({ lf: text }) => occursIn(text, name)) : undefined;
+    return doc && name
+      ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', name, doc.path) }
       : shaped;
   };
 }
@@ -272,10 +166,13 @@ function lf(text: string): string {
   return text.replaceAll('\r\n', '\n');
 }
 
-/** Small models may repeat a phrase for ever; tables and rulers repeat too, but not for so long. */
+/** Small models may repeat a phrase without end. Tables and rulers repeat too, but not for so long. */
 const minCopies = (period: number): number => Math.max(5, 72 / period);
 
-/** The answer without line breaks at its start and white space at its end; stops one that goes round in circles. One that the model has ended is never shortened. */
+/**
+ * The answer without line breaks at its start and white space at its end. Stops an answer that repeats itself. Never
+ * shortens one that the model has ended.
+ */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {
   const text = rawText.trimEnd().replace(/^\s*\n/, '');
   if (finished) return { text, stop: true, ...(text === '' ? { note: t('the model gave no answer') } : {}) };

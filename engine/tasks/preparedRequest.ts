@@ -1,5 +1,6 @@
 /** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
 import { t } from '@vscode/l10n';
+import type { KnownAnswer } from '../facts/ask.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { TokenRange } from '../kv/laneIds.ts';
 import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
@@ -14,7 +15,7 @@ export interface Shaped {
   stop: boolean;
   /** Why the text was cut or nothing is shown. */
   note?: string;
-  /** Nothing that the model has thought up. */
+  /** Left out where the model wrote the text. */
   source?: AnswerSource;
 }
 
@@ -42,15 +43,8 @@ export interface PreparedRequest {
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */
   notes: string[];
-  /** Said instead, without the model: nothing of what is asked about has room in the prompt. */
-  unread?: KnownAnswer;
-}
-
-/** An answer that takes no model. */
-export interface KnownAnswer {
-  text: string;
-  /** What it was read off. */
-  note: string;
+  /** Shown instead, without running the model. */
+  known?: KnownAnswer;
 }
 
 /**

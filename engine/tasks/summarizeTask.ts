@@ -1,6 +1,6 @@
 /**
- * Summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder, made
- * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
+ * Prepares summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder,
+ * from the summaries of its files. Runs nothing.
  */
 import { t } from '@vscode/l10n';
 import type { PromptSize } from '../protocol/stats.ts';
@@ -8,11 +8,10 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { fenced } from '../text/prompt/attachedFiles.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chatTask.ts';
-import { type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn } from '../facts/claims.ts';
-import { withoutDenial } from '../facts/denial.ts';
-import type { KnownAnswer, PreparedRequest, Shaped } from './preparedRequest.ts';
+import type { KnownAnswer } from '../facts/ask.ts';
 import { RequestError } from '../protocol/errors.ts';
+import { type ChatOptions, measureAnswer, prepareAnswer } from './chatTask.ts';
+import type { PreparedRequest, Shaped } from './preparedRequest.ts';
 
 export interface SummarizeRange {
   /** Of the host's text. */
@@ -28,46 +27,22 @@ export function prepareSummarize(
   doc: SourceDocument,
   range?: SummarizeRange,
   sampling?: SamplingParams,
-  tell: Tell = () => undefined,
 ): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  // A selection stands in the question.
+  // The question holds the code of a selection.
   const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
-  if (!layout.text.manifest.chat.facts) return prepared;
-  const nothing = { text: '', stop: true, note: t('the model had nothing to say of it') };
-  const shape = withoutDenial(
-    prepared.shape,
-    [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }],
-    [question(layout, doc, range)],
-    nothing,
-  );
-  const instead = (claim: Claim): string => {
-    const asked = questionOf(claim, range?.label, 'en');
-    return (asked && tell(asked)) ?? '';
-  };
-  if (range === undefined)
-    return {
-      ...prepared,
-      shape: inOwnWords(shape, {
-        describes: 'file',
-        head: () => tell(OF_ITSELF) ?? '',
-        stands: (sentence) => standsIn(sentence, doc.lf),
-        instead,
-        beyond: nothing,
-      }),
-    };
-  const guessed = inOwnWords(shape, { describes: 'guess', instead, beyond: nothing });
-  return { ...prepared, shape: (rawText, finished) => noted(guessed(rawText, finished)) };
+  if (range === undefined || !layout.text.manifest.chat.facts) return prepared;
+  return { ...prepared, shape: (rawText, finished) => noted(prepared.shape(rawText, finished)) };
 }
 
-/** What the model says of code that has no comment. */
+/** Says that the model wrote it: a comment would have been shown instead. */
 function noted(shaped: Shaped): Shaped {
-  return shaped.text === '' || shaped.source || shaped.note
+  return shaped.text === '' || shaped.note
     ? shaped
     : { ...shaped, note: t('no comment says it: this is a guess of the model') };
 }
 
-/** What `prepareSummarize` would make of it; throws what that throws. */
+/** The size of what `prepareSummarize` makes of it. Throws what that throws. */
 export function measureSummarize(
   layout: Layout,
   doc: SourceDocument,
@@ -78,11 +53,15 @@ export function measureSummarize(
   return measureAnswer(layout, options, defaults, sampling);
 }
 
-/** What there is to say of a file in which nothing stands; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
+/** The summary of a file without text; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
 export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
   summarizer(layout);
   return lf.trim() === ''
-    ? { text: t('{0} is empty: there is nothing to summarize.', path), note: t('not written by the model') }
+    ? {
+        text: t('{0} is empty: there is nothing to summarize.', path),
+        note: t('not written by the model'),
+        source: 'files',
+      }
     : undefined;
 }
 

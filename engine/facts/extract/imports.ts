@@ -1,7 +1,6 @@
-/** What a file imports, read off its syntax tree's nodes. Pure. */
+/** Reads what a file imports. */
 import type { Node } from 'web-tree-sitter';
-import { present } from './factNodes.ts';
-import type { Place } from './factPlaces.ts';
+import { type Place, present } from './tree.ts';
 
 export interface Import {
   module: string;

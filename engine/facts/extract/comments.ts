@@ -1,37 +1,83 @@
-/** What a definition is for, where its comment or docstring says it: the first paragraph, word for word. Pure. */
-import type { Doc } from './extract/factDocs.ts';
-import type { Definition } from './extract/facts.ts';
-import type { QuestionLanguage } from './factKinds.ts';
-import { qualified } from './factPhrases.ts';
-import { WORDS } from './factWords.ts';
+/** Finds the comment or docstring of a definition or a file, and its first paragraph. */
+import type { Node } from 'web-tree-sitter';
+import { firstCode } from './tree.ts';
 
-/** More of one name are different things. */
-const MAX_COMMENTS = 3;
-/** More is cut, where a sentence ends if one does. */
-const MAX_PARAGRAPH = 600;
-
-/** @param called all definitions of that name. @param brief what it says, without where. Undefined where no comment says it. */
-export function purposeAnswer(
-  called: readonly Definition[],
-  name: string,
-  text: string,
-  language: QuestionLanguage,
-  brief = false,
-): string | undefined {
-  const said = called.flatMap(({ doc, owner, line, kind }) => {
-    // What begins a file is about the file, rather than about a value right below it.
-    if (doc?.from === 0 && kind === 'value') return [];
-    const paragraph = doc && firstParagraph(text.slice(doc.from, doc.to), doc);
-    return doc && paragraph !== undefined
-      ? [
-          brief
-            ? paragraph
-            : `${WORDS[language].says(qualified(called, name, owner), doc.docstring === true, line)}\n\n> ${paragraph}`,
-        ]
-      : [];
-  });
-  return said.length > 0 && said.length <= MAX_COMMENTS ? said.join('\n\n') : undefined;
+/** As it stands in the text, with its marks. */
+export interface Doc {
+  from: number;
+  to: number;
+  docstring?: true;
 }
+
+interface Comment extends Doc {
+  row: number;
+  /** Up to the end of its line, and those right above it are one with it. */
+  isLine: boolean;
+  /** Nothing follows on its last line. */
+  isAlone: boolean;
+}
+
+/** They speak to tools, and may stand between a comment and what it is about. */
+const DIRECTIVE =
+  /^(?:\/\/|\/\*+|#)\s*(?:\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul|[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec)/i;
+
+export class Comments {
+  readonly #lines: readonly string[];
+  /** By the row of their end, of those that stand at the beginning of their line. */
+  readonly #comments = new Map<number, Comment>();
+  /** Lines of decorators and directives alone: the row of the end to that of the beginning. */
+  readonly #between = new Map<number, number>();
+
+  constructor(lines: readonly string[]) {
+    this.#lines = lines;
+  }
+
+  /** A comment or a decorator; those above a definition have to come before it. */
+  add(node: Node): void {
+    const { startPosition: start, endPosition: end } = node;
+    if ((this.#lines[start.row] ?? '').slice(0, start.column).trim() !== '') return;
+    const isAlone = (this.#lines[end.row] ?? '').slice(end.column).trim() === '';
+    const isComment = node.type === 'comment';
+    if (!isComment || DIRECTIVE.test(node.text)) {
+      if (isAlone) this.#between.set(end.row, start.row);
+    } else
+      this.#comments.set(end.row, {
+        from: node.startIndex,
+        to: node.endIndex,
+        row: start.row,
+        isLine: !node.text.startsWith('/*'),
+        isAlone,
+      });
+  }
+
+  /** Right above what begins in `row`, from 0, at `index` of the text, or before it on its line. */
+  above(row: number, index: number): Doc | undefined {
+    const beside = this.#comments.get(row);
+    if (beside && beside.to <= index) return { from: beside.from, to: beside.to };
+    let top = row;
+    for (let start = this.#between.get(top - 1); start !== undefined; start = this.#between.get(top - 1)) top = start;
+    const last = this.#comments.get(top - 1);
+    if (!last?.isAlone) return undefined;
+    let first = last;
+    for (
+      let before = this.#comments.get(first.row - 1);
+      last.isLine && before?.isLine;
+      before = this.#comments.get(first.row - 1)
+    )
+      first = before;
+    return { from: first.from, to: last.to };
+  }
+}
+
+/** Of a Python function or class. */
+export function docstringOf(definition: Node): Doc | undefined {
+  const first = firstCode(definition.childForFieldName('body'));
+  const string = first?.type === 'expression_statement' ? first.namedChild(0) : null;
+  return string?.type === 'string' ? { from: string.startIndex, to: string.endIndex, docstring: true } : undefined;
+}
+
+/** A longer paragraph is cut, at the end of a sentence if there is one. */
+const MAX_PARAGRAPH = 600;
 
 /** A comment that begins a file, with nothing that it could be about right below it but an import, or a module's docstring. */
 const SCRIPT_HEAD =
@@ -39,7 +85,7 @@ const SCRIPT_HEAD =
 const PYTHON_HEAD = /^(?:#[^\n]*\n|[ \t]*\n)*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
 
 /** The first paragraph of what a file says of itself; undefined where it says nothing. */
-export function headOf(text: string, isPython: boolean): string | undefined {
+export function headComment(text: string, isPython: boolean): string | undefined {
   const written = (isPython ? PYTHON_HEAD : SCRIPT_HEAD).exec(text)?.[1];
   return written === undefined
     ? undefined
@@ -55,7 +101,7 @@ const CODE =
   /[;{}]$|^(?:const|let|var|return|if|for|while|import|from|def|class|function|export|await|print)\b.*[({=:;]/;
 
 /** On one line; undefined where it says nothing about what it stands above. @param written with its marks */
-function firstParagraph(written: string, { docstring }: Doc): string | undefined {
+export function firstParagraph(written: string, { docstring }: Doc): string | undefined {
   if (!docstring && OTHERWISE.test(written)) return undefined;
   const isBlock = written.startsWith('/*');
   const bare = docstring

@@ -1,10 +1,9 @@
 /**
- * What a file gives others: of TypeScript and JavaScript what its `export` statements and assignments to `module.exports` say, of Python
- * what `__all__` lists. What is exported in other ways, at run time for instance, makes the list unclear. Pure.
+ * Reads what a file exports: `export` statements, assignments to `module.exports`, Python's `__all__`. Marks the list as
+ * unclear where a file exports in other ways, for example at run time.
  */
 import type { Node } from 'web-tree-sitter';
-import { NO_CODE, namesIn, PATTERNS, present, stringText } from './factNodes.ts';
-import { FUNCTIONS, type Place } from './factPlaces.ts';
+import { FUNCTIONS, NO_CODE, namesIn, PATTERNS, type Place, present, stringText } from './tree.ts';
 
 export interface Exported {
   /** As others import it; '' for what is exported without a name. */

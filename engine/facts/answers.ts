@@ -1,0 +1,200 @@
+/** Answers about one name in a file, from its facts. Answers nothing where the tree does not settle it. */
+import { firstParagraph, headComment } from './extract/comments.ts';
+import type { Definition } from './extract/definitions.ts';
+import type { Facts } from './extract/facts.ts';
+import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
+import { linesOf, listed, placesOf, type Source, sentences, toldApart } from './places.ts';
+import type { FactQuery } from './query.ts';
+import { quoted } from './words.ts';
+
+/** More definitions of one name are listed by their lines only. */
+const MAX_SAME = 8;
+const MAX_SIGNATURE = 400;
+const MAX_TYPE = 200;
+const MAX_VALUES = 3;
+const MAX_VALUE = 100;
+
+/** Undefined where the file does not settle it. */
+export function answerFrom(query: FactQuery, facts: Facts, source: Source): string | undefined {
+  if (query.kind === 'outline') return outlineAnswer(query.only, facts, source);
+  if (query.kind === 'imports') return importsAnswer(facts, source);
+  if (query.kind === 'exports') return exportsAnswer(query.only, facts, source);
+  if (query.name === '') return headComment(source.text, facts.exports.isPython);
+  const called = calledBy(query, facts);
+  if (query.kind === 'callers') return callersAnswer(query, called, facts, source);
+  if (query.kind === 'where') return whereAnswer(query, called, facts, source);
+  if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
+  const each = (answer: (definition: Definition) => string | undefined): string | undefined => {
+    const answers = called.map(answer);
+    return answers.every((one) => one !== undefined) ? sentences(answers) : undefined;
+  };
+  switch (query.kind) {
+    case 'signature':
+      return each((one) => signatureOf(one, toldApart(called, one), facts, source));
+    case 'returns':
+      return each((one) => returnsOf(one, toldApart(called, one), source));
+    case 'members':
+      return called.length === 1 ? membersOf(called[0] as Definition, query.only, facts, source) : undefined;
+    case 'owner':
+      // With brackets missing, a function may seem to belong to another class.
+      return facts.broken ? undefined : each((one) => ownerOf(one, source));
+    case 'base':
+      return each((one) => baseOf(one, source));
+    case 'purpose':
+      return purposeAnswer(called, source);
+  }
+}
+
+/** The definitions of the name. A setter says nothing that its getter does not say. */
+function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): Definition[] {
+  const called = definitions.filter(
+    (each) =>
+      each.name === name &&
+      (owner === undefined || each.owner === owner) &&
+      (within === undefined || (each.at !== undefined && within.start <= each.at && each.at < within.end)),
+  );
+  const getters = called.filter(({ kind, parameters }) => kind !== 'accessor' || parameters?.length === 0);
+  return getters.length > 0 ? getters : called;
+}
+
+/** Where a name is defined or imported, or else where it appears. Undefined where it does not appear. */
+export function whereAnswer(
+  { name, owner }: FactQuery,
+  called: readonly Definition[],
+  facts: Pick<Facts, 'imports'>,
+  source: Source,
+): string | undefined {
+  const { words, text } = source;
+  const n = quoted(name);
+  const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
+  if (called.length + from.length > 0)
+    return [
+      ...(called.length > 0 ? [words.defined(n, placesOf([...new Set(called.map(({ line }) => line))], source))] : []),
+      ...from.map(({ module, line }) => words.imported(n, quoted(module), line)),
+    ].join(called.length > 1 ? '\n\n' : ' ');
+  const lines = linesOf(text, name);
+  return owner === undefined && lines.length > 0 ? words.appears(n, placesOf(lines, source)) : undefined;
+}
+
+function callersAnswer(
+  { name, owner }: FactQuery,
+  called: readonly Definition[],
+  { calls, imports, broken }: Facts,
+  source: Source,
+): string | undefined {
+  const { words, text, path } = source;
+  const found = calls.filter((call) => call.name === name && (owner === undefined || call.on === owner));
+  const lines = [...new Set(found.map(({ line }) => line))];
+  const known = [...called, ...imports.filter(({ names }) => names.includes(name))].map(({ line }) => line);
+  const others = linesOf(text, name).filter((line) => !lines.includes(line) && !known.includes(line));
+  if (owner !== undefined && lines.length === 0) return undefined;
+  if (lines.length + others.length + known.length === 0) return undefined;
+  const n = quoted(name);
+  const also = others.length > 0 && owner === undefined ? [words.alsoAppears(placesOf(others, source))] : [];
+  const first = lines.length > 0 ? words.called(n, placesOf(lines, source)) : words.notCalled(n, path);
+  return [first, ...also, ...(broken ? [words.partly] : [])].join(first.includes('\n') ? '\n\n' : ' ');
+}
+
+const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
+
+/** The parameters, and the declaration as written. Of a class, those of its constructor. */
+function signatureOf(one: Definition, n: string, facts: Facts, { words, text }: Source): string | undefined {
+  const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
+  const about = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
+  if (!about.head || about.broken || (facts.broken && one.kind === 'class')) return undefined;
+  const written = text
+    .slice(about.head.from, about.head.to)
+    .replace(/\s+/g, ' ')
+    .replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  const code = written.length <= MAX_SIGNATURE && !written.includes('``') ? `: ${quoted(written)}.` : '.';
+  const names = about.parameters?.map(({ name }) => quoted(name));
+  return `${names ? words.takes(n, words.and(names)) : words.declared(n)} (${words.line(about.line)})${code}`;
+}
+
+/** The declared type, or what its `return` statements give, as written. */
+function returnsOf(one: Definition, n: string, { words, text }: Source): string | undefined {
+  const { parameters, returns, given, line, brokenInside } = one;
+  if (parameters === undefined || isConstructor(one)) return undefined;
+  if (returns !== undefined)
+    return returns.length <= MAX_TYPE && !returns.includes('`')
+      ? words.returns(n, `${quoted(returns)} (${words.line(line)})`)
+      : undefined;
+  if (!given || brokenInside) return undefined;
+  const values = new Map<string, number>();
+  for (const value of given.values) {
+    const written = text.slice(value.from, value.to).replace(/\s+/g, ' ');
+    if (!values.has(written)) values.set(written, value.line);
+  }
+  const items = [...values]
+    .slice(0, MAX_VALUES)
+    .map(
+      ([code, at]) =>
+        `${quoted(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`)} (${words.line(at)})`,
+    );
+  if (items.length === 0) return words.returnsNothing(n, line);
+  if (values.size > MAX_VALUES) items.push(words.more(values.size - MAX_VALUES));
+  if (given.generator) return words.yields(n, words.and(items));
+  if (given.bare !== undefined) items.push(`${words.nothingGiven} (${words.line(given.bare)})`);
+  return words.returns(n, words.or(items));
+}
+
+function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { words }: Source): string | undefined {
+  const { name, line, at, bases } = one;
+  if (facts.broken || bases === undefined) return undefined;
+  const members = facts.definitions.filter((each) => isMemberOf(each, one));
+  const namesOf = (some: readonly { name: string }[]): string[] => [...new Set(some.map((each) => each.name))];
+  const accessors = namesOf(members.filter(({ kind }) => kind === 'accessor'));
+  const assigned = facts.fields.filter(({ classAt, of }) => (of === undefined ? classAt === at : of === name));
+  const declared = members.filter(({ kind, held }) => kind === 'value' || held);
+  const lists = {
+    methods: namesOf(members.filter(({ kind, held }) => kind === 'method' && !held)),
+    accessors,
+    fields: namesOf([...declared, ...assigned].sort((a, b) => a.line - b.line)).filter(
+      (each) => !accessors.includes(each),
+    ),
+  };
+  const told = (['methods', 'accessors', 'fields'] as const).flatMap((part) => {
+    const isAsked =
+      part === 'accessors' ? lists.accessors.length > 0 : (only?.includes(part) ?? lists[part].length > 0);
+    return isAsked
+      ? [words.of(words[part], `${quoted(name)} (${words.line(line)})`, listed(lists[part].map(quoted), words))]
+      : [];
+  });
+  if (told.length === 0) told.push(words.of(words.fields, `${quoted(name)} (${words.line(line)})`, ''));
+  return [...told, ...(bases.length > 0 ? [words.inherits(quoted(name))] : [])].join(' ');
+}
+
+function ownerOf({ owner, name, kind, line }: Definition, { words }: Source): string | undefined {
+  return owner === undefined
+    ? undefined
+    : `${words.owner(quoted(name), quoted(owner), kind === 'method')} (${words.line(line)}).`;
+}
+
+function baseOf({ bases, interfaces = [], name, line }: Definition, { words }: Source): string | undefined {
+  if (bases === undefined || bases.some((base) => base.length > MAX_TYPE || base.includes('`'))) return undefined;
+  const told = (some: readonly string[]) => listed(some.map(quoted), words);
+  const also = interfaces.length > 0 ? words.implements(told(interfaces)) : '';
+  return `${words.base(quoted(name), told(bases))}${also} (${words.line(line)}).`;
+}
+
+/** The first paragraph of each comment, word for word. */
+function purposeAnswer(called: readonly Definition[], { text, words }: Source): string | undefined {
+  const said = called.flatMap((definition) => {
+    const paragraph = commentOf(definition, text);
+    return paragraph === undefined
+      ? []
+      : [`${words.says(toldApart(called, definition), definition.line)}\n\n> ${paragraph}`];
+  });
+  return said.length > 0 ? said.join('\n\n') : undefined;
+}
+
+function commentOf({ doc, kind }: Definition, text: string): string | undefined {
+  // A comment at the top of a file describes the file, not a value below it.
+  return !doc || (doc.from === 0 && kind === 'value') ? undefined : firstParagraph(text.slice(doc.from, doc.to), doc);
+}
+
+/** What a definition's comment says, without where. Undefined without a comment, or where several differ. */
+export function commentAbout(query: FactQuery, facts: Facts, text: string): string | undefined {
+  const said = calledBy(query, facts).map((each) => (each.broken ? undefined : commentOf(each, text)));
+  return new Set(said).size === 1 ? said[0] : undefined;
+}

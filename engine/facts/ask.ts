@@ -1,0 +1,211 @@
+/** Answers a message from the attached files, without the model: commands, and questions that syntax trees settle. */
+import { t } from '@vscode/l10n';
+import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
+import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
+import { grammarFor } from '../text/syntax/syntaxGrammars.ts';
+import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
+import { answerFrom, commentAbout, whereAnswer } from './answers.ts';
+import { headComment } from './extract/comments.ts';
+import { type Facts, hasFacts } from './extract/facts.ts';
+import { occursIn, type Source } from './places.ts';
+import { type FactQuery, parseCommand } from './query.ts';
+import { type Question, readQuestion } from './questions.ts';
+import { type Language, quoted, WORDS, type Words } from './words.ts';
+
+/** An answer that takes no model. */
+export interface KnownAnswer {
+  text: string;
+  /** What it was read from. */
+  note?: string;
+  source: AnswerSource;
+}
+
+type FactsOf = (document: SourceDocument) => Facts | undefined;
+
+export interface Asked {
+  /** The files whose syntax trees it takes. */
+  documents: readonly SourceDocument[];
+  /** From the same files as they were then. Undefined where they do not settle it. */
+  answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
+}
+
+interface Conversation {
+  messages: readonly ChatMessage[];
+  docs: readonly SourceDocument[];
+  /** Those without a line are whole files. */
+  snippets?: readonly Snippet[];
+}
+
+/**
+ * What the last message asks of the files; undefined for what is for the model.
+ * @param language of answers to commands
+ * @param withQuestions whether questions in words are answered, too
+ */
+export function factsAsked(
+  { messages, docs, snippets = [] }: Conversation,
+  language: Language,
+  withQuestions: boolean,
+): Asked | undefined {
+  const last = messages.at(-1);
+  if (last?.role !== 'user') return undefined;
+  const files = wholeFiles(docs, snippets);
+  const command = parseCommand(last.content);
+  if (command) return commandAsked(command, last.content, files, WORDS[language]);
+  if (!withQuestions || files.length === 0 || files.length > MAX_TREES) return undefined;
+  const earlier = messages.slice(0, -1);
+  const question = readQuestion(
+    last.content,
+    files.map(({ path }) => path),
+    earlier.length === 0,
+  );
+  if (!question) return undefined;
+  // "This file" may be the selected code, or what was said before.
+  const isOfFile = question.query.name === '';
+  if (isOfFile && snippets.some(({ startLine }) => startLine !== undefined)) return undefined;
+  const isElsewhere = !isOfFile && earlier.some(({ content }) => occursIn(content, question.query.name));
+  const documents = question.paths.length > 0 ? files.filter(({ path }) => question.paths.includes(path)) : files;
+  return {
+    documents,
+    answer: (parsed, factsOf) => {
+      const text = questionAnswer(question, parsed, factsOf, isElsewhere);
+      return text === undefined ? undefined : { text, note: noteOf(parsed), source: 'files' };
+    },
+  };
+}
+
+const stock = (text: string): Asked => ({ documents: [], answer: () => ({ text, source: 'stock' }) });
+
+function commandAsked(
+  { name, ...command }: NonNullable<ReturnType<typeof parseCommand>>,
+  message: string,
+  files: readonly SourceDocument[],
+  words: Words,
+): Asked {
+  if (name === undefined) return stock(words.noName(message.trim().split(/\s/)[0] as string));
+  if (files.length === 0) return stock(words.noFile);
+  if (files.length > MAX_TREES) return stock(words.tooMany(MAX_TREES));
+  const query = { ...command, name };
+  return {
+    documents: files,
+    answer: (documents, factsOf) => ({
+      text: commandAnswer(query, documents, factsOf, words),
+      note: noteOf(documents),
+      source: 'files',
+    }),
+  };
+}
+
+/** Says of each file what it has, or why that is not known. A name is looked for in the text as a last resort. */
+function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], factsOf: FactsOf, words: Words): string {
+  const { name } = query;
+  const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
+  if (having.length === 0) return missing(name, documents, words);
+  const answers = having.map((document) => {
+    const source = sourceOf(document, words);
+    const facts = factsOf(document);
+    const called = facts?.definitions.filter((each) => each.name === name) ?? [];
+    const answer = facts && answerFrom(query, facts, source);
+    if (answer !== undefined) return answer;
+    if (facts && called.some(({ broken }) => broken)) return words.broken(quoted(name), source.path);
+    const found =
+      name === '' ? undefined : whereAnswer({ kind: 'where', name }, called, facts ?? { imports: [] }, source);
+    const why = facts ? [] : [hasFacts(document) ? words.noTree(source.path) : words.noSyntax(source.path)];
+    return [...why, ...(found === undefined ? [] : [found])].join('\n\n');
+  });
+  return withPaths(having, answers, query, documents.length);
+}
+
+/** Undefined unless the files settle it for the name that was asked for. */
+function questionAnswer(
+  { query, language, isMarked }: Question,
+  documents: readonly SourceDocument[],
+  factsOf: FactsOf,
+  isElsewhere: boolean,
+): string | undefined {
+  const words = WORDS[language];
+  const { name, owner } = query;
+  const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
+  if (having.length === 0) return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
+  const knowing = name === '' ? having : having.filter((each) => knows(factsOf(each), name));
+  if (knowing.length === 0 && !isMarked) return undefined;
+  const asked = knowing.length > 0 ? knowing : having;
+  if (owner !== undefined && !asked.some((each) => knows(factsOf(each), owner))) return undefined;
+  const answers = asked.map((document) => {
+    const facts = factsOf(document);
+    return facts && answerFrom(query, facts, sourceOf(document, words));
+  });
+  // A list of what some of the files have would pass for one of all.
+  if (name === '' && answers.includes(undefined)) return undefined;
+  const told = asked.filter((_, i) => answers[i] !== undefined);
+  const found = answers.filter((answer) => answer !== undefined);
+  return found.length > 0 ? withPaths(told, found, query, documents.length) : undefined;
+}
+
+/** Whether the tree has the name as one that something is called by. */
+const knows = (facts: Facts | undefined, name: string): boolean =>
+  facts !== undefined &&
+  (facts.definitions.some((each) => each.name === name) ||
+    facts.imports.some(({ names }) => names.includes(name)) ||
+    facts.fields.some((each) => each.name === name) ||
+    (!/^\p{Ll}+$/u.test(name) && facts.localNames.has(name)));
+
+const sourceOf = ({ lf, path }: SourceDocument, words: Words): Source => ({ text: lf, path: quoted(path), words });
+
+const missing = (name: string, documents: readonly SourceDocument[], words: Words): string =>
+  words.missing(quoted(name), words.or(documents.map(({ path }) => quoted(path))));
+
+/** Of several files, each answer names its own. */
+function withPaths(
+  documents: readonly SourceDocument[],
+  answers: readonly string[],
+  { kind, name }: FactQuery,
+  numAsked: number,
+): string {
+  const isNamed = name === '' && kind !== 'purpose';
+  return answers
+    .map((answer, i) =>
+      numAsked === 1 || isNamed ? answer : `${quoted((documents[i] as SourceDocument).path)}: ${answer}`,
+    )
+    .join('\n\n');
+}
+
+/** Those of a conversation that are read as a whole. */
+function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
+  const others = snippets.filter(
+    ({ path, startLine }) => startLine === undefined && !docs.some((doc) => doc.path === shortPath(path)),
+  );
+  return [...docs, ...others.map(({ path, text }) => new SourceDocument(`attached:${path}`, path, text))];
+}
+
+function noteOf(documents: readonly SourceDocument[]): string {
+  const paths = documents.map(({ path }) => path).join(', ');
+  if (!documents.some(hasFacts)) return t('searched in the text of {0}, not written by the model', paths);
+  return documents.length === 1
+    ? t('read off the syntax tree of {0}, not written by the model', paths)
+    : t('read off the syntax trees of {0}, not written by the model', paths);
+}
+
+/**
+ * The comment that answers for a summary: of the file, or of the definition of that name in the range.
+ * @param range in the LF text
+ */
+export function summaryComment(
+  document: SourceDocument,
+  range: { start: number; end: number; label: string } | undefined,
+  factsOf: FactsOf,
+): KnownAnswer | undefined {
+  if (!hasFacts(document)) return undefined;
+  const text = range
+    ? aboutDefinition(document, range, factsOf(document))
+    : headComment(document.lf, grammarFor(document) === 'python');
+  return text === undefined ? undefined : { text, note: noteOf([document]), source: 'files' };
+}
+
+function aboutDefinition(
+  { lf }: SourceDocument,
+  { label, ...within }: { start: number; end: number; label: string },
+  facts: Facts | undefined,
+): string | undefined {
+  const name = label.split(/[.#]/).at(-1) as string;
+  return facts && commentAbout({ kind: 'purpose', name, within }, facts, lf);
+}

@@ -1,0 +1,145 @@
+/** Recognises questions by their keywords and the name in them. What is not surely such a question is for the model. */
+import { DETERMINERS, FILE_INTENTS, FILE_WORDS, FILLERS, type Intent, NAME_INTENTS, NOUNS, PARTS } from './intents.ts';
+import { type FactQuery, type Part, pathOf } from './query.ts';
+import type { Language } from './words.ts';
+
+/** Longer messages say more than such a question. */
+const MAX_QUESTION = 120;
+
+export interface Question {
+  query: FactQuery;
+  language: Language;
+  /** The name stands in backticks or before `()`: it need not be one that the tree knows. */
+  isMarked: boolean;
+  /** Paths of the files that the question names. */
+  paths: readonly string[];
+}
+
+const IDENTIFIER = /^#?[\p{L}_$][\p{L}\p{N}_$]*(?:[.#][\p{L}_$][\p{L}\p{N}_$]*)*$/u;
+/** Could be a word of a sentence. */
+const PLAIN = /^\p{Ll}+$/u;
+
+const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+
+const split = (list: string): string[] => list.split(',').filter((word) => word !== '');
+
+/** Matches any phrase of a list between spaces, the longest first. */
+function anyOf(...lists: readonly string[]): RegExp {
+  const phrases = split(lists.join(',')).sort((a, b) => b.length - a.length);
+  return new RegExp(`(?<= )(?:${phrases.join('|')})(?= )`, 'gu');
+}
+
+interface Vocabulary {
+  language: Language;
+  /** All single words. */
+  words: ReadonlySet<string>;
+  file: RegExp;
+  noun: RegExp;
+  parts: readonly (readonly [Part, RegExp])[];
+  fileIntents: readonly Patterns[];
+  nameIntents: readonly Patterns[];
+}
+
+interface Patterns {
+  kind: FactQuery['kind'];
+  need: RegExp;
+  may: RegExp;
+}
+
+const VOCABULARIES: readonly Vocabulary[] = (['en', 'pt'] as const).map((language) => {
+  const [fillers, file, nouns] = [FILLERS[language], FILE_WORDS[language], NOUNS[language]];
+  const noun = `(?:${split(nouns).join('|')})`;
+  const patterns = ({ kind, [language]: list }: Intent): Patterns => {
+    const [need = '', may = ''] = list.split('|');
+    return { kind, need: anyOf(need), may: anyOf(may, fillers, '#,%') };
+  };
+  const phrases = [
+    fillers,
+    file,
+    nouns,
+    ...[...FILE_INTENTS, ...NAME_INTENTS].map(({ [language]: list }) => list.replace('|', ',')),
+  ];
+  return {
+    language,
+    words: new Set(phrases.flatMap(split).flatMap((phrase) => phrase.split(' '))),
+    file: anyOf(file),
+    noun: new RegExp(`(?<= )(?:${noun} )?#(?: ${noun})?(?= )`, 'u'),
+    parts: PARTS.map(({ part, [language]: list }) => [part, anyOf(list)] as const),
+    fileIntents: FILE_INTENTS.map(patterns),
+    nameIntents: NAME_INTENTS.map(patterns),
+  };
+});
+
+/**
+ * The question that a message asks.
+ * @param paths of the files that it can be about
+ * @param isFirst nothing was said before, so "it" is the file
+ */
+export function readQuestion(message: string, paths: readonly string[], isFirst: boolean): Question | undefined {
+  const said = message.trim().replace(/[\s?.!]+$/, '');
+  // A second sentence, code, or a list says more.
+  if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return undefined;
+  const found = VOCABULARIES.flatMap((vocabulary) => readIn(vocabulary, said, paths, isFirst));
+  const [first] = found;
+  return first && found.every(({ query }) => query.kind === first.query.kind) ? first : undefined;
+}
+
+/** The questions of one language that the words fit. */
+function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], isFirst: boolean): Question[] {
+  const read = tokensOf(said, vocabulary, paths, isFirst);
+  if (!read) return [];
+  const { tokens, names, files } = read;
+  const [name] = names;
+  if (names.length > 1) return [];
+  const sentence = ` ${tokens.join(' ')} `.replace(vocabulary.file, '%');
+  const merged = sentence.replace(vocabulary.noun, '#');
+  if (name && !name.isMarked && PLAIN.test(name.text) && !isSurelyName(tokens, merged === sentence)) return [];
+  const query = name ? pathOf(name.text) : { name: '' };
+  return (name ? vocabulary.nameIntents : vocabulary.fileIntents).flatMap(({ kind, need, may }): Question[] => {
+    const rest = merged.replace(need, (phrase) => (phrase.includes('#') ? '#' : ''));
+    if (rest === merged || rest.replace(may, '').trim() !== '') return [];
+    const only = vocabulary.parts.filter(([, words]) => merged.search(words) >= 0).map(([part]) => part);
+    return [
+      {
+        query: { kind, ...query, ...(only.length > 0 && kind !== 'where' ? { only } : {}) },
+        language: vocabulary.language,
+        isMarked: name?.isMarked ?? false,
+        paths: files,
+      },
+    ];
+  });
+}
+
+/** A plain word is a name if it neither begins the question nor follows a determiner without a noun: "the total". */
+function isSurelyName(tokens: readonly string[], isBare: boolean): boolean {
+  const at = tokens.indexOf('#');
+  return at > 0 && !(isBare && split(DETERMINERS).includes(tokens[at - 1] as string));
+}
+
+interface Tokens {
+  /** Words in lower case and without accents; `#` for a name, `%` for a file. */
+  tokens: string[];
+  names: { text: string; isMarked: boolean }[];
+  files: string[];
+}
+
+/** Undefined where something is neither a word that is known, nor a name, nor one of the files. */
+function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[], isFirst: boolean): Tokens | undefined {
+  const read: Tokens = { tokens: [], names: [], files: [] };
+  for (const [token] of said.replace(/['’]s\b/g, ' is').matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
+    const isMarked = /^`|\(\)$/.test(token);
+    const bare = token.replace(/\(\)$/, '').replace(/^`|`$/g, '').replace(/\(\)$/, '');
+    const word = plain(bare);
+    const file = paths.find((path) => path === bare || path.slice(path.lastIndexOf('/') + 1) === bare);
+    if (file !== undefined) {
+      read.tokens.push('%');
+      read.files.push(file);
+    } else if (!isMarked && words.has(word)) read.tokens.push(word);
+    else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) read.tokens.push('%');
+    else if (IDENTIFIER.test(bare)) {
+      read.tokens.push('#');
+      read.names.push({ text: bare, isMarked });
+    } else return undefined;
+  }
+  return read;
+}

@@ -1,0 +1,135 @@
+/**
+ * Messages that get a fixed reply, or that the model gets in words it knows better: greetings, questions about Kvasir
+ * itself, and questions about files that are empty or do not fit in the prompt.
+ */
+import { t } from '@vscode/l10n';
+import type { KnownAnswer } from '../facts/ask.ts';
+import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
+import type { Manifest } from '../text/format/manifest.ts';
+import type { Layout } from '../text/prompt/layout.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+
+const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> = {
+  en: /^(?:hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[ ,]+(?:there|kvasir|you|all|again))?$/i,
+  pt: /^(?:oi|olá|ola|bom dia|boa tarde|boa noite|e aí)(?:[ ,]+(?:kvasir|tudo bem))?$/i,
+};
+
+const bareOf = (message: string) =>
+  message
+    .trim()
+    .replace(/[\s.,!?]+$/, '')
+    .replace(/\s+/g, ' ');
+
+export function isGreeting(message: string): boolean {
+  return Object.values(GREETINGS).some((greeting) => greeting.test(bareOf(message)));
+}
+
+/** The greeting that the model knows. Any other message stays as it is. */
+export function knownGreeting(message: string, words: Manifest['chat']['greetings']): string {
+  const bare = bareOf(message);
+  for (const language of Object.keys(GREETINGS) as (keyof typeof GREETINGS)[])
+    if (words[language] && GREETINGS[language].test(bare)) return words[language];
+  return message;
+}
+
+const SUMMARY =
+  /^(?:\/(?:summarize|explain)|(?:(?:me )?(?:resuma|resume|explique|explica|descreva) )(?:(?:o|este|esse) (?:arquivo|código|módulo)|isso|isto|tudo))$/i;
+
+/** The question for a file's summary that the model knows, for the same question in other words. */
+export function knownSummary(message: string, fileQuestion: string): string {
+  return SUMMARY.test(bareOf(message)) ? fileQuestion : message;
+}
+
+const ABOUT = {
+  en: /^(?:(?:what|how) can you (?:do|help(?: me)?)|help|who are you|(?:which|what) model (?:are you|is this))$/i,
+  pt: /^(?:o que (?:você|tu) (?:pode|consegue|sabe) fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i,
+};
+const HELP = {
+  en: 'I am a small model that runs on this machine. I complete code as you type and answer short questions about the open file, often wrongly. `/outline`, `/where NAME`, `/signature NAME`, `/callers NAME` and `/imports` are answered from the code itself, without the model.',
+  pt: 'Sou um modelo pequeno que roda nesta máquina. Completo código enquanto você digita e respondo a perguntas curtas sobre o arquivo aberto, muitas vezes errado. `/outline`, `/where NOME`, `/signature NOME`, `/callers NOME` e `/imports` são respondidos a partir do próprio código, sem o modelo.',
+};
+
+/** The reply to a question about what the assistant is; undefined for any other message. */
+export function helpReply(message: string): KnownAnswer | undefined {
+  const language = (['en', 'pt'] as const).find((each) => ABOUT[each].test(bareOf(message)));
+  return language && { text: HELP[language], source: 'stock' };
+}
+
+/** Longer messages bring along what they are about. */
+const MAX_QUESTION = 200;
+
+/** Whether the last message can only be about the files: it has no code of its own, and none was said before. */
+export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
+  const last = messages.at(-1)?.content.trim() ?? '';
+  return (
+    last.length <= MAX_QUESTION &&
+    !last.includes('\n') &&
+    !isGreeting(last) &&
+    !messages.slice(0, -1).some(({ role, content }) => role !== 'system' && content.includes('\n'))
+  );
+}
+
+/** The reply if no part of these files fits in the prompt; undefined for no files. */
+export function unreadReply(
+  { contextTokens, text: { manifest } }: Layout,
+  paths: readonly string[],
+): KnownAnswer | undefined {
+  if (paths.length === 0) return undefined;
+  const text =
+    paths.length === 1
+      ? t(
+          '{0} was not read: no part of it fits in the {1} tokens that {2} reads.',
+          paths[0] as string,
+          contextTokens,
+          manifest.name,
+        )
+      : t(
+          '{0} were not read: no part of them fits in the {1} tokens that {2} reads.',
+          paths.join(', '),
+          contextTokens,
+          manifest.name,
+        );
+  return { text, note: t('not written by the model'), source: 'files' };
+}
+
+/** A message with one of `about`, or with a file's name, and none of `wanted` is about the files. */
+const FILE_KEYWORDS: Readonly<Record<'en' | 'pt', { about: string; wanted: string }>> = {
+  en: {
+    about:
+      'this it here file files module code script functions function classes class methods types variables imports exports bugs errors explain describe summarize summarise review check',
+    wanted:
+      'write create generate implement add make build draft give propose suggest complete continue fill start begin put insert translate convert example how',
+  },
+  pt: {
+    about:
+      'isso isto aqui arquivo arquivos módulo código script funções função classes classe métodos tipos variáveis importa exporta erros ele explique explica descreva resuma resume revise',
+    wanted:
+      'escreva escreve escrever crie cria criar gere gera gerar implemente adicione faça dê sugira complete continue preencha comece traduza converta exemplo como',
+  },
+};
+
+/** The reply to a question about files that are all empty; undefined for one that may be about something else. */
+export function emptyReply(
+  messages: readonly ChatMessage[],
+  docs: readonly SourceDocument[],
+  snippets: readonly Snippet[] = [],
+): KnownAnswer | undefined {
+  const isEmpty = [...docs.map(({ lf }) => lf), ...snippets.map(({ text }) => text)].every(
+    (text) => text.trim() === '',
+  );
+  if (docs.length === 0 || !isEmpty || !leansOnFiles(messages)) return undefined;
+  const message = messages.at(-1)?.content.toLowerCase() ?? '';
+  const words = [...message.matchAll(/[\p{L}\p{N}_/-]+(?:\.[\p{L}\p{N}]+)*/gu)].map(([word]) => word);
+  const has = (list: string): boolean => list.split(' ').some((word) => words.includes(word));
+  const isNamed = docs.some(({ path }) => words.includes(path.slice(path.lastIndexOf('/') + 1).toLowerCase()));
+  const language =
+    (['en', 'pt'] as const).find((each) => has(FILE_KEYWORDS[each].about)) ?? (isNamed ? 'en' : undefined);
+  if (language === undefined || has(FILE_KEYWORDS[language].wanted)) return undefined;
+  const paths = docs.map(({ path }) => `\`${path}\``).join(', ');
+  const isOne = docs.length === 1;
+  const text =
+    language === 'en'
+      ? `${paths} ${isOne ? 'is empty: there is nothing in it' : 'are empty: there is nothing in them'} to answer from.`
+      : `${paths} ${isOne ? 'está vazio: não há nele' : 'estão vazios: não há neles'} de onde tirar uma resposta.`;
+  return { text, note: t('not written by the model'), source: 'files' };
+}
