@@ -20,7 +20,7 @@ export async function chat(line: CommandLine): Promise<number> {
       messages.push({ role: 'user', content });
       running = `chat-${++numTurns}`;
       try {
-        const { text: answer } = await runTask(
+        const { text: answer, source } = await runTask(
           line,
           client,
           { kind: 'chat', messages: [...messages], docIds },
@@ -28,7 +28,7 @@ export async function chat(line: CommandLine): Promise<number> {
         );
         // One that was stopped before it began is no turn of the conversation.
         if (answer === '') messages.pop();
-        else messages.push({ role: 'assistant', content: answer });
+        else messages.push({ role: 'assistant', content: answer, ...(source ? { source } : {}) });
       } catch (error) {
         messages.pop();
         throw error;

@@ -64,7 +64,7 @@ export function whereAnswer(
   facts: Pick<Facts, 'imports'>,
   source: Source,
 ): string | undefined {
-  const { words, text } = source;
+  const { words } = source;
   const n = quoted(name);
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
   if (called.length + from.length > 0)
@@ -72,8 +72,12 @@ export function whereAnswer(
       ...(called.length > 0 ? [words.defined(n, placesOf([...new Set(called.map(({ line }) => line))], source))] : []),
       ...from.map(({ module, line }) => words.imported(n, quoted(module), line)),
     ].join(called.length > 1 ? '\n\n' : ' ');
-  const lines = linesOf(text, name);
-  return owner === undefined && lines.length > 0 ? words.appears(n, placesOf(lines, source)) : undefined;
+  return owner === undefined ? appearsAnswer(name, source) : undefined;
+}
+
+function appearsAnswer(name: string, source: Source): string | undefined {
+  const lines = linesOf(source.text, name);
+  return lines.length > 0 ? source.words.appears(quoted(name), placesOf(lines, source)) : undefined;
 }
 
 function callersAnswer(
@@ -83,16 +87,23 @@ function callersAnswer(
   source: Source,
 ): string | undefined {
   const { words, text, path } = source;
-  const found = calls.filter((call) => call.name === name && (owner === undefined || call.on === owner));
+  // A method of a class that the tree has lost looks like a call.
+  if (broken) return appearsAnswer(name, source);
+  const from = imports.filter(({ names }) => names.includes(name));
+  // Behind a dot, the name of a function may be that of another one's method.
+  const isFunction = called.length + from.length > 0 && called.every((each) => each.owner === undefined);
+  const found = calls.filter(
+    (call) => call.name === name && (owner === undefined ? !(isFunction && call.member) : call.on === owner),
+  );
   const lines = [...new Set(found.map(({ line }) => line))];
-  const known = [...called, ...imports.filter(({ names }) => names.includes(name))].map(({ line }) => line);
+  const known = [...called, ...from].map(({ line }) => line);
   const others = linesOf(text, name).filter((line) => !lines.includes(line) && !known.includes(line));
   if (owner !== undefined && lines.length === 0) return undefined;
   if (lines.length + others.length + known.length === 0) return undefined;
   const n = quoted(name);
   const also = others.length > 0 && owner === undefined ? [words.alsoAppears(placesOf(others, source))] : [];
   const first = lines.length > 0 ? words.called(n, placesOf(lines, source)) : words.notCalled(n, path);
-  return [first, ...also, ...(broken ? [words.partly] : [])].join(first.includes('\n') ? '\n\n' : ' ');
+  return [first, ...also].join(first.includes('\n') ? '\n\n' : ' ');
 }
 
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
@@ -131,16 +142,20 @@ function returnsOf(one: Definition, n: string, { words, text }: Source): string 
       ([code, at]) =>
         `${quoted(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`)} (${words.line(at)})`,
     );
-  if (items.length === 0) return words.returnsNothing(n, line);
+  const of = given.async ? `${n} (\`async\`)` : n;
+  if (items.length === 0) return given.generator ? undefined : words.returnsNothing(of, line);
   if (values.size > MAX_VALUES) items.push(words.more(values.size - MAX_VALUES));
-  if (given.generator) return words.yields(n, words.and(items));
+  if (given.generator) return words.yields(of, words.and(items));
   if (given.bare !== undefined) items.push(`${words.nothingGiven} (${words.line(given.bare)})`);
-  return words.returns(n, words.or(items));
+  return words.returns(of, words.or(items));
 }
 
 function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { words }: Source): string | undefined {
   const { name, line, at, bases } = one;
   if (facts.broken || bases === undefined) return undefined;
+  // It may get any field from another object.
+  const isOpen = facts.calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
+  if (isOpen && only?.includes('fields') !== false) return undefined;
   const members = facts.definitions.filter((each) => isMemberOf(each, one));
   const namesOf = (some: readonly { name: string }[]): string[] => [...new Set(some.map((each) => each.name))];
   const accessors = namesOf(members.filter(({ kind }) => kind === 'accessor'));

@@ -117,7 +117,9 @@ export function exportsAnswer(only: readonly Part[] | undefined, facts: Facts, {
   const isWanted = (each: Exported): boolean => {
     const definition = definitionOf(each);
     if (!kinds) return true;
-    return definition ? kinds.some((kind) => IS[kind](definition)) : kinds.some((kind) => KIND_OF[kind] === each.kind);
+    return definition
+      ? kinds.some((kind) => IS[kind](definition))
+      : kinds.some((kind) => each.kind !== undefined && KIND_OF[kind] === each.kind);
   };
   const items = all
     .filter(isWanted)

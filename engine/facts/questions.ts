@@ -126,7 +126,7 @@ interface Tokens {
 /** Undefined where something is neither a word that is known, nor a name, nor one of the files. */
 function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[], isFirst: boolean): Tokens | undefined {
   const read: Tokens = { tokens: [], names: [], files: [] };
-  for (const [token] of said.replace(/['’]s\b/g, ' is').matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
+  for (const { 0: token, index } of said.replace(/['’]s\b/g, ' is').matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
     const isMarked = /^`|\(\)$/.test(token);
     const bare = token.replace(/\(\)$/, '').replace(/^`|`$/g, '').replace(/\(\)$/, '');
     const word = plain(bare);
@@ -134,7 +134,7 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
     if (file !== undefined) {
       read.tokens.push('%');
       read.files.push(file);
-    } else if (!isMarked && words.has(word)) read.tokens.push(word);
+    } else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) read.tokens.push(word);
     else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) read.tokens.push('%');
     else if (IDENTIFIER.test(bare)) {
       read.tokens.push('#');

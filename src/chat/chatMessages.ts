@@ -3,6 +3,7 @@
  * (src/webview). Plain data only. The host holds the conversations; the page shows what it is sent and keeps only what
  * is being edited.
  */
+import type { AnswerSource } from '../../engine/protocol/tasks.ts';
 import type { Remedy } from '../client/remedy.ts';
 
 /** Zero-based, as in the editor's API. */
@@ -46,6 +47,8 @@ export interface AssistantTurn {
   footer?: string;
   /** Reused share of the prompt, 0..1; drawn beside the footer. */
   reused?: number;
+  /** Left out where the model wrote the text. */
+  source?: AnswerSource;
   /** The file whose lines the text names. */
   linesOf?: Pick<ContextRef, 'uri' | 'path'>;
   /** Notes about the answer: text left out, stopped early. */
@@ -99,6 +102,13 @@ export interface Found {
   detail: string;
 }
 
+/** A name in the attached files, which `/where ` and its like offer. */
+export interface FoundName {
+  name: string;
+  /** The file's name. */
+  detail: string;
+}
+
 export type CodeAction = 'insert' | 'apply' | 'newFile';
 
 export type ToPage =
@@ -110,6 +120,7 @@ export type ToPage =
   | { type: 'context'; chips: Chip[]; questions: string[] }
   | { type: 'meter'; meter: Meter | null }
   | { type: 'found'; query: string; items: Found[] }
+  | { type: 'foundNames'; query: string; names: FoundName[] }
   | { type: 'model'; name: string; note: string; status: string }
   /**
    * A draft kept from an earlier page, or a question that could not be asked. Inserted before what has been typed
@@ -133,6 +144,7 @@ export type ToHost =
   | { type: 'openContext'; id: string }
   | { type: 'openRef'; ref: ContextRef }
   | { type: 'find'; query: string }
+  | { type: 'findNames'; query: string }
   | { type: 'pick'; item: Found }
   | { type: 'addContext' }
   | { type: 'copy'; text: string }
@@ -183,6 +195,7 @@ type StringName =
   | 'refused'
   | 'files'
   | 'commands'
+  | 'names'
   | 'nothingFound'
   | 'found'
   | 'conversation'

@@ -66,6 +66,7 @@ function strings(): Strings {
     refused: t('{0} is too small for this: it cannot follow instructions, so it was not asked.'),
     files: t('Files and folders'),
     commands: t('Commands'),
+    names: t('Names in the file'),
     nothingFound: t('No file matches'),
     found: t('{0} entries'),
     conversation: t('Conversation'),
@@ -78,6 +79,11 @@ function strings(): Strings {
       { name: 'tests', description: t('Write unit tests') },
       { name: 'doc', description: t('Write documentation') },
       { name: 'summarize', description: t('Summarize the file or the selection') },
+      { name: 'outline', description: t('List what the file defines, without the model') },
+      { name: 'where', description: t('Where a name is defined, without the model') },
+      { name: 'signature', description: t('Parameters and declaration of a name, without the model') },
+      { name: 'callers', description: t('Where a name is called, without the model') },
+      { name: 'imports', description: t('What the file imports, without the model') },
     ],
   };
 }

@@ -19,6 +19,7 @@ import { CodeBlocks } from './codeBlocks.ts';
 import { pickContext } from './contextPicker.ts';
 import { fileRef, openRef } from './contextRefs.ts';
 import { FileFinder } from './fileFinder.ts';
+import { namesIn } from './nameFinder.ts';
 
 export const CHAT_VIEW = 'kvasir.chat';
 
@@ -157,6 +158,12 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         return this.#openRef(message.ref);
       case 'find':
         return this.#post({ type: 'found', query: message.query, items: await this.#finder.find(message.query) });
+      case 'findNames':
+        return this.#post({
+          type: 'foundNames',
+          query: message.query,
+          names: await namesIn(chat.context.refs, message.query),
+        });
       case 'pick':
         return chat.context.add([fileRef(vscode.Uri.parse(message.item.uri, true), message.item.kind)]);
       case 'addContext':

@@ -114,7 +114,10 @@ export class Conversation {
     for (const [i, turn] of this.#turns.entries()) {
       const answer = this.#turns[i + 1];
       if (turn.role !== 'user' || answer?.role !== 'assistant' || answer.state !== 'done' || !answer.text) continue;
-      messages.push({ role: 'user', content: turn.prompt ?? turn.text }, { role: 'assistant', content: answer.text });
+      messages.push(
+        { role: 'user', content: turn.prompt ?? turn.text },
+        { role: 'assistant', content: answer.text, ...(answer.source ? { source: answer.source } : {}) },
+      );
     }
     return messages;
   }
@@ -181,6 +184,7 @@ export class Conversation {
       ...done.diagnostics,
       ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : []),
     ];
+    if (done.source) answer.source = done.source;
     const [about] = context;
     if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri))
       answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };

@@ -11,7 +11,14 @@ import type { ContextRef } from './chatMessages.ts';
 import { selectionRef, toRange } from './contextRefs.ts';
 import type { Prepared, Unasked } from './conversation.ts';
 import { type Gathered, gather } from './gather.ts';
-import { namedSymbol, needsInstructions, parseSlash, type SlashCommand, slashQuestion } from './slash.ts';
+import {
+  isFactCommand,
+  namedSymbol,
+  needsInstructions,
+  parseSlash,
+  type SlashCommand,
+  slashQuestion,
+} from './slash.ts';
 import { symbolAt, symbolsOf } from './chatSymbols.ts';
 
 export interface QuestionTasksOptions {
@@ -68,7 +75,7 @@ export class QuestionTasks {
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
     // Without a file, "this file" would have no meaning.
-    if (command && !command.rest && !refs.length)
+    if (((command && !command.rest) || isFactCommand(question)) && !refs.length)
       return { missing: vscode.l10n.t('Nothing is attached to the question. Open or attach a file.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };

@@ -1,6 +1,6 @@
 /**
- * Example questions about a file, of the kinds that a small model answers best, in the user's language. The shown text
- * is asked as it is, so each translation must be one that the engine recognizes (engine/facts).
+ * Example questions about a file, of the kinds that are answered best, in the user's language. The shown text is asked as
+ * it is, so each translation must be one that the engine recognizes (engine/facts).
  */
 import * as vscode from '../vscode.ts';
 
@@ -36,6 +36,9 @@ const WITHOUT_DEFINITIONS = new Set([
   'ignore',
 ]);
 
+/** Languages whose questions the engine answers from the code. An empty id is an unknown one. */
+const WITH_FACTS = new Set(['', 'typescript', 'typescriptreact', 'javascript', 'javascriptreact', 'python']);
+
 /** Up to `max` questions about a file in a language; `null` is no open file. */
 export function exampleQuestions(text: string | null, language = '', max = 4): string[] {
   if (text === null) return [];
@@ -46,10 +49,11 @@ export function exampleQuestions(text: string | null, language = '', max = 4): s
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];
   const typeName = TYPE.exec(source)?.[1];
-  if (functionName)
-    questions.push(t('What does {0} do?', functionName), t('What are the parameters of {0}?', functionName));
-  if (className) questions.push(t('Explain {0}', className), t('What methods does {0} have?', className));
-  if (typeName && !className) questions.push(t('Explain {0}', typeName));
+  if (functionName) questions.push(t('What does {0} do?', `${functionName}()`));
+  if (!WITH_FACTS.has(language)) return questions;
+  if (functionName) questions.push(t('What are the parameters of {0}?', `${functionName}()`));
+  if (className) questions.push(t('What does {0} do?', className), t('What methods does {0} have?', className));
+  if (typeName && !className) questions.push(t('Where is {0} used?', typeName));
   if (questions.length < max) questions.push(t('Which functions does this file define?'));
   return questions.slice(0, max);
 }

@@ -1,10 +1,15 @@
 /**
- * The chat's slash commands: their names and the question that each stands for. Pure. Small models get the questions
- * they were trained on; models that follow instructions get the full instruction.
+ * The chat's slash commands and the question that each stands for. Small models get the questions they were trained on;
+ * models that follow instructions get the full instruction. The engine answers the fact commands from the code itself.
  */
 
 const SLASH_NAMES = ['explain', 'fix', 'tests', 'doc', 'summarize'] as const;
 export type SlashName = (typeof SLASH_NAMES)[number];
+
+const FACT_COMMAND = /^\/(?:outline|where|signature|imports|callers)(?!\S)/i;
+
+/** Whether the engine answers the question from the attached files, without the model. */
+export const isFactCommand = (text: string): boolean => FACT_COMMAND.test(text.trim());
 
 export interface SlashCommand {
   name: SlashName;

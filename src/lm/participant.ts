@@ -2,7 +2,7 @@
  * `@kvasir` in VS Code's chat view, with the same engine, prompts and notes as Kvasir's own view. Answers whatever
  * model is picked in that view. The view itself may ask for a sign-in, which has nothing to do with Kvasir.
  */
-import type { ChatMessage } from '../../engine/protocol/tasks.ts';
+import type { AnswerSource, ChatMessage } from '../../engine/protocol/tasks.ts';
 import * as vscode from '../vscode.ts';
 import { QuestionTasks } from '../chat/questionTask.ts';
 import type { Settings } from '../config.ts';
@@ -73,7 +73,7 @@ export class Participant implements vscode.Disposable {
       const notes = [...about.notes, ...(prepared.notes ?? []), ...done.diagnostics];
       if (notes.length) stream.markdown(`\n\n${notes.map((note) => `*${escapeMarkdown(note)}*`).join('  \n')}`);
       for (const { uri } of refs) stream.reference(vscode.Uri.parse(uri, true));
-      return {};
+      return done.source ? { metadata: { source: done.source } } : {};
     } catch (error) {
       return { errorDetails: { message: error instanceof Error ? error.message : String(error) } };
     } finally {
@@ -99,9 +99,19 @@ function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
     const text = answer.response
       .map((part) => ('value' in part && part.value instanceof vscode.MarkdownString ? part.value.value : ''))
       .join('');
-    if (text) messages.push({ role: 'user', content: turn.prompt }, { role: 'assistant', content: text });
+    const source = sourceOf(answer.result);
+    if (text)
+      messages.push(
+        { role: 'user', content: turn.prompt },
+        { role: 'assistant', content: text, ...(source ? { source } : {}) },
+      );
   }
   return messages;
+}
+
+function sourceOf({ metadata }: vscode.ChatResult): AnswerSource | undefined {
+  const source = metadata?.source;
+  return source === 'files' || source === 'stock' ? source : undefined;
 }
 
 function escapeMarkdown(text: string): string {

@@ -66,6 +66,7 @@ const composer = new Composer(strings, {
   openContext: (id) => send({ type: 'openContext', id }),
   addContext: () => send({ type: 'addContext' }),
   find: (query) => send({ type: 'find', query }),
+  findNames: (query) => send({ type: 'findNames', query }),
   pick: (item) => send({ type: 'pick', item }),
   announce: (text) => {
     live.textContent = text;
@@ -137,6 +138,9 @@ function receive(message: ToPage): void {
       break;
     case 'found':
       composer.suggest.show(message.query, message.items);
+      break;
+    case 'foundNames':
+      composer.suggest.showNames(message.query, message.names);
       break;
     case 'model':
       emptyState.model = { name: message.name, note: message.note };

@@ -1,13 +1,14 @@
 /**
- * The list above the input that `@` (files) and `/` (commands) open: decides when it is open and how a choice changes
- * the text. The input keeps the focus; aria-activedescendant tells screen readers the active entry.
+ * The list above the input that `@` (files), `/` (commands) and `/where ` (names) open: decides when it is open and how a
+ * choice changes the text. The input keeps the focus; aria-activedescendant tells screen readers the active entry.
  */
-import type { Found, Strings } from '../chat/chatMessages.ts';
+import type { Found, FoundName, Strings } from '../chat/chatMessages.ts';
 import { element, fill } from './dom.ts';
 import { type IconName, icon } from './icons.ts';
 
 export interface SuggestActions {
   find(query: string): void;
+  findNames(query: string): void;
   pick(item: Found): void;
   /** For screen readers. */
   announce(text: string): void;
@@ -21,7 +22,7 @@ interface Entry {
 }
 
 /** The word at the cursor. */
-type Trigger = { kind: 'file' | 'command'; query: string; start: number };
+type Trigger = { kind: 'file' | 'command' | 'name'; query: string; start: number };
 
 export class Suggest {
   readonly root = element('div', { class: 'suggest', role: 'listbox', id: 'suggest', hidden: '' });
@@ -52,6 +53,10 @@ export class Suggest {
 
   close(): void {
     this.#trigger = null;
+    this.#hide();
+  }
+
+  #hide(): void {
     this.root.hidden = true;
     this.#input.removeAttribute('aria-activedescendant');
     this.#input.removeAttribute('aria-controls');
@@ -72,6 +77,17 @@ export class Suggest {
     );
   }
 
+  /** Names from the host. A name that is complete needs no list. */
+  showNames(query: string, names: readonly FoundName[]): void {
+    const trigger = this.#trigger;
+    if (trigger?.kind !== 'name' || trigger.query !== query) return;
+    if (names.length === 0 || (names.length === 1 && names[0]?.name === query)) return this.#hide();
+    this.#fill(
+      this.#strings.names,
+      names.map(({ name, detail }) => ({ icon: 'selection', name, detail, choose: () => this.#replace(name, 0) })),
+    );
+  }
+
   /** Whether the list has handled the key. */
   key(event: KeyboardEvent): boolean {
     if (!this.open || event.isComposing) return false;
@@ -87,12 +103,8 @@ export class Suggest {
       );
       return true;
     }
-    // Enter sends a command that is complete.
-    if (
-      event.key === 'Enter' &&
-      this.#trigger?.kind === 'command' &&
-      this.#strings.slash.some(({ name }) => name === this.#trigger?.query)
-    ) {
+    // Enter sends a command or a name that is complete.
+    if (event.key === 'Enter' && this.#isComplete()) {
       this.close();
       return false;
     }
@@ -101,6 +113,12 @@ export class Suggest {
       return true;
     }
     return false;
+  }
+
+  #isComplete(): boolean {
+    const { kind, query } = this.#trigger ?? {};
+    if (kind === 'command') return this.#strings.slash.some(({ name }) => name === query);
+    return kind === 'name' && this.#entries.some(({ name }) => name === query);
   }
 
   #follow(): void {
@@ -112,6 +130,7 @@ export class Suggest {
     }
     this.#trigger = trigger;
     if (trigger.kind === 'file') this.#actions.find(trigger.query);
+    else if (trigger.kind === 'name') this.#actions.findNames(trigger.query);
     else {
       const commands = this.#strings.slash.filter(({ name }) => name.startsWith(trigger.query.toLowerCase()));
       if (commands.length)
@@ -180,10 +199,11 @@ export class Suggest {
     this.#actions.pick(item);
   }
 
-  #replace(text: string): void {
+  /** @param mark characters of the trigger before its query */
+  #replace(text: string, mark = 1): void {
     const { start, query } = this.#trigger ?? { start: 0, query: '' };
     this.close();
-    this.#input.setRangeText(text, start, start + 1 + query.length, 'end');
+    this.#input.setRangeText(text, start, start + mark + query.length, 'end');
     this.#input.dispatchEvent(new Event('input', { bubbles: true }));
   }
 }
@@ -193,6 +213,8 @@ function triggerAt(input: HTMLTextAreaElement): Trigger | null {
   const before = input.value.slice(0, input.selectionStart);
   const command = /^\/(\w*)$/.exec(before);
   if (command) return { kind: 'command', query: command[1] ?? '', start: 0 };
+  const name = /^\/(?:where|signature|callers)\s+`?([\p{L}\p{N}_$#]*)$/iu.exec(before)?.[1];
+  if (name !== undefined) return { kind: 'name', query: name, start: before.length - name.length };
   const file = /(?:^|[\s(])@([^\s@]*)$/.exec(before);
   return file ? { kind: 'file', query: file[1] ?? '', start: before.length - (file[1] ?? '').length - 1 } : null;
 }

@@ -276,7 +276,7 @@ editorSuite('chat', FILES, (editor) => {
   test('/explain is about the definition at the cursor; what the model is too small for is refused in one line', async () => {
     await input().focus();
     await input().pressSequentially('/');
-    await poll(() => chat().getByRole('option').count()).toBe(5);
+    await poll(() => chat().getByRole('option').count()).toBe(10);
     await editor().screenshot('chat-slash');
     await input().pressSequentially('ex');
     await input().press('Tab');

@@ -39,7 +39,7 @@ editorSuite(
         .poll(() => window.chat.locator('.example').allInnerTexts())
         .toEqual([
           'Resuma este arquivo',
-          'Explique OutOfStockError',
+          'O que faz OutOfStockError?',
           'Quais métodos OutOfStockError tem?',
           'Quais funções este arquivo define?',
         ]);

@@ -7,7 +7,7 @@ import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
 
-export const grammars = new Grammars();
+const grammars = new Grammars();
 export const loadGrammars = () =>
   Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name)));
 
@@ -25,7 +25,11 @@ export async function known(message: string, files: Readonly<Record<string, stri
   const { snippets = [], earlier = [], language = 'en' } = around;
   const docs = Object.entries(files).map(([path, text]) => new SourceDocument(path, path, text));
   const syntax = new Syntax(grammars);
-  const asked = factsAsked({ messages: [...earlier, { role: 'user', content: message }], docs, snippets }, language, true);
+  const asked = factsAsked(
+    { messages: [...earlier, { role: 'user', content: message }], docs, snippets },
+    language,
+    true,
+  );
   for (const doc of asked?.documents ?? []) await syntax.prepare(doc);
   const answer = asked?.answer(asked.documents, (doc) => readFacts(syntax, doc));
   syntax.forget();

@@ -425,49 +425,64 @@ describe('an answer', () => {
     },
   );
 
-  it('of a small model is asked without earlier turns that the files have answered: it would go on in their words', () => {
+  it('of a small model is asked without the earlier turns that it did not write', () => {
     const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
-    const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
-    const known = [
-      turn('user', 'What parameters does `parse` take?'),
-      turn('assistant', '`parse` takes `text` (line 1).'),
-    ];
-    const own = [turn('user', 'Is it fast?'), turn('assistant', 'Yes.')];
-    const last = turn('user', 'Which functions does this file define?');
-    const promptOf = (of: Layout, ...messages: ReturnType<typeof turn>[]) =>
+    const question = (content: string) => ({ role: 'user', content }) as const;
+    const answer = (content: string, source?: 'files' | 'stock') =>
+      ({ role: 'assistant', content, ...(source ? { source } : {}) }) as const;
+    const known = [question('/where parse'), answer('`parse` is defined in line 1.', 'files')];
+    const stock = [question('Hi'), answer('Hello!', 'stock')];
+    const own = [question('Is it fast?'), answer('Yes.')];
+    const last = question('Why?');
+    const promptOf = (of: Layout, ...messages: ReturnType<typeof question | typeof answer>[]) =>
       prepareChat(of, { docs: [doc], messages }).promptIds;
-    // The last one may have gone to the model, as the files left it open.
-    expect(promptOf(layout, ...known, ...own, ...known, last)).toEqual(promptOf(layout, ...own, last));
+    expect(promptOf(layout, ...known, ...own, ...stock, ...known, last)).toEqual(promptOf(layout, ...own, last));
     expect(measureChat(layout, { docs: [doc], messages: [...known, ...own, last] }).promptTokens).toBe(
       promptOf(layout, ...own, last).length,
     );
     expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(
-      /Is it fast\?[\s\S]*Yes\.[\s\S]*Which functions/,
+      /Is it fast\?[\s\S]*Yes\.[\s\S]*Why\?/,
     );
-    // Also where a word stands in none of them, as long as no code was spoken of.
-    expect(
-      promptOf(
-        layout,
-        turn('user', 'Explain closures'),
-        turn('assistant', 'There is no `closures` in `src/a.ts`.'),
-        last,
-      ),
-    ).toEqual(promptOf(layout, last));
-    expect(
-      layout.text.tokenizer.decode(
-        promptOf(
-          layout,
-          turn('user', 'Explain `gone`:\n```ts\ngone();\n```'),
-          turn('assistant', 'It goes.'),
-          turn('user', 'Explain gone'),
-          turn('assistant', 'It has gone.'),
-          last,
-        ),
-      ),
-    ).toContain('It has gone.');
-    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain(
-      '`parse` takes `text` (line 1).',
+    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('is defined in line 1.');
+  });
+
+  it('is shown as the model wrote it, as its own', () => {
+    const doc = new SourceDocument(
+      'a',
+      'src/shop.ts',
+      "import { Money } from './money';\nclass Basket {\n  add() {}\n}\n",
     );
+    for (const content of ['Which class has an add method?', 'Can I import Basket from this file?', 'What is it?'])
+      for (const raw of [
+        'There is no `has` in src/shop.ts.',
+        'This file imports `./money`.',
+        'It parses `text`.',
+        'Yes.',
+      ])
+        for (const finished of [true, false]) {
+          const shaped = prepareChat(layout, { docs: [doc], messages: [{ role: 'user', content }] }).shape(
+            raw,
+            finished,
+          );
+          expect(shaped.text).toBe(raw);
+          expect(shaped).not.toHaveProperty('source');
+        }
+  });
+
+  it('says what Kvasir can do, and that a file is empty, without the model', () => {
+    const empty = new SourceDocument('e', 'src/empty.ts', '\n');
+    const reply = (content: string, docs: SourceDocument[] = [], snippets: { path: string; text: string }[] = []) =>
+      prepareChat(layout, { docs, snippets, messages: [{ role: 'user', content }] }).known;
+    expect(reply('What can you do?')).toMatchObject({ text: expect.stringContaining('/where NAME'), source: 'stock' });
+    expect(reply('O que você sabe fazer?')?.text).toContain('/where NOME');
+    const isEmpty = { text: '`src/empty.ts` is empty: there is nothing in it to answer from.', source: 'files' };
+    for (const question of ['What is this file for?', 'Which functions are defined?', 'explain empty.ts'])
+      expect(reply(question, [empty]), question).toMatchObject(isEmpty);
+    expect(reply('O que faz este arquivo?', [empty])?.text).toMatch(/está vazio/);
+    for (const question of ['Write a function here', 'Hi', 'What is recursion?', 'Escreva um teste para este arquivo'])
+      expect(reply(question, [empty]), question).toBeUndefined();
+    expect(reply('What is this file for?', [empty], [{ path: 'b.ts', text: 'b();' }])).toBeUndefined();
+    expect(reply('What is this file for?')).toBeUndefined();
   });
 
   describe('about a file of which nothing has room', () => {
@@ -479,7 +494,7 @@ describe('an answer', () => {
       new SourceDocument(name, `src/${name}.ts`, `${'export const value = compute(1, 2, 3);\n'.repeat(40)}`);
     const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
     const unread = (of: Layout, docs: SourceDocument[], ...messages: ReturnType<typeof turn>[]) =>
-      prepareChat(of, { docs, messages }).unread?.text;
+      prepareChat(of, { docs, messages }).known?.text;
     const question = turn('user', 'What is it for?');
 
     it('is answered without the model', () => {
@@ -487,8 +502,8 @@ describe('an answer', () => {
         `src/a.ts was not read: no part of it fits in the 64 tokens that ${layout.text.manifest.name} reads.`,
       );
       expect(unread(small, [file('a'), file('b')], question)).toMatch(/^src\/a\.ts, src\/b\.ts were not read: /);
-      expect(prepareSummarize(small, file('a')).unread?.text).toMatch(/^src\/a\.ts was not read: /);
-      expect(prepareSummarize(small, file('a'), { start: 0, end: 4, label: 'value' }).unread?.text).toMatch(
+      expect(prepareSummarize(small, file('a')).known?.text).toMatch(/^src\/a\.ts was not read: /);
+      expect(prepareSummarize(small, file('a'), { start: 0, end: 4, label: 'value' }).known?.text).toMatch(
         /^src\/a\.ts was not read: /,
       );
     });
@@ -496,7 +511,6 @@ describe('an answer', () => {
     it('is for the model where a part of a file is read, or there is a text beside it', () => {
       expect(unread(layout, [file('a')], question)).toBeUndefined();
       expect(unread(small, [new SourceDocument('c', 'c.ts', 'c();\n'), file('a')], question)).toBeUndefined();
-      expect(unread(small, [new SourceDocument('e', 'e.ts', '\n')], question)).toBeUndefined();
       expect(unread(small, [], question)).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Hi!'))).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Explain:\nlet a;'))).toBeUndefined();
@@ -509,7 +523,7 @@ describe('an answer', () => {
       expect(prepareChat(little, { docs: [file('a')], messages: [question] }).notes).toEqual([
         expect.stringMatching(/^src\/a\.ts: /),
       ]);
-      expect(prepareSummarize(small, file('a'), { start: 0, end: 12 }).unread).toBeUndefined();
+      expect(prepareSummarize(small, file('a'), { start: 0, end: 12 }).known).toBeUndefined();
     });
   });
 
@@ -539,22 +553,17 @@ describe('an answer', () => {
 });
 
 describe('a summary', () => {
-  it('does not deny what stands in the file', () => {
-    const { shape } = prepareSummarize(
-      layout,
-      new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n'),
-      { start: 13, end: 32, label: 'parse' },
-    );
-    expect(shape('There is no', false).text).toBe('');
-    expect(shape('There is no `parse` in src/a.ts.', true)).toEqual({
-      text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.',
-      stop: true,
-      source: 'stock',
-    });
+  it('is shown as the model wrote it, with a note that the model wrote it', () => {
+    const file = new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n');
+    const { shape } = prepareSummarize(layout, file, { start: 13, end: 32, label: 'parse' });
     expect(shape('It parses.', true)).toEqual({
       text: 'It parses.',
       stop: true,
       note: 'no comment says it: this is a guess of the model',
+    });
+    expect(prepareSummarize(layout, file).shape('Defines the class `B`.', true)).toEqual({
+      text: 'Defines the class `B`.',
+      stop: true,
     });
   });
 
@@ -577,7 +586,7 @@ describe('a summary', () => {
     );
   });
 
-  it('that denies what stands in the file has a note that says so, and so has any answer, of a model whose answers are shown as they are', () => {
+  it('that denies a name that the file has gets a note that says so, and so does any answer', () => {
     const text = Object.create(layout.text, {
       manifest: { value: { ...layout.text.manifest, chat: { ...layout.text.manifest.chat, facts: false } } },
     }) as ModelText;

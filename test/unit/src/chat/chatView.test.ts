@@ -380,8 +380,8 @@ test('keys cost one measurement, after a pause; questions are suggested only to 
     chips: [{ name: 'b.ts', tokens: '1,300', omitted: '4,000 left out' }],
     questions: [
       'Summarize this file',
-      'What does flush do?',
-      'What are the parameters of flush?',
+      'What does flush() do?',
+      'What are the parameters of flush()?',
       'Which functions does this file define?',
     ],
   });

@@ -217,7 +217,10 @@ describe('a question', () => {
 
   it('carries the turns before it, in pairs', async () => {
     const { ask, tasks } = setUp();
-    const answer = (text: string) => ({ response: text ? [{ value: new vscode.MarkdownString(text) }] : [] });
+    const answer = (text: string, source?: string) => ({
+      response: text ? [{ value: new vscode.MarkdownString(text) }] : [],
+      result: source ? { metadata: { source } } : {},
+    });
     await ask('third', {
       history: [
         { prompt: 'first' },
@@ -227,17 +230,13 @@ describe('a question', () => {
         { prompt: '', command: 'fix' },
         answer('of a command'),
         { prompt: 'second' },
-        answer('two'),
+        answer('two', 'files'),
         { prompt: 'lost' },
       ],
     });
-    expect((tasks[0] as ChatTask).messages.map(({ content }) => content)).toEqual([
-      'first',
-      'one',
-      'second',
-      'two',
-      'third',
-    ]);
+    const { messages } = tasks[0] as ChatTask;
+    expect(messages.map(({ content }) => content)).toEqual(['first', 'one', 'second', 'two', 'third']);
+    expect(messages.map(({ source }) => source)).toEqual([undefined, undefined, undefined, 'files', undefined]);
   });
 
   it('that is cancelled stops the computing', async () => {

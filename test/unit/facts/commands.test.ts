@@ -1,0 +1,142 @@
+/** `/outline`, `/where`, `/signature`, `/imports` and `/callers` are answered from the attached files. */
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { factsAsked } from '../../../engine/facts/ask.ts';
+import { FACT_COMMANDS } from '../../../engine/facts/query.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
+import { MAX_TREES } from '../../../engine/text/syntax/syntaxTrees.ts';
+import { isFactCommand } from '../../../src/chat/slash.ts';
+import { ask, known, loadGrammars } from './askFacts.ts';
+
+beforeAll(loadGrammars, 60_000);
+
+const SHOP = `import { Money } from './money';
+export class Basket {
+  add(item: string): void {}
+}
+const RATE = 3;
+new Basket().add('x');
+`;
+const FILES = { 'src/shop.ts': SHOP };
+
+test('the answer says that it was read off the file', async () => {
+  expect(await known('/where RATE', FILES)).toEqual({
+    text: '`RATE` is defined in line 5: `const RATE = 3;`.',
+    note: 'read off the syntax tree of src/shop.ts, not written by the model',
+    source: 'files',
+  });
+});
+
+test.each([
+  ['/where Basket.add', '`add` is defined in line 3: `add(item: string): void {}`.'],
+  ['/where `add()`', '`add` is defined in line 3: `add(item: string): void {}`.'],
+  ['/WHERE RATE ', '`RATE` is defined in line 5: `const RATE = 3;`.'],
+  ['/callers add', "`add` is called in line 6: `new Basket().add('x');`."],
+  ['/where Gone.add', '`add` is defined in line 3: `add(item: string): void {}`.'],
+  ['/where Basket.gone', '`gone` does not appear in `src/shop.ts`.'],
+  ['/where item', '`item` appears in line 3: `add(item: string): void {}`.'],
+])('%s', async (command, answer) => expect(await ask(command, FILES)).toBe(answer));
+
+test('a command without a name, or with more than one, asks for it', async () => {
+  for (const command of ['/where', '/signature  ', '/callers add and more'])
+    expect(await known(command, FILES)).toMatchObject({
+      text: expect.stringMatching(/^Which name\?/),
+      source: 'stock',
+    });
+});
+
+test('without a file it says so', async () => {
+  for (const command of ['/outline', '/imports', '/where x'])
+    expect(await known(command, {})).toEqual({
+      text: 'No file is attached. Open a file, or attach one.',
+      source: 'stock',
+    });
+});
+
+test('other messages that begin with a slash are no commands', () => {
+  for (const message of ['/outlines', '/etc/hosts', 'where x', '/summarize', '/where/x', 'see /where x'])
+    expect([
+      isFactCommand(message),
+      factsAsked({ messages: [{ role: 'user', content: message }], docs: [] }, 'en', true),
+    ]).toEqual([false, undefined]);
+  for (const command of Object.keys(FACT_COMMANDS)) expect(isFactCommand(`/${command} x`)).toBe(true);
+});
+
+test('a language without syntax facts is named, and the text is searched', async () => {
+  const files = { 'main.go': 'package main\nfunc run() {}\n' };
+  const none = '`main.go`: Kvasir reads definitions in TypeScript, JavaScript and Python files only.';
+  expect(await ask('/outline', files)).toBe(none);
+  expect(await ask('/where run', files)).toBe(`${none}\n\n\`run\` appears in line 2: \`func run() {}\`.`);
+  expect(await known('/where gone', files)).toMatchObject({
+    text: '`gone` does not appear in `main.go`.',
+    note: 'searched in the text of main.go, not written by the model',
+  });
+});
+
+test('an empty file defines and imports nothing', async () => {
+  expect(await ask('/outline', { 'a.ts': '\n' })).toBe('`a.ts` defines nothing at its top level.');
+  expect(await ask('/imports', { 'a.ts': '\n' })).toBe('Imports of `a.ts`: none.');
+});
+
+describe('of several files', () => {
+  const TWO = {
+    'src/a.py': 'import os\ndef load(): pass\nclass A: pass\n',
+    'src/b.js': "const { load } = require('./a');\nload();\n",
+  };
+  it.each([
+    ['/imports', 'Imports of `src/a.py`: `os` (line 1).\n\nImports of `src/b.js`: `./a` (line 1).'],
+    [
+      '/where load',
+      '`src/a.py`: `load` is defined in line 2: `def load(): pass`.\n\n`src/b.js`: `load` is imported from `./a` (line 1).',
+    ],
+    ['/where A', '`src/a.py`: `A` is defined in line 3: `class A: pass`.'],
+    ['/where gone', '`gone` does not appear in `src/a.py` or `src/b.js`.'],
+  ])('%s', async (command, answer) => expect(await ask(command, TWO)).toBe(answer));
+
+  it('attached files that are not open count, selections do not', async () => {
+    const snippets = [
+      { path: 'src/b.ts', text: 'export const other = 1;\n' },
+      { path: 'src/c.ts', text: 'hidden();', startLine: 3 },
+    ];
+    expect(await ask('/where other', FILES, { snippets })).toBe(
+      '`src/b.ts`: `other` is defined in line 1: `export const other = 1;`.',
+    );
+    expect(await ask('/where hidden', FILES, { snippets })).toBe(
+      '`hidden` does not appear in `src/shop.ts` or `src/b.ts`.',
+    );
+  });
+
+  it('there is a limit, and the answer says so', () => {
+    const docs = Array.from({ length: MAX_TREES + 1 }, (_, i) => new SourceDocument(`${i}`, `src/${i}.ts`, 'a'));
+    const asked = factsAsked({ messages: [{ role: 'user', content: '/where a' }], docs }, 'en', true);
+    expect(asked?.documents).toEqual([]);
+    expect(asked?.answer([], () => undefined)?.text).toBe(`Attach at most ${MAX_TREES} files for this.`);
+  });
+});
+
+test('a command needs no model that was made for questions', () => {
+  const docs = [new SourceDocument('a', 'src/a.ts', 'function run() {}\n')];
+  const asked = (content: string) => factsAsked({ messages: [{ role: 'user', content }], docs }, 'en', false);
+  expect(asked('/where run')).toBeDefined();
+  expect(asked('Where is `run` defined?')).toBeUndefined();
+});
+
+test('in Portuguese', async () => {
+  const answers = [
+    '/outline',
+    '/imports',
+    '/where RATE',
+    '/where gone',
+    '/signature add',
+    '/callers add',
+    '/where',
+  ].map((command) => ask(command, FILES, { language: 'pt' }));
+  expect(await Promise.all(answers)).toEqual([
+    'Estrutura de `src/shop.ts`:\n\nClasses:\n- `Basket` (linha 2): `add` (linha 3)\n\nVariáveis:\n- `RATE` (linha 5)',
+    'Importações de `src/shop.ts`: `./money` (linha 1).',
+    'A definição de `RATE` está na linha 5: `const RATE = 3;`.',
+    '`gone` não aparece em `src/shop.ts`.',
+    '`add` recebe `item` (linha 3): `add(item: string): void`.',
+    "`add` é chamado na linha 6: `new Basket().add('x');`.",
+    'Que nome? Escreva-o depois do comando: `/where NOME`.',
+  ]);
+});

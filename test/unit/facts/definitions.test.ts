@@ -1,0 +1,300 @@
+/** Definitions, imports, parameters and members are read off the syntax trees of three languages. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ask, loadGrammars } from './askFacts.ts';
+
+beforeAll(loadGrammars, 60_000);
+
+describe('in TypeScript', () => {
+  const TEXT = `import { open } from 'node:fs';
+import type { Row as Line } from './row';
+export * from './other';
+
+export abstract class Store<K> extends Map<K, Line> implements Closable, Named {
+  static #count = 0;
+  readonly limit: number = 3;
+  constructor(private readonly path: string, limit = 10) {
+    super();
+  }
+  get size(): number {
+    return 1;
+  }
+  flush(force?: boolean, ...rest: string[]): Promise<void> {
+    function inner(deep: Date) {}
+    return import('./late');
+  }
+  abstract close(): void;
+}
+
+export const join = (left: string, right = 'x') => left + right;
+export function take({ a, b }: Pair, count: number) {}
+export function over(a: string): string;
+export function over(a: string, b?: number): string {
+  return a;
+}
+interface Closable {
+  close(): void;
+}
+const LIMIT = 3;
+`;
+  it.each<[string, string | undefined]>([
+    [
+      '/outline',
+      'Outline of `src/store.ts`:\n\nClasses:\n- `Store` (line 5): `#count` (line 6), `limit` (line 7), `constructor` (line 8), `size` (line 11), `flush` (line 14) and `close` (line 18)\n\nFunctions:\n- `join` (line 21)\n- `take` (line 22)\n- `over` (line 23)\n\nTypes:\n- `Closable` (line 27): `close` (line 28)\n\nVariables:\n- `LIMIT` (line 30)',
+    ],
+    [
+      '/imports',
+      'Imports of `src/store.ts`: `node:fs` (line 1) and `./row` (line 2). Inside functions or blocks: `./late` (line 16). It exports from `./other` (line 3).',
+    ],
+    ['/where LIMIT', '`LIMIT` is defined in line 30: `const LIMIT = 3;`.'],
+    ['/where Line', '`Line` is imported from `./row` (line 2).'],
+    ['/where close', '`close` is defined\n\n- in line 18: `abstract close(): void;`\n- in line 28: `close(): void;`'],
+    ['/where rest', '`rest` appears in line 14: `flush(force?: boolean, ...rest: string[]): Promise<void> {`.'],
+    ['/where Store.close', '`close` is defined in line 18: `abstract close(): void;`.'],
+    ['/where gone', '`gone` does not appear in `src/store.ts`.'],
+    [
+      '/signature flush',
+      '`flush` takes `force` and `...rest` (line 14): `flush(force?: boolean, ...rest: string[]): Promise<void>`.',
+    ],
+    [
+      '/signature Store',
+      '`Store` takes `path` and `limit` (line 8): `constructor(private readonly path: string, limit = 10)`.',
+    ],
+    ['/signature join', "`join` takes `left` and `right` (line 21): `join = (left: string, right = 'x')`."],
+    [
+      '/signature over',
+      '`over` takes `a` (line 23): `function over(a: string): string`. `over` takes `a` and `b` (line 24): `function over(a: string, b?: number): string`.',
+    ],
+    ['/signature LIMIT', '`LIMIT` is declared (line 30): `LIMIT = 3`.'],
+    ['/signature Closable', '`Closable` is declared (line 27): `interface Closable`.'],
+    ['/callers LIMIT', '`LIMIT` is not called in `src/store.ts`.'],
+    ['/callers inner', '`inner` is not called in `src/store.ts`.'],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.ts': TEXT })).toBe(answer));
+});
+
+describe('in JavaScript', () => {
+  const TEXT = `'use strict';
+const { readFile: read } = require('fs');
+const path = require('path');
+exports.load = function load(file, { deep = true } = {}, done = () => {}) {
+  const late = require('late');
+};
+function Pool(size) {}
+Pool.prototype.drain = function (now = false) {};
+module.exports = class Queue extends Pool {
+  push(item) {}
+};
+`;
+  it.each<[string, string | undefined]>([
+    ['/outline', 'Outline of `lib/pool.js`:\n\nFunctions:\n- `load` (line 4)\n- `Pool` (line 7): `drain` (line 8)'],
+    [
+      '/imports',
+      'Imports of `lib/pool.js`: `fs` (line 2) and `path` (line 3). Inside functions or blocks: `late` (line 5).',
+    ],
+    ['/where read', '`read` is imported from `fs` (line 2).'],
+    [
+      '/signature load',
+      '`load` takes `file`, `{ deep = true }` and `done` (line 4): `exports.load = function load(file, { deep = true } = {}, done = () => {})`.',
+    ],
+    ['/signature drain', '`drain` takes `now` (line 8): `Pool.prototype.drain = function (now = false)`.'],
+    ['/where drain', '`drain` is defined in line 8: `Pool.prototype.drain = function (now = false) {};`.'],
+    [
+      '/callers Pool',
+      '`Pool` is not called in `lib/pool.js`. Its name also appears\n\n- in line 8: `Pool.prototype.drain = function (now = false) {};`\n- in line 9: `module.exports = class Queue extends Pool {`',
+    ],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'lib/pool.js': TEXT })).toBe(answer));
+});
+
+describe('in Python', () => {
+  const TEXT = `from __future__ import annotations
+import os.path as p, sys
+from typing import (
+    Any,
+)
+
+class Reader(Base, metaclass=Meta):
+    depth: int = 3
+
+    def __init__(self, path: str, *, mode="r", **options: Any) -> None:
+        import json
+
+    @property
+    def name(self) -> str:
+        return ""
+
+    @staticmethod
+    def make(cls_name, *args):
+        pass
+
+async def fetch(url: str, timeout: float = 5.0) -> "Any":
+    pass
+
+LIMIT = 3
+`;
+  it.each<[string, string | undefined]>([
+    [
+      '/outline',
+      'Outline of `src/reader.py`:\n\nClasses:\n- `Reader` (line 7): `depth` (line 8), `__init__` (line 10), `name` (line 14) and `make` (line 18)\n\nFunctions:\n- `fetch` (line 21)\n\nVariables:\n- `LIMIT` (line 24)',
+    ],
+    [
+      '/imports',
+      'Imports of `src/reader.py`: `__future__` (line 1), `os.path` (line 2), `sys` (line 2) and `typing` (line 3). Inside functions or blocks: `json` (line 11).',
+    ],
+    ['/where p', '`p` is imported from `os.path` (line 2).'],
+    ['/where depth', '`depth` is defined in line 8: `depth: int = 3`.'],
+    [
+      '/signature Reader',
+      '`Reader` takes `path`, `mode` and `**options` (line 10): `def __init__(self, path: str, *, mode="r", **options: Any) -> None`.',
+    ],
+    ['/signature make', '`make` takes `cls_name` and `*args` (line 18): `def make(cls_name, *args)`.'],
+    [
+      '/signature fetch',
+      '`fetch` takes `url` and `timeout` (line 21): `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
+    ],
+    ['/signature name', '`name` takes no parameters (line 14): `def name(self) -> str`.'],
+    ['/callers fetch', '`fetch` is not called in `src/reader.py`.'],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/reader.py': TEXT })).toBe(answer));
+});
+
+describe('the members of a class', () => {
+  const TEXT = `interface Row { id: string; line?: number; read(): void }
+type Pair = { left: string };
+class Box extends Base {
+  static count = 0;
+  width = 1;
+  run = () => { this.late = 1; };
+  constructor(private readonly path: string, plain: string) {
+    super();
+    this.width = 2;
+    [1].forEach(function () { this.other = 1; });
+  }
+  set size(value) { this.kept = value; this.size = 1; }
+}
+class Plain { go() {} }
+`;
+  it.each<[string, string | undefined]>([
+    ['What fields does `Row` have?', 'Fields of `Row` (line 1): `id` and `line`.'],
+    [
+      'What fields does `Box` have?',
+      'Accessors of `Box` (line 3): `size`. Fields of `Box` (line 3): `count`, `width`, `run`, `late`, `path` and `kept`. `Box` may inherit more.',
+    ],
+    ['What fields does `Plain` have?', 'Fields of `Plain` (line 14): none.'],
+    ['What methods does `Row` have?', 'Methods of `Row` (line 1): `read`.'],
+    [
+      'What members does `Box` have?',
+      'Methods of `Box` (line 3): `constructor`. Accessors of `Box` (line 3): `size`. Fields of `Box` (line 3): `count`, `width`, `run`, `late`, `path` and `kept`. `Box` may inherit more.',
+    ],
+    ['What fields does `Pair` have?', undefined],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
+});
+
+describe('fields that methods assign', () => {
+  it.each<[string, string, string, string | undefined]>([
+    [
+      'class Pool:\n    a, b = 1, 2\n',
+      'a.py',
+      'What fields does `Pool` have?',
+      'Fields of `Pool` (line 1): `a` and `b`.',
+    ],
+    [
+      'interface Pool { on: { click: string }; get size(): number }\n',
+      'a.ts',
+      'What fields does `Pool` have?',
+      'Accessors of `Pool` (line 1): `size`. Fields of `Pool` (line 1): `on`.',
+    ],
+    [
+      'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n',
+      'a.js',
+      'What fields does `Pool` have?',
+      'Fields of `Pool` (line 1): `size` and `all`.',
+    ],
+    [
+      'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n',
+      'a.js',
+      'What fields does `Pool` have?',
+      undefined,
+    ],
+    [
+      'class Pool {\n  go() { [this.a, { b: this.b }] = pair; }\n}\nPool.limit = 3;\nPool.make = () => 1;\nother.size = 2;\n',
+      'a.js',
+      'What fields does `Pool` have?',
+      'Fields of `Pool` (line 1): `a`, `b` and `limit`.',
+    ],
+    [
+      'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n',
+      'a.py',
+      'What fields does `Pool` have?',
+      'Fields of `Pool` (line 1): `made`, `x` and `limit`.',
+    ],
+  ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+describe('calls by name', () => {
+  it.each<[string, string, string, string | undefined]>([
+    [
+      "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\n",
+      'a.ts',
+      '/callers parse',
+      '`parse` is called in line 2: `function add(a) { return parse(a) ?? JSON.parse(a); }`.',
+    ],
+    [
+      "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\n",
+      'a.ts',
+      '/callers add',
+      '`add` is not called in `a.ts`. Its name also appears in line 3: `new Set().add(1).add(2);`.',
+    ],
+    [
+      'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n',
+      'a.ts',
+      '/callers load',
+      '`load` is called in lines 2, 3, 4, 5, 6, 7 and 8. Its name also appears in line 9: `(load as any)(7);`.',
+    ],
+    [
+      'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
+      'a.py',
+      '/callers load',
+      '`load` is called in line 2: `@load(1)`. Its name also appears in line 4: `return self.load()`.',
+    ],
+    [
+      'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
+      'a.py',
+      '/callers self.load',
+      '`load` is called in line 4: `return self.load()`.',
+    ],
+  ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+describe('a file with syntax errors', () => {
+  const TEXT = `class Half {
+  one(x) {
+    if (x) {
+  }
+  last() { return 1; }
+}
+`;
+  it.each<[string, string | undefined]>([
+    [
+      '/outline',
+      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors, so there may be more.',
+    ],
+    ['/signature last', '`last` appears in line 5: `last() { return 1; }`.'],
+    ['/callers last', '`last` appears in line 5: `last() { return 1; }`.'],
+    ['What methods does `Half` have?', undefined],
+    [
+      'Which functions are defined?',
+      'Functions of `a.ts`: none at the top level. The file has syntax errors, so there may be more.',
+    ],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
+});
+
+describe('Python lines that go on', () => {
+  const TEXT = `def show(a, \\
+         b=1):
+    pass
+class Box(Base, \\
+    Other): pass
+`;
+  it.each<[string, string | undefined]>([
+    ['/signature show', '`show` takes `a` and `b` (line 1): `def show(a, \\ b=1)`.'],
+    ['What does Box extend?', '`Box` extends `Base` and `Other` (line 4).'],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'a.py': TEXT })).toBe(answer));
+});

@@ -1,0 +1,430 @@
+/** Exports, comments and returned values are read off the syntax tree as they are written. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ask, loadGrammars } from './askFacts.ts';
+
+beforeAll(loadGrammars, 60_000);
+
+/** A template, as it is quoted. */
+const ONE = `\`\` \`one \${x}\` \`\``;
+
+describe('exports in TypeScript', () => {
+  const TEXT = `import { read } from './read';
+export abstract class Basket {}
+export const { first, rest: [second] } = pair, add = (a: number) => a;
+const twice = (n: number) => n * 2;
+export function over(a: string): void;
+export function over(a: number): void;
+export interface Row { id: string }
+export type Rows = Row[];
+export enum Mode { on }
+export declare function later(): void;
+export namespace Inner { export const hidden = 1; }
+export { twice as double, read };
+export * from './others';
+export * as tools from './tools';
+export { x as y } from './x';
+export default add;
+`;
+  it.each<[string, string | undefined]>([
+    [
+      'What does this file export?',
+      'Exports of `src/basket.ts`: `Basket` (line 2), `first` (line 3), `second` (line 3), `add` (line 3), `over` (line 5), `Row` (line 7), `Rows` (line 8), `Mode` (line 9), `later` (line 10), `Inner` (line 11), `twice` as `double` (line 12), `read` (line 12), `tools` from `./tools` (line 14), `y` from `./x` (line 15) and `add` as `default` (line 16). All exports of `./others` (line 13) are passed on.',
+    ],
+    [
+      'Which functions are exported?',
+      'Exports (functions) of `src/basket.ts`: `add` (line 3), `over` (line 5), `later` (line 10), `twice` as `double` (line 12) and `add` as `default` (line 16). All exports of `./others` (line 13) are passed on.',
+    ],
+    [
+      'Which types and enums does this file export?',
+      'Exports (types and enums) of `src/basket.ts`: `Row` (line 7), `Rows` (line 8) and `Mode` (line 9). All exports of `./others` (line 13) are passed on.',
+    ],
+    [
+      'O que este arquivo exporta?',
+      'Exportações de `src/basket.ts`: `Basket` (linha 2), `first` (linha 3), `second` (linha 3), `add` (linha 3), `over` (linha 5), `Row` (linha 7), `Rows` (linha 8), `Mode` (linha 9), `later` (linha 10), `Inner` (linha 11), `twice` como `double` (linha 12), `read` (linha 12), `tools` de `./tools` (linha 14), `y` de `./x` (linha 15) e `add` como `default` (linha 16). Todas as exportações de `./others` (linha 13) são repassadas.',
+    ],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
+});
+
+describe('one kind of export in TypeScript', () => {
+  it.each<[string, string, string, string | undefined]>([
+    [
+      'export default class {}',
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: `default` (line 1).',
+    ],
+    [
+      'export default class Named {}',
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: `Named` as `default` (line 1).',
+    ],
+    [
+      "export { default } from './m';",
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: `default` from `./m` (line 1).',
+    ],
+    [
+      "export * from './a';\nexport * from './b';",
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: none. All exports of `./a` (line 1) and `./b` (line 2) are passed on.',
+    ],
+    ['const x = 1;', 'src/a.ts', 'What does this file export?', 'Exports of `src/a.ts`: none.'],
+    [
+      'export const a = 1;\nconst { b } = exports;\nexports.c = 2;',
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: `a` (line 1).',
+    ],
+    [
+      'export = thing;',
+      'src/a.ts',
+      'What does this file export?',
+      'Exports of `src/a.ts`: `thing` as `module.exports` (line 1).',
+    ],
+    [
+      'export const a = ;\nexport function b( {',
+      'src/a.ts',
+      'What does this file export?',
+      '`src/a.ts` decides its exports at run time, or has syntax errors.',
+    ],
+  ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+describe('exports in JavaScript', () => {
+  it.each<[string, string, string, string | undefined]>([
+    [
+      'module.exports = { a, b: 1, c() {}, "d": () => 1 };\nfunction a() {}',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `a` (line 1), `b` (line 1), `c` (line 1) and `d` (line 1).',
+    ],
+    [
+      'exports.size = function () {};\nmodule.exports.Pool = class Pool {};',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `size` (line 1) and `Pool` (line 2).',
+    ],
+    [
+      'function make() {}\nmodule.exports = make;',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `make` as `module.exports` (line 2).',
+    ],
+    [
+      'module.exports = function () {};',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `module.exports` (line 1).',
+    ],
+    [
+      'exports = module.exports = make;',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `make` as `module.exports` (line 1).',
+    ],
+    [
+      'Object.defineProperty(exports, "__esModule", { value: true });\nexports.a = exports.b = void 0;',
+      'lib/a.js',
+      'What does this file export?',
+      'Exports of `lib/a.js`: `a` (line 2) and `b` (line 2).',
+    ],
+    [
+      'module.exports = { ...others };',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      'module.exports = make();',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      'var app = exports = module.exports = {};\napp.x = 1;',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      'Object.assign(module.exports, others);',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      '(function () { module.exports = 1; })();',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      'exports["x"] = 1;',
+      'lib/a.js',
+      'What does this file export?',
+      '`lib/a.js` decides its exports at run time, or has syntax errors.',
+    ],
+  ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+describe('exports in Python', () => {
+  it.each<[string, string, string, string | undefined]>([
+    [
+      'from x import helper\n\n__all__ = ["Store", \'load\', "helper"]\n__all__ += ["LIMIT"]\n__all__.append("_hidden")\nLIMIT = 3\nclass Store: pass\ndef load(): pass\ndef _hidden(): pass\n',
+      'src/a.py',
+      'What does this file export?',
+      'Exports of `src/a.py`: `Store` (line 7), `load` (line 8), `helper`, `LIMIT` (line 6) and `_hidden` (line 9). `__all__` says so (line 3).',
+    ],
+    [
+      'from x import helper\n\n__all__ = ["Store", \'load\', "helper"]\n__all__ += ["LIMIT"]\n__all__.append("_hidden")\nLIMIT = 3\nclass Store: pass\ndef load(): pass\ndef _hidden(): pass\n',
+      'src/a.py',
+      'Which functions are exported?',
+      'Exports (functions) of `src/a.py`: `load` (line 8) and `_hidden` (line 9). `__all__` says so (line 3).',
+    ],
+    [
+      'from x import helper\n\nLIMIT = 3\nclass Store: pass\ndef load(): pass\ndef _hidden(): pass\n',
+      'src/a.py',
+      'What does this file export?',
+      'Exports of `src/a.py`: `LIMIT` (line 3), `Store` (line 4) and `load` (line 5). There is no `__all__`: these are the public names at the top level.',
+    ],
+    [
+      'from x import helper\n\nLIMIT = 3\nclass Store: pass\ndef load(): pass\ndef _hidden(): pass\n',
+      'src/a.py',
+      'Which types are exported?',
+      'Exports (classes) of `src/a.py`: `Store` (line 4). There is no `__all__`: these are the public names at the top level.',
+    ],
+    [
+      'from x import helper\n\nLIMIT = 3\nclass Store: pass\ndef load(): pass\ndef _hidden(): pass\n',
+      'src/a.py',
+      'O que este arquivo exporta?',
+      'Exportações de `src/a.py`: `LIMIT` (linha 3), `Store` (linha 4) e `load` (linha 5). Não há `__all__`: estes são os nomes públicos no nível do arquivo.',
+    ],
+    [
+      '__all__ = []\na = 1\n',
+      'src/a.py',
+      'What does this file export?',
+      'Exports of `src/a.py`: none. `__all__` says so (line 1).',
+    ],
+    [
+      '__all__ = ["a"] + other.__all__\n',
+      'src/a.py',
+      'What does this file export?',
+      '`src/a.py` decides its exports at run time, or has syntax errors.',
+    ],
+    [
+      '__all__ = [name for name in names]\n',
+      'src/a.py',
+      'What does this file export?',
+      '`src/a.py` decides its exports at run time, or has syntax errors.',
+    ],
+  ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+describe('comments of definitions', () => {
+  const TEXT = `import { read } from './read';
+/**
+ * Keeps orders until they are sent.
+ * Two lines of it, see {@link Basket.send} and {@link read | reading}.
+ *
+ * More that is not quoted.
+ * @example new Basket()
+ */
+@Injectable()
+export class Basket {
+  /** How many. */
+  @Input()
+  count = 0;
+
+  // Sends what is there,
+  // all of it.
+  @Log('send')
+  async send(to: string) {}
+  @Input() label = '';
+  plain() {} // Beside it.
+  other() {}
+}
+
+/* Adds two numbers. */
+export const add = (left: number, right = 1) => left + right;
+
+// eslint-disable-next-line no-unused-vars
+function bare(x) {}
+// ---- Helpers ----
+function section() {}
+/** What is kept of one. */
+// prettier-ignore
+export interface Row { id: string }
+/** @description Reads all of it. @param none */
+function described() {}
+/** @param to whom */
+function tagged(to) {}
+// TODO: write this
+function unwritten() {}
+// const old = 1;
+function replaced() {}
+/* Copyright of somebody. */
+function licensed() {}
+
+// Apart from it.
+
+function apart() {}
+/** Of one. */ export const one = 1, two = 2;
+const three = 3,
+  // Of four.
+  four = 4;
+/**
+ A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. A sentence of it. 
+ */
+function long() {}
+/** As text. */
+function over(a: string): void;
+/** As a number. */
+function over(a: number): void;
+function over(a: unknown) {}
+`;
+  it.each<[string, string | undefined]>([
+    [
+      'What does `Basket` do?',
+      'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.',
+    ],
+    ['What does `count` do?', 'The comment of `count` (line 13) says:\n\n> How many.'],
+    ['What does `Basket.send` do?', 'The comment of `send` (line 18) says:\n\n> Sends what is there, all of it.'],
+    ['What does `add` do?', 'The comment of `add` (line 25) says:\n\n> Adds two numbers.'],
+    ['What does `Row` do?', 'The comment of `Row` (line 33) says:\n\n> What is kept of one.'],
+    ['What does `described` do?', 'The comment of `described` (line 35) says:\n\n> Reads all of it.'],
+    ['What does `one` do?', 'The comment of `one` (line 48) says:\n\n> Of one.'],
+    ['What does `four` do?', 'The comment of `four` (line 51) says:\n\n> Of four.'],
+    [
+      'What does `over` do?',
+      'The comment of `over` (line 57) says:\n\n> As text.\n\nThe comment of `over` (line 59) says:\n\n> As a number.',
+    ],
+    ['What does `label` do?', undefined],
+    ['What does `plain` do?', undefined],
+    ['What does `other` do?', undefined],
+    ['What does `bare` do?', undefined],
+    ['What does `section` do?', undefined],
+    ['What does `tagged` do?', undefined],
+    ['What does `unwritten` do?', undefined],
+    ['What does `replaced` do?', undefined],
+    ['What does `licensed` do?', undefined],
+    ['What does `apart` do?', undefined],
+    ['What does `three` do?', undefined],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
+});
+
+describe('returned values in TypeScript', () => {
+  const TEXT = `import { read } from './read';
+export class Basket {
+  async send(to: string, retries = 3) {
+    if (!to) return null;
+    const list = this.items.map((item) => { return item.id; });
+    return { to, list };
+  }
+  get size() {
+    return this.items.length;
+  }
+  set size(value) {}
+  clear(): void {}
+  reset() {
+    this.count = 0;
+  }
+  constructor(private limit = 10) {}
+  *walk() {
+    yield 1;
+    yield* this.items;
+    return 2;
+  }
+  async *later() {}
+  abstract load();
+}
+const add = (left: number, right = 1) => left + right;
+const twice = (n) => ({ n: n * 2 });
+function choose(x) {
+  switch (x) {
+    case 1: return \`one \${x}\`;
+    case 2: return 'two';
+    case 3: return null;
+    case 4: return null;
+    case 5: return (x);
+    case 6: return 6;
+    default: return;
+  }
+}
+function many(limit = 20, { deep = true } = {}) {}
+function over(a: string): string;
+function over(a: number): number;
+function over(a: unknown) { return a; }
+const typed: (a: string) => number = (a) => 1;
+const loaded = () => read(1);
+const long = () => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59];
+`;
+  it.each<[string, string | undefined]>([
+    ['What does `send` return?', '`send` (`async`) returns `null` (line 4) or `{ to, list }` (line 6).'],
+    ['What does `size` return?', '`size` returns `this.items.length` (line 9).'],
+    ['What does `clear` return?', '`clear` returns `void` (line 12).'],
+    ['What does `reset` return?', '`reset` returns nothing (line 13).'],
+    ['What does `walk` return?', '`walk` yields `1` (line 18) and `yield* this.items` (line 19).'],
+    ['What does `later` return?', undefined],
+    ['What does `add` return?', '`add` returns `left + right` (line 25).'],
+    ['What does `twice` return?', '`twice` returns `{ n: n * 2 }` (line 26).'],
+    [
+      'What does `choose` return?',
+      `\`choose\` returns ${ONE} (line 29), \`'two'\` (line 30), \`null\` (line 31), 2 more or nothing (line 35).`,
+    ],
+    ['What does `many` return?', '`many` returns nothing (line 38).'],
+    ['What does `typed` return?', '`typed` returns `1` (line 42).'],
+    ['What does `loaded` return?', '`loaded` returns `read(1)` (line 43).'],
+    [
+      'What does `over` return?',
+      '- `over` returns `string` (line 39).\n- `over` returns `number` (line 40).\n- `over` returns `a` (line 41).',
+    ],
+    ['What does `Basket` return?', undefined],
+    ['What does `load` return?', undefined],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
+});
+
+describe('returned values in Python', () => {
+  const TEXT = `async def load(path, *, limit=5):
+    if not path:
+        return
+    return (json.loads(path), limit)
+
+def walk(items, limit=None):
+    for item in items:
+        yield item
+    yield from items
+
+class Store:
+    @property
+    def size(self):
+        return len(self.items)
+    @abstractmethod
+    def flush(self): pass
+    def stub(self): ...
+    def todo(self):
+        """Writes it."""
+        raise NotImplementedError
+    def clear(self):
+        self.items = sorted(self.items, key=lambda item: item.id)
+
+def typed() -> "Store":
+    return Store()
+
+double = lambda n: n * 2
+`;
+  it.each<[string, string | undefined]>([
+    ['What does `load` return?', '`load` (`async`) returns `(json.loads(path), limit)` (line 4) or nothing (line 3).'],
+    ['What does `walk` return?', '`walk` yields `item` (line 8) and `yield from items` (line 9).'],
+    ['What does `size` return?', '`size` returns `len(self.items)` (line 14).'],
+    ['What does `clear` return?', '`clear` returns nothing (line 21).'],
+    ['What does `typed` return?', '`typed` returns `"Store"` (line 24).'],
+    ['What does `double` return?', '`double` returns `n * 2` (line 27).'],
+    ['What does `flush` return?', undefined],
+    ['What does `stub` return?', undefined],
+    ['What does `todo` return?', undefined],
+    ['What does `Store` return?', undefined],
+  ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.py': TEXT })).toBe(answer));
+});

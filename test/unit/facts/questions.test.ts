@@ -1,0 +1,250 @@
+/** Which questions the files answer, and that no answer is about a name that was not asked for. */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { ask, known, loadGrammars } from './askFacts.ts';
+
+beforeAll(loadGrammars, 60_000);
+
+const SHOP = `/** Sells things. */
+
+import { Money } from './money';
+
+/** Holds what a customer buys. */
+export class Basket extends Map<string, number> {
+  limit = 10;
+  constructor(private readonly owner: string, max = 3) { super(); }
+  /** Adds one item. */
+  add(item: string, count = 1): void {}
+  get total(): number { return 1; }
+}
+export function format(cents: number) {
+  if (!cents) return null;
+  return cents + ' EUR';
+}
+function printAll() { return format(3); }
+`;
+const FILES = { 'src/shop.ts': SHOP };
+
+describe('each intent', () => {
+  const FORMAT = '`format` takes `cents` (line 13): `function format(cents: number)`.';
+  const FUNCTIONS = 'Functions of `src/shop.ts`: `format` (line 13) and `printAll` (line 17).';
+  const METHODS =
+    'Methods of `Basket` (line 6): `constructor` and `add`. Accessors of `Basket` (line 6): `total`. `Basket` may inherit more.';
+  const CALLED = '`format` is called in line 17: `function printAll() { return format(3); }`.';
+  const BASE = '`Basket` extends `Map` (line 6).';
+  const OWNER = '`add` is a method of `Basket` (line 10).';
+  const RETURNS = "`format` returns `null` (line 14) or `cents + ' EUR'` (line 15).";
+  it.each([
+    ['Which functions does this file define?', FUNCTIONS],
+    ['what functions are there in shop.ts', FUNCTIONS],
+    ['list all functions', FUNCTIONS],
+    [
+      'Which classes and types are defined?',
+      'Classes of `src/shop.ts`: `Basket` (line 6). Types of `src/shop.ts`: none at the top level.',
+    ],
+    ['Where is printAll defined?', '`printAll` is defined in line 17: `function printAll() { return format(3); }`.'],
+    [
+      'On which line is the format function declared?',
+      '`format` is defined in line 13: `export function format(cents: number) {`.',
+    ],
+    ['Where does Money come from?', '`Money` is imported from `./money` (line 3).'],
+    ['What parameters does format take?', FORMAT],
+    ['signature of `format`', FORMAT],
+    ['What are the parameters of format()?', FORMAT],
+    ['What does format return?', RETURNS],
+    ['What is the return type of Basket.add?', '`add` returns `void` (line 10).'],
+    ['What does this file import?', 'Imports of `src/shop.ts`: `./money` (line 3).'],
+    ['what does it export?', 'Exports of `src/shop.ts`: `Basket` (line 6) and `format` (line 13).'],
+    ['Which functions are exported?', 'Exports (functions) of `src/shop.ts`: `format` (line 13).'],
+    ['What calls format?', CALLED],
+    ['Where is format used?', CALLED],
+    ['Which methods does Basket have?', METHODS],
+    ['What is the base class of Basket?', BASE],
+    ['What does `Basket` extend?', BASE],
+    ['Which class does add belong to?', OWNER],
+    ['Which class has an add method?', OWNER],
+    ['What does Basket do?', 'The comment of `Basket` (line 6) says:\n\n> Holds what a customer buys.'],
+    ['What is add() for?', 'The comment of `add` (line 10) says:\n\n> Adds one item.'],
+    ['What is this file for?', 'Sells things.'],
+    ['Where is `gone` defined?', '`gone` does not appear in `src/shop.ts`.'],
+    ['What does remove() do?', '`remove` does not appear in `src/shop.ts`.'],
+  ])('%s', async (question, answer) => {
+    expect(await ask(question, FILES)).toBe(answer);
+    // Of one line, of a whole conversation, with other marks at the end.
+    const earlier = [
+      { role: 'user' as const, content: 'Hi' },
+      { role: 'assistant' as const, content: 'Hello' },
+    ];
+    if (!/\bit\b/.test(question))
+      expect(await ask(` ${question.replace(/\?$/, '')} ??`, FILES, { earlier })).toBe(answer);
+  });
+
+  it.each([
+    ['Quais funções este arquivo define?', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    ['quais funcoes ha neste arquivo', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    [
+      'Onde está definida a função printAll?',
+      'A definição de `printAll` está na linha 17: `function printAll() { return format(3); }`.',
+    ],
+    ['Quais são os parâmetros de format()?', '`format` recebe `cents` (linha 13): `function format(cents: number)`.'],
+    ['O que format retorna?', "`format` retorna `null` (linha 14) ou `cents + ' EUR'` (linha 15)."],
+    ['O que este arquivo importa?', 'Importações de `src/shop.ts`: `./money` (linha 3).'],
+    ['O que este arquivo exporta?', 'Exportações de `src/shop.ts`: `Basket` (linha 6) e `format` (linha 13).'],
+    ['Quem chama format?', '`format` é chamado na linha 17: `function printAll() { return format(3); }`.'],
+    ['Onde format é usado?', '`format` é chamado na linha 17: `function printAll() { return format(3); }`.'],
+    [
+      'Quais campos Basket tem?',
+      'Acessores de `Basket` (linha 6): `total`. Campos de `Basket` (linha 6): `limit` e `owner`. `Basket` pode herdar outros.',
+    ],
+    ['Qual é a classe base de Basket?', '`Basket` herda de `Map` (linha 6).'],
+    ['A qual classe pertence add?', '`add` é um método de `Basket` (linha 10).'],
+    ['O que faz Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
+    ['Onde está `gone`?', '`gone` não aparece em `src/shop.ts`.'],
+  ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
+});
+
+/** For the model: something else is asked, or perhaps so. */
+const OTHERS = [
+  'Can I import Basket from this file?',
+  'Why does format return null?',
+  'How does Basket work?',
+  'How many functions does this file define?',
+  'Write a test for Basket',
+  'Add parameters',
+  'Add a method to Basket',
+  'Remove imports',
+  'Explain Basket',
+  'Explain what format does',
+  'What does format call?',
+  'Which functions are called in format?',
+  'Which functions are called by format?',
+  'Which class extends Basket?',
+  'Which classes inherit from Map?',
+  'What takes Basket?',
+  'What returns null?',
+  'Which function returns null?',
+  'Which functions take cents?',
+  'Which functions are unused?',
+  'Which functions are not exported?',
+  'Which functions does format use?',
+  'Which methods call format?',
+  'Which methods of Basket are async?',
+  'Is format exported?',
+  'Is add async?',
+  'Does Basket have a remove method?',
+  'Does format throw?',
+  'Where is the error handled?',
+  'Where is limit changed?',
+  'Where is the total defined?',
+  'Where is nextId defined?',
+  'Where is gone defined?',
+  'Where are Basket and format defined?',
+  'Where is format defined in money.ts?',
+  'Where should I put the import?',
+  'What is the type of cents?',
+  'What is the default value of count?',
+  'What is Basket?',
+  'What is a class?',
+  'What does Map do?',
+  'What does total count?',
+  'What does the file do with Basket?',
+  'What does format do if cents is 0?',
+  'What should add return?',
+  'What parameters should format have?',
+  'What would break if format returned undefined?',
+  'What happens when add is called?',
+  'What does `Basket` do and where is it used?',
+  'What does Basket do? And format?',
+  'Which file imports Basket?',
+  'What imports Basket?',
+  'Who wrote Basket?',
+  'When is format called?',
+  'Compare Basket and Map',
+  'Rename format to formatCents',
+  'Translate the comments',
+  'Is this file correct?',
+  'Find bugs',
+  'Where is `format`:\n```\nformat();\n```',
+  'return type',
+  'functions()',
+  'where',
+  'O que format chama?',
+  'Por que format retorna null?',
+  'Como funciona Basket?',
+  'Escreva um teste para Basket',
+  'Qual função recebe Basket?',
+  'Quais classes herdam de Map?',
+  'Onde está o erro?',
+  'Onde o total é calculado?',
+  'Quantas funções há?',
+  'Posso importar Basket deste arquivo?',
+];
+
+test.each(OTHERS)('for the model: %s', async (question) => expect(await ask(question, FILES)).toBeUndefined());
+
+test('no answer names something that was not asked for, whatever the words', async () => {
+  const words =
+    'what which where is are does do the a an of in this file class function method add total format Basket Map printAll cents parameters return returns take calls called used uses extend base type import exports exported has have belong to for purpose not by and from its `gone` gone()'.split(
+      ' ',
+    );
+  const own = ['add', 'total', 'format', 'Basket', 'Map', 'printAll', 'cents', 'gone'];
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 8 }), async (picked) => {
+      const answer = await known(picked.join(' '), FILES);
+      if (!answer) return;
+      const asked = own.filter((name) => picked.some((word) => word.replace(/[`()]/g, '') === name));
+      const subject = /^(?:The comment of |(?:Methods|Accessors|Fields) of )?`([\w.]+)`/.exec(answer.text)?.[1];
+      expect(asked.length, answer.text).toBeLessThanOrEqual(1);
+      if (asked.length === 1) expect(subject?.split('.').at(-1)).toBe(asked[0]);
+      else expect(answer.text).toMatch(/^(?:\w+(?: \([\w ]+\))? of `src\/shop\.ts`|Sells things)/);
+    }),
+    { numRuns: 400, seed: 7 },
+  );
+}, 60_000);
+
+describe('a conversation', () => {
+  const said = (content: string) => [
+    { role: 'user' as const, content: 'x' },
+    { role: 'assistant' as const, content },
+  ];
+
+  it('"it" is the file only in the first message', async () => {
+    expect(await ask('What does it import?', FILES)).toMatch(/^Imports/);
+    expect(await ask('What does it import?', FILES, { earlier: said('Yes.') })).toBeUndefined();
+  });
+
+  it('a name in code that was said before is not said to be missing', async () => {
+    expect(await ask('What does `gone` do?', FILES, { earlier: said('```\ngone();\n```') })).toBeUndefined();
+    expect(await ask('What does `gone` do?', FILES, { earlier: said('Yes.') })).toMatch(/does not appear/);
+  });
+
+  it('with selected code, "this file" may be the selection', async () => {
+    const snippets = [{ path: 'src/shop.ts', text: 'add() {}', startLine: 2 }];
+    expect(await ask('Which functions are defined?', FILES, { snippets })).toBeUndefined();
+    expect(await ask('What does format return?', FILES, { snippets })).toMatch(/^`format` returns/);
+  });
+});
+
+describe('of several files', () => {
+  const TWO = {
+    'src/a.ts': 'export function load(path: string) {}\n',
+    'src/b.ts': "import { load } from './a';\nload('x');\n",
+  };
+  it.each([
+    [
+      'Which functions are defined?',
+      'Functions of `src/a.ts`: `load` (line 1).\n\nFunctions of `src/b.ts`: none at the top level.',
+    ],
+    ['Which functions are defined in b.ts?', 'Functions of `src/b.ts`: none at the top level.'],
+    ['What parameters does load take?', '`src/a.ts`: `load` takes `path` (line 1): `function load(path: string)`.'],
+    ['Where is `gone` defined?', '`gone` does not appear in `src/a.ts` or `src/b.ts`.'],
+    ['Where is load defined in b.ts?', '`load` is imported from `./a` (line 1).'],
+  ])('%s', async (question, answer) => expect(await ask(question, TWO)).toBe(answer));
+});
+
+test('in other languages only a missing name is known', async () => {
+  const files = { 'main.go': 'package main\nfunc run() {}\n' };
+  expect(await ask('Where is `run` defined?', files)).toBeUndefined();
+  expect(await ask('Which functions are defined?', files)).toBeUndefined();
+  expect(await ask('Where is `gone` defined?', files)).toBe('`gone` does not appear in `main.go`.');
+});
