@@ -2,7 +2,7 @@
 import * as vscode from '../vscode.ts';
 import type { ContextRef, FoundName } from './chatMessages.ts';
 import { rank } from './fuzzy.ts';
-import { symbolsOf } from './symbols.ts';
+import { symbolsOf } from './chatSymbols.ts';
 
 const MAX_FOUND = 12;
 
