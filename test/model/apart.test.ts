@@ -109,7 +109,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
     const alone: { logits: Float32Array; rows: unknown }[] = [];
     for (const span of [...CONTEXTS.keys()].map(spanOf).concat(prompt)) {
       const logits = (await runner.run([span])).slice();
-      expect(runner.apart).toBe(false);
+      expect(runner.gathered).toBe(false);
       alone.push({ logits, rows: runner.pool.read(span.newSlots) });
     }
     // Places that are not in the order of pages.
@@ -130,13 +130,13 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', 
     ]) {
       const spans = members.map((i) => (i === CONTEXTS.length ? prompt : spanOf(i)));
       const together = (await runner.run(spans)).slice();
-      expect(runner.apart, members.join()).toBe(true);
+      expect(runner.gathered, members.join()).toBe(true);
       expect(together, members.join()).toEqual(Float32Array.from(members.flatMap((i) => [...alone[i]!.logits])));
       for (const [j, i] of members.entries()) expect(runner.pool.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
     }
     // Those that share a page do so together.
     const together = (await runner.run([spanOf(0), spanOf(3)])).slice();
-    expect(runner.apart).toBe(false);
+    expect(runner.gathered).toBe(false);
     expect(together).toEqual(Float32Array.from([0, 3].flatMap((i) => [...alone[i]!.logits])));
     await runner.dispose();
   }

@@ -95,7 +95,7 @@ async function together(runner: OnnxRunner, pool: KvPool, items: readonly WorkIt
     ...noText,
     afterStep: () => {
       engine.checkIntegrity();
-      if (runner.apart) numApart++;
+      if (runner.gathered) numApart++;
       const { total, free, held } = engine.stats().poolSlots;
       if (free + held !== total) throw new Error(`${free} free + ${held} held slots are not ${total}`);
       if (engine.stats().poolBytes + engine.stats().storeBytes > slots * kvBytesPerToken(pool.shape))

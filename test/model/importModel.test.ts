@@ -22,7 +22,7 @@ import type { ImportedModel } from '../../engine/model/load/importedModel.ts';
 import { inspectModel } from '../../engine/model/import/inspectModel.ts';
 import { Weights, headerLength, parseHeader } from '../../engine/model/load/safetensors.ts';
 import { buildStepGraph } from '../../engine/model/graph/stepGraph.ts';
-import { planWeights, rowsInMultiples } from '../../engine/model/load/weightPlan.ts';
+import { planWeights, paddedProducts } from '../../engine/model/load/weightPlan.ts';
 import { ModelFolder } from '../../engine/model/load/modelFolder.ts';
 import { fittingBuffer } from '../../engine/model/runtime/pagedFeeds.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
@@ -561,7 +561,7 @@ describe('cache folder', () => {
         });
       expect(existsSync(models[0]!.dir)).toBe(false);
       // Of those only blocks take rows together, and they would saturate where codes are narrow.
-      expect(models.map((model) => rowsInMultiples(model).head)).toEqual([false, false, true]);
+      expect(models.map((model) => paddedProducts(model).head)).toEqual([false, false, true]);
     }
   });
 

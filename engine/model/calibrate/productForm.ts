@@ -8,7 +8,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { BLOCK } from '../load/quantise.ts';
 import { MS } from '../graph/graphOps.ts';
 import { measuredOnce } from './measuredOnce.ts';
-import { isNarrow, numRowsTogether, type OnnxRuntime, openSession } from '../runtime/onnxSession.ts';
+import { isNarrow, blockRowMultiple, type OnnxRuntime, openSession } from '../runtime/onnxSession.ts';
 import { OnnxWriter } from '../graph/onnxWriter.ts';
 import { chooseThreads } from './threadChoice.ts';
 import type { ProductForm } from '../load/weightPlan.ts';
@@ -124,7 +124,7 @@ let measuredHere: Promise<ProductForm> | null = null;
 export async function productForm(ort: OnnxRuntime, folder: string, headBytes: number): Promise<ProductForm> {
   if (await isNarrow(ort)) return 'narrow';
   // Elsewhere the runtime has no kernel of its own for blocks of 8 bits: it would make floats of the whole head in each step.
-  const multiple = process.arch === 'x64' ? await numRowsTogether(ort) : null;
+  const multiple = process.arch === 'x64' ? await blockRowMultiple(ort) : null;
   if (multiple === null) return 'rows';
   if (headBytes < WORTH_BYTES) return 'blocks';
   measuredHere ??= measure(ort, folder, multiple).catch((): ProductForm => {

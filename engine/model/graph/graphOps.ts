@@ -103,7 +103,7 @@ export class GraphOps {
     return bias ? this.op('Add', [y, this.weight(bias)]) : y;
   }
 
-  /** A layer's result; of codes, without their scales. Blocks: the operator codes the rows, one scale a block, and takes some rows together (see numRowsTogether in onnxSession). */
+  /** A layer's result; of codes, without their scales. Blocks: the operator codes the rows, one scale a block, and takes some rows together (see blockRowMultiple in onnxSession). */
   product({ x }: Rows, name: string, bias?: string): string {
     const { width, weight, scales } = this.#plan.linears.get(name)!;
     const stored = this.weight(weight.name);

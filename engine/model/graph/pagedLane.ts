@@ -13,18 +13,18 @@ import { DataType } from './onnxWriter.ts';
 /** Where a token sees nothing but values of zeros, their largest scale counts as this. */
 export const TINY = 1e-30;
 
-/** Names of the feeds that it takes, see stepGraph. */
-export interface PagedFeeds {
+/** Names of the inputs that it takes, see stepGraph. */
+export interface PagedInputs {
   readonly mask: string;
   readonly scoresShape: string;
   readonly rowsShape: string;
   readonly split: string;
   readonly pastShape: string;
-  readonly pages: string;
+  readonly pagesShape: string;
   readonly tokenPages: string;
   readonly ownShape: string;
   /** float32 [1, 1, headSize, P + W], apart [W, 1, headSize, P + W], where the layer's keys are coded without their bias; otherwise null. */
-  readonly turns: string | null;
+  readonly rotations: string | null;
 }
 
 /** What each token gets of each column. */
@@ -44,8 +44,8 @@ interface Shares extends Powers {
 }
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
-export function pagedLane(ops: GraphOps, feeds: PagedFeeds, heads: string, own: CodedRows, l: number): string {
-  return attendTogether(ops, feeds, heads, own, l).mixed;
+export function pagedLaneShared(ops: GraphOps, inputs: PagedInputs, heads: string, own: CodedRows, l: number): string {
+  return attendShared(ops, inputs, heads, own, l).mixed;
 }
 
 /**
@@ -54,12 +54,12 @@ export function pagedLane(ops: GraphOps, feeds: PagedFeeds, heads: string, own: 
  */
 export function pagedLaneMeasured(
   ops: GraphOps,
-  feeds: PagedFeeds,
+  inputs: PagedInputs,
   heads: string,
   own: CodedRows,
   l: number,
 ): [string, string] {
-  const { mixed, powers, total } = attendTogether(ops, feeds, heads, own, l);
+  const { mixed, powers, total } = attendShared(ops, inputs, heads, own, l);
   const probabilities = ops.op('Div', [powers, total]);
   const [most, sum] = ['ReduceMax', 'ReduceSum'].map((reduce) =>
     ops.op('Unsqueeze', [ops.op(reduce, [probabilities, ops.ints(1, 2)], { keepdims: 0 }), ops.ints(0)]),
@@ -67,9 +67,9 @@ export function pagedLaneMeasured(
   return [mixed, ops.op('Concat', [most!, sum!], { axis: 0 })];
 }
 
-function attendTogether(
+function attendShared(
   ops: GraphOps,
-  feeds: PagedFeeds,
+  inputs: PagedInputs,
   heads: string,
   own: CodedRows,
   l: number,
@@ -85,15 +85,18 @@ function attendTogether(
   // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
   const past = op('Reshape', [
     op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }),
-    feeds.pastShape,
+    inputs.pastShape,
   ]);
   let scores = op('Mul', [
     op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
     query.rowMax,
   ]);
-  if (feeds.turns !== null) {
-    const bias = op('MatMul', [op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]), feeds.turns]);
-    scores = op('Add', [scores, op('Reshape', [bias, feeds.rowsShape])]);
+  if (inputs.rotations !== null) {
+    const bias = op('MatMul', [
+      op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]),
+      inputs.rotations,
+    ]);
+    scores = op('Add', [scores, op('Reshape', [bias, inputs.rowsShape])]);
   }
 
   const pastScales = op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]);
@@ -103,29 +106,35 @@ function attendTogether(
   ]);
   const { high, low, factor, ...powers } = shares(
     ops,
-    op('Reshape', [scores, feeds.scoresShape]),
-    feeds.mask,
+    op('Reshape', [scores, inputs.scoresShape]),
+    inputs.mask,
     valueScales,
-    feeds.rowsShape,
+    inputs.rowsShape,
   );
   // Both codes are rows of one product, because the runtime packs the values anew for each.
-  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
-  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
+  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), inputs.split], { axis: 3 });
+  const byPage = op('Transpose', [op('Reshape', [pastCodes, inputs.pagesShape])], { perm: [2, 0, 1, 3] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
   const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
   return { mixed: mixedOf(ops, sums, factor), ...powers };
 }
 
 /** The same with pages for each token: Q of them, P = Q * L columns in the mask. */
-export function pagedLaneGathered(ops: GraphOps, feeds: PagedFeeds, heads: string, own: CodedRows, l: number): string {
+export function pagedLaneGathered(
+  ops: GraphOps,
+  inputs: PagedInputs,
+  heads: string,
+  own: CodedRows,
+  l: number,
+): string {
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
   const rows = ownRows(ops, own);
-  const ofTokens = (pages: string): string => op('Gather', [pages, feeds.tokenPages], { axis: 0 });
+  const ofTokens = (pages: string): string => op('Gather', [pages, inputs.tokenPages], { axis: 0 });
   /** [W, Q, n, m, L] -> [W, n, m, P]. */
   const sideBySide = (x: string): string =>
-    op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), feeds.pastShape]);
+    op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), inputs.pastShape]);
 
   const q = op('Reshape', [
     op('Transpose', [heads], { perm: [2, 0, 1, 3] }),
@@ -139,20 +148,24 @@ export function pagedLaneGathered(ops: GraphOps, feeds: PagedFeeds, heads: strin
     op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
     query.rowMax,
   ]);
-  if (feeds.turns !== null) {
+  if (inputs.rotations !== null) {
     const bias = op('MatMul', [
       op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]),
-      feeds.turns,
+      inputs.rotations,
     ]);
     scores = op('Add', [scores, op('Reshape', [bias, ints(0, kvHeads, numHeads / kvHeads, -1)])]);
   }
 
-  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), op('Expand', [rows.valueScales, feeds.ownShape])], {
-    axis: 3,
-  });
-  const { high, low, factor } = shares(ops, scores, feeds.mask, valueScales, null);
-  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
-  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [0, 3, 1, 2, 4] });
+  const valueScales = op(
+    'Concat',
+    [sideBySide(ofTokens(`vs${l}`)), op('Expand', [rows.valueScales, inputs.ownShape])],
+    {
+      axis: 3,
+    },
+  );
+  const { high, low, factor } = shares(ops, scores, inputs.mask, valueScales, null);
+  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), inputs.split], { axis: 3 });
+  const byPage = op('Transpose', [op('Reshape', [pastCodes, inputs.pagesShape])], { perm: [0, 3, 1, 2, 4] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, ofTokens(`v${l}`), ops.zero]), ints(1)], {
     keepdims: 0,
   });

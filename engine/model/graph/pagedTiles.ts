@@ -8,8 +8,8 @@ import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType, type DataTypeName, type InnerValue } from './onnxWriter.ts';
 import { biasCoefficients, factorOf, mixedOf, ownRows, powersOf, shareCodes, TINY } from './pagedLane.ts';
 
-/** Names of the feeds that it takes, see stepGraph. */
-export interface TileFeeds {
+/** Names of the inputs that it takes, see stepGraph. */
+export interface TileInputs {
   /** float32 [N, 1, W, L], the pages' part of the mask, and [1, 1, W, W], the rest. */
   readonly pageMasks: string;
   readonly ownMask: string;
@@ -17,7 +17,7 @@ export interface TileFeeds {
   readonly scoresShape: string;
   readonly rowsShape: string;
   /** float32 [N, headSize, L] and [headSize, W], where the layer's keys are coded without their bias; otherwise null. */
-  readonly turns: { readonly ofPages: string; readonly ofTokens: string } | null;
+  readonly rotations: { readonly ofPages: string; readonly ofTokens: string } | null;
 }
 
 const float = (...dims: (number | string)[]): InnerValue => ({ type: 'float32', dims });
@@ -38,12 +38,12 @@ export function inTiles(numHeads: number, tokens: number, columns: number, pageS
 }
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
-export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: CodedRows, l: number): string {
+export function pagedTiles(ops: GraphOps, inputs: TileInputs, heads: string, own: CodedRows, l: number): string {
   const { g } = ops;
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
-  const { scoresShape, pageMasks, ownMask } = feeds;
+  const { scoresShape, pageMasks, ownMask } = inputs;
   const groupSize = numHeads / kvHeads;
   const rows = ownRows(ops, own);
   const byHead = (x: string, ...shape: [number, number]): string => op('Reshape', [x, ints(kvHeads, ...shape)]);
@@ -52,7 +52,8 @@ export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: 
   const query = ops.codeRows(q);
   const queryCodes = byHead(query.codes, -1, headSize);
   const queryMax = byHead(query.rowMax, -1, 1);
-  const coefficients = feeds.turns === null ? null : op('Reshape', [biasCoefficients(ops, q, l), ints(-1, headSize)]);
+  const coefficients =
+    inputs.rotations === null ? null : op('Reshape', [biasCoefficients(ops, q, l), ints(-1, headSize)]);
 
   /** Scores of n columns under the mask, [kvHeads, groupSize, W, n]: keys [kvHeads, headSize, n], scales [kvHeads, 1, n], mask [1, W, n], turns [headSize, n]. */
   const visibleOf = (keys: string, scales: string, mask: string, turns: string | undefined): string => {
@@ -61,7 +62,7 @@ export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: 
       queryMax,
     ]);
     if (turns !== undefined)
-      scores = op('Add', [scores, op('Reshape', [op('MatMul', [coefficients!, turns]), feeds.rowsShape])]);
+      scores = op('Add', [scores, op('Reshape', [op('MatMul', [coefficients!, turns]), inputs.rowsShape])]);
     return op('Add', [op('Reshape', [scores, scoresShape]), mask]);
   };
   const most = (x: string): string => op('ReduceMax', [x, ops.lastAxis], { keepdims: 1 });
@@ -73,7 +74,7 @@ export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: 
     byHead(rows.keys, headSize, -1),
     byHead(rows.keyScales, 1, -1),
     ownMask,
-    feeds.turns?.ofTokens,
+    inputs.rotations?.ofTokens,
   );
   const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): InnerValue & { name: string } => ({
     name,
@@ -88,7 +89,7 @@ export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: 
       page(`ks${l}`, 'float32', kvHeads, 1, 'L'),
       scalesPage,
       page(pageMasks, 'float32', 1, 'W', 'L'),
-      ...(feeds.turns ? [page(feeds.turns.ofPages, 'float32', headSize, 'L')] : []),
+      ...(inputs.rotations ? [page(inputs.rotations.ofPages, 'float32', headSize, 'L')] : []),
     ],
     [float(kvHeads, groupSize, 'W', 1), float(kvHeads, 1, 'W', 1), float(kvHeads, groupSize, 'W', 'L')],
     ([score, scale], [keys, keyScales, valueScales, mask, turns]) => {
@@ -112,7 +113,7 @@ export function pagedTiles(ops: GraphOps, feeds: TileFeeds, heads: string, own: 
     const { powers, sum: ofColumns } = powersOf(ops, scores, largestScore);
     const { high, low } = shareCodes(
       ops,
-      op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), feeds.rowsShape]),
+      op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), inputs.rowsShape]),
     );
     const product = op('MatMulInteger', [op('Concat', [high, low], { axis: 2 }), values, ops.zero]);
     return [

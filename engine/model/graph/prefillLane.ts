@@ -8,7 +8,7 @@ import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';
 
 /** Names of the feeds that it takes, see stepGraph. */
-export interface PrefillFeeds {
+export interface PrefillInputs {
   readonly lastRow: string;
   readonly numRows: string;
   /** Whether the layer's keys are coded without their bias, which is fed as `kb{l}` then. */
@@ -18,7 +18,7 @@ export interface PrefillFeeds {
 /** q [1, numHeads, n, headSize] and the rows of the n tokens, of one sequence -> [n, numHeads * headSize], written where it is asked for. */
 export function prefillLane(
   ops: GraphOps,
-  feeds: PrefillFeeds,
+  inputs: PrefillInputs,
   q: string,
   { codes, scales }: CodedRows,
   l: number,
@@ -29,7 +29,7 @@ export function prefillLane(
   const ints = (...values: number[]) => ops.ints(...values);
   const dequantised = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
   let packed: string;
-  if (feeds.biased) {
+  if (inputs.biased) {
     const [keys, values] = ops.pair('Split', [dequantised, ops.halves], { axis: 1 });
     packed = op('Concat', [q, op('Add', [keys, `kb${l}`]), values], { axis: 1 });
   } else packed = op('Concat', [q, dequantised], { axis: 1 });
@@ -52,7 +52,7 @@ export function prefillLane(
   ]);
   const [mixed] = g.node(
     'GroupQueryAttention',
-    [byToken, '', '', `pk${l}`, `pv${l}`, feeds.lastRow, feeds.numRows],
+    [byToken, '', '', `pk${l}`, `pv${l}`, inputs.lastRow, inputs.numRows],
     3,
     { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } },
     MS,

@@ -7,7 +7,7 @@ import path from 'node:path';
 import type { KvShape } from '../../kv/kvRows.ts';
 import type { KvPrecision, Precision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import { keyBiasLayers, usesTurns } from './keyBias.ts';
+import { keyBiasLayers, usesRotations } from './keyBias.ts';
 import { type ProductForm, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** File of the weights in a cache entry. */
@@ -41,7 +41,7 @@ export function kvShape(
   biased: readonly number[] = keyBiasLayers(config),
 ): KvShape {
   // The key-bias remedy keeps the cosines and sines of each slot's position (OnnxRunner), float32, and the position itself.
-  const runnerBytes = usesTurns(biased, kv) ? 4 * config.headSize + 4 : 0;
+  const runnerBytes = usesRotations(biased, kv) ? 4 * config.headSize + 4 : 0;
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 

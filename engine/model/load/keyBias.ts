@@ -77,6 +77,6 @@ export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Arra
 }
 
 /** Whether a step needs the cosines and sines of all positions (see FEEDS). @param biased layers whose keys are coded without their bias */
-export function usesTurns(biased: readonly number[], kv: KvPrecision): boolean {
+export function usesRotations(biased: readonly number[], kv: KvPrecision): boolean {
   return kv === 'int8' && biased.length > 0;
 }

@@ -108,8 +108,8 @@ function formsOf(precision: Precision, products: ProductForm): Forms {
 
 const isBlocks = (form: Form): boolean => form === 'blocks4' || form === 'blocks8';
 
-/** Which rows have to come in multiples (see numRowsTogether in onnxSession): those of products of blocks. */
-export function rowsInMultiples({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): {
+/** Which rows have to come in multiples (see blockRowMultiple in onnxSession): those of products of blocks. */
+export function paddedProducts({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): {
   readonly layers: boolean;
   readonly head: boolean;
 } {

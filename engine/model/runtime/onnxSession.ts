@@ -92,7 +92,7 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
  * The least number such that a row's result is the same in every call whose rows are a multiple of it, as far as `most` rows
  * tell; null when none of 1, 2, 4 and 8 is. @param products results of the first `numRows` rows, row by row.
  */
-export async function leastMultiple(
+export async function smallestMultiple(
   most: number,
   products: (numRows: number) => Promise<readonly Float32Array[]>,
 ): Promise<number | null> {
@@ -110,7 +110,7 @@ export async function leastMultiple(
  * How many rows the runtime's products of blocks take together here. With AVX512 a row that is left over from pairs is summed
  * in another order, so it is 2 there. null when no multiple helps: then a row depends on who else is in the step, in the last bits.
  */
-async function findRowsTogether(ort: OnnxRuntime): Promise<number | null> {
+async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   const width = 5 * BLOCK;
   const outputs = 36;
   const most = 24;
@@ -142,7 +142,7 @@ async function findRowsTogether(ort: OnnxRuntime): Promise<number | null> {
   const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
-    return await leastMultiple(most, async (numRows) => {
+    return await smallestMultiple(most, async (numRows) => {
       const { y4, y8 } = await session.run({
         x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]),
       });
@@ -165,15 +165,15 @@ export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   return narrowHere;
 }
 
-let rowsTogetherHere: Promise<number | null> | null = null;
+let blockRowMultipleHere: Promise<number | null> | null = null;
 
-/** See findRowsTogether; found out once. */
-export function numRowsTogether(ort: OnnxRuntime): Promise<number | null> {
-  rowsTogetherHere ??= findRowsTogether(ort).catch((error) => {
-    rowsTogetherHere = null;
+/** See findBlockRowMultiple; found out once. */
+export function blockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
+  blockRowMultipleHere ??= findBlockRowMultiple(ort).catch((error) => {
+    blockRowMultipleHere = null;
     throw error;
   });
-  return rowsTogetherHere;
+  return blockRowMultipleHere;
 }
 
 /** @param graph a file, or its bytes. @param threads of one step. */

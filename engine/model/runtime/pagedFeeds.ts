@@ -6,7 +6,7 @@ import type { BatchSpan, ReceivedAttention } from '../batch.ts';
 import type { Attention, KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
-import { FEEDS } from '../graph/stepGraph.ts';
+import { FEEDS } from '../graph/feeds.ts';
 
 /** `buffer` or one in its place that holds `length` values: a large one is not kept for steps that need far less. */
 export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
@@ -22,23 +22,23 @@ export class PagedFeeds {
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
-  readonly #withTurns: boolean;
+  readonly #withRotations: boolean;
   readonly #feeds: Record<string, Tensor>;
   /** What the feeds are of: the pool's arrays, and which of its places. */
   #generation = -1;
   #firstPlace = 0;
   #numPlaces = 0;
   /** [numPages, headSize, L], by place, and the positions that its columns were made for. */
-  #windowTurns = new Float32Array(0);
-  #turnedPositions = new Int32Array(0);
+  #poolRotations = new Float32Array(0);
+  #rotatedPositions = new Int32Array(0);
   #maskBuffer = new Float32Array(0);
 
   /** @param feeds gets them; what is of the pool stays in it until that changes */
-  constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withTurns: boolean, feeds: Record<string, Tensor>) {
+  constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withRotations: boolean, feeds: Record<string, Tensor>) {
     this.#ort = ort;
     this.#pool = pool;
     this.#rope = rope;
-    this.#withTurns = withTurns;
+    this.#withRotations = withRotations;
     this.#feeds = feeds;
   }
 
@@ -60,15 +60,15 @@ export class PagedFeeds {
       this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
       this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
     }
-    this.#feeds[FEEDS.pages] = apart
+    this.#feeds[FEEDS.pagesShape] = apart
       ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
       : int64(kvHeads, -1, columns / pageSlots, pageSlots);
-    if (!this.#withTurns) return;
-    this.#updateTurns();
+    if (!this.#withRotations) return;
+    this.#updateRotations();
     const from = this.#firstPlace * headSize * pageSlots;
-    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor(
+    this.#feeds[FEEDS.poolRotations] = new this.#ort.Tensor(
       'float32',
-      this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots),
+      this.#poolRotations.subarray(from, from + headSize * this.#numPlaces * pageSlots),
       [this.#numPlaces, headSize, pageSlots],
     );
   }
@@ -125,9 +125,9 @@ export class PagedFeeds {
       this.#feeds[`vs${l}`] = new ort.Tensor('float32', pool.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
     }
     if (this.#generation !== pool.generation) {
-      this.#windowTurns = new Float32Array(this.#withTurns ? headSize * pool.numSlots : 0);
+      this.#poolRotations = new Float32Array(this.#withRotations ? headSize * pool.numSlots : 0);
       // No position is -1, so every column counts as changed.
-      this.#turnedPositions = new Int32Array(pool.numSlots).fill(-1);
+      this.#rotatedPositions = new Int32Array(pool.numSlots).fill(-1);
     }
     this.#generation = pool.generation;
     this.#firstPlace = first;
@@ -182,22 +182,22 @@ export class PagedFeeds {
   }
 
   /** Columns whose token has another position than at the last step. */
-  #updateTurns(): void {
-    const [rope, windowTurns, turnedPositions] = [this.#rope, this.#windowTurns, this.#turnedPositions];
+  #updateRotations(): void {
+    const [rope, poolRotations, rotatedPositions] = [this.#rope, this.#poolRotations, this.#rotatedPositions];
     const { positions, places, pageSlots: L } = this.#pool;
     const { half } = rope;
     for (const [page, place] of places.entries()) {
       if (place < this.#firstPlace || place >= this.#firstPlace + this.#numPlaces) continue;
       for (let i = 0; i < L; i++) {
         const position = positions[page * L + i]!;
-        if (turnedPositions[place * L + i] === position) continue;
+        if (rotatedPositions[place * L + i] === position) continue;
         rope.ensure(position + 1);
         let at = place * 2 * half * L + i;
         for (let d = 0; d < half; d++, at += L) {
-          windowTurns[at] = rope.cos[position * half + d]!;
-          windowTurns[at + half * L] = rope.sin[position * half + d]!;
+          poolRotations[at] = rope.cos[position * half + d]!;
+          poolRotations[at + half * L] = rope.sin[position * half + d]!;
         }
-        turnedPositions[place * L + i] = position;
+        rotatedPositions[place * L + i] = position;
       }
     }
   }

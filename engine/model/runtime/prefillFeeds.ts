@@ -7,7 +7,7 @@ import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { PrefillScratch } from './prefillScratch.ts';
 import { type RopeTable, rotateBias } from './rope.ts';
-import { FEEDS } from '../graph/stepGraph.ts';
+import { FEEDS } from '../graph/feeds.ts';
 
 export class PrefillFeeds {
   /** For short prompts and for long ones. */

@@ -9,14 +9,14 @@ import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from '../load/importedModel.ts';
-import { usesTurns } from '../load/keyBias.ts';
-import { loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSession } from './onnxSession.ts';
+import { usesRotations } from '../load/keyBias.ts';
+import { loadOnnxruntime, blockRowMultiple, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillFeeds } from './prefillFeeds.ts';
 import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './rope.ts';
-import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/stepGraph.ts';
-import { rowsInMultiples } from '../load/weightPlan.ts';
+import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/feeds.ts';
+import { paddedProducts } from '../load/weightPlan.ts';
 import { PagedFeeds } from './pagedFeeds.ts';
 import { inTiles } from '../graph/pagedTiles.ts';
 
@@ -35,8 +35,8 @@ export class OnnxRunner implements ModelRunner {
   private readonly ort: OnnxRuntime;
   private readonly session: Ort.InferenceSession;
   private readonly rope: RopeTable;
-  private readonly withTurns: boolean;
-  /** See numRowsTogether. */
+  private readonly withRotations: boolean;
+  /** See blockRowMultiple. */
   private readonly rowMultiple: number;
   /** Whether a token's logits have the same bits whoever else is in the step. */
   readonly isExact: boolean;
@@ -68,14 +68,14 @@ export class OnnxRunner implements ModelRunner {
     this.vocabSize = model.config.vocabSize;
     this.numHeads = model.config.numHeads;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
-    this.withTurns = usesTurns(model.biased, pool.shape.kv);
+    this.withRotations = usesRotations(model.biased, pool.shape.kv);
     this.threads = threads;
     this.rowMultiple = rowMultiple ?? 1;
     this.isExact = rowMultiple !== null;
     const quantised = pool.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(pool.shape) : 0;
     this.fetches = Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales'));
-    this.pagedFeeds = new PagedFeeds(ort, pool, this.rope, this.withTurns, this.feeds);
+    this.pagedFeeds = new PagedFeeds(ort, pool, this.rope, this.withRotations, this.feeds);
     this.prefillFeeds = quantised ? new PrefillFeeds(ort, pool, this.rope, biases, this.feeds) : null;
   }
 
@@ -86,8 +86,8 @@ export class OnnxRunner implements ModelRunner {
     const { threads } = options;
     const session = await openSession(ort, file, threads);
     const biases = pool.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
-    const { layers, head } = rowsInMultiples(model);
-    return new OnnxRunner(model, pool, ort, session, threads, layers || head ? await numRowsTogether(ort) : 1, biases);
+    const { layers, head } = paddedProducts(model);
+    return new OnnxRunner(model, pool, ort, session, threads, layers || head ? await blockRowMultiple(ort) : 1, biases);
   }
 
   /** See ModelRunner. */
@@ -96,7 +96,7 @@ export class OnnxRunner implements ModelRunner {
   }
 
   /** Whether the tokens of the last step attended each to its own sequence's pages (see pagedLane). */
-  get apart(): boolean {
+  get gathered(): boolean {
     return this.pagedFeeds.attention.apart;
   }
 
@@ -143,28 +143,28 @@ export class OnnxRunner implements ModelRunner {
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const S = this.filled(numLogits);
     this.pagedFeeds.bind(others, W);
-    const { columns: P, apart } = this.pagedFeeds.attention;
+    const { columns: P, apart: gathered } = this.pagedFeeds.attention;
     this.feedTokens(batch, T, W, S);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
     feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, -1);
     feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, -1);
     feeds[FEEDS.split] = shape(P, W);
-    if (rowsInMultiples(this.model).layers) {
-      feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
-      feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
+    if (paddedProducts(this.model).layers) {
+      feeds[FEEDS.pad] = shape(0, 0, this.filled(T) - T, 0);
+      feeds[FEEDS.crop] = shape(0, 0, T - this.filled(T), 0);
     }
-    feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
+    feeds[FEEDS.pastShape] = gathered ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     if (this.prefillFeeds) {
-      const together = !prefill && !apart && !measures;
-      this.tiled = this.mayTile && together && inTiles(numHeads, W, P, pool.pageSlots);
+      const shared = !prefill && !gathered && !measures;
+      this.tiled = this.mayTile && shared && inTiles(numHeads, W, P, pool.pageSlots);
       const flags = {
-        together: together && !this.tiled,
+        shared: shared && !this.tiled,
         tiles: this.tiled,
         measures,
-        apart,
+        gathered,
         hasPrefill: prefill !== undefined,
-        hasPool: W > 0,
+        hasPaged: W > 0,
       };
       for (const [name, flag] of Object.entries(flags))
         feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
@@ -239,7 +239,7 @@ export class OnnxRunner implements ModelRunner {
     const ids = new BigInt64Array(T);
     const cos = new Float32Array(T * half);
     const sin = new Float32Array(T * half);
-    const turns = new Float32Array(this.withTurns ? 2 * half * W : 0);
+    const rotations = new Float32Array(this.withRotations ? 2 * half * W : 0);
     const selected = new BigInt64Array(S);
     let t = 0;
     let s = 0;
@@ -256,10 +256,10 @@ export class OnnxRunner implements ModelRunner {
           sin[t * half + d] = rope.sin[from + d]!;
         }
         const w = t - (T - W);
-        if (this.withTurns && w >= 0) {
+        if (this.withRotations && w >= 0) {
           for (let d = 0; d < half; d++) {
-            turns[d * W + w] = rope.cos[from + d]!;
-            turns[(half + d) * W + w] = rope.sin[from + d]!;
+            rotations[d * W + w] = rope.cos[from + d]!;
+            rotations[(half + d) * W + w] = rope.sin[from + d]!;
           }
         }
         if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
@@ -268,8 +268,8 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.ids] = new ort.Tensor('int64', ids, [T]);
     feeds[FEEDS.cos] = new ort.Tensor('float32', cos, [T, half]);
     feeds[FEEDS.sin] = new ort.Tensor('float32', sin, [T, half]);
-    feeds[FEEDS.sel] = new ort.Tensor('int64', selected, [S]);
-    if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, W]);
+    feeds[FEEDS.logitRows] = new ort.Tensor('int64', selected, [S]);
+    if (this.withRotations) feeds[FEEDS.newRotations] = new ort.Tensor('float32', rotations, [2 * half, W]);
   }
 }
 

@@ -11,7 +11,8 @@ import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
-import { buildStepGraph, FEEDS } from '../../../engine/model/graph/stepGraph.ts';
+import { FEEDS } from '../../../engine/model/graph/feeds.ts';
+import { buildStepGraph } from '../../../engine/model/graph/stepGraph.ts';
 import { planWeights } from '../../../engine/model/load/weightPlan.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
@@ -128,7 +129,7 @@ describe('key biases', () => {
         buildStepGraph(qwen2, planWeights(qwen2, 'int8', false, 'rows', biased), { kv: 'int8', weightFile: 'w' }),
       );
     for (const biased of [[], [0]]) {
-      expect(graph(biased).includes(FEEDS.windowTurns)).toBe(biased.length > 0);
+      expect(graph(biased).includes(FEEDS.poolRotations)).toBe(biased.length > 0);
       expect((kvShape(qwen2, 'int8', biased).runnerBytes ?? 0) > 0).toBe(biased.length > 0);
     }
   });

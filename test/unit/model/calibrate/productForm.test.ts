@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { measuredOnce } from '../../../../engine/model/calibrate/measuredOnce.ts';
-import { isNarrow, loadOnnxruntime, numRowsTogether } from '../../../../engine/model/runtime/onnxSession.ts';
+import { isNarrow, loadOnnxruntime, blockRowMultiple } from '../../../../engine/model/runtime/onnxSession.ts';
 import { faster, productForm } from '../../../../engine/model/calibrate/productForm.ts';
 
 function newFolder(): string {
@@ -25,7 +25,7 @@ test('a failed measurement does not fail the import, and the next import measure
   const ort = await loadOnnxruntime();
   // Asked of every processor, and found out once.
   const rest = (await isNarrow(ort)) ? 'narrow' : 'rows';
-  if (process.arch === 'x64') await numRowsTogether(ort);
+  if (process.arch === 'x64') await blockRowMultiple(ort);
   let numTries = 0;
   const create = () => {
     numTries++;
@@ -35,7 +35,7 @@ test('a failed measurement does not fail the import, and the next import measure
   const folder = newFolder();
   for (let i = 0; i < 2; i++) expect(await productForm(failing, folder, 1e9)).toBe(rest);
   expect(existsSync(path.join(folder, 'products.json'))).toBe(false);
-  if (rest === 'rows' && process.arch === 'x64' && (await numRowsTogether(ort)) !== null) expect(numTries).toBe(2);
+  if (rest === 'rows' && process.arch === 'x64' && (await blockRowMultiple(ort)) !== null) expect(numTries).toBe(2);
 });
 
 test('the folder exists before measuring; if it cannot be made, nothing is kept and nothing fails', async () => {
@@ -56,7 +56,7 @@ test('the measurement runs on the real thing, for heads that are worth it, and w
   expect(small).toBe(
     (await isNarrow(ort))
       ? 'narrow'
-      : process.arch === 'x64' && (await numRowsTogether(ort)) !== null
+      : process.arch === 'x64' && (await blockRowMultiple(ort)) !== null
         ? 'blocks'
         : 'rows',
   );

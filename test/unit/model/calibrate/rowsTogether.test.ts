@@ -1,6 +1,6 @@
 /** Of how many rows products are made so that a row's result does not depend on the others: found by comparing, and said when there is no such number. */
 import { expect, test } from 'vitest';
-import { leastMultiple } from '../../../../engine/model/runtime/onnxSession.ts';
+import { smallestMultiple } from '../../../../engine/model/runtime/onnxSession.ts';
 
 const MOST = 24;
 
@@ -12,12 +12,12 @@ const taking =
   ];
 
 test.each([1, 2, 4, 8])('%i rows at once', async (together) => {
-  expect(await leastMultiple(MOST, taking(together))).toBe(together);
+  expect(await smallestMultiple(MOST, taking(together))).toBe(together);
 });
 
 test('no multiple helps where rows depend on how many there are in all', async () => {
   expect(
-    await leastMultiple(MOST, async (numRows) => [
+    await smallestMultiple(MOST, async (numRows) => [
       Float32Array.from({ length: numRows }, (_, row) => row + 1 / numRows),
     ]),
   ).toBeNull();
@@ -25,6 +25,6 @@ test('no multiple helps where rows depend on how many there are in all', async (
 
 test('one of several products is enough to tell', async () => {
   expect(
-    await leastMultiple(MOST, async (numRows) => [...(await taking(1)(numRows)), ...(await taking(2)(numRows))]),
+    await smallestMultiple(MOST, async (numRows) => [...(await taking(1)(numRows)), ...(await taking(2)(numRows))]),
   ).toBe(2);
 });

@@ -1,0 +1,302 @@
+/**
+ * Attention of the step graph, layer by layer: in one lane over a float32 pool, by lane over an int8 pool. Collects the new
+ * K/V rows in their stored form. Does not write the linear layers around it.
+ */
+import { FEEDS } from './feeds.ts';
+import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
+import { pagedLaneGathered, pagedLaneMeasured, type PagedInputs, pagedLaneShared } from './pagedLane.ts';
+import { pagedTiles } from './pagedTiles.ts';
+import { prefillLane } from './prefillLane.ts';
+
+/** Names of the feeds that both kinds of pool have. */
+export type CommonInputs = Pick<
+  PagedInputs,
+  'mask' | 'scoresShape' | 'rowsShape' | 'split' | 'pastShape' | 'pagesShape'
+>;
+
+/** Writes the attention of layer l. q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads * headSize]. */
+export interface LayerAttention {
+  attend(q: string, k: string, v: string, l: number): string;
+  /** The new rows of each layer, [1, 2 * kvHeads, T, headSize] as stored. */
+  readonly newRows: readonly string[];
+  /** Whether the keys of a layer are coded without their bias. */
+  isBiased(l: number): boolean;
+}
+
+export class FloatAttention implements LayerAttention {
+  readonly newRows: string[] = [];
+  readonly #ops: GraphOps;
+  readonly #inputs: CommonInputs;
+
+  constructor(ops: GraphOps, inputs: CommonInputs) {
+    this.#ops = ops;
+    this.#inputs = inputs;
+  }
+
+  isBiased(): boolean {
+    return false;
+  }
+
+  attend(heads: string, k: string, v: string, l: number): string {
+    const { g, config } = this.#ops;
+    const { numHeads, kvHeads, headSize } = config;
+    const { mask, scoresShape, rowsShape, split } = this.#inputs;
+    const op: GraphOps['op'] = (...node) => this.#ops.op(...node);
+    const ints = (...values: number[]) => this.#ops.ints(...values);
+    const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
+    this.newRows.push(op('Concat', [k, v], { axis: 1 }));
+    const keys = op('Reshape', [
+      op('Transpose', [g.input(`k${l}`, 'float32', ['N', kvHeads, headSize, 'L'])], { perm: [1, 2, 0, 3] }),
+      ints(1, kvHeads, headSize, -1),
+    ]);
+    const values = op('Reshape', [
+      op('Transpose', [g.input(`v${l}`, 'float32', ['N', kvHeads, 'L', headSize])], { perm: [1, 0, 2, 3] }),
+      ints(1, kvHeads, -1, headSize),
+    ]);
+    const past = op('MatMul', [q, keys]);
+    // [1, kvHeads, groupSize * T, P + T], the pool's columns first.
+    const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
+    const masked = op('Add', [op('Reshape', [scores, scoresShape]), mask]);
+    const probabilities = op('Reshape', [op('Softmax', [masked], { axis: -1 }), rowsShape]);
+    const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
+    const mixed = op('Add', [op('MatMul', [pastShare!, values]), op('MatMul', [ownShare!, v])]);
+    return this.#ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
+  }
+}
+
+export class Int8Attention implements LayerAttention {
+  readonly newRows: string[] = [];
+  /** Scales of the new rows, by layer: [1, 2 * kvHeads, 1, T]. */
+  readonly newScales: string[] = [];
+  /** By layer, the attention that each column receives: [0 or 2, kvHeads, P + T] (see pagedLaneMeasured). */
+  readonly received: string[] = [];
+  /** By layer, the wanted queries: [1, numHeads, n, headSize]. */
+  readonly queries: string[] = [];
+  readonly #ops: GraphOps;
+  readonly #common: CommonInputs;
+  readonly #isBiased: (l: number) => boolean;
+  readonly #inputs: Int8Inputs;
+  /** float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W], for all layers. Null without biased layers. */
+  readonly #rotations: string | null;
+  readonly #tileMasks: TileMasks;
+
+  constructor(ops: GraphOps, common: CommonInputs, biased: readonly number[], isBiased: (l: number) => boolean) {
+    this.#ops = ops;
+    this.#common = common;
+    this.#isBiased = isBiased;
+    this.#inputs = declareInputs(ops);
+    this.#rotations = biased.length > 0 ? gatherRotations(ops, this.#inputs) : null;
+    this.#tileMasks = splitMask(ops, common, this.#inputs.tiles);
+  }
+
+  isBiased(l: number): boolean {
+    return this.#isBiased(l);
+  }
+
+  /** Codes the new rows for the pool. Then tokens of a prompt attend in the prefill lane and all others in the paged lane. */
+  attend(q: string, k: string, v: string, l: number): string {
+    const coded = this.#code(k, v);
+    this.#declareRows(l);
+    this.queries.push(this.#ops.op('Gather', [q, this.#inputs.queryRows], { axis: 2 }));
+    const [result, received] = this.#chooseLane(q, coded, l);
+    this.received.push(received);
+    return result;
+  }
+
+  #code(k: string, v: string): CodedRows {
+    const { g, config, lastAxis } = this.#ops;
+    const op: GraphOps['op'] = (...node) => this.#ops.op(...node);
+    const rows = op('Concat', [k, v], { axis: 1 });
+    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
+    const coded = {
+      codes: op('QuantizeLinear', [
+        op('Div', [rows, rowMax]),
+        g.float(1 / 127),
+        g.constant('int8', [], Int8Array.of(0)),
+      ]),
+      scales: op('Mul', [rowMax, g.float(1 / 127)]),
+    };
+    this.newRows.push(coded.codes);
+    this.newScales.push(op('Reshape', [coded.scales, this.#ops.ints(1, 2 * config.kvHeads, 1, -1)]));
+    return coded;
+  }
+
+  /** Declares the feeds that hold the rows of layer l. */
+  #declareRows(l: number): void {
+    const { g, config } = this.#ops;
+    const { kvHeads, headSize } = config;
+    g.input(`k${l}`, 'int8', ['N', kvHeads, headSize, 'L']);
+    g.input(`ks${l}`, 'float32', ['N', kvHeads, 1, 'L']);
+    g.input(`v${l}`, 'int8', ['N', kvHeads, 'L', headSize]);
+    g.input(`vs${l}`, 'float32', ['N', kvHeads, 1, 'L']);
+    for (const name of [`pk${l}`, `pv${l}`]) g.input(name, 'float32', [1, kvHeads, 'C', headSize]);
+    if (this.#isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
+  }
+
+  /** The result of the lanes that the step uses, and the attention that columns received. Only that branch is computed. */
+  #chooseLane(q: string, coded: CodedRows, l: number): [string, string] {
+    const { g, config } = this.#ops;
+    const { numHeads, kvHeads, headSize } = config;
+    const ops = this.#ops;
+    const { shared, tiles, gathered, measures, hasPrefill } = this.#inputs;
+    const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
+    const measured = { type: 'float32', dims: ['M', kvHeads, 'A'] } as const;
+    const paged = this.#pagedInputs(l);
+    let numChoices = 0;
+    const choice = (condition: string, then: () => string, otherwise: () => string): string => {
+      const name = `a${l}.${numChoices++}`;
+      g.conditional(
+        condition,
+        [name],
+        [mixed],
+        () => [then()],
+        () => [otherwise()],
+      );
+      return name;
+    };
+    const nothing = (): string => ops.op('Identity', [g.constant('float32', [0, kvHeads, 1], new Float32Array(0))]);
+    const measuredChoice = (
+      condition: string,
+      then: () => [string, string],
+      otherwise: () => [string, string],
+    ): [string, string] => {
+      const names = [`a${l}.${numChoices}`, `r${l}.${numChoices++}`] as [string, string];
+      g.conditional(condition, names, [mixed, measured], then, otherwise);
+      return names;
+    };
+    const tiledOrGathered = (): string =>
+      choice(
+        tiles,
+        () => pagedTiles(ops, this.#tileInputs(l), q, coded, l),
+        () => pagedLaneGathered(ops, paged, q, coded, l),
+      );
+    // The most frequent case comes first: a token costs as few operators as possible.
+    return measuredChoice(
+      shared,
+      () => [pagedLaneShared(ops, paged, q, coded, l), nothing()],
+      () =>
+        measuredChoice(
+          hasPrefill,
+          () => [this.#bothLanes(q, coded, l, gathered, choice), nothing()],
+          () =>
+            measuredChoice(
+              measures,
+              () => pagedLaneMeasured(ops, paged, q, coded, l),
+              () => [tiledOrGathered(), nothing()],
+            ),
+        ),
+    );
+  }
+
+  /** Attention of a step with tokens in the prefill lane, and perhaps in the paged lane. */
+  #bothLanes(q: string, coded: CodedRows, l: number, gathered: string, choice: Choice): string {
+    const ops = this.#ops;
+    const { hasPaged, lanes, lastRow, numRows } = this.#inputs;
+    const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
+    const [prefillQ, pagedQ] = byLane(q);
+    const [prefillCodes, pagedCodes] = byLane(coded.codes);
+    const [prefillScales, pagedScales] = byLane(coded.scales);
+    const inputs = { lastRow, numRows, biased: this.#isBiased(l) };
+    const rows = prefillLane(ops, inputs, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+    const others = { codes: pagedCodes, scales: pagedScales };
+    const inPool = (lane: typeof pagedLaneShared) => () => lane(ops, this.#pagedInputs(l), pagedQ, others, l);
+    return choice(
+      hasPaged,
+      () =>
+        ops.op('Concat', [rows(), choice(gathered, inPool(pagedLaneGathered), inPool(pagedLaneShared))], { axis: 0 }),
+      rows,
+    );
+  }
+
+  #pagedInputs(l: number): PagedInputs {
+    const { tokenPages, ownShape } = this.#inputs;
+    return { ...this.#common, tokenPages, ownShape, rotations: this.#isBiased(l) ? this.#rotations : null };
+  }
+
+  #tileInputs(l: number): Parameters<typeof pagedTiles>[1] {
+    const { scoresShape, rowsShape } = this.#common;
+    const rotations = this.#isBiased(l) ? { ofPages: FEEDS.poolRotations, ofTokens: FEEDS.newRotations } : null;
+    return { ...this.#tileMasks, scoresShape, rowsShape, rotations };
+  }
+}
+
+type Choice = (condition: string, then: () => string, otherwise: () => string) => string;
+
+/** Feeds that only a graph with an int8 pool has. */
+type Int8Inputs = ReturnType<typeof declareInputs>;
+
+function declareInputs({ g }: GraphOps) {
+  return {
+    shared: g.input(FEEDS.shared, 'bool', []),
+    tiles: g.input(FEEDS.tiles, 'bool', []),
+    gathered: g.input(FEEDS.gathered, 'bool', []),
+    measures: g.input(FEEDS.measures, 'bool', []),
+    tokenPages: g.input(FEEDS.tokenPages, 'int64', ['W', 'Q']),
+    ownShape: g.input(FEEDS.ownShape, 'int64', [4]),
+    hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []),
+    hasPaged: g.input(FEEDS.hasPaged, 'bool', []),
+    lanes: g.input(FEEDS.lanes, 'int64', [2]),
+    queryRows: g.input(FEEDS.queryRows, 'int64', ['Q1']),
+    lastRow: g.input(FEEDS.lastRow, 'int32', [1]),
+    numRows: g.input(FEEDS.numRows, 'int32', []),
+  };
+}
+
+/** The rotations of all columns, float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W]: pool first, then the step's tokens. */
+function gatherRotations(ops: GraphOps, { gathered, tokenPages, ownShape }: Int8Inputs): string {
+  const { g } = ops;
+  const { headSize } = ops.config;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const ints = (...values: number[]) => ops.ints(...values);
+  const ofPages = g.input(FEEDS.poolRotations, 'float32', ['N', headSize, 'L']);
+  const ofTokens = g.input(FEEDS.newRotations, 'float32', [headSize, 'W']);
+  const own = (): string => op('Reshape', [ofTokens, ints(1, 1, headSize, -1)]);
+  const forAll = (): string =>
+    op('Concat', [op('Reshape', [op('Transpose', [ofPages], { perm: [1, 0, 2] }), ints(1, 1, headSize, -1)]), own()], {
+      axis: 3,
+    });
+  const byToken = (): string => {
+    const pages = op('Transpose', [op('Gather', [ofPages, tokenPages], { axis: 0 })], { perm: [0, 2, 1, 3] });
+    return op('Concat', [op('Reshape', [pages, ints(0, 1, headSize, -1)]), op('Expand', [own(), ownShape])], {
+      axis: 3,
+    });
+  };
+  g.conditional(
+    gathered,
+    ['turns'],
+    [{ type: 'float32', dims: ['A', 1, headSize, 'PW'] }],
+    () => [byToken()],
+    () => [forAll()],
+  );
+  return 'turns';
+}
+
+/** The mask as tiles take it: float32 [N, 1, W, L] of the pages and [1, 1, W, W] of the step's tokens. */
+interface TileMasks {
+  readonly pageMasks: string;
+  readonly ownMask: string;
+}
+
+/** Splits the mask for tiles, once for all layers. Without tiles both parts are empty. */
+function splitMask(ops: GraphOps, { mask, split, pagesShape }: CommonInputs, tiles: string): TileMasks {
+  const { g } = ops;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
+  const shapes = [
+    { type: 'float32', dims: ['N', 1, 'A', 'L'] },
+    { type: 'float32', dims: [1, 1, 'A', 'A'] },
+  ] as const;
+  const byPage = (): string[] => {
+    const [ofPages, own] = ops.pair('Split', [mask, split], { axis: 3 });
+    const [, NL] = ops.pair('Split', [pagesShape, ops.ints(2, 2)], { axis: 0 });
+    const pages = op('Reshape', [ofPages, op('Concat', [ops.ints(1, -1), NL], { axis: 0 })]);
+    return [op('Transpose', [pages], { perm: [2, 0, 1, 3] }), op('Identity', [own])];
+  };
+  const none = (): string[] =>
+    shapes.map(({ dims }) => {
+      const empty = dims.map((n) => (n === 1 ? 1 : 0));
+      return op('Identity', [g.constant('float32', empty, new Float32Array(0))]);
+    });
+  g.conditional(tiles, Object.values(names), shapes, byPage, none);
+  return names;
+}
