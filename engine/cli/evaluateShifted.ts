@@ -5,7 +5,7 @@ import { RequestError } from '../protocol/errors.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { kvShape } from '../model/load/importedModel.ts';
 import { openRunner } from '../model/calibrate/threadChoice.ts';
-import { measureShift, SHIFT_BOUND } from '../model/calibrate/shiftQuality.ts';
+import { measureShift, MAX_SHIFT_DIVERGENCE } from '../model/calibrate/shiftQuality.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
 import { log, printJson, table } from './output.ts';
@@ -41,7 +41,7 @@ export async function evaluateShifted(
       process.stdout.write(
         `${table([['rows behind the edit', 'KL mean', 'KL max', 'top-1', 'tokens'], ...rows.map((r) => [r.rows, r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.numTokens)])])}\n`,
       );
-      log(`taken over where the mean is at most ${SHIFT_BOUND.toExponential(0)}, on a sample of its own`);
+      log(`taken over where the mean is at most ${MAX_SHIFT_DIVERGENCE.toExponential(0)}, on a sample of its own`);
     }
   } finally {
     await runner.dispose();

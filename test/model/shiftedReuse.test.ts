@@ -7,7 +7,7 @@ import { Client } from '../../engine/cli/cliClient.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { measureShift, SHIFT_BOUND } from '../../engine/model/calibrate/shiftQuality.ts';
+import { measureShift, MAX_SHIFT_DIVERGENCE } from '../../engine/model/calibrate/shiftQuality.ts';
 import type { ChatTask } from '../../engine/protocol/tasks.ts';
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
@@ -48,15 +48,15 @@ test('taken over until idle time has computed it, then exact again; measured onc
   await withModel(true, async (_, klMean) => {
     expect(klMean).toBeGreaterThan(0);
     // 7-bit codes have half the resolution.
-    if (!isNarrowHere) expect(klMean).toBeLessThan(SHIFT_BOUND);
+    if (!isNarrowHere) expect(klMean).toBeLessThan(MAX_SHIFT_DIVERGENCE);
   });
   const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
   const { result, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
   const measuredAs = (klMean: number): void =>
     writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean } }));
-  measuredAs(SHIFT_BOUND);
+  measuredAs(MAX_SHIFT_DIVERGENCE);
   await withModel(true, async (client, klMean) => {
-    expect(klMean).toBe(SHIFT_BOUND);
+    expect(klMean).toBe(MAX_SHIFT_DIVERGENCE);
     const { usage } = await ask(client);
     const { shiftedTokens = 0 } = usage;
     expect(shiftedTokens).toBeGreaterThan(300);
@@ -73,9 +73,9 @@ test('taken over until idle time has computed it, then exact again; measured onc
     expect(again.usage).not.toHaveProperty('shiftedTokens');
     expect(again.tokenIds).toEqual(exact);
   });
-  measuredAs(1.01 * SHIFT_BOUND);
+  measuredAs(1.01 * MAX_SHIFT_DIVERGENCE);
   await withModel(true, async (client, klMean) => {
-    expect(klMean).toBe(1.01 * SHIFT_BOUND);
+    expect(klMean).toBe(1.01 * MAX_SHIFT_DIVERGENCE);
     const { usage, tokenIds } = await ask(client);
     expect(usage).not.toHaveProperty('shiftedTokens');
     expect(tokenIds).toEqual(exact);

@@ -9,16 +9,16 @@ import { FORMATS, codecNamed } from '../../kv/approx/codecs/registry.ts';
 import type { CodecQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
-import { type Divergence, addPosition, logProbabilities, noDivergence } from './divergence.ts';
+import { type Divergence, addPosition, noDivergence } from './divergence.ts';
 import { type NeedsMeasuring, layerNeeds } from './layerNeeds.ts';
 import { measuredOnce } from './measuredOnce.ts';
-import { SHIFT_SAMPLE } from './sampleText.ts';
+import { SAMPLE_TEXT } from './sampleText.ts';
+import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
 /** Mean KL divergence, in nats, up to which a codec is used. */
-const CODEC_BOUND = 5e-2;
+const MAX_CODEC_DIVERGENCE = 5e-2;
 /** Of the file; raised when measuring changes. */
 const FORMAT = 1;
-const CHUNK = 256;
 /** Tokens compared behind each context. */
 const SCORED = 64;
 /** Where contexts end, as shares of the text. */
@@ -26,7 +26,10 @@ const ENDS = [0.5, 0.75, 1];
 /** A longer text only costs time. */
 const MAX_TOKENS = 2000;
 
-/** An int8 pool. The runner's pool and scratch are used and given back empty; nothing else may hold slots. @param onProgress 0..1. */
+/**
+ * Divergence of the next tokens over coded rows from those over exact rows. Needs an int8 pool. Uses the runner's pool and
+ * scratch and leaves them empty; nothing else may hold slots. `onProgress` gets 0 .. 1.
+ */
 async function measureCodec(
   runner: OnnxRunner,
   ids: readonly number[],
@@ -37,51 +40,24 @@ async function measureCodec(
   const result = noDivergence();
   const text = ids.slice(0, Math.min(MAX_TOKENS, contextTokens));
   const { pool } = runner;
-  const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
-  const most = text.length - SCORED - 1;
-  if (most < 2 * SCORED) return result;
+  const numContext = text.length - SCORED - 1;
+  if (numContext < 2 * SCORED) return result;
   pool.resize(text.length + SCORED);
-  const rest = slots(text.length, text.length + SCORED);
+  const scored = slotRange(text.length, text.length + SCORED);
   try {
-    for (let at = 0; at < most; at += CHUNK) {
-      const end = Math.min(most, at + CHUNK);
-      await runner.run([
-        {
-          tokenIds: text.slice(at, end),
-          startIndex: at,
-          contextSlots: slots(0, at),
-          newSlots: slots(at, end),
-          lane: 'prefill',
-          prefillEnd: most,
-          numLogits: 0,
-        },
-      ]);
-    }
-    const exact = pool.read(slots(0, most));
+    await computeRows(runner, text, slotRange(0, text.length), { end: numContext });
+    const exact = pool.read(slotRange(0, numContext));
     const { blockTokens } = codec.format;
     for (const [e, share] of ENDS.entries()) {
-      const end = Math.floor(most * share);
-      const score = async (): Promise<Float64Array[]> => {
-        const logits = await runner.run([
-          {
-            tokenIds: text.slice(end, end + SCORED),
-            startIndex: end,
-            contextSlots: slots(0, end),
-            newSlots: rest,
-            numLogits: SCORED,
-          },
-        ]);
-        return Array.from({ length: SCORED }, (_, i) =>
-          logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)),
-        );
-      };
+      const end = Math.floor(numContext * share);
+      const score = () => scoreTokens(runner, text.slice(end, end + SCORED), end, slotRange(0, end), scored);
       const reference = await score();
       for (let at = 0; at < end; at += blockTokens) {
-        const part = slots(at, Math.min(end, at + blockTokens));
+        const part = slotRange(at, Math.min(end, at + blockTokens));
         pool.write(part, codec.through(pool.read(part), { startIndex: at, contextEnd: end }), 0, at);
       }
       for (const [i, row] of (await score()).entries()) addPosition(result, reference[i]!, row);
-      pool.write(slots(0, end), exact, 0, 0);
+      pool.write(slotRange(0, end), exact, 0, 0);
       onProgress((e + 1) / ENDS.length);
     }
     return result;
@@ -103,11 +79,11 @@ export function codecQuality(
   return measuredOnce(
     model.dir,
     `codec-${codec.name}.json`,
-    { format: FORMAT, contextTokens, bound: CODEC_BOUND, ...(codec.format.finer && { order: codec.order }) },
+    { format: FORMAT, contextTokens, bound: MAX_CODEC_DIVERGENCE, ...(codec.format.finer && { order: codec.order }) },
     async () => {
       const { klSum, klMax, agreed, numTokens } = await measureCodec(
         runner,
-        encode(SHIFT_SAMPLE),
+        encode(SAMPLE_TEXT),
         codec,
         contextTokens,
         onProgress,
@@ -121,7 +97,7 @@ export function codecQuality(
         klMean: klSum / numTokens,
         klMax,
         top1: agreed / numTokens,
-        bound: CODEC_BOUND,
+        bound: MAX_CODEC_DIVERGENCE,
         numTokens,
         bytesPerToken,
         compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,

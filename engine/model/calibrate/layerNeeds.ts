@@ -6,16 +6,16 @@
 import { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
 import { arraysOf, joinRows, type KvRows, sliceRows } from '../../kv/kvRows.ts';
-import { addPosition, logProbabilities, noDivergence } from './divergence.ts';
+import { addPosition, noDivergence } from './divergence.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { RopeTable } from '../runtime/rope.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
-import { SHIFT_SAMPLE } from './sampleText.ts';
+import { SAMPLE_TEXT } from './sampleText.ts';
+import { computeRows, numChunks, scoreTokens, slotRange } from './scoring.ts';
 
 /** Of the file; raised when measuring changes. */
 const FORMAT = 2;
-const CHUNK = 256;
 /** Tokens compared behind the text. */
 const SCORED = 64;
 /** A longer text only costs time. */
@@ -44,7 +44,7 @@ export async function layerNeeds(
     `layers-${format.name}.json`,
     { format: FORMAT, mostTokens },
     async () => {
-      const text = encode(SHIFT_SAMPLE).slice(0, mostTokens);
+      const text = encode(SAMPLE_TEXT).slice(0, mostTokens);
       const end = text.length - SCORED;
       if (end < 2 * SCORED) return null;
       const losses = await lossByLayer(
@@ -71,29 +71,15 @@ async function lossByLayer(
   codec: KvCodec,
   onProgress?: (fraction: number) => void,
 ): Promise<number[]> {
-  const { pool, vocabSize } = runner;
+  const { pool } = runner;
   const { shape } = pool;
-  const numSteps = Math.ceil(end / CHUNK) + 1 + shape.numLayers;
+  const numSteps = numChunks(end) + 1 + shape.numLayers;
   let numDone = 0;
   const done = (): void => onProgress?.(++numDone / numSteps);
-  const slots = Int32Array.from(text, (_, i) => i);
+  const slots = slotRange(0, text.length);
   pool.resize(text.length);
   try {
-    for (let at = 0; at < end; at += CHUNK) {
-      const to = Math.min(end, at + CHUNK);
-      await runner.run([
-        {
-          tokenIds: text.slice(at, to),
-          startIndex: at,
-          contextSlots: slots.subarray(0, at),
-          newSlots: slots.subarray(at, to),
-          lane: 'prefill',
-          prefillEnd: end,
-          numLogits: 0,
-        },
-      ]);
-      done();
-    }
+    await computeRows(runner, text, slots, { end, onChunk: done });
     const own = slots.subarray(0, end);
     const exact = pool.read(own);
     const { blockTokens } = codec.format;
@@ -107,19 +93,9 @@ async function lossByLayer(
     );
     const score = async (rows: KvRows): Promise<Float64Array[]> => {
       pool.write(own, rows, 0, 0);
-      const logits = await runner.run([
-        {
-          tokenIds: text.slice(end),
-          startIndex: end,
-          contextSlots: own,
-          newSlots: slots.subarray(end),
-          numLogits: SCORED,
-        },
-      ]);
+      const scores = await scoreTokens(runner, text.slice(end), end, own, slots.subarray(end));
       done();
-      return Array.from({ length: SCORED }, (_, i) =>
-        logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)),
-      );
+      return scores;
     };
     const reference = await score(exact);
     const losses: number[] = [];

@@ -1,11 +1,11 @@
-/** What is measured once per model or machine: kept as a file beside what is imported, and measured again when the way of measuring has changed. */
+/** Keeps the result of a measurement in a file beside the imported model, so that it runs once per model or machine. */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../../kv/disk/makeFolders.ts';
 
 /**
- * What stands in the file for the same `key`, or else what `measure` says, which is written there; null is not kept.
- * @param key of all that the result depends on beside the model: format, sizes, bounds.
+ * The result that the file holds for the same `key`. Otherwise runs `measure` and writes its result; null is not kept.
+ * `key` holds all that the result depends on besides the model: format, sizes, bounds.
  */
 export async function measuredOnce<T>(
   dir: string,
@@ -18,9 +18,9 @@ export async function measuredOnce<T>(
     const known = JSON.parse(await readFile(file, 'utf8')) as { key?: unknown; result?: T };
     if (known.result && JSON.stringify(known.key) === JSON.stringify(key)) return known.result;
   } catch {
-    // Not measured yet, or not ours.
+    // Not measured yet, or not our file.
   }
-  // What is measured on the way may be kept there, too.
+  // `measure` may keep results of its own in the folder.
   await makeFolders(dir).catch(() => undefined);
   const result = await measure();
   if (result === null) return null;

@@ -11,7 +11,7 @@ import { measuredOnce } from './measuredOnce.ts';
 import { isNarrow, blockRowMultiple, type OnnxRuntime, openSession } from '../runtime/onnxSession.ts';
 import { OnnxWriter } from '../graph/onnxWriter.ts';
 import { chooseThreads } from './threadChoice.ts';
-import type { ProductForm } from '../load/weightPlan.ts';
+import type { ProductForm } from '../load/weightForms.ts';
 
 /** Weights of the measurement: larger than most laptops' caches. */
 const WIDTH = 1024;

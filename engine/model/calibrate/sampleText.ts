@@ -1,5 +1,5 @@
 /** A source file as people write them, for measurements that need one where no file of the user's may be read (see shiftQuality). */
-export const SHIFT_SAMPLE = `/** A warehouse: what is in stock, what is reserved, and which orders can be sent. */
+export const SAMPLE_TEXT = `/** A warehouse: what is in stock, what is reserved, and which orders can be sent. */
 import { readFile } from 'node:fs/promises';
 
 export interface Item {

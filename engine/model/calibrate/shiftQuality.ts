@@ -4,18 +4,19 @@
  * lies beside the imported model, so that each is measured once.
  */
 import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
-import { addPosition, type Divergence, logProbabilities, noDivergence } from './divergence.ts';
+import { addPosition, type Divergence, noDivergence } from './divergence.ts';
 import type { ShiftQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
-import { SHIFT_SAMPLE } from './sampleText.ts';
+import { SAMPLE_TEXT } from './sampleText.ts';
+import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
 /**
  * Mean KL divergence, in nats, up to which rows are taken over. Less than a reader of the text before the edit would be off
  * by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3; version 2 is at 3.7e-3 on the sample (docs/decisions/0014-shifted-reuse.md).
  */
-export const SHIFT_BOUND = 5e-3;
+export const MAX_SHIFT_DIVERGENCE = 5e-3;
 /** Of the file; raised when measuring changes. */
 const FORMAT = 1;
 const FILE = 'shifted.json';
@@ -23,7 +24,6 @@ const FILE = 'shifted.json';
 const SCORED = 32;
 /** Cursors, as shares of what is taken over. */
 const CURSORS = [0.25, 0.5, 0.75, 1];
-const CHUNK = 256;
 /** A longer text only costs time. */
 const MAX_TOKENS = 2000;
 
@@ -71,33 +71,32 @@ export async function measureShift(
   const texts = options.places
     .flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))))
     .map((changed) => encode(changed.join('\n')).slice(0, limit));
-  const most = Math.max(before.length, ...texts.map(({ length }) => length));
+  const maxTokens = Math.max(before.length, ...texts.map(({ length }) => length));
   const { pool } = runner;
-  pool.resize(2 * most + 2 * SCORED);
-  const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
-  const old = slots(0, before.length);
-  const rest = slots(2 * most, 2 * most + SCORED);
+  pool.resize(2 * maxTokens + 2 * SCORED);
+  const old = slotRange(0, before.length);
+  const scored = slotRange(2 * maxTokens, 2 * maxTokens + SCORED);
   try {
-    await compute(runner, before, old, 0, 'prefill');
+    await computeRows(runner, before, old);
     for (const [i, after] of texts.entries()) {
       let same = 0;
       while (same < after.length && before[same] === after[same]) same++;
       const shifts = planShifts(before, after, same, after.length - SCORED);
-      const own = Int32Array.of(...old.subarray(0, same), ...slots(most + same, most + after.length));
+      const own = Int32Array.of(...old.subarray(0, same), ...slotRange(maxTokens + same, maxTokens + after.length));
       if (shifts.length > 0) {
-        await compute(runner, after, own, same, 'prefill');
-        const reference = await score(runner, after, own, shifts, rest);
+        await computeRows(runner, after, own, { from: same });
+        const reference = await score(runner, after, own, shifts, scored);
         if (options.rounding) {
-          await compute(runner, after, own, same, 'paged');
-          compare(result.rounding, reference, await score(runner, after, own, shifts, rest));
-          await compute(runner, after, own, same, 'prefill');
+          await computeRows(runner, after, own, { from: same, lane: 'paged' });
+          compare(result.rounding, reference, await score(runner, after, own, shifts, scored));
+          await computeRows(runner, after, own, { from: same });
         }
         for (const { start, end, by } of shifts) {
           const rows = pool.read(old.subarray(start - by, end - by));
           runner.shiftKeys(rows, by);
           pool.write(own.subarray(start, end), rows, 0, start);
         }
-        compare(result.shifted, reference, await score(runner, after, own, shifts, rest));
+        compare(result.shifted, reference, await score(runner, after, own, shifts, scored));
       }
       options.onProgress?.((i + 1) / texts.length);
     }
@@ -116,36 +115,12 @@ export function shiftQuality(
   contextTokens: number,
   onProgress: (fraction: number) => void,
 ): Promise<ShiftQuality | null> {
-  return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: SHIFT_BOUND }, async () => {
-    const { shifted } = await measureShift(runner, encode, SHIFT_SAMPLE, { contextTokens, places: [0.2], onProgress });
+  return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: MAX_SHIFT_DIVERGENCE }, async () => {
+    const { shifted } = await measureShift(runner, encode, SAMPLE_TEXT, { contextTokens, places: [0.2], onProgress });
     if (shifted.numTokens === 0) return null;
     const { klSum, klMax, agreed, numTokens } = shifted;
-    return { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: SHIFT_BOUND, numTokens };
+    return { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: MAX_SHIFT_DIVERGENCE, numTokens };
   });
-}
-
-/** Computes tokens `from` and on into their slots. */
-async function compute(
-  runner: OnnxRunner,
-  ids: readonly number[],
-  slots: Int32Array,
-  from: number,
-  lane: 'prefill' | 'paged',
-): Promise<void> {
-  for (let at = from; at < ids.length; at += CHUNK) {
-    const end = Math.min(ids.length, at + CHUNK);
-    await runner.run([
-      {
-        tokenIds: ids.slice(at, end),
-        startIndex: at,
-        contextSlots: slots.subarray(0, at),
-        newSlots: slots.subarray(at, end),
-        lane,
-        prefillEnd: ids.length,
-        numLogits: 0,
-      },
-    ]);
-  }
 }
 
 /** Log-probabilities of the tokens behind each cursor, over the rows before it. */
@@ -154,23 +129,13 @@ async function score(
   ids: readonly number[],
   slots: Int32Array,
   shifts: readonly Shift[],
-  rest: Int32Array,
+  scored: Int32Array,
 ): Promise<Float64Array[]> {
   const rows: Float64Array[] = [];
   for (const { start, end } of shifts) {
     for (const share of CURSORS) {
       const at = Math.floor(start + (end - start) * share);
-      const logits = await runner.run([
-        {
-          tokenIds: ids.slice(at, at + SCORED),
-          startIndex: at,
-          contextSlots: slots.subarray(0, at),
-          newSlots: rest,
-          numLogits: SCORED,
-        },
-      ]);
-      for (let i = 0; i < SCORED; i++)
-        rows.push(logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+      rows.push(...(await scoreTokens(runner, ids.slice(at, at + SCORED), at, slots.subarray(0, at), scored)));
     }
   }
   return rows;

@@ -5,7 +5,7 @@
 import { FEEDS } from './feeds.ts';
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { pagedLaneGathered, pagedLaneMeasured, type PagedInputs, pagedLaneShared } from './pagedLane.ts';
-import { pagedTiles } from './pagedTiles.ts';
+import { pagedTiles, splitMask, type TileMasks } from './pagedTiles.ts';
 import { prefillLane } from './prefillLane.ts';
 
 /** Names of the feeds that both kinds of pool have. */
@@ -263,40 +263,10 @@ function gatherRotations(ops: GraphOps, { gathered, tokenPages, ownShape }: Int8
   };
   g.conditional(
     gathered,
-    ['turns'],
+    ['rotations'],
     [{ type: 'float32', dims: ['A', 1, headSize, 'PW'] }],
     () => [byToken()],
     () => [forAll()],
   );
-  return 'turns';
-}
-
-/** The mask as tiles take it: float32 [N, 1, W, L] of the pages and [1, 1, W, W] of the step's tokens. */
-interface TileMasks {
-  readonly pageMasks: string;
-  readonly ownMask: string;
-}
-
-/** Splits the mask for tiles, once for all layers. Without tiles both parts are empty. */
-function splitMask(ops: GraphOps, { mask, split, pagesShape }: CommonInputs, tiles: string): TileMasks {
-  const { g } = ops;
-  const op: GraphOps['op'] = (...node) => ops.op(...node);
-  const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
-  const shapes = [
-    { type: 'float32', dims: ['N', 1, 'A', 'L'] },
-    { type: 'float32', dims: [1, 1, 'A', 'A'] },
-  ] as const;
-  const byPage = (): string[] => {
-    const [ofPages, own] = ops.pair('Split', [mask, split], { axis: 3 });
-    const [, NL] = ops.pair('Split', [pagesShape, ops.ints(2, 2)], { axis: 0 });
-    const pages = op('Reshape', [ofPages, op('Concat', [ops.ints(1, -1), NL], { axis: 0 })]);
-    return [op('Transpose', [pages], { perm: [2, 0, 1, 3] }), op('Identity', [own])];
-  };
-  const none = (): string[] =>
-    shapes.map(({ dims }) => {
-      const empty = dims.map((n) => (n === 1 ? 1 : 0));
-      return op('Identity', [g.constant('float32', empty, new Float32Array(0))]);
-    });
-  g.conditional(tiles, Object.values(names), shapes, byPage, none);
-  return names;
+  return 'rotations';
 }

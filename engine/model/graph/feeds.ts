@@ -20,15 +20,15 @@ export const FEEDS = {
    */
   mask: 'mask',
   /** int64 [S]: rows whose logits are wanted. Padding rows select row 0. */
-  logitRows: 'sel',
+  logitRows: 'logitRows',
   /** bool: whether any logits are wanted. */
   hasLogits: 'hasLogits',
   /**
    * int64 [4]: paddings that add n rows of zeros after the T tokens, [0, 0, n, 0], and remove them again, [0, 0, -n, 0].
    * Only where the number of rows must be a multiple (see paddedProducts in weightPlan). S is such a multiple then, too.
    */
-  pad: 'fill',
-  crop: 'cut',
+  pad: 'pad',
+  crop: 'crop',
   // Shapes of the paged lane. The shape with gathered attention is in brackets.
   /** int64 [4]: kvHeads, groupSize, W, -1. */
   scoresShape: 'scoresShape',
@@ -39,7 +39,7 @@ export const FEEDS = {
   /** int64 [4]: 1, kvHeads, groupSize * W, P (0, 0, 0, P: dimensions as they are). */
   pastShape: 'pastShape',
   /** int64: kvHeads, -1, N, L (W, kvHeads, -1, Q, L). */
-  pagesShape: 'pages',
+  pagesShape: 'pagesShape',
   // Gathered attention:
   /** int64 [W, Q]: which of the N pages each token attends to, padded with the first one. */
   tokenPages: 'tokenPages',
@@ -49,21 +49,21 @@ export const FEEDS = {
    * float32 [N, headSize, L] and [headSize, W]: cosines above sines, of the positions of the pool's slots and of the new
    * tokens. Only where a layer has a large key bias.
    */
-  poolRotations: 'windowTurns',
-  newRotations: 'newTurns',
+  poolRotations: 'poolRotations',
+  newRotations: 'newRotations',
   // Only with an int8 pool, whose graph has a prefill lane:
   /** bool: all tokens are in the paged lane with shared attention, computed at once (shared) or in tiles (tiles). */
-  shared: 'together',
+  shared: 'shared',
   tiles: 'tiles',
   /** bool: the tokens of the paged lane have gathered attention. */
-  gathered: 'apart',
+  gathered: 'gathered',
   /** bool: the step returns the attention that each column receives. All tokens are in the paged lane, of one sequence. */
   measures: 'measures',
   /** int64 [n]: which of the T tokens return their queries. */
   queryRows: 'queryRows',
   /** bool: whether each lane has tokens. */
   hasPrefill: 'hasPrefill',
-  hasPaged: 'hasPool',
+  hasPaged: 'hasPaged',
   /** int64 [2]: T - W, W. */
   lanes: 'lanes',
   /**

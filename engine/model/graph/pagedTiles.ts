@@ -1,135 +1,245 @@
 /**
- * The paged lane in tiles, for many tokens behind a long context: the same arithmetic as all at once, one page of the pool
- * after the other, so that what is between the operators stays in the processor's cache. Only the scores of all pages are kept,
- * because the largest of a row has to be known before its codes. A token's result has the bits that it has all at once: the
- * largest is the same, sums of products are integers, and sums of powers are in float64, whose order a float32 hardly ever shows.
+ * The paged lane in tiles, for many tokens behind a long context. The arithmetic is that of pagedLaneShared, but one page of
+ * the pool after the other, so that intermediates stay in the processor's cache. Does not decide when to use tiles.
+ *
+ * Only the scores of all pages are kept, because the largest score of a row must be known before its codes. A token's result
+ * has the same bits as without tiles: the largest score is the same, sums of products are integers, and sums of powers are in
+ * float64, whose order hardly ever shows in a float32.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType, type DataTypeName, type InnerValue } from './onnxWriter.ts';
-import { biasCoefficients, factorOf, mixedOf, ownRows, powersOf, shareCodes, TINY } from './pagedLane.ts';
+import {
+  biasCoefficients,
+  factorOf,
+  mixedOf,
+  ownRows,
+  type PagedInputs,
+  powersOf,
+  shareCodes,
+  TINY,
+} from './pagedLane.ts';
 
-/** Names of the inputs that it takes, see stepGraph. */
-export interface TileInputs {
-  /** float32 [N, 1, W, L], the pages' part of the mask, and [1, 1, W, W], the rest. */
-  readonly pageMasks: string;
-  readonly ownMask: string;
-  /** As of the lane. */
+/** Names of the feeds that tiles take (see feeds). */
+export interface TileInputs extends TileMasks {
+  /** As in the paged lane. */
   readonly scoresShape: string;
   readonly rowsShape: string;
-  /** float32 [N, headSize, L] and [headSize, W], where the layer's keys are coded without their bias; otherwise null. */
+  /** float32 [N, headSize, L] and [headSize, W] if the layer's keys are coded without their bias, otherwise null. */
   readonly rotations: { readonly ofPages: string; readonly ofTokens: string } | null;
 }
 
 const float = (...dims: (number | string)[]): InnerValue => ({ type: 'float32', dims });
+const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): InnerValue & { name: string } => ({
+  name,
+  type,
+  dims,
+});
+
+/** The mask as tiles take it: float32 [N, 1, W, L] of the pages and [1, 1, W, W] of the step's tokens. */
+export interface TileMasks {
+  readonly pageMasks: string;
+  readonly ownMask: string;
+}
+
+/** Splits the mask for tiles, once for all layers. Without tiles both parts are empty. */
+export function splitMask(
+  ops: GraphOps,
+  { mask, split, pagesShape }: Pick<PagedInputs, 'mask' | 'split' | 'pagesShape'>,
+  tiles: string,
+): TileMasks {
+  const { g } = ops;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
+  const shapes = [
+    { type: 'float32', dims: ['N', 1, 'A', 'L'] },
+    { type: 'float32', dims: [1, 1, 'A', 'A'] },
+  ] as const;
+  const byPage = (): string[] => {
+    const [ofPages, own] = ops.pair('Split', [mask, split], { axis: 3 });
+    const [, NL] = ops.pair('Split', [pagesShape, ops.ints(2, 2)], { axis: 0 });
+    const pages = op('Reshape', [ofPages, op('Concat', [ops.ints(1, -1), NL], { axis: 0 })]);
+    return [op('Transpose', [pages], { perm: [2, 0, 1, 3] }), op('Identity', [own])];
+  };
+  const none = (): string[] =>
+    shapes.map(({ dims }) => {
+      const empty = dims.map((n) => (n === 1 ? 1 : 0));
+      return op('Identity', [g.constant('float32', empty, new Float32Array(0))]);
+    });
+  g.conditional(tiles, Object.values(names), shapes, byPage, none);
+  return names;
+}
 
 /**
- * What a page costs in tiles for being computed by itself, and what it saves, balance from here on: scores of a page, and of all.
- * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, all at once over in tiles: 16 tokens
- * 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite `engine`, group `tiles`).
+ * From here on tiles save more than the work per page costs: the number of scores of one page, and of all pages.
+ * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, time at once over time
+ * in tiles: 16 tokens 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite `engine`,
+ * group `tiles`).
  */
-const MIN_OF_PAGE = 90_000;
-const MIN_OF_ALL = 1_400_000;
+const MIN_PAGE_SCORES = 90_000;
+const MIN_SCORES = 1_400_000;
 
-/** Whether a step of so many tokens is faster in tiles of `pageSlots`, of P columns in all. */
+/** Whether a step of so many tokens and columns is faster in tiles of `pageSlots` columns. */
 export function inTiles(numHeads: number, tokens: number, columns: number, pageSlots: number): boolean {
   return (
-    columns > pageSlots && numHeads * tokens * pageSlots >= MIN_OF_PAGE && numHeads * tokens * columns >= MIN_OF_ALL
+    columns > pageSlots && numHeads * tokens * pageSlots >= MIN_PAGE_SCORES && numHeads * tokens * columns >= MIN_SCORES
   );
 }
 
-/** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
+/** `heads`: the queries [1, numHeads, W, headSize]. `own`: the tokens' own rows. Returns [W, numHeads * headSize]. */
 export function pagedTiles(ops: GraphOps, inputs: TileInputs, heads: string, own: CodedRows, l: number): string {
-  const { g } = ops;
-  const { numHeads, kvHeads, headSize } = ops.config;
-  const op: GraphOps['op'] = (...node) => ops.op(...node);
-  const ints = (...values: number[]) => ops.ints(...values);
-  const { scoresShape, pageMasks, ownMask } = inputs;
-  const groupSize = numHeads / kvHeads;
-  const rows = ownRows(ops, own);
-  const byHead = (x: string, ...shape: [number, number]): string => op('Reshape', [x, ints(kvHeads, ...shape)]);
+  return new Tiles(ops, inputs, own, l).attend(heads);
+}
 
-  const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
-  const query = ops.codeRows(q);
-  const queryCodes = byHead(query.codes, -1, headSize);
-  const queryMax = byHead(query.rowMax, -1, 1);
-  const coefficients =
-    inputs.rotations === null ? null : op('Reshape', [biasCoefficients(ops, q, l), ints(-1, headSize)]);
+/** The scores of all columns. */
+interface Scores {
+  /** float32 [kvHeads, groupSize, W, 1]: the largest score of a row. */
+  readonly largestScore: string;
+  /** float32 [kvHeads, 1, W, 1]: the largest scale of the values that a row sees. */
+  readonly largestScale: string;
+  /** float32 [N, kvHeads, groupSize, W, L]: masked scores of the pages, and [kvHeads, groupSize, W, W]: of the own tokens. */
+  readonly ofPages: string;
+  readonly ofOwn: string;
+}
 
-  /** Scores of n columns under the mask, [kvHeads, groupSize, W, n]: keys [kvHeads, headSize, n], scales [kvHeads, 1, n], mask [1, W, n], turns [headSize, n]. */
-  const visibleOf = (keys: string, scales: string, mask: string, turns: string | undefined): string => {
-    let scores = op('Mul', [
-      op('MatMulIntegerToFloat', [queryCodes, keys, ops.step, scales, ops.zero], {}, MS),
-      queryMax,
-    ]);
-    if (turns !== undefined)
-      scores = op('Add', [scores, op('Reshape', [op('MatMul', [coefficients!, turns]), inputs.rowsShape])]);
-    return op('Add', [op('Reshape', [scores, scoresShape]), mask]);
-  };
-  const most = (x: string): string => op('ReduceMax', [x, ops.lastAxis], { keepdims: 1 });
-  /** Scales of values, [kvHeads, 1, n], as the mask has columns. */
-  const scalesOf = (x: string): string => op('Reshape', [x, ints(kvHeads, 1, 1, -1)]);
+class Tiles {
+  readonly #ops: GraphOps;
+  readonly #inputs: TileInputs;
+  readonly #l: number;
+  readonly #groupSize: number;
+  readonly #rows: ReturnType<typeof ownRows>;
 
-  const ownScales = scalesOf(rows.valueScales);
-  const ownVisible = visibleOf(
-    byHead(rows.keys, headSize, -1),
-    byHead(rows.keyScales, 1, -1),
-    ownMask,
-    inputs.rotations?.ofTokens,
-  );
-  const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): InnerValue & { name: string } => ({
-    name,
-    type,
-    dims,
-  });
-  const scalesPage = page(`vs${l}`, 'float32', kvHeads, 1, 'L');
-  const [largestScore, largest, visible] = g.scan(
-    [most(ownVisible), op('Max', [most(op('Add', [ownScales, ownMask])), g.float(TINY)])],
-    [
-      page(`k${l}`, 'int8', kvHeads, headSize, 'L'),
-      page(`ks${l}`, 'float32', kvHeads, 1, 'L'),
-      scalesPage,
-      page(pageMasks, 'float32', 1, 'W', 'L'),
-      ...(inputs.rotations ? [page(inputs.rotations.ofPages, 'float32', headSize, 'L')] : []),
-    ],
-    [float(kvHeads, groupSize, 'W', 1), float(kvHeads, 1, 'W', 1), float(kvHeads, groupSize, 'W', 'L')],
-    ([score, scale], [keys, keyScales, valueScales, mask, turns]) => {
-      const scores = visibleOf(keys!, keyScales!, mask!, turns);
-      return [
-        op('Max', [score!, most(scores)]),
-        op('Max', [scale!, most(op('Add', [scalesOf(valueScales!), mask!]))]),
-        scores,
-      ];
-    },
-  ) as [string, string, string];
+  constructor(ops: GraphOps, inputs: TileInputs, own: CodedRows, l: number) {
+    this.#ops = ops;
+    this.#inputs = inputs;
+    this.#l = l;
+    this.#groupSize = ops.config.numHeads / ops.config.kvHeads;
+    this.#rows = ownRows(ops, own);
+  }
 
-  /** What n columns add: to the sum of powers, and to both codes' sums of products with values [kvHeads, n, headSize]. */
-  const addTo = (
-    sum: string | null,
-    products: string | null,
+  attend(heads: string): string {
+    const { g, config } = this.#ops;
+    const { kvHeads, headSize } = config;
+    const scores = this.#scores(heads);
+    const first = this.#add(null, scores, scores.ofOwn, this.#ownScales, this.#byHead(this.#rows.values, -1, headSize));
+    const [sum, products] = g.scan(
+      first,
+      [
+        page(scores.ofPages, 'float32', kvHeads, this.#groupSize, 'W', 'L'),
+        this.#scalesPage,
+        page(`v${this.#l}`, 'int8', kvHeads, 'L', headSize),
+      ],
+      [
+        { type: 'float64', dims: [kvHeads, this.#groupSize, 'W', 1] },
+        { type: 'int32', dims: [1, kvHeads, 'R', headSize] },
+      ],
+      ([sum, products], [pageScores, valueScales, values]) =>
+        this.#add([sum!, products!], scores, pageScores!, this.#scalesOf(valueScales!), values!),
+    ) as [string, string];
+    const total = this.#op('Cast', [sum], { to: DataType.float32 });
+    return mixedOf(this.#ops, products, factorOf(this.#ops, scores.largestScale, total));
+  }
+
+  #op: GraphOps['op'] = (...node) => this.#ops.op(...node);
+
+  #byHead(x: string, ...shape: [number, number]): string {
+    return this.#op('Reshape', [x, this.#ops.ints(this.#ops.config.kvHeads, ...shape)]);
+  }
+
+  /** Scales of values, [kvHeads, 1, n] -> [kvHeads, 1, 1, n], as the mask has its columns. */
+  #scalesOf(x: string): string {
+    return this.#op('Reshape', [x, this.#ops.ints(this.#ops.config.kvHeads, 1, 1, -1)]);
+  }
+
+  get #ownScales(): string {
+    this.#ownScalesName ??= this.#scalesOf(this.#rows.valueScales);
+    return this.#ownScalesName;
+  }
+  #ownScalesName: string | null = null;
+
+  get #scalesPage(): InnerValue & { name: string } {
+    return page(`vs${this.#l}`, 'float32', this.#ops.config.kvHeads, 1, 'L');
+  }
+
+  #largest(x: string): string {
+    return this.#op('ReduceMax', [x, this.#ops.lastAxis], { keepdims: 1 });
+  }
+
+  /** First pass over the pages: all scores, and what the codes are relative to. */
+  #scores(heads: string): Scores {
+    const { g, config } = this.#ops;
+    const { kvHeads, headSize } = config;
+    const { pageMasks, ownMask, rotations } = this.#inputs;
+    const q = this.#op('Reshape', [heads, this.#ops.ints(1, kvHeads, -1, headSize)]);
+    const query = this.#ops.codeRows(q);
+    const queryCodes = this.#byHead(query.codes, -1, headSize);
+    const queryMax = this.#byHead(query.rowMax, -1, 1);
+    const coefficients =
+      rotations && this.#op('Reshape', [biasCoefficients(this.#ops, q, this.#l), this.#ops.ints(-1, headSize)]);
+    const scoresOf = (...columns: Columns): string => this.#masked([queryCodes, queryMax, coefficients], ...columns);
+
+    const ownScales = this.#ownScales;
+    const { keys, keyScales } = this.#rows;
+    const ofOwn = scoresOf(
+      this.#byHead(keys, headSize, -1),
+      this.#byHead(keyScales, 1, -1),
+      ownMask,
+      rotations?.ofTokens,
+    );
+    const [largestScore, largestScale, ofPages] = g.scan(
+      [this.#largest(ofOwn), this.#op('Max', [this.#largest(this.#op('Add', [ownScales, ownMask])), g.float(TINY)])],
+      [
+        page(`k${this.#l}`, 'int8', kvHeads, headSize, 'L'),
+        page(`ks${this.#l}`, 'float32', kvHeads, 1, 'L'),
+        this.#scalesPage,
+        page(pageMasks, 'float32', 1, 'W', 'L'),
+        ...(rotations ? [page(rotations.ofPages, 'float32', headSize, 'L')] : []),
+      ],
+      [float(kvHeads, this.#groupSize, 'W', 1), float(kvHeads, 1, 'W', 1), float(kvHeads, this.#groupSize, 'W', 'L')],
+      ([score, scale], [keys, keyScales, valueScales, mask, pageRotations]) => {
+        const scores = scoresOf(keys!, keyScales!, mask!, pageRotations);
+        return [
+          this.#op('Max', [score!, this.#largest(scores)]),
+          this.#op('Max', [scale!, this.#largest(this.#op('Add', [this.#scalesOf(valueScales!), mask!]))]),
+          scores,
+        ];
+      },
+    ) as [string, string, string];
+    return { largestScore, largestScale, ofPages, ofOwn };
+  }
+
+  /** Masked scores of n columns: [kvHeads, groupSize, W, n]. */
+  #masked(
+    [codes, rowMax, coefficients]: [string, string, string | null],
+    ...[keys, scales, mask, rotations]: Columns
+  ): string {
+    const { step, zero } = this.#ops;
+    let scores = this.#op('Mul', [this.#op('MatMulIntegerToFloat', [codes, keys, step, scales, zero], {}, MS), rowMax]);
+    if (rotations !== undefined) {
+      const bias = this.#op('MatMul', [coefficients!, rotations]);
+      scores = this.#op('Add', [scores, this.#op('Reshape', [bias, this.#inputs.rowsShape])]);
+    }
+    return this.#op('Add', [this.#op('Reshape', [scores, this.#inputs.scoresShape]), mask]);
+  }
+
+  /**
+   * Second pass: adds n columns to the sum of powers and to the sums of products of both codes with the values
+   * [kvHeads, n, headSize]. `sums` is null for the first columns.
+   */
+  #add(
+    sums: readonly [string, string] | null,
+    { largestScore, largestScale }: Scores,
     scores: string,
     valueScales: string,
     values: string,
-  ): [string, string] => {
-    const { powers, sum: ofColumns } = powersOf(ops, scores, largestScore);
-    const { high, low } = shareCodes(
-      ops,
-      op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), inputs.rowsShape]),
-    );
-    const product = op('MatMulInteger', [op('Concat', [high, low], { axis: 2 }), values, ops.zero]);
-    return [
-      sum === null ? ofColumns : op('Add', [sum, ofColumns]),
-      products === null ? product : op('Add', [products, product]),
-    ];
-  };
-  const [sum, products] = g.scan(
-    addTo(null, null, ownVisible, ownScales, byHead(rows.values, -1, headSize)),
-    [page(visible, 'float32', kvHeads, groupSize, 'W', 'L'), scalesPage, page(`v${l}`, 'int8', kvHeads, 'L', headSize)],
-    [
-      { type: 'float64', dims: [kvHeads, groupSize, 'W', 1] },
-      { type: 'int32', dims: [1, kvHeads, 'R', headSize] },
-    ],
-    ([sum, products], [scores, valueScales, values]) =>
-      addTo(sum!, products!, scores!, scalesOf(valueScales!), values!),
-  ) as [string, string];
-  return mixedOf(ops, products, factorOf(ops, largest, op('Cast', [sum], { to: DataType.float32 })));
+  ): [string, string] {
+    const { powers, sum } = powersOf(this.#ops, scores, largestScore);
+    const relative = this.#op('Mul', [powers, this.#op('Div', [valueScales, largestScale])]);
+    const { high, low } = shareCodes(this.#ops, this.#op('Reshape', [relative, this.#inputs.rowsShape]));
+    const both = this.#op('Concat', [high, low], { axis: 2 });
+    const product = this.#op('MatMulInteger', [both, values, this.#ops.zero]);
+    return sums ? [this.#op('Add', [sums[0], sum]), this.#op('Add', [sums[1], product])] : [sum, product];
+  }
 }
+
+/** Of n columns: keys [kvHeads, headSize, n], their scales [kvHeads, 1, n], the mask [1, W, n], rotations [headSize, n]. */
+type Columns = [keys: string, scales: string, mask: string, rotations: string | undefined];

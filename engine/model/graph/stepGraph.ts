@@ -11,7 +11,8 @@
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
-import { paddedProducts, type WeightPlan } from '../load/weightPlan.ts';
+import { paddedProducts } from '../load/weightForms.ts';
+import type { WeightPlan } from '../load/weightPlan.ts';
 import { FloatAttention, Int8Attention, type LayerAttention } from './attention.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';
 import { GraphOps, MS } from './graphOps.ts';

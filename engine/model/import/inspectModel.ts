@@ -9,7 +9,7 @@ import { isTied } from '../load/convertWeights.ts';
 import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
 import { kvShape, residentBytes } from '../load/importedModel.ts';
 import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
-import { Weights } from '../load/safetensors.ts';
+import { Weights } from '../load/weights.ts';
 import { HEAD, type WeightPlan, planWeights } from '../load/weightPlan.ts';
 
 /** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */

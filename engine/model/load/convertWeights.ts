@@ -7,7 +7,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { numBlocks, quantiseBlocks4, quantiseBlocks8 } from './quantise.ts';
 import { keyBiasMatrix } from './keyBias.ts';
 import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
-import { type Weights, rowsPerRead } from './safetensors.ts';
+import { type Weights, rowsPerRead } from './weights.ts';
 import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
 
 class Conversion {

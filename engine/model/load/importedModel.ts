@@ -8,7 +8,8 @@ import type { KvShape } from '../../kv/kvRows.ts';
 import type { KvPrecision, Precision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers, usesRotations } from './keyBias.ts';
-import { type ProductForm, type WeightPlan, planWeights } from './weightPlan.ts';
+import type { ProductForm } from './weightForms.ts';
+import { type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** File of the weights in a cache entry. */
 export const WEIGHT_FILE = 'weights.bin';

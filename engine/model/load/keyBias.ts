@@ -5,7 +5,7 @@
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import type { Weights } from './safetensors.ts';
+import type { Weights } from './weights.ts';
 
 /** A bias counts as large from here on: this many times the keys' own standard deviation. It doubles the codes' step then. */
 const LARGE = 3;

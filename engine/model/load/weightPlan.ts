@@ -5,6 +5,7 @@
 import type { Precision } from '../../protocol/tasks.ts';
 import { BLOCK, numBlocks } from './quantise.ts';
 import type { ModelConfig } from './hfConfig.ts';
+import { type Form, type Forms, formsOf, type ProductForm } from './weightForms.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
 /** A tensor of the weight file. */
@@ -63,13 +64,6 @@ export type PlanItem =
   | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: StoredTensor }
   | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: StoredTensor };
 
-/**
- * What a processor is best at (see productForm). narrow: 7-bit codes on the left-hand side of integer products, for processors whose
- * 8-bit products add pairs in 16 bits and saturate (x86 without VNNI): 127 * 127 * 2 fits, and blocks of 8 bits would not. blocks, rows: which
- * weights of 8 bits a few rows are multiplied by the faster, those in blocks or those with one scale for each output.
- */
-export type ProductForm = 'narrow' | 'rows' | 'blocks';
-
 export interface WeightPlan {
   readonly precision: Precision;
   readonly products: ProductForm;
@@ -87,36 +81,6 @@ export interface WeightPlan {
   readonly needed: ReadonlyMap<string, readonly number[]>;
 }
 
-/** How the weights of a linear layer are stored: see LinearItem. */
-type Form = 'blocks4' | 'blocks8' | 'int8' | 'float32';
-
-type Forms = Readonly<Record<'feedForward' | 'attention' | 'head', Form>>;
-
-/**
- * In int4 the attention's layers and the head keep 8 bits: they are a small part of most models, and what they
- * lose weighs most. Measured on the built-in model, mean KL divergence from float32: 0.015 so, 0.023 with a head of 4 bits,
- * 0.047 with the attention's layers of 4 bits, 0.054 with both. In blocks where the processor multiplies a few rows by those faster, and so is the
- * head of int8 there, which gets few. Its layers get whole prompts as well, and with those the plain form is faster.
- */
-function formsOf(precision: Precision, products: ProductForm): Forms {
-  if (precision === 'float32') return { feedForward: 'float32', attention: 'float32', head: 'float32' };
-  const few = products === 'blocks' ? 'blocks8' : 'int8';
-  return precision === 'int4'
-    ? { feedForward: 'blocks4', attention: few, head: few }
-    : { feedForward: 'int8', attention: 'int8', head: few };
-}
-
-const isBlocks = (form: Form): boolean => form === 'blocks4' || form === 'blocks8';
-
-/** Which rows have to come in multiples (see blockRowMultiple in onnxSession): those of products of blocks. */
-export function paddedProducts({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): {
-  readonly layers: boolean;
-  readonly head: boolean;
-} {
-  const { feedForward, attention, head } = formsOf(precision, products);
-  return { layers: isBlocks(feedForward) || isBlocks(attention), head: isBlocks(head) };
-}
-
 /** Of a layer that is stored in blocks. */
 export function linearBits({ dims }: StoredTensor): 4 | 8 {
   return dims[2] === BLOCK ? 8 : 4;
@@ -129,8 +93,8 @@ const BYTES: Readonly<Record<string, number>> = { uint8: 1, int8: 1, int16: 2, f
 const ALIGNMENT = 4096;
 
 /**
- * @param tied whether the embedding is also the output head.
- * @param biased layers with a large key bias (see keyBias); all that can have one when left out.
+ * `tied`: the embedding is also the output head. `biased`: layers with a large key bias (see keyBias). When it is left out,
+ * all that can have one.
  */
 export function planWeights(
   config: ModelConfig,
@@ -139,141 +103,181 @@ export function planWeights(
   products: ProductForm,
   biased: readonly number[] = keyBiasLayers(config),
 ): WeightPlan {
-  const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, vocabSize } = config;
-  const coded = precision !== 'float32';
-  const items: PlanItem[] = [];
-  const linears = new Map<string, LinearItem>();
-  const stored = new Map<string, StoredTensor>();
-  const needed = new Map<string, readonly number[]>();
-  let position = 0;
-  const store = (name: string, type: StoredTensor['type'], dims: readonly number[]): StoredTensor => {
-    const length = dims.reduce((a, b) => a * b, BYTES[type]!);
-    const tensor = { name, type, dims, offset: position, length };
-    position += length < ALIGNMENT ? Math.ceil(length / 64) * 64 : Math.ceil(length / ALIGNMENT) * ALIGNMENT;
-    stored.set(name, tensor);
-    return tensor;
-  };
-  const linear = (name: string, width: number, sources: readonly RowSource[], form: Form) => {
-    const rows = sources.reduce((sum, s) => sum + s.rows, 0);
-    for (const s of sources) needed.set(s.tensor, [s.rows, width]);
-    const stores: Record<Form, () => Pick<LinearItem, 'weight' | 'scales'>> = {
-      blocks4: () => ({
-        weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK / 2]),
-        scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]),
-      }),
-      blocks8: () => ({
-        weight: store(name, 'uint8', [rows, numBlocks(width), BLOCK]),
-        scales: store(`${name}.scales`, 'float32', [rows * numBlocks(width)]),
-      }),
-      int8: () => ({ weight: store(name, 'int8', [width, rows]), scales: store(`${name}.scales`, 'float32', [rows]) }),
-      float32: () => ({ weight: store(name, 'float32', [rows, width]), scales: null }),
-    };
-    const item: LinearItem = { kind: 'linear', width, sources, ...stores[form]() };
-    linears.set(name, item);
-    items.push(item);
-  };
-  const vector = (name: string, sources: readonly VectorSource[], dims?: readonly number[]) => {
-    for (const s of sources) if (s.tensor) needed.set(s.tensor, [s.length]);
-    items.push({
-      kind: 'vector',
-      sources,
-      weight: store(name, 'float32', dims ?? [sources.reduce((sum, s) => sum + s.length * s.repeat, 0)]),
-    });
-  };
-  const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
+  return new WeightPlanner(config, precision, products, biased).plan(tied);
+}
 
-  const { feedForward, attention, head } = formsOf(precision, products);
-  // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
-  const scale = 1 / Math.sqrt(headSize);
-  const projectionScale = config.qkNorm ? 1 : scale;
-  const queryRows = numHeads * headSize;
-  const kvRows = kvHeads * headSize;
+const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
 
-  // The embedding is stored for the lookup and the head for the product, also when they are tied: the lookup's copy is
-  // mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason its
-  // rows can afford 16 bits (see quantiseRows16).
-  needed.set(EMBEDDING, [vocabSize, hiddenSize]);
-  const embedding = store('embedding', coded ? 'int16' : 'float32', [vocabSize, hiddenSize]);
-  items.push({
-    kind: 'embedding',
-    width: hiddenSize,
-    rows: vocabSize,
-    tensor: EMBEDDING,
-    weight: embedding,
-    scales: coded ? store('embedding.scales', 'float32', [vocabSize, 1]) : null,
-  });
-  for (let l = 0; l < config.numLayers; l++) {
-    const from = `model.layers.${l}.`;
-    const to = `l${l}.`;
-    vector(`${to}norm1`, [plain(`${from}input_layernorm.weight`, hiddenSize)]);
-    linear(
-      `${to}qkv`,
-      hiddenSize,
-      [
-        { tensor: `${from}self_attn.q_proj.weight`, rows: queryRows, factor: projectionScale },
-        { tensor: `${from}self_attn.k_proj.weight`, rows: kvRows, factor: 1 },
-        { tensor: `${from}self_attn.v_proj.weight`, rows: kvRows, factor: 1 },
-      ],
-      attention,
-    );
-    if (config.qkvBias) {
-      const q: VectorSource = {
-        tensor: `${from}self_attn.q_proj.bias`,
-        length: queryRows,
-        factor: projectionScale,
-        repeat: 1,
-      };
-      const k = plain(`${from}self_attn.k_proj.bias`, kvRows);
-      const v = plain(`${from}self_attn.v_proj.bias`, kvRows);
-      vector(`${to}qkvBias`, [q, k, v]);
-      if (biased.includes(l)) {
-        // For an int8 KV pool: the keys are quantised without their bias, which keyBias adds to the scores in float.
-        vector(`${to}qvBias`, [q, { ...k, tensor: null }, v]);
-        items.push({
-          kind: 'keyBias',
-          tensor: k.tensor!,
-          weight: store(`${to}keyBias`, 'float32', [1, kvHeads, headSize, headSize]),
-        });
-      }
+class WeightPlanner {
+  readonly #config: ModelConfig;
+  readonly #precision: Precision;
+  readonly #products: ProductForm;
+  readonly #biased: readonly number[];
+  readonly #items: PlanItem[] = [];
+  readonly #linears = new Map<string, LinearItem>();
+  readonly #stored = new Map<string, StoredTensor>();
+  readonly #needed = new Map<string, readonly number[]>();
+  readonly #forms: Forms;
+  #bytes = 0;
+
+  constructor(config: ModelConfig, precision: Precision, products: ProductForm, biased: readonly number[]) {
+    this.#config = config;
+    this.#precision = precision;
+    this.#products = products;
+    this.#biased = biased;
+    this.#forms = formsOf(precision, products);
+  }
+
+  plan(tied: boolean): WeightPlan {
+    const embedding = this.#embedding();
+    for (let l = 0; l < this.#config.numLayers; l++) {
+      this.#attention(l);
+      this.#feedForward(l);
     }
-    if (config.qkNorm) {
+    this.#vector('norm', [plain('model.norm.weight', this.#config.hiddenSize)]);
+    this.#head(tied, embedding);
+    let parameters = 0;
+    for (const shape of this.#needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
+    return {
+      precision: this.#precision,
+      products: this.#products,
+      biased: this.#biased,
+      items: this.#items,
+      linears: this.#linears,
+      stored: this.#stored,
+      bytes: this.#bytes,
+      parameters,
+      needed: this.#needed,
+    };
+  }
+
+  /**
+   * The embedding is stored for the lookup and the head for the product, also when they are tied. The lookup's copy is
+   * mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason the
+   * embedding's rows can afford 16 bits (see quantiseRows16).
+   */
+  #embedding(): StoredTensor {
+    const { vocabSize, hiddenSize } = this.#config;
+    const coded = this.#precision !== 'float32';
+    this.#needed.set(EMBEDDING, [vocabSize, hiddenSize]);
+    const weight = this.#store('embedding', coded ? 'int16' : 'float32', [vocabSize, hiddenSize]);
+    const scales = coded ? this.#store('embedding.scales', 'float32', [vocabSize, 1]) : null;
+    this.#items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight, scales });
+    return weight;
+  }
+
+  #attention(l: number): void {
+    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, outputBias } = this.#config;
+    const { attention } = this.#forms;
+    const from = `model.layers.${l}.self_attn.`;
+    const to = `l${l}.`;
+    const queryRows = numHeads * headSize;
+    const kvRows = kvHeads * headSize;
+    // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
+    const scale = 1 / Math.sqrt(headSize);
+    const factor = qkNorm ? 1 : scale;
+    this.#vector(`${to}norm1`, [plain(`model.layers.${l}.input_layernorm.weight`, hiddenSize)]);
+    const sources = [
+      { tensor: `${from}q_proj.weight`, rows: queryRows, factor },
+      { tensor: `${from}k_proj.weight`, rows: kvRows, factor: 1 },
+      { tensor: `${from}v_proj.weight`, rows: kvRows, factor: 1 },
+    ];
+    this.#linear(`${to}qkv`, hiddenSize, sources, attention);
+    if (qkvBias) this.#qkvBias(l, factor);
+    if (qkNorm) {
       const norm = (name: string, factor: number, repeat: number): VectorSource => ({
-        tensor: `${from}self_attn.${name}.weight`,
+        tensor: `${from}${name}.weight`,
         length: headSize,
         factor,
         repeat,
       });
-      vector(
-        `${to}qkNorm`,
-        [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)],
-        [numHeads + kvHeads, 1, headSize],
-      );
+      const norms = [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)];
+      this.#vector(`${to}qkNorm`, norms, [numHeads + kvHeads, 1, headSize]);
     }
-    linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }], attention);
-    if (config.outputBias) vector(`${to}oBias`, [plain(`${from}self_attn.o_proj.bias`, hiddenSize)]);
-    vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
-    for (const name of ['gate', 'up']) {
-      linear(
-        `${to}${name}`,
-        hiddenSize,
-        [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }],
-        feedForward,
-      );
-      if (config.ffnBias) vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
-    }
-    linear(`${to}down`, ffnSize, [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }], feedForward);
-    if (config.ffnBias) vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize)]);
-  }
-  vector('norm', [plain('model.norm.weight', hiddenSize)]);
-  // In float32 a tied head reads the embedding itself: the layouts are the same.
-  if (coded || !tied)
-    linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }], head);
-  else {
-    stored.set('head', embedding);
-    linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });
+    const output = [{ tensor: `${from}o_proj.weight`, rows: hiddenSize, factor: 1 }];
+    this.#linear(`${to}o`, queryRows, output, attention);
+    if (outputBias) this.#vector(`${to}oBias`, [plain(`${from}o_proj.bias`, hiddenSize)]);
   }
 
-  let parameters = 0;
-  for (const shape of needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
-  return { precision, products, biased, items, linears, stored, bytes: position, parameters, needed };
+  #qkvBias(l: number, factor: number): void {
+    const { numHeads, kvHeads, headSize } = this.#config;
+    const from = `model.layers.${l}.self_attn.`;
+    const q: VectorSource = { tensor: `${from}q_proj.bias`, length: numHeads * headSize, factor, repeat: 1 };
+    const k = plain(`${from}k_proj.bias`, kvHeads * headSize);
+    const v = plain(`${from}v_proj.bias`, kvHeads * headSize);
+    this.#vector(`l${l}.qkvBias`, [q, k, v]);
+    if (!this.#biased.includes(l)) return;
+    // For an int8 KV pool: the keys are quantised without their bias, and keyBias adds it to the scores in float.
+    this.#vector(`l${l}.qvBias`, [q, { ...k, tensor: null }, v]);
+    const weight = this.#store(`l${l}.keyBias`, 'float32', [1, kvHeads, headSize, headSize]);
+    this.#items.push({ kind: 'keyBias', tensor: k.tensor!, weight });
+  }
+
+  #feedForward(l: number): void {
+    const { hiddenSize, ffnSize, ffnBias } = this.#config;
+    const { feedForward } = this.#forms;
+    const from = `model.layers.${l}.`;
+    const to = `l${l}.`;
+    this.#vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
+    for (const name of ['gate', 'up']) {
+      const sources = [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }];
+      this.#linear(`${to}${name}`, hiddenSize, sources, feedForward);
+      if (ffnBias) this.#vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
+    }
+    const down = [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }];
+    this.#linear(`${to}down`, ffnSize, down, feedForward);
+    if (ffnBias) this.#vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize)]);
+  }
+
+  #head(tied: boolean, embedding: StoredTensor): void {
+    const { hiddenSize, vocabSize } = this.#config;
+    if (this.#precision !== 'float32' || !tied) {
+      const sources = [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }];
+      this.#linear('head', hiddenSize, sources, this.#forms.head);
+      return;
+    }
+    // In float32 a tied head reads the embedding itself: the layouts are the same.
+    this.#stored.set('head', embedding);
+    this.#linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });
+  }
+
+  #store(name: string, type: StoredTensor['type'], dims: readonly number[]): StoredTensor {
+    const length = dims.reduce((a, b) => a * b, BYTES[type]!);
+    const tensor = { name, type, dims, offset: this.#bytes, length };
+    this.#bytes += length < ALIGNMENT ? Math.ceil(length / 64) * 64 : Math.ceil(length / ALIGNMENT) * ALIGNMENT;
+    this.#stored.set(name, tensor);
+    return tensor;
+  }
+
+  #linear(name: string, width: number, sources: readonly RowSource[], form: Form): void {
+    const rows = sources.reduce((sum, s) => sum + s.rows, 0);
+    for (const s of sources) this.#needed.set(s.tensor, [s.rows, width]);
+    const item: LinearItem = { kind: 'linear', width, sources, ...this.#storeLinear(name, width, rows, form) };
+    this.#linears.set(name, item);
+    this.#items.push(item);
+  }
+
+  #storeLinear(name: string, width: number, rows: number, form: Form): Pick<LinearItem, 'weight' | 'scales'> {
+    const scales = (count: number): StoredTensor => this.#store(`${name}.scales`, 'float32', [count]);
+    switch (form) {
+      case 'blocks4':
+      case 'blocks8': {
+        const blockBytes = form === 'blocks4' ? BLOCK / 2 : BLOCK;
+        const weight = this.#store(name, 'uint8', [rows, numBlocks(width), blockBytes]);
+        return { weight, scales: scales(rows * numBlocks(width)) };
+      }
+      case 'int8': {
+        const weight = this.#store(name, 'int8', [width, rows]);
+        return { weight, scales: scales(rows) };
+      }
+      case 'float32':
+        return { weight: this.#store(name, 'float32', [rows, width]), scales: null };
+    }
+  }
+
+  #vector(name: string, sources: readonly VectorSource[], dims?: readonly number[]): void {
+    for (const s of sources) if (s.tensor) this.#needed.set(s.tensor, [s.length]);
+    const length = sources.reduce((sum, s) => sum + s.length * s.repeat, 0);
+    this.#items.push({ kind: 'vector', sources, weight: this.#store(name, 'float32', dims ?? [length]) });
+  }
 }

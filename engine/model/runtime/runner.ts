@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import type { BatchSpan, Lane, ModelRunner, ReceivedAttention } from '../batch.ts';
+import type { BatchSpan, ModelRunner, ReceivedAttention } from '../batch.ts';
 import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { RequestError } from '../../protocol/errors.ts';
@@ -16,7 +16,7 @@ import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './rope.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/feeds.ts';
-import { paddedProducts } from '../load/weightPlan.ts';
+import { paddedProducts } from '../load/weightForms.ts';
 import { PagedFeeds } from './pagedFeeds.ts';
 import { inTiles } from '../graph/pagedTiles.ts';
 
@@ -270,36 +270,5 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.sin] = new ort.Tensor('float32', sin, [T, half]);
     feeds[FEEDS.logitRows] = new ort.Tensor('int64', selected, [S]);
     if (this.withRotations) feeds[FEEDS.newRotations] = new ort.Tensor('float32', rotations, [2 * half, W]);
-  }
-}
-
-/**
- * Feeds a text in chunks and hands out the logits at every position, for references and evaluations. Uses slots
- * 0 .. numTokens-1 of the runner's pool, which nothing else may hold. @param onRow gets a view valid during the call.
- */
-export async function forEachLogits(
-  runner: OnnxRunner,
-  tokenIds: readonly number[],
-  onRow: (position: number, logits: Float32Array) => void,
-  chunk = 32,
-  lane: Lane = 'paged',
-): Promise<void> {
-  const { pool, vocabSize } = runner;
-  if (pool.numSlots < tokenIds.length) pool.resize(tokenIds.length);
-  const slots = Int32Array.from(tokenIds, (_, i) => i);
-  for (let start = 0; start < tokenIds.length; start += chunk) {
-    const ids = tokenIds.slice(start, start + chunk);
-    const logits = await runner.run([
-      {
-        tokenIds: ids,
-        startIndex: start,
-        contextSlots: slots.subarray(0, start),
-        newSlots: slots.subarray(start, start + ids.length),
-        lane,
-        prefillEnd: lane === 'prefill' ? tokenIds.length : 0,
-        numLogits: ids.length,
-      },
-    ]);
-    for (let i = 0; i < ids.length; i++) onRow(start + i, logits.subarray(i * vocabSize, (i + 1) * vocabSize));
   }
 }

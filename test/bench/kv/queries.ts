@@ -4,7 +4,7 @@
  */
 import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
 import type { RopeTable } from '../../../engine/model/runtime/rope.ts';
-import { Weights } from '../../../engine/model/load/safetensors.ts';
+import { Weights } from '../../../engine/model/load/weights.ts';
 import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 
 /** x [n, width] -> [n, outputs]. */

@@ -9,7 +9,8 @@ import {
 } from '../../../engine/model/calibrate/divergence.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import { forEachLogits, type OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { forEachLogits } from '../../../engine/model/calibrate/scoring.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { Weights } from '../../../engine/model/load/safetensors.ts';
+import { Weights } from '../../../engine/model/load/weights.ts';
 import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 import { type BlockFormat, BLOCKS, halfBits, headType, writeGguf } from './gguf.ts';
 import { tensorsOf, SHAPES } from '../shapes.ts';

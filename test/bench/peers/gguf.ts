@@ -5,7 +5,7 @@
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { parseConfig, type ModelConfig } from '../../../engine/model/load/hfConfig.ts';
-import { rowsPerRead, Weights } from '../../../engine/model/load/safetensors.ts';
+import { rowsPerRead, Weights } from '../../../engine/model/load/weights.ts';
 import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 
 export type BlockFormat = 'q8_0' | 'q4_0';

@@ -1,0 +1,227 @@
+/**
+ * The weights of a model folder: the safetensors files, shards by the index file, and rows of one tensor at a time as
+ * float32. Matrices may be stored as compressed-tensors' int8: NAME holds codes (I8, [rows, width]), NAME_scale one scale
+ * per row ([rows, 1]), and x = code * scale. Does not know what the tensors mean.
+ */
+import { type Hash, createHash } from 'node:crypto';
+import { RequestError } from '../../protocol/errors.ts';
+import { fromCodes, toFloat32 } from './floats.ts';
+import { type ModelFolder, type OpenFile, invalid, reasonOf, unsupported } from './modelFolder.ts';
+import { BYTES_PER_ELEMENT, headerLength, parseHeader, type TensorInfo } from './safetensors.ts';
+
+const SINGLE = 'model.safetensors';
+const INDEX = 'model.safetensors.index.json';
+const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
+
+async function readExactly(file: OpenFile, target: Uint8Array, position: number): Promise<void> {
+  let done = 0;
+  while (done < target.length) {
+    let count: number;
+    try {
+      count = (await file.handle.read(target, done, target.length - done, position + done)).bytesRead;
+    } catch (error) {
+      throw invalid(`${file.name} cannot be read: ${reasonOf(error)}.`);
+    }
+    if (count === 0) throw invalid(`${file.name} became shorter while it was read.`);
+    done += count;
+  }
+}
+
+interface Shard {
+  readonly file: OpenFile;
+  readonly header: Uint8Array;
+  readonly tensors: Map<string, TensorInfo>;
+}
+
+async function openShard(folder: ModelFolder, name: string): Promise<Shard | null> {
+  const file = await folder.openFile(name);
+  if (!file) return null;
+  try {
+    const prefix = new Uint8Array(Math.min(8, file.size));
+    await readExactly(file, prefix, 0);
+    const header = new Uint8Array(headerLength(prefix, name, file.size));
+    await readExactly(file, header, 8);
+    return { file, header, tensors: parseHeader(header, name, file.size) };
+  } catch (error) {
+    await file.handle.close();
+    throw error;
+  }
+}
+
+export class Weights {
+  private readonly shards: Map<string, Shard>;
+  private readonly owners: ReadonlyMap<string, Shard>;
+  private scratch: Uint8Array = new Uint8Array(0);
+
+  private constructor(shards: Map<string, Shard>, owners: ReadonlyMap<string, Shard>) {
+    this.shards = shards;
+    this.owners = owners;
+  }
+
+  /** Opens model.safetensors, or the shards that model.safetensors.index.json names. Close it when done. */
+  static async open(folder: ModelFolder): Promise<Weights> {
+    const shards = new Map<string, Shard>();
+    const owners = new Map<string, Shard>();
+    try {
+      const single = await openShard(folder, SINGLE);
+      if (single) {
+        shards.set(SINGLE, single);
+        for (const name of single.tensors.keys()) owners.set(name, single);
+        return new Weights(shards, owners);
+      }
+      const index = await folder.readJson(INDEX);
+      if (!index)
+        throw invalid(`${SINGLE} is missing, and so is ${INDEX}; only weights in safetensors files are supported.`);
+      const map = index.value.weight_map;
+      if (typeof map !== 'object' || map === null || Array.isArray(map))
+        throw invalid(`${INDEX}: weight_map is missing; it must map tensor names to files.`);
+      for (const [tensor, name] of Object.entries(map)) {
+        if (typeof name !== 'string')
+          throw invalid(`${INDEX}: weight_map names no file for ${JSON.stringify(tensor.slice(0, 200))}.`);
+        let shard = shards.get(name);
+        if (!shard) {
+          const opened = await openShard(folder, name);
+          if (!opened) throw invalid(`${name.slice(0, 200)} is missing, although ${INDEX} names it.`);
+          shard = opened;
+          shards.set(name, shard);
+        }
+        if (!shard.tensors.has(tensor))
+          throw invalid(
+            `${name}: tensor ${JSON.stringify(tensor.slice(0, 200))} is missing, although ${INDEX} places it there.`,
+          );
+        owners.set(tensor, shard);
+      }
+      return new Weights(shards, owners);
+    } catch (error) {
+      for (const shard of shards.values()) await shard.file.handle.close();
+      throw error;
+    }
+  }
+
+  get files(): string[] {
+    return [...this.shards.keys()];
+  }
+
+  has(name: string): boolean {
+    return this.owners.has(name);
+  }
+
+  /**
+   * @param int8 whether a matrix may be stored as codes with scales, which are checked then, but for their values.
+   * @throws RequestError if the tensor is missing, misshapen or of an unsupported type.
+   */
+  check(name: string, shape: readonly number[], int8 = false): void {
+    const { file, info } = this.find(name, 'is missing');
+    const what = `${file.name}: tensor ${JSON.stringify(name)}`;
+    const hasCodes = info.dtype === 'I8' && int8 && shape.length === 2;
+    if (!FLOATS.includes(info.dtype) && !hasCodes)
+      throw unsupported(
+        `${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`,
+      );
+    if (info.shape.join() !== shape.join())
+      throw invalid(`${what} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
+    if (!hasCodes) return;
+    if (this.has(`${name}_zero_point`))
+      throw unsupported(
+        `${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); of 8-bit weights those with a symmetric scale a row are supported: quantise the model so.`,
+      );
+    const scale = this.find(
+      `${name}_scale`,
+      `is missing, the scales of the 8-bit ${JSON.stringify(name)}: download the model again`,
+    );
+    const whatScale = `${scale.file.name}: tensor ${JSON.stringify(scale.info.name)}`;
+    if (!FLOATS.includes(scale.info.dtype))
+      throw unsupported(`${whatScale} has the dtype ${scale.info.dtype}; F32, F16 and BF16 are supported for scales.`);
+    if (scale.info.shape.join() !== `${shape[0]},1`)
+      throw unsupported(
+        `${whatScale} has the shape [${scale.info.shape.join(', ')}]; of 8-bit weights those with one scale a row ([${shape[0]}, 1]) are supported: quantise the model so.`,
+      );
+  }
+
+  /** @throws RequestError that ends in `missing` if there is no such tensor. */
+  private find(name: string, missing: string): { file: OpenFile; info: TensorInfo } {
+    const shard = this.owners.get(name);
+    if (!shard)
+      throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} ${missing}.`);
+    return { file: shard.file, info: shard.tensors.get(name)! };
+  }
+
+  /** What identifies the files without reading the tensors: names, sizes, modification times and headers. */
+  fingerprint(hash: Hash): void {
+    for (const { file, header } of this.shards.values())
+      hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
+  }
+
+  /**
+   * Rows first .. first+count-1 of a checked tensor as float32, [count, rest]; a vector is one row. Valid until the
+   * next call with the same `out`. @param hash takes the raw bytes, those of a matrix's scales behind its codes'.
+   * @throws RequestError on NaN or infinity, and on scales that are not positive.
+   */
+  async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
+    const { file, info } = this.find(name, 'is missing');
+    const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
+    const rowBytes = (info.end - info.start) / numRows;
+    const bytes = rowBytes * count;
+    if (this.scratch.length < bytes) this.scratch = new Uint8Array(bytes);
+    const raw = this.scratch.subarray(0, bytes);
+    await readExactly(file, raw, info.start + first * rowBytes);
+    hash?.update(raw);
+    const result = out.subarray(0, bytes / BYTES_PER_ELEMENT[info.dtype]!);
+    if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
+    else if (!toFloat32(raw, info.dtype, result))
+      throw invalid(
+        `${file.name}: tensor ${JSON.stringify(name)} holds NaN or infinity; only finite weights are supported.`,
+      );
+    return result;
+  }
+
+  /** Entries first .. first+count-1 of a checked tensor [rows, 1]. */
+  private async scales(name: string, first: number, count: number, hash?: Hash): Promise<Float32Array> {
+    const { file, info } = this.find(name, 'is missing');
+    const bytes = BYTES_PER_ELEMENT[info.dtype]!;
+    const raw = new Uint8Array(count * bytes);
+    await readExactly(file, raw, info.start + first * bytes);
+    hash?.update(raw);
+    const scales = new Float32Array(count);
+    toFloat32(raw, info.dtype, scales);
+    const bad = scales.findIndex((scale) => !(scale > 0 && Number.isFinite(Math.fround(127 * scale))));
+    if (bad >= 0)
+      throw invalid(
+        `${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; a scale must be positive and 127 times it finite: download the model again, or quantise it so.`,
+      );
+    return scales;
+  }
+
+  /** Whether two tensors of the same shape hold the same numbers. */
+  async equal(a: string, b: string): Promise<boolean> {
+    const digest = async (name: string) => {
+      const { shape } = this.owners.get(name)!.tensors.get(name)!;
+      const width = shape[1] ?? 1;
+      const step = rowsPerRead(width);
+      const out = new Float32Array(step * width);
+      const hash = createHash('sha256');
+      for (let r = 0; r < shape[0]!; r += step) {
+        const part = await this.rows(name, r, Math.min(step, shape[0]! - r), out);
+        hash.update(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+      }
+      return hash.digest('hex');
+    };
+    return (await digest(a)) === (await digest(b));
+  }
+
+  async close(): Promise<void> {
+    this.scratch = new Uint8Array(0);
+    for (const shard of this.shards.values()) {
+      await shard.file.handle.close().catch((error: unknown) => {
+        throw error instanceof RequestError
+          ? error
+          : invalid(`${shard.file.name} cannot be closed: ${reasonOf(error)}.`);
+      });
+    }
+  }
+}
+
+/** About 4 MB of float32 at a time. */
+export function rowsPerRead(width: number): number {
+  return Math.max(1, Math.floor(2 ** 20 / Math.max(1, width)));
+}
