@@ -1,6 +1,6 @@
 /**
- * What one step runs: the spans that the scheduler chose, on one ragged token axis. The border between queues and
- * tensors: the scheduler makes batches and never sees a tensor, the runner runs them and never sees a queue.
+ * The interface between the scheduler and the model: what one step runs. The scheduler makes batches and never sees a
+ * tensor. The runner runs them and never sees a queue.
  */
 import type { KvRows } from '../kv/kvRows.ts';
 
@@ -8,33 +8,40 @@ export type Lane = 'paged' | 'prefill';
 
 const PREFILL_STEP = 512;
 
-/** Rows of the prefill lane's scratch for a prompt of which it computes `tokens`: with one of padding, in steps, so that a file may grow. */
+/**
+ * Rows of the scratch for a prompt of which the prefill lane computes `tokens`: one row of padding more, rounded up so
+ * that a file may grow.
+ */
 export function prefillRows(tokens: number): number {
   return tokens === 0 ? 0 : Math.ceil((tokens + 1) / PREFILL_STEP) * PREFILL_STEP;
 }
 
-/** Rows of a scratch of their own, for short prompts: a completion between two parts of a long one must not drive that one's rows out. */
+/**
+ * Rows of the separate scratch for short prompts. A completion between two parts of a long prompt must not evict its
+ * rows.
+ */
 export const SHORT_ROWS = 2 * PREFILL_STEP;
-/** Rows of the other one from which on there are two: it must not become much smaller for it. */
+/** With fewer rows there is only one scratch, because a second one would make it much smaller. */
 const LONG_ROWS = 4 * SHORT_ROWS;
 
-/** Whether short prompts have a scratch of their own, where prompts have up to `tokens` in the prefill lane. */
+/** Whether short prompts have their own scratch if prompts have up to `tokens` in the prefill lane. */
 export function separatesShort(tokens: number): boolean {
   return prefillRows(tokens) >= LONG_ROWS;
 }
 
-/** Rows of all scratches then. */
+/** Rows of all scratches if prompts have up to `tokens` in the prefill lane. */
 export function scratchRows(tokens: number): number {
   return prefillRows(tokens) + (separatesShort(tokens) ? SHORT_ROWS : 0);
 }
 
 /**
- * Tokens of a text that gain in the prefill lane, at least, where the machine has not been measured (see laneCrossover): on the shape of
- * Qwen2.5-0.5B without a GPU 16 are as fast in either lane behind 512 tokens, 32 by 4% and 64 by a tenth faster.
+ * Shortest text, in tokens, that uses the prefill lane where the machine has not been measured (see laneCrossover).
+ * Measured on the shape of Qwen2.5-0.5B without a GPU, behind 512 tokens: 16 tokens are as fast in either lane, 32 by
+ * 4% and 64 by a tenth faster.
  */
 export const MIN_PREFILL = 32;
 
-/** The most tokens for which so many rows of all scratches are enough. */
+/** The largest number of tokens for which so many rows of all scratches are enough. */
 export function prefillTokensIn(rows: number): number {
   const own = rows >= LONG_ROWS + SHORT_ROWS ? rows - SHORT_ROWS : Math.min(rows, LONG_ROWS - PREFILL_STEP);
   return Math.max(0, Math.floor(own / PREFILL_STEP) * PREFILL_STEP - 1);
@@ -46,58 +53,76 @@ export interface BatchSpan {
   readonly tokenIds: readonly number[];
   /** Position of the first of them in its sequence. */
   readonly startIndex: number;
-  /** Pool slots of the rows before it, in order; as many as tokens, or fewer where rows were let go (see keptRows). Not changed by the runner. */
+  /**
+   * Pool slots of the rows before it, in order. There are as many as tokens, or fewer after pruning (see keptRows).
+   * The runner does not change it.
+   */
   readonly contextSlots: Int32Array;
   /** Pool slots that the new tokens' K/V rows are written to, one per token. */
   readonly newSlots: Int32Array;
   /**
-   * Which way the span's rows are computed: `prefill` in float32 over a scratch, fast for many tokens of a prompt, at most
-   * one span of a batch; `pool` in integers over the pool, fast for few tokens of many sequences; that one when left
-   * out. The two give slightly different rows, so a sequence's tokens must always take the same.
+   * How the rows are computed; `paged` when left out. `prefill`: in float32 over a scratch, fast for many tokens of a
+   * prompt, at most one span of a batch. `paged`: in integers over the pool, fast for few tokens of many sequences.
+   * The two give slightly different rows, so a token of a sequence must always take the same lane.
    */
   readonly lane?: Lane;
-  /** Of the prefill lane: how many tokens of the prompt take it in all. */
+  /** For the prefill lane: how many tokens of the prompt it computes in all. */
   readonly prefillEnd?: number;
-  /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
+  /**
+   * How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify a draft or to
+   * score.
+   */
   readonly numLogits: number;
-  /** How many of the span's last tokens give their queries; none when left out. */
+  /** How many of the span's last tokens return their queries. None when left out. */
   readonly numQueries?: number;
-  /** Whether it says what attention the rows receive; then it is the batch's only one, in the paged lane. */
+  /** Returns the attention that the rows receive. The span must be the only one of its batch, in the paged lane. */
   readonly measures?: boolean;
 }
 
-/** What attention rows have received of a span's tokens, over the query heads of each KV head. */
+/** The attention that rows received from the tokens of a span, over the query heads of each KV head. */
 export interface ReceivedAttention {
-  /** [numLayers, kvHeads, n], n = contextSlots.length + tokenIds.length, rows in that order: the most that any token gave. */
+  /**
+   * [numLayers, kvHeads, n], n = contextSlots.length + tokenIds.length, rows in that order: the largest that any token
+   * gave.
+   */
   readonly most: Float32Array;
-  /** The same: the sum of what all tokens gave. */
+  /** The same shape: the sum of what all tokens gave. */
   readonly sum: Float32Array;
 }
 
 /**
- * Runs a batch over the KV pool and writes the new K/V rows into it. `run` must not be called again before it has
- * settled. If it throws, nothing was written.
+ * Runs a batch over the KV pool and writes the new K/V rows into it. One `run` at a time. If it throws, nothing was
+ * written.
  */
 export interface ModelRunner {
   readonly vocabSize: number;
-  /** Query heads: attention writes intermediates of tokens by columns for each. One when left out. */
+  /** Query heads: attention has intermediates of tokens by columns for each of them. One when left out. */
   readonly numHeads?: number;
-  /** Columns of the pool that each of the last step's tokens paid for in the paged lane. */
+  /** Columns of the pool that each token of the last step was multiplied with in the paged lane. */
   readonly paidColumns: number;
-  /** Memory of the prefill lane, beside the pool; none when left out. */
+  /** Bytes of the prefill lane besides the pool. None when left out. */
   readonly scratchBytes?: number;
-  /** Whether prompts of up to SHORT_ROWS have memory of their own. */
+  /** Whether prompts of up to SHORT_ROWS have their own scratch. */
   separatesShort?: boolean;
-  /** ms of the last run in which that memory was given rows: those of a prompt's last part, or of all parts where another prompt had driven them out. */
+  /**
+   * Milliseconds of the last run that went into copying rows into the scratch: those of the last part of a prompt, or
+   * of all parts if another prompt had evicted them.
+   */
   readonly copyMs?: number;
-  /** Gives that memory back; between runs. */
+  /** Frees the scratch. Only between runs. */
   releaseScratch?(): void;
-  /** Turns the keys of rows to positions that are `by` further on, in place; between runs. Without it nothing is taken over from other places. */
+  /**
+   * Rotates the keys of rows to positions that are `by` further on, in place. Only between runs. Without it there is
+   * no shifted reuse.
+   */
   shiftKeys?(rows: KvRows, by: number): void;
-  /** Of the last run's span, where that measured; an int8 pool only. */
+  /** The attention that the last run measured. Only with an int8 pool. */
   readonly received?: ReceivedAttention | null;
-  /** [numLayers, numHeads, n, headSize], of the last run: the wanted queries in batch order; null where none were, an int8 pool only. */
+  /**
+   * [numLayers, numHeads, n, headSize]: the wanted queries of the last run in batch order. Null if there were none.
+   * Only with an int8 pool.
+   */
   readonly queries?: Float32Array | null;
-  /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
+  /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]. Valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

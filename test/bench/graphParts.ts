@@ -137,7 +137,7 @@ function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, 
   if (takes(/^k\d+$/)) return WINDOW_KEYS;
   if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
   if (!PRODUCT.test(op)) return PASSES;
-  return takes(/\.keyBias$|^turns$|^windowTurns$|^newTurns$/)
+  return takes(/\.keyBias$|^rotations$|^poolRotations$|^newRotations$/)
     ? 'attention: key bias'
     : "attention: products with the step's own tokens";
 }

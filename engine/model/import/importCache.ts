@@ -1,8 +1,8 @@
 /**
  * The cache folder of imported models: one folder per key, complete or absent. An entry is built in a temporary folder
- * and renamed, so a crash or a second process in the middle leaves nothing broken; an entry whose files do not have the
- * recorded sizes is removed and built again. Every process that uses an entry leaves a mark in it, so that others know.
- * Does not know what the files are.
+ * and renamed, so that a crash or a second process leaves nothing broken. An entry whose files do not have the
+ * recorded sizes is built again. Every process that uses an entry leaves a mark in it. Does not know what the files
+ * are.
  */
 import { t } from '@vscode/l10n';
 import { randomBytes } from 'node:crypto';
@@ -14,9 +14,9 @@ import { isMissing, reasonOf } from '../load/modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
-/** Mark of a process that uses the entry; it stays until a later user finds that process dead. */
+/** Mark of a process that uses the entry. It stays until a later user finds that process dead. */
 const USER = /^used-by-(\d+)$/;
-/** A temporary folder of a dead process is left alone this long: another machine may share the folder. */
+/** A temporary folder of a dead process is kept this long, because another machine may share the cache folder. */
 const STALE_MS = 10 * 60_000;
 
 interface Manifest<T> {
@@ -24,12 +24,12 @@ interface Manifest<T> {
   readonly value: T;
 }
 
-/** A problem with the cache folder is no fault of the model. */
+/** Error for a problem with the cache folder, which is no fault of the model. */
 function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   const failed = (message: string) => new RequestError('engineFailed', message);
-  // Node's codes for a file where a folder is to be, or in the way to it.
+  // Node's codes when a file is in the place of the folder, or of one above it.
   if (code === 'EEXIST' || code === 'ENOTDIR')
     return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
   if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
@@ -43,7 +43,7 @@ function diskError(cacheDir: string, error: unknown, bytes?: number): RequestErr
   );
 }
 
-/** The entry's value if it is there and every file has its recorded size. */
+/** The value of an entry if it exists and every file has its recorded size. */
 async function readEntry<T>(dir: string): Promise<T | null> {
   try {
     const manifest = JSON.parse(await readFile(path.join(dir, MANIFEST), 'utf8')) as Manifest<T>;
@@ -78,12 +78,12 @@ function temporary(cacheDir: string): string {
   return path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
 }
 
-/** Processes that have marked the entry. */
+/** Ids of the processes that have marked the entry. */
 async function usersOf(dir: string): Promise<number[]> {
   return (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1])).filter((pid) => pid > 0);
 }
 
-/** Also clears the marks of dead processes. An entry that cannot be marked works as well. */
+/** Marks an entry as used and clears the marks of dead processes. An entry that cannot be marked works as well. */
 async function markUsed(dir: string): Promise<void> {
   const mark = (pid: number): string => path.join(dir, `used-by-${pid}`);
   await writeFile(mark(process.pid), '').catch(() => {});
@@ -91,9 +91,9 @@ async function markUsed(dir: string): Promise<void> {
 }
 
 /**
- * Removes the entries whose recorded value is `outdated`, but for `key` and those that another live process has opened;
- * this process must be done with them. Whatever cannot be removed stays. An entry is renamed first: where files in use
- * cannot be removed (Windows) it stays whole.
+ * Removes the entries whose recorded value is `outdated`, except `key` and those that another live process has opened.
+ * This process must not use them any more. Entries that cannot be removed stay. An entry is renamed first: where files
+ * in use cannot be removed (Windows), it stays whole.
  */
 export async function removeEntries(
   cacheDir: string,
@@ -106,9 +106,9 @@ export async function removeEntries(
     const value = await readEntry<Record<string, unknown>>(dir);
     if (value === null || !outdated(value)) continue;
     if ((await usersOf(dir)).some((pid) => pid !== process.pid && isAlive(pid))) continue;
-    const aside = temporary(cacheDir);
-    await rename(dir, aside)
-      .then(() => rm(aside, { recursive: true, force: true }))
+    const removed = temporary(cacheDir);
+    await rename(dir, removed)
+      .then(() => rm(removed, { recursive: true, force: true }))
       .catch(() => {});
   }
 }
@@ -125,7 +125,7 @@ async function sync(file: string): Promise<void> {
 export interface Recipe<T> {
   /** Expected size of the entry. */
   readonly bytes: number;
-  /** Fills the folder. */
+  /** Fills the folder and returns the value to record. */
   readonly build: (dir: string) => Promise<T>;
 }
 
@@ -137,8 +137,9 @@ export interface Entry<T> {
 }
 
 /**
- * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
- * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
+ * The complete entry of `key`, built if it is missing: `build` fills the folder that it is given and returns what the
+ * manifest of the entry holds (JSON). `prepare` is called only if the entry must be built. Its `bytes` are for the
+ * check of free space.
  */
 export async function cacheEntry<T>(
   cacheDir: string,
@@ -157,7 +158,7 @@ export async function cacheEntry<T>(
     await makeFolders(cacheDir);
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
-    // A file system of no size (Linux /sys) tells nothing of its room.
+    // A file system of no size (Linux /sys) does not report free space.
     if (space && space.blocks > 0 && space.bavail * space.bsize < bytes)
       throw Object.assign(new Error('full'), { code: 'ENOSPC' });
     await mkdir(scratch);
@@ -181,18 +182,19 @@ export async function cacheEntry<T>(
         await rename(scratch, dir);
         return { dir, value, reused: false };
       } catch (error) {
-        // Someone else was first, or a broken entry is in the way: take theirs, or move it aside and try again.
+        // Another process was first, or a broken entry is in the way: use that of the other process, or move the broken
+        // one away and try again.
         const other = await readEntry<T>(dir);
         if (other) {
           await markUsed(dir);
           return { dir, value: other, reused: true };
         }
         if (attempt === 3) throw error;
-        const aside = temporary(cacheDir);
-        await rename(dir, aside).catch((e: unknown) => {
+        const removed = temporary(cacheDir);
+        await rename(dir, removed).catch((e: unknown) => {
           if (!isMissing(e)) throw e;
         });
-        await rm(aside, { recursive: true, force: true });
+        await rm(removed, { recursive: true, force: true });
       }
     }
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * A Hugging Face folder -> an ONNX step graph and its weight file in the cache folder, keyed by content. Ties the parts
- * together: config, weights, plan, conversion, graph, cache entry. Runs nothing of the model.
+ * Imports a Hugging Face folder: writes an ONNX step graph and its weight file to the cache folder, under a key of the
+ * content. Combines config, weights, plan, conversion, graph and cache entry. Runs nothing of the model.
  */
 import { createHash } from 'node:crypto';
 import { open, realpath, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { loadOnnxruntime } from '../runtime/onnxSession.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 import { checkTokenizer, type OpenModel, openModel } from './inspectModel.ts';
 
-/** Room for the graphs beside the weights, in the check of free space. */
+/** Bytes for the graphs besides the weights, in the check of free space. */
 const GRAPH_BYTES = 8e6;
 
 export interface ImportOptions {
@@ -26,27 +26,30 @@ export interface ImportOptions {
   /** Made if missing. */
   readonly cacheDir: string;
   readonly precision: Precision;
-  /** For tests; what this processor is best at when left out. */
+  /** For tests. When left out, what this processor is best at. */
   readonly products?: ProductForm;
-  /** 0..1; not called when the model is in the cache already. */
+  /** Gets 0 .. 1. Not called when the model is already in the cache. */
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** What a cache entry's manifest records. */
+/** What the manifest of a cache entry records. */
 interface ImportRecord {
   readonly contentHash: string;
-  /** Kept because finding it out may mean to read two large tensors. */
+  /** Recorded because finding it out may take reading two large tensors. */
   readonly tied: boolean;
-  /** Layers with a large key bias: known from the weights only. */
+  /** Layers with a large key bias. Only the weights tell. */
   readonly biased: readonly number[];
   readonly precision: Precision;
-  /** Kept because machines with narrow codes and others may share the folder; which of the other forms is best is measured, so one replaces the other. */
+  /**
+   * Recorded because machines with narrow codes and others may share the folder. Which of the other forms is best is
+   * measured, so one replaces the other.
+   */
   readonly products: ProductForm;
-  /** The model folder it was made from, to know which entries a newer one replaces. */
+  /** The model folder it was made from: a newer entry of the same folder replaces this one. */
   readonly source: string;
 }
 
-/** Fills a cache entry's folder. @returns the hash of the tensors. */
+/** Fills the folder of a cache entry. Returns the hash of the tensors. */
 async function build(
   dir: string,
   model: OpenModel,
@@ -66,9 +69,9 @@ async function build(
 }
 
 /**
- * Name of a cache entry. The graphs that would be built now are hashed into it, offsets of the weights included: an entry
- * made by another version of the graph would run, and give other tokens. Untied plans with all key
- * biases and with none stand for all kinds.
+ * Name of a cache entry. It hashes the graphs that would be built now, including the offsets of the weights. An entry
+ * made by another version of the graph would run and give other tokens. Untied plans with all key biases and with none
+ * stand for all plans.
  */
 export function entryKey(
   fingerprint: string,
@@ -86,10 +89,10 @@ export function entryKey(
 }
 
 /**
- * Imports a model, or finds it in the cache folder. Safe against a crash and against other processes doing the same.
- * A new import replaces earlier ones of the same folder and precision that no other live process has opened.
- * @throws RequestError modelInvalid or modelUnsupported: one sentence that names file and field; engineFailed: the cache
- * folder cannot be written.
+ * Imports a model, or finds it in the cache folder. Safe against a crash and against other processes that do the same.
+ * A new import replaces earlier ones of the same folder and precision, unless another live process has opened them.
+ * @throws RequestError modelInvalid or modelUnsupported: one sentence that names file and field; engineFailed: the
+ * cache folder cannot be written.
  */
 export async function importModel(options: ImportOptions): Promise<ImportedModel> {
   const { modelDir, cacheDir, precision } = options;

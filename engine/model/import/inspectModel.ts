@@ -22,7 +22,7 @@ const JSON_FILES = [
   'model.safetensors.index.json',
 ];
 
-/** What a model folder is, found without reading its tensors, but for those two that may be one (see isTied). */
+/** What a model folder is. Found without reading its tensors, except the two that may be one (see isTied). */
 export interface ModelInspection {
   readonly name: string;
   readonly architecture: string;
@@ -33,26 +33,29 @@ export interface ModelInspection {
   readonly vocabSize: number;
   /** Size of the weight file per precision. */
   readonly weightsBytes: Readonly<Record<Precision, number>>;
-  /** Of them: all but the embedding, of which single rows are looked up in the mapped file (a tied one is the float32 head). */
+  /**
+   * Bytes of these that stay in memory: all except the embedding, whose rows are looked up in the mapped file. A tied
+   * embedding in float32 is the head and stays.
+   */
   readonly residentBytes: Readonly<Record<Precision, number>>;
   readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
   /** Names of the weight files. */
   readonly files: readonly string[];
-  /** Strings of all tokens. */
+  /** The strings of all tokens. */
   readonly tokens: ReadonlySet<string>;
 }
 
 export interface OpenModel {
-  /** What a person calls it. */
+  /** Name for people. */
   readonly name: string;
   readonly config: ModelConfig;
   readonly weights: Weights;
-  /** Over the JSON files' texts and the weight files' fingerprint. */
+  /** Hash of the texts of the JSON files and of the fingerprint of the weight files. */
   readonly fingerprint: string;
   readonly tokenizerText: string;
 }
 
-/** Why a folder without config.json is no model: where it is a repository of the Hugging Face cache, the model is further down. */
+/** Message for a folder without config.json. In a repository of the Hugging Face cache the model is further down. */
 async function withoutConfig(modelDir: string): Promise<string> {
   const snapshot = await newestSnapshot(modelDir);
   if (snapshot !== null)
@@ -60,7 +63,7 @@ async function withoutConfig(modelDir: string): Promise<string> {
   return `config.json is missing in ${modelDir}; a model is a folder with config.json, safetensors weights and tokenizer.json.`;
 }
 
-/** Reads all but the tensors; close `weights`. */
+/** Reads everything except the tensors. Close `weights` after use. */
 export async function openModel(modelDir: string): Promise<OpenModel> {
   const folder = await ModelFolder.open(modelDir);
   const config = await folder.readJson('config.json');
@@ -79,7 +82,7 @@ export async function openModel(modelDir: string): Promise<OpenModel> {
       hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
     }
     weights.fingerprint(hash);
-    // Shapes first: comparing a head with the embedding needs both to be what the config says.
+    // Shapes are checked first: comparing a head with the embedding needs both to have the shape of the config.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied)
       if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
@@ -94,7 +97,7 @@ export async function openModel(modelDir: string): Promise<OpenModel> {
   }
 }
 
-/** @returns the strings of all tokens. */
+/** Returns the strings of all tokens. */
 export function checkTokenizer(text: string): ReadonlySet<string> {
   const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as {
     model?: { vocab?: unknown } | null;
@@ -108,7 +111,10 @@ export function checkTokenizer(text: string): ReadonlySet<string> {
   return tokens;
 }
 
-/** What the folder is; reads no tensors but the embedding and a head of its own that may be a copy. @throws RequestError with the one reason why it cannot be loaded (bad tensor values aside). */
+/**
+ * Inspects a folder. Reads no tensors, except the embedding and a head that may be a copy of it.
+ * @throws RequestError with the one reason why the model cannot be loaded, except bad tensor values.
+ */
 export async function inspectModel(modelDir: string): Promise<ModelInspection> {
   const model = await openModel(modelDir);
   try {

@@ -1,6 +1,6 @@
 /**
- * Writes the weight file that a WeightPlan lays out, one tensor of the model at a time. Peak memory: the largest stored
- * int8 tensor plus a few megabytes of source rows; blocks and float32 go straight through.
+ * Writes the weight file that a WeightPlan lays out, one tensor of the model at a time. Peak memory is the largest
+ * stored int8 tensor plus a few megabytes of source rows. Blocks and float32 are written as they are read.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -47,7 +47,7 @@ class Conversion {
     }
   }
 
-  /** Rows of a tensor in parts of about 4 MB; `part` is valid during the call only. */
+  /** Reads the rows of a tensor in parts of about 4 MB. `part` is valid during the call only. */
   private async eachPart(
     tensor: string,
     rows: number,
@@ -56,7 +56,7 @@ class Conversion {
   ): Promise<void> {
     const step = Math.min(rows, rowsPerRead(width));
     if (this.buffer.length < step * width) this.buffer = new Float32Array(step * width);
-    // A tied embedding is read twice but counts once, so that the hash does not depend on the precision.
+    // A tied embedding is read twice. It is hashed once, so that the hash does not depend on the precision.
     const hash = this.hashed.has(tensor) ? undefined : this.hash;
     for (let first = 0; first < rows; first += step) {
       const count = Math.min(step, rows - first);
@@ -165,7 +165,7 @@ class Conversion {
 }
 
 /**
- * @param weights already checked against plan.needed. @returns a hash of the model's tensors, the same in every precision.
+ * `weights` must be checked against plan.needed. Returns a hash of the tensors, the same in every precision.
  * @throws RequestError for a bad tensor, and whatever writing the file throws.
  */
 export async function convertWeights(
@@ -185,7 +185,7 @@ export async function convertWeights(
   return conversion.digest();
 }
 
-/** Whether the output head is the embedding. A head of its own in the file wins over the config unless it is a copy. */
+/** Whether the output head is the embedding. A separate head in the files wins over the config, unless it is a copy. */
 export async function isTied(weights: Weights, configTied: boolean, head: string): Promise<boolean> {
   if (!weights.has(head)) return configTied;
   return configTied && (await weights.equal(EMBEDDING, head));

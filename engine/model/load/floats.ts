@@ -1,10 +1,11 @@
 /** Raw bytes of stored tensors as float32. Pure functions. */
 
 /**
- * 8-bit codes [scales.length, width] -> out, code * scale. The code -128 counts as -127. The engine's own codes end there, so
- * quantising such a row anew would move all of its codes; and the format's writers take the largest weight / 127.5 for the
- * scale, so what became -128 was -127.5, to which -127 is as near. Measured on the built-in model as that library stores it, where a
- * quarter of the rows have a -128, mean KL divergence from bfloat16 over random tokens: 0.0018 with -128, with -127 as well, 0.0023 quantised anew.
+ * Decodes 8-bit codes [scales.length, width] into out: code * scale. The code -128 counts as -127. The codes of the
+ * engine end there, so requantising such a row would move all of its codes. And the writers of the format take the
+ * largest weight / 127.5 for the scale, so what became -128 was -127.5, to which -127 is as near.
+ * Measured on the built-in model as that library stores it, where a quarter of the rows have a -128, mean KL
+ * divergence from bfloat16 over random tokens: 0.0018 with -128, with -127 as well, 0.0023 requantised.
  */
 export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Array): void {
   const codes = new Int8Array(raw.buffer, raw.byteOffset, raw.length);
@@ -13,7 +14,7 @@ export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Arr
     for (let i = r * width, end = i + width; i < end; i++) out[i] = Math.max(-127, codes[i]!) * scales[r]!;
 }
 
-/** Little-endian raw bytes -> out. False if one of the numbers is not finite. */
+/** Converts little-endian raw bytes into out. Returns false if a number is not finite. */
 export function toFloat32(raw: Uint8Array, dtype: string, out: Float32Array): boolean {
   // Finite times 0 is 0; NaN and infinity times 0 are NaN, and a NaN stays in the sum.
   let check = 0;

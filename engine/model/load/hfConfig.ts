@@ -1,6 +1,7 @@
 /**
- * config.json and generation_config.json of a Hugging Face folder -> ModelConfig. Owns every spelling and default of the
- * three families; whatever the engine cannot do is refused by name, never guessed. Does not look at weights.
+ * Reads config.json and generation_config.json of a Hugging Face folder into a ModelConfig. Knows every spelling and
+ * default of the three families. Refuses by name what the engine cannot do, and never guesses. Does not look at
+ * weights.
  */
 import { invalid, unsupported } from './modelFolder.ts';
 
@@ -28,20 +29,20 @@ export interface ModelConfig {
   /** Independent of hiddenSize / numHeads. */
   readonly headSize: number;
   readonly vocabSize: number;
-  /** Longest sequence: what the model was made for, at most MAX_CONTEXT. */
+  /** Longest sequence in tokens: what the model was made for, at most MAX_CONTEXT. */
   readonly contextTokens: number;
   readonly rmsEps: number;
   readonly rope: Rope;
-  /** What the config says; the weights decide (see weightPlan). */
+  /** What the config says. The weights decide (see isTied). */
   readonly tied: boolean;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   readonly ffnBias: boolean;
-  /** RMS norm per head on queries and keys. */
+  /** Queries and keys have an RMS norm per head. */
   readonly qkNorm: boolean;
-  /** Some matrices may be stored as 8-bit codes with one scale a row; which, the weights say (see Weights). */
+  /** Some matrices may be stored as 8-bit codes with one scale per row. The weights tell which (see Weights). */
   readonly int8Weights: boolean;
-  /** Any of these ends a generation; may be empty. */
+  /** Each of these ends a generation. May be empty. */
   readonly eosIds: readonly number[];
   readonly bosId: number | null;
 }
@@ -56,7 +57,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value of the file, short enough for a sentence; arrays and objects that nest deeply by their kind only. */
+/** A value of the file, short enough for a message. Objects and nested lists are named by their kind. */
 function show(value: unknown): string {
   if (isObject(value)) return 'an object';
   if (Array.isArray(value))
@@ -64,7 +65,7 @@ function show(value: unknown): string {
   return (JSON.stringify(value) ?? String(value)).slice(0, 80);
 }
 
-/** A positive integer below 2^31; `fallback` when the key is missing or null. */
+/** A positive integer below 2^31. `fallback` when the key is missing or null. */
 function count(config: Json, key: string, fallback?: number): number {
   const value = config[key] ?? fallback;
   if (value === undefined) throw invalid(`${FILE}: ${key} is missing; it must be a positive integer.`);
@@ -88,8 +89,8 @@ function flag(config: Json, key: string, fallback: boolean): boolean {
 }
 
 /**
- * The two spellings of transformers 4 and 5: a non-empty `rope_scaling` beats `rope_parameters` entirely; theta comes
- * from the winner, else from the top level, else 10000; the old key `type` still counts.
+ * Reads both spellings, of transformers 4 and 5. A non-empty `rope_scaling` overrides `rope_parameters` entirely.
+ * theta comes from the chosen one, else from the top level, else it is 10000. The old key `type` is still read.
  */
 function parseRope(config: Json): Rope {
   for (const key of ['rope_scaling', 'rope_parameters']) {
@@ -145,7 +146,7 @@ function parseRope(config: Json): Rope {
   }
 }
 
-/** Refused only if some layer would really forget tokens within the context. */
+/** Refuses a sliding window only if a layer would really forget tokens within the context. */
 function refuseSlidingWindow(config: Json, family: Architecture, numLayers: number, contextTokens: number): void {
   const types = config.layer_types;
   if (types !== undefined && types !== null) {
@@ -170,7 +171,7 @@ function refuseSlidingWindow(config: Json, family: Architecture, numLayers: numb
   }
 }
 
-/** Number, list of numbers, null or missing -> the ids that exist in the vocabulary. */
+/** Reads a number, a list of numbers, null or nothing. Returns the ids that exist in the vocabulary. */
 function tokenIds(source: Json, file: string, key: string, vocabSize: number): number[] | null {
   const value = source[key];
   if (value === undefined || value === null) return null;
@@ -182,8 +183,9 @@ function tokenIds(source: Json, file: string, key: string, vocabSize: number): n
 }
 
 /**
- * Whether the weights are quantised, in the one form that is read: compressed-tensors' int8 with a symmetric scale a row. Activations
- * may be quantised too: the engine does that in its own way. Absent fields have that library's defaults.
+ * Whether the weights are quantised in the one supported form: int8 of compressed-tensors with one symmetric scale per
+ * row. Activations may be quantised too, because the engine quantises them in its own way. Absent fields have the
+ * defaults of that library.
  */
 function hasInt8Weights(config: Json): boolean {
   const quantisation = config.quantization_config;
@@ -245,7 +247,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     MAX_CONTEXT,
     count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768),
   );
-  // A missing key and a null differ: the qwen config classes default to 32, null means "as many as query heads".
+  // A missing key and null differ: the qwen config classes default to 32, null means "as many as query heads".
   const kvHeads = count(
     config,
     'num_key_value_heads',

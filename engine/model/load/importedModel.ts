@@ -17,7 +17,7 @@ export const WEIGHT_FILE = 'weights.bin';
 export interface ImportedModel {
   /** The cache entry: weight file and graphs. */
   readonly dir: string;
-  /** Name of `dir`: changes with the model's files, the precision and the format. */
+  /** Name of `dir`. Changes with the files of the model, the precision and the format. */
   readonly key: string;
   readonly config: ModelConfig;
   readonly precision: Precision;
@@ -27,36 +27,40 @@ export interface ImportedModel {
   readonly biased: readonly number[];
   readonly parameters: number;
   readonly weightsBytes: number;
-  /** Of them, what stays in memory (see ModelInspection). */
+  /** Bytes of these that stay in memory (see ModelInspection). */
   readonly residentBytes: number;
-  /** SHA-256 of the tensors, the same for both precisions and wherever the folder lies. */
+  /** SHA-256 of the tensors. The same for every precision and location of the folder. */
   readonly contentHash: string;
   /** False when the files were already in the cache folder. */
   readonly imported: boolean;
 }
 
-/** @param biased of an imported model; before its weights are read any layer may be. */
+/** `biased`: of an imported model. Before its weights are read, any layer may be biased. */
 export function kvShape(
   config: ModelConfig,
   kv: KvPrecision,
   biased: readonly number[] = keyBiasLayers(config),
 ): KvShape {
-  // The key-bias remedy keeps the cosines and sines of each slot's position (OnnxRunner), float32, and the position itself.
+  // With large key biases the runner keeps the cosines and sines of the position of each slot, in float32, and the
+  // position.
   const runnerBytes = usesRotations(biased, kv) ? 4 * config.headSize + 4 : 0;
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 
-/** The KV precision that goes with the weights' when none is named. */
+/** The KV precision for weights of a precision when none is asked for. */
 export function usualKv(precision: Precision): KvPrecision {
   return precision === 'float32' ? 'float32' : 'int8';
 }
 
-/** File of the graph for a KV precision. */
+/** File name of the graph for a KV precision. */
 export function graphFile(kv: KvPrecision): string {
   return `step-kv-${kv}.onnx`;
 }
 
-/** The large key biases of an imported model, by layer: [kvHeads * headSize], read back from the first columns of their matrices (keyBiasMatrix). */
+/**
+ * The large key biases of an imported model, by layer: [kvHeads * headSize]. Read back from the first columns of their
+ * matrices (see keyBiasMatrix).
+ */
 export async function readKeyBiases({
   dir,
   config,
@@ -86,7 +90,7 @@ export async function readKeyBiases({
   }
 }
 
-/** All but what of it is only looked up. */
+/** Bytes of all tensors except those that are only looked up. */
 export function residentBytes({ bytes, stored, linears }: WeightPlan): number {
   const isLookup = stored.get('embedding') !== linears.get('head')!.weight;
   return isLookup

@@ -1,16 +1,19 @@
 /**
- * Large key biases. Qwen2 models have some of hundreds beside keys of a few units, and the 8-bit codes of such a key would
- * say little but the bias. So in the layers where it is large the keys are coded without it, and R(p) b, which is known
- * exactly, is added back in float. Which layers is seen from the weights, once, when a model is imported.
+ * Large key biases. Some Qwen2 models have biases of hundreds on keys of a few units. The 8-bit codes of such a key
+ * would hold little but the bias. So the layers with large biases code their keys without them, and the exact R(p) b
+ * is added back in float. The weights tell which layers, once, when a model is imported.
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import type { Weights } from './weights.ts';
 
-/** A bias counts as large from here on: this many times the keys' own standard deviation. It doubles the codes' step then. */
+/**
+ * A bias is large from this many times the standard deviation of the keys themselves. There it doubles the step of the
+ * codes.
+ */
 const LARGE = 3;
 
-/** With a norm between bias and rotation the bias is no longer a constant of the key, and the norm bounds it anyway. */
+/** With a norm between bias and rotation the bias is no constant part of the key, and the norm bounds it anyway. */
 function hasKeyBias(config: ModelConfig): boolean {
   return config.qkvBias && !config.qkNorm;
 }
@@ -21,8 +24,8 @@ export function keyBiasLayers(config: ModelConfig): number[] {
 }
 
 /**
- * The layers whose key bias is large in some head. Compared are the bias's largest rotated pair and the largest standard deviation of
- * the head's keys without it, were the normed input white: sigma_d = |W_d * norm|.
+ * The layers whose key bias is large in some head. Compares the largest rotated pair of the bias with the largest
+ * standard deviation of the keys of that head without it, for a white normed input: sigma_d = |W_d * norm|.
  */
 export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights): Promise<number[]> {
   const { hiddenSize, kvHeads, headSize } = config;
@@ -76,7 +79,10 @@ export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Arra
   return result;
 }
 
-/** Whether a step needs the cosines and sines of all positions (see FEEDS). @param biased layers whose keys are coded without their bias */
+/**
+ * Whether a step feeds the rotations of all positions (see FEEDS). `biased`: layers whose keys are coded without their
+ * bias.
+ */
 export function usesRotations(biased: readonly number[], kv: KvPrecision): boolean {
   return kv === 'int8' && biased.length > 0;
 }

@@ -1,15 +1,15 @@
 /**
- * Reads files of a model folder and nothing outside it: a name that leaves the folder, directly or through a symbolic
- * link, is refused before it is opened. The one exception is how the Hugging Face cache keeps its files: a link of
- * `models--NAME/snapshots/<revision>` may end in that repository's own `blobs` folder. Does not know what the files mean.
- * Shared by the weights' side and the text side.
+ * Reads files of a model folder and nothing outside it. A name that leaves the folder, directly or through a symbolic
+ * link, is refused before it is opened. There is one exception, for the Hugging Face cache: a link in
+ * `models--NAME/snapshots/<revision>` may end in the `blobs` folder of that repository. Does not know what the files
+ * mean.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError } from '../../protocol/errors.ts';
 
-/** The text limit is far above any real tokenizer.json (the largest are about 40 MB). */
+/** Far above any real tokenizer.json (the largest are about 40 MB). */
 const MAX_JSON_BYTES = 256 * 2 ** 20;
 
 export function invalid(message: string): RequestError {
@@ -43,7 +43,10 @@ function hubName(dir: string): string | undefined {
   return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;
 }
 
-/** Of a repository in the Hugging Face cache, or of its folder of snapshots, the newest with a config.json; null for any other folder. */
+/**
+ * The newest snapshot with a config.json of a repository in the Hugging Face cache, or of its `snapshots` folder. Null
+ * for any other folder.
+ */
 export async function newestSnapshot(dir: string): Promise<string | null> {
   const snapshots = path.basename(path.resolve(dir)) === 'snapshots' ? dir : path.join(dir, 'snapshots');
   let newest: { folder: string; mtimeMs: number } | null = null;
@@ -67,7 +70,7 @@ export class ModelFolder {
   /** As given, for messages. */
   readonly dir: string;
   private readonly root: string;
-  /** Where the files of a snapshot of the Hugging Face cache lie. */
+  /** Folder that holds the files of a snapshot in the Hugging Face cache. */
   private readonly blobs: string | undefined;
 
   private constructor(dir: string, root: string) {
@@ -77,7 +80,7 @@ export class ModelFolder {
     if (hubName(root) !== undefined) this.blobs = path.join(repository, 'blobs');
   }
 
-  /** What a person calls the model: the folder's name, or that of the Hugging Face repository that it is a snapshot of. */
+  /** Name of the model for people: that of the folder, or of the Hugging Face repository that it is a snapshot of. */
   get name(): string {
     return hubName(this.root) ?? path.basename(path.resolve(this.dir));
   }
@@ -104,7 +107,9 @@ export class ModelFolder {
     return new ModelFolder(dir, root);
   }
 
-  /** Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files. */
+  /**
+   * Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files.
+   */
   async openFile(name: string): Promise<OpenFile | null> {
     if (
       name === '' ||
@@ -146,7 +151,7 @@ export class ModelFolder {
     throw invalid(`${name} is not a regular file.`);
   }
 
-  /** Whole text of a file, or null if there is none. */
+  /** The whole text of a file, or null if there is none. */
   async readText(name: string): Promise<string | null> {
     const file = await this.openFile(name);
     if (!file) return null;
@@ -163,25 +168,28 @@ export class ModelFolder {
     }
   }
 
-  /** A file that holds a JSON object, with its text; null if there is none. */
+  /** A file that holds a JSON object, with its text. Null if there is none. */
   async readJson(name: string): Promise<{ text: string; value: Record<string, unknown> } | null> {
     const text = await this.readText(name);
     return text === null ? null : { text, value: parseJsonObject(name, text) };
   }
 }
 
-/** A byte order mark at a file's start is no part of its text. */
+/** Removes a byte order mark, which is not part of a file's text. */
 export function withoutByteOrderMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Says where the text of file `name` is wrong, never what stands there: messages are one line, and files may be private. */
+/**
+ * Parses the text of file `name`. The error says where the text is wrong, but does not quote it: messages have one
+ * line, and files may be private.
+ */
 export function parseJsonObject(name: string, text: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(withoutByteOrderMark(text));
   } catch (error) {
-    // The runtime knows the position of most mistakes, but not of all.
+    // The runtime reports the position of most errors, but not of all.
     const message = error instanceof Error ? error.message : '';
     const at = /\bline \d+ column \d+\b/.exec(message) ?? /\bposition \d+\b/.exec(message);
     throw invalid(

@@ -1,9 +1,10 @@
 /**
- * Symmetric quantisation of weight rows, one scale per row: 8 bits for products, written as the columns of the operator's
- * layout, and 16 bits for the embedding table.
+ * Symmetric quantisation of weight rows. Pure functions.
+ * With one scale per row: 8 bits for products, written as the columns of the layout that the operator reads, and 16
+ * bits for the embedding table. With one scale per block along the input: 4 or 8 bits, in the layout of MatMulNBits.
  */
 
-/** Rows and columns of a tile of the transposition: both sides of a tile stay in the first-level cache. */
+/** Rows and columns of a tile of the transposition. Both sides of a tile stay in the first-level cache. */
 const TILE = 64;
 /** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */
 const ROUND = 6755399441055744;
@@ -21,8 +22,8 @@ export function rowScales(rows: Float32Array, numRows: number, width: number, sc
 }
 
 /**
- * rows [numRows, width] -> out [numRows, width] of 16-bit codes, x = code * scale. For tables that are only looked up: 8
- * bits there would cost as much accuracy as all 8-bit products of a small model together.
+ * Codes rows [numRows, width] in 16 bits, x = code * scale, into out [numRows, width]. For tables that are only looked
+ * up: 8 bits there would cost as much accuracy as all 8-bit products of a small model together.
  */
 export function quantiseRows16(
   rows: Float32Array,
@@ -65,19 +66,21 @@ export function quantiseToColumns(
   }
 }
 
-/** A scale that underflows to a denormal can be too small by more than half a step; -128 must not occur (see stepGraph). */
+/**
+ * A scale that underflows to a denormal can be too small by more than half a step. The code -128 must not occur (see
+ * stepGraph).
+ */
 function clamp(value: number): number {
   return Math.min(127, Math.max(-127, value));
 }
 
 /**
- * Quantisation of weight rows in blocks along the input, one scale per block, in the layout of the runtime's MatMulNBits. Pure.
- * 4 bits: x = (code - 8) * scale; 8 bits: x = (code - 128) * scale.
+ * Blocks. 4 bits: x = (code - 8) * scale; 8 bits: x = (code - 128) * scale.
  *
- * With 4 bits the scale that lets the largest weight just fit is not the best: a smaller one costs that weight a little and gives all others
- * a finer step. So a few are tried, and the codes that leave the least squared error are kept, with the scale that fits them
- * best. Measured on the built-in model, blocks of 128: 20.0 dB of signal to error against 19.5 of the plain scale, and 20.1
- * of ten times as many trials.
+ * With 4 bits the scale with which the largest weight just fits is not the best. A smaller one costs that weight a
+ * little and gives all others a finer step. So a few scales are tried, and the codes with the least squared error are
+ * kept, with the scale that fits them best. Measured on the built-in model, blocks of 128: 20.0 dB of signal to error,
+ * against 19.5 with the plain scale and 20.1 with ten times as many trials.
  */
 
 /** Weights of a block. */
@@ -85,12 +88,13 @@ export const BLOCK = 128;
 /** Code of the weight zero, with 4 bits and with 8. */
 const ZERO = 8;
 const ZERO8 = 128;
-/** Where the largest weight would lie in codes, before it is cut to -8. With 7 it is not, nor is its counterpart: the plain scale. */
+/**
+ * Where the largest weight would lie in codes, before it is clamped to -8. With 7 neither it nor its counterpart is
+ * clamped: the plain scale.
+ */
 const TRIALS = [7, 7.7, 8.4, 9.2, 10.2, 11.4];
-/** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */
-const ROUND_BLOCK = 6755399441055744;
 
-/** Blocks of a row; the last one may be shorter, and is filled up with zeros. */
+/** Blocks of a row. The last one may be shorter and is filled with zeros. */
 export function numBlocks(width: number): number {
   return Math.ceil(width / BLOCK);
 }
@@ -114,16 +118,19 @@ export function quantiseBlocks8(
       scales[r * blocks + b] = largest / 127;
       const inverse = largest > 0 ? 127 / largest : 0;
       const out = (r * blocks + b) * BLOCK - start;
-      for (let i = start; i < end; i++) codes[out + i] = rows[i]! * inverse + ROUND_BLOCK - ROUND_BLOCK + ZERO8;
+      for (let i = start; i < end; i++) codes[out + i] = rows[i]! * inverse + ROUND - ROUND + ZERO8;
     }
   }
 }
 
 function code(weight: number, inverse: number): number {
-  return Math.min(7, Math.max(-8, weight * inverse + ROUND_BLOCK - ROUND_BLOCK));
+  return Math.min(7, Math.max(-8, weight * inverse + ROUND - ROUND));
 }
 
-/** 4 bits: rows [numRows, width] -> codes [numRows, numBlocks, BLOCK / 2], two to a byte, the first in the low half, and scales [numRows, numBlocks]. */
+/**
+ * 4 bits: rows [numRows, width] -> codes [numRows, numBlocks, BLOCK / 2], two per byte, the first in the low half, and
+ * scales [numRows, numBlocks].
+ */
 export function quantiseBlocks4(
   rows: Float32Array,
   numRows: number,
@@ -149,15 +156,18 @@ export function quantiseBlocks4(
   }
 }
 
-/** What to divide a block's weights by to get its codes, and what to multiply the codes by. Both are 0 for a block of zeros. */
+/**
+ * The divisor of the weights of a block that gives its codes, and the factor of the codes that gives the weights back.
+ * Both are 0 for a block of zeros.
+ */
 function bestScale(rows: Float32Array, start: number, end: number): { divisor: number; factor: number } {
   let largest = 0;
   for (let i = start; i < end; i++) if (Math.abs(rows[i]!) > Math.abs(largest)) largest = rows[i]!;
   const best = { divisor: 0, factor: 0 };
   if (largest === 0) return best;
-  let most = 0;
+  let bestGain = 0;
   for (const trial of TRIALS) {
-    // The largest weight gets the code -8, the one without a counterpart.
+    // The largest weight gets the code -8, which has no counterpart.
     const divisor = -largest / trial;
     const inverse = 1 / divisor;
     let product = 0;
@@ -167,10 +177,10 @@ function bestScale(rows: Float32Array, start: number, end: number): { divisor: n
       product += c * rows[i]!;
       square += c * c;
     }
-    // With the factor product / square the squared error is that of zeros less this.
+    // With the factor product / square, this is what the squared error is lower than that of zeros.
     const gain = (product * product) / square;
-    if (gain <= most) continue;
-    most = gain;
+    if (gain <= bestGain) continue;
+    bestGain = gain;
     best.divisor = divisor;
     best.factor = product / square;
   }

@@ -39,7 +39,10 @@ function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Length of the JSON header that the file's first 8 bytes announce, checked against the file's size. */
+/**
+ * Length in bytes of the JSON header, as the first 8 bytes of the file announce it. Checked against the size of the
+ * file.
+ */
 export function headerLength(prefix: Uint8Array, file: string, fileSize: number): number {
   if (prefix.length < 8 || fileSize < 8)
     throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
@@ -53,7 +56,7 @@ export function headerLength(prefix: Uint8Array, file: string, fileSize: number)
   return Number(length);
 }
 
-/** Tensors of one file. header: the JSON bytes after the length. */
+/** Tensors of one file. `header`: the JSON bytes after the length. */
 export function parseHeader(header: Uint8Array, file: string, fileSize: number): Map<string, TensorInfo> {
   let json: unknown;
   try {
@@ -87,7 +90,7 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
       throw invalid(
         `${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong: download it again.`,
       );
-    // Sizes of a huge shape may exceed 2^53; they then differ from any real byte count all the same.
+    // The size of a huge shape may exceed 2^53. It still differs from any real byte count.
     const bytes = shape.reduce((product: number, size: number) => product * size, elementBytes);
     if (begin > end || bytes !== end - begin)
       throw invalid(

@@ -1,6 +1,7 @@
 /**
- * Which tensors the step graph needs, in the layout that its operators read, and from which tensors of the model each is
- * made: the one place that knows both Hugging Face's names and the layout of the weight file. Reads no weights.
+ * Plans the weight file: which tensors the step graph needs, in which layout, and from which tensors of the model each
+ * is made. The only file that knows both the names of Hugging Face and the layout of the weight file. Reads no
+ * weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
 import { BLOCK, numBlocks } from './quantise.ts';
@@ -34,9 +35,11 @@ interface VectorSource {
 }
 
 /**
- * A linear layer. Its weights are stored in one of these forms, told by their type:
- * int8: [width, sum of rows] and scales [sum of rows]; uint8: blocks of 8 bits, [sum of rows, numBlocks, BLOCK], or of 4 bits, with
- * BLOCK / 2, and scales [sum of rows * numBlocks] (see blockQuantise); float32: [sum of rows, width].
+ * A linear layer. The type of its stored weights tells their form.
+ * int8: [width, sum of rows] and scales [sum of rows].
+ * uint8: blocks of 8 bits, [sum of rows, numBlocks, BLOCK], or of 4 bits, with BLOCK / 2, and scales [sum of rows *
+ * numBlocks] (see quantise).
+ * float32: [sum of rows, width].
  */
 export interface LinearItem {
   readonly kind: 'linear';
@@ -48,7 +51,7 @@ export interface LinearItem {
 
 /**
  * How the stored tensors are made.
- * embedding, int8 and int4: [rows, width] int16 and scales [rows, 1]; float32: [rows, width].
+ * embedding: int8 and int4 have [rows, width] int16 and scales [rows, 1]; float32 has [rows, width].
  * keyBias: see keyBiasMatrix.
  */
 export type PlanItem =
@@ -77,11 +80,14 @@ export interface WeightPlan {
   /** Size of the weight file. */
   readonly bytes: number;
   readonly parameters: number;
-  /** Every tensor read, with the shape it must have; the scales of those in 8 bits are read with them (see Weights). */
+  /**
+   * Every tensor that is read, with the shape that it must have. The scales of 8-bit tensors are read with them (see
+   * Weights).
+   */
   readonly needed: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Of a layer that is stored in blocks. */
+/** Bits per weight of a layer that is stored in blocks. */
 export function linearBits({ dims }: StoredTensor): 4 | 8 {
   return dims[2] === BLOCK ? 8 : 4;
 }
@@ -89,7 +95,7 @@ export function linearBits({ dims }: StoredTensor): 4 | 8 {
 export const EMBEDDING = 'model.embed_tokens.weight';
 export const HEAD = 'lm_head.weight';
 const BYTES: Readonly<Record<string, number>> = { uint8: 1, int8: 1, int16: 2, float32: 4 };
-/** Page size: the runtime maps the file, so a tensor that starts on its own page drags nothing else in. */
+/** Page size. The runtime maps the file, so a tensor that starts on its own page loads nothing else. */
 const ALIGNMENT = 4096;
 
 /**

@@ -58,7 +58,7 @@ export class Weights {
     this.owners = owners;
   }
 
-  /** Opens model.safetensors, or the shards that model.safetensors.index.json names. Close it when done. */
+  /** Opens model.safetensors, or the shards that model.safetensors.index.json names. Close it after use. */
   static async open(folder: ModelFolder): Promise<Weights> {
     const shards = new Map<string, Shard>();
     const owners = new Map<string, Shard>();
@@ -107,7 +107,7 @@ export class Weights {
   }
 
   /**
-   * @param int8 whether a matrix may be stored as codes with scales, which are checked then, but for their values.
+   * Checks a tensor. `int8`: a matrix may be stored as codes with scales, whose type and shape are checked then.
    * @throws RequestError if the tensor is missing, misshapen or of an unsupported type.
    */
   check(name: string, shape: readonly number[], int8 = false): void {
@@ -138,7 +138,7 @@ export class Weights {
       );
   }
 
-  /** @throws RequestError that ends in `missing` if there is no such tensor. */
+  /** @throws RequestError that ends with `missing` if there is no such tensor. */
   private find(name: string, missing: string): { file: OpenFile; info: TensorInfo } {
     const shard = this.owners.get(name);
     if (!shard)
@@ -146,15 +146,15 @@ export class Weights {
     return { file: shard.file, info: shard.tensors.get(name)! };
   }
 
-  /** What identifies the files without reading the tensors: names, sizes, modification times and headers. */
+  /** Hashes what identifies the files without reading the tensors: names, sizes, modification times and headers. */
   fingerprint(hash: Hash): void {
     for (const { file, header } of this.shards.values())
       hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
   }
 
   /**
-   * Rows first .. first+count-1 of a checked tensor as float32, [count, rest]; a vector is one row. Valid until the
-   * next call with the same `out`. @param hash takes the raw bytes, those of a matrix's scales behind its codes'.
+   * Rows first .. first+count-1 of a checked tensor as float32, [count, rest]. A vector is one row. Valid until the
+   * next call with the same `out`. `hash` takes the raw bytes, and those of scales after their codes.
    * @throws RequestError on NaN or infinity, and on scales that are not positive.
    */
   async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
@@ -175,7 +175,7 @@ export class Weights {
     return result;
   }
 
-  /** Entries first .. first+count-1 of a checked tensor [rows, 1]. */
+  /** Entries first .. first+count-1 of a checked tensor of scales, [rows, 1]. */
   private async scales(name: string, first: number, count: number, hash?: Hash): Promise<Float32Array> {
     const { file, info } = this.find(name, 'is missing');
     const bytes = BYTES_PER_ELEMENT[info.dtype]!;
