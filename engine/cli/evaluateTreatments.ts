@@ -5,7 +5,7 @@
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../model/runtime/attentionMeter.ts';
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import { type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, rungFor } from '../kv/approx/compression.ts';
+import { codecNames, compressionOf, levelFor } from '../kv/approx/compression.ts';
 import {
   H2O,
   KEPT_CODEC,
@@ -98,11 +98,13 @@ function codeTokens(
 
 /** The codecs of the parts of the scene, in the order of the context; null: as it was. */
 function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
-  const { rungs } = compressionOf(
+  const { levels } = compressionOf(
     AUTO,
     codecNames(AUTO).map((name) => subject.codec(name)),
   )!;
-  return AUTO_SCENE.idleMinutes.map((minutes) => rungFor(rungs, 60_000 * minutes, AUTO_SCENE.fullness)?.codec ?? null);
+  return AUTO_SCENE.idleMinutes.map(
+    (minutes) => levelFor(levels, 60_000 * minutes, AUTO_SCENE.fullness)?.codec ?? null,
+  );
 }
 
 /** What it makes of a context in its scene: a part as it was, a part in each of its codecs. */

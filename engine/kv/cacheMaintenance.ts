@@ -5,13 +5,13 @@
 
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import type { Coding } from './approx/codedPage.ts';
-import { type Compression, rungFor } from './approx/compression.ts';
+import { type Compression, levelFor } from './approx/compression.ts';
 import { isExact } from './approx/lossyRows.ts';
 import { keptTokens, type PruningName, pieceLengths, rowsOf } from './approx/pruned/keptRows.ts';
 import { nextToCode } from './approx/toCode.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
-import { deepestEnd, endIndex, isUsed, lengths, numRows, pathTo, placeOf, type TreeNode } from './radixTree.ts';
+import { deepestEnd, endIndex, isUsed, lengths, numRows, pathTo, placeOf, type RadixNode } from './radixTree.ts';
 import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 
 /** Shorter runs keep their rows. */
@@ -23,7 +23,7 @@ export class CacheMaintenance {
   readonly #compression: Compression | null;
   readonly #onInsert: () => void;
   /** Runs to be coded, the next one last: to look for them takes time, and there is more than a block of each. */
-  #toCode: TreeNode[] = [];
+  #toCode: RadixNode[] = [];
 
   /** `onInsert`: runs have come into the tree. */
   constructor(
@@ -43,11 +43,11 @@ export class CacheMaintenance {
 
   /** What runs are coded with where memory is as short as now; null: with nothing, however old. */
   get coding(): Coding | null {
-    const { rungs = [], only = null } = this.#compression ?? {};
+    const { levels = [], only = null } = this.#compression ?? {};
     const { fullness } = this;
-    if (only !== null || !rungs.some((rung) => fullness >= rung.fullness)) return null;
+    if (only !== null || !levels.some((level) => fullness >= level.fullness)) return null;
     const now = this.#clock();
-    return (node) => (node.pruned ? null : (rungFor(rungs, now - node.lastUse, fullness)?.codec ?? null));
+    return (node) => (node.pruned ? null : (levelFor(levels, now - node.lastUse, fullness)?.codec ?? null));
   }
 
   /**
@@ -61,27 +61,27 @@ export class CacheMaintenance {
   }
 
   /** What a run of the store is coded with now, as far as nobody uses it; null: with nothing. */
-  #codecFor(node: TreeNode): KvCodec | null {
-    const { rungs = [], only = null } = this.#compression ?? {};
+  #codecFor(node: RadixNode): KvCodec | null {
+    const { levels = [], only = null } = this.#compression ?? {};
     if (isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept')) return null;
-    return rungFor(rungs, this.#clock() - node.lastUse, this.fullness)?.codec ?? null;
+    return levelFor(levels, this.#clock() - node.lastUse, this.fullness)?.codec ?? null;
   }
 
   /** Runs of which a block may be coded, those that go first last. */
-  #findToCode(): TreeNode[] {
+  #findToCode(): RadixNode[] {
     const { tree, pool } = this.#memory;
     const { fullness } = this;
-    if (!this.#compression?.rungs.some((rung) => fullness >= rung.fullness)) return [];
+    if (!this.#compression?.levels.some((level) => fullness >= level.fullness)) return [];
     const nodes = [...tree.nodes()];
     // Parents come before their children: backwards each asks only its own for theirs.
-    const ends = new Map<TreeNode, number>();
+    const ends = new Map<RadixNode, number>();
     for (const node of nodes.toReversed())
       ends.set(
         node,
         deepestEnd(node, (child) => ends.get(child)),
       );
     const order = this.#memory.nodes.order();
-    const mayBeCoded = (node: TreeNode): boolean => {
+    const mayBeCoded = (node: RadixNode): boolean => {
       const codec = this.#codecFor(node);
       return (
         codec !== null &&
@@ -165,7 +165,7 @@ export class CacheMaintenance {
   }
 
   /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
-  *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
+  *#pieces(tokenIds: readonly number[], from: number): Generator<[RadixNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
       if (!mayPrune(found, length, from)) {
         yield [found, false];
@@ -235,7 +235,7 @@ export class CacheMaintenance {
 }
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
-function mayPrune(node: TreeNode, length: number, from: number): boolean {
+function mayPrune(node: RadixNode, length: number, from: number): boolean {
   const { startIndex, pinned, pruned, lossy } = node;
   const first = Math.max(from - startIndex, 0);
   return !isUsed(node) && !pinned && !pruned && length - first >= MIN_PRUNED && isExact(lossy, first, length);

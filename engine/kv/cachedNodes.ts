@@ -8,7 +8,7 @@ import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/evi
 import type { KvRows } from './kvRows.ts';
 import { PageTable } from './pageTable.ts';
 import type { KvPool } from './pool.ts';
-import { endIndex, isUsed, type Match, RadixTree, type TreeNode } from './radixTree.ts';
+import { endIndex, isUsed, type Match, RadixTree, type RadixNode } from './radixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
 import { keptBlocks } from './storedBlocks.ts';
@@ -34,7 +34,7 @@ export class CachedNodes {
   readonly #clock: () => number;
   readonly #log: (line: string) => void;
   /** Nodes in use whose stored rows cannot be read back. They are dropped as soon as nobody uses them. */
-  readonly #losses = new Map<TreeNode, LostRows>();
+  readonly #losses = new Map<RadixNode, LostRows>();
 
   constructor({ pool, eviction, clock, spillFile = null }: CachedNodesOptions) {
     this.pool = pool;
@@ -56,18 +56,18 @@ export class CachedNodes {
   }
 
   /** Keeps a node in its place, neither evicted nor demoted, until as many calls of `unreference`. */
-  reference(node: TreeNode): void {
+  reference(node: RadixNode): void {
     if (node.refCount++ === 0 && node.slots) this.numEvictable -= node.slots.length;
   }
 
   /** Call it for the last node of a path first: a node whose stored rows are lost is dropped with all nodes below it. */
-  unreference(node: TreeNode): void {
+  unreference(node: RadixNode): void {
     if (--node.refCount === 0 && node.slots) this.numEvictable += node.slots.length;
     this.dropIfLost(node);
   }
 
   /** Does `work` while the nodes of a path, in order, stay in their places. */
-  withReferences<T>(nodes: readonly TreeNode[], work: () => T): T {
+  withReferences<T>(nodes: readonly RadixNode[], work: () => T): T {
     for (const node of nodes) this.reference(node);
     try {
       return work();
@@ -77,17 +77,17 @@ export class CachedNodes {
   }
 
   /** The nodes of a match that is not empty. The last node is split where the match ends. */
-  matchedNodes({ nodes, lastLength }: Match): TreeNode[] {
+  matchedNodes({ nodes, lastLength }: Match): RadixNode[] {
     return [...nodes.slice(0, -1), this.beginning(nodes.at(-1)!, lastLength)];
   }
 
   /** A node's first `length` tokens as a node of their own: the node itself, or else it is split behind them. */
-  beginning(node: TreeNode, length: number): TreeNode {
+  beginning(node: RadixNode, length: number): RadixNode {
     return length < node.tokenIds.length ? this.split(node, length) : node;
   }
 
   /** Splits a node after `at` tokens and returns the new upper part. Takes no more bytes and reads nothing. */
-  split(node: TreeNode, at: number): TreeNode {
+  split(node: RadixNode, at: number): RadixNode {
     const upper = this.tree.split(node, at);
     // It is not known which half has the lost rows.
     const loss = this.#losses.get(node);
@@ -96,14 +96,14 @@ export class CachedNodes {
   }
 
   /** Adds a node in the pool below `parent`. Nobody references it. */
-  insert(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
+  insert(parent: RadixNode, tokenIds: number[], slots: Int32Array): RadixNode {
     const node = this.tree.insert(parent, tokenIds, slots);
     this.numEvictable += slots.length;
     return node;
   }
 
   /** Frees the slots of an unreferenced node whose rows the store has. */
-  leavePool(node: TreeNode): void {
+  leavePool(node: RadixNode): void {
     this.slots.give(node.slots!);
     this.numEvictable -= node.slots!.length;
     node.slots = null;
@@ -111,7 +111,7 @@ export class CachedNodes {
   }
 
   /** Reduces an unreferenced node, all of whose rows are exact, to these rows at these positions of its context. */
-  prune(node: TreeNode, rows: KvRows, positions: Int32Array, by: PruningName): void {
+  prune(node: RadixNode, rows: KvRows, positions: Int32Array, by: PruningName): void {
     this.tree.prune(node, by);
     if (node.stored) this.store.drop(node.stored);
     node.stored = null;
@@ -125,7 +125,7 @@ export class CachedNodes {
   }
 
   /** Drops an unreferenced node and all nodes below it. */
-  drop(node: TreeNode): void {
+  drop(node: RadixNode): void {
     for (const child of [...node.children.values()]) this.drop(child);
     this.eviction.gone(node, this.now - node.lastUse);
     if (node.slots) {
@@ -141,12 +141,12 @@ export class CachedNodes {
     this.events.evictions++;
   }
 
-  isLost(node: TreeNode): boolean {
+  isLost(node: RadixNode): boolean {
     return this.#losses.has(node);
   }
 
   /** What `read` returns for a node's stored rows; null, and the rows count as lost, where they cannot be read back. Other errors pass. */
-  readStored<T>(node: TreeNode, read: () => T): T | null {
+  readStored<T>(node: RadixNode, read: () => T): T | null {
     try {
       return read();
     } catch (error) {
@@ -160,7 +160,7 @@ export class CachedNodes {
    * Stored rows of a node could not be read back. It is dropped with all nodes below it, at once or when no lease uses it any
    * more, and computed again when somebody asks for it. Where the pool has the rows too, only the copy in the store is dropped.
    */
-  lose(node: TreeNode, loss: LostRows): void {
+  lose(node: RadixNode, loss: LostRows): void {
     if (this.#losses.has(node)) return;
     this.#losses.set(node, loss);
     const which = `tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}`;
@@ -173,7 +173,7 @@ export class CachedNodes {
   }
 
   /** A lease has let go of a node: if its stored rows are lost, it can be dropped now. */
-  dropIfLost(node: TreeNode): void {
+  dropIfLost(node: RadixNode): void {
     if (!this.#losses.has(node) || node.storedRefs > 0) return;
     if (node.slots) {
       this.#losses.delete(node);

@@ -4,14 +4,14 @@ import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
-import { endIndex, numRows, pathTo, type TreeNode } from './radixTree.ts';
+import { endIndex, numRows, pathTo, type RadixNode } from './radixTree.ts';
 import { type StoredBlock, wholeOf } from './storedBlocks.ts';
 
 function check(holds: boolean, message: string): asserts holds {
   if (!holds) throw new Error(`KV cache: ${message}`);
 }
 
-function checkNode(node: TreeNode): void {
+function checkNode(node: RadixNode): void {
   const at = `run at ${node.startIndex} of ${node.tokenIds.length}`;
   const parent = node.parent!;
   check(node.tokenIds.length > 0, `${at} is empty`);
@@ -52,8 +52,8 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
       holder.set(slot, by);
     }
   };
-  const paths = new Map<TreeNode, number>();
-  const held = new Map<TreeNode, number>();
+  const paths = new Map<RadixNode, number>();
+  const held = new Map<RadixNode, number>();
   for (const lease of leases) {
     for (const slots of ownSlots(lease)) hold(slots, 'a lease');
     if (lease.sparse) {
@@ -144,9 +144,9 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   for (const arrays of [pool.keys, pool.values, pool.keyScales, pool.valueScales])
     for (const array of arrays) poolBytes += array.byteLength;
   check(poolBytes === pool.bytes, `pool bytes ${pool.bytes}, allocated ${poolBytes}`);
-  const { lent } = memory.budget;
+  const { borrowed } = memory.budget;
   check(
-    memory.bytes + lent <= memory.budget.maxBytes,
-    `${memory.bytes} bytes and ${lent} that are lent exceed the budget of ${memory.budget.maxBytes}`,
+    memory.bytes + borrowed <= memory.budget.maxBytes,
+    `${memory.bytes} bytes and ${borrowed} that are borrowed exceed the budget of ${memory.budget.maxBytes}`,
   );
 }

@@ -15,7 +15,7 @@ import { addPages, slotsOf } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { Pins } from './prefixRuns.ts';
 import { describePrefix, evictPrefix } from './prefixRuns.ts';
-import { endIndex, lengths, type Match, numRows, pathTo, type TreeNode } from './radixTree.ts';
+import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
 import { ShiftedRuns } from './approx/shifted/shiftedRuns.ts';
 import { SparseLeases } from './approx/sparse/sparseLeases.ts';
 import type { Eviction } from './eviction/eviction.ts';
@@ -110,8 +110,8 @@ export class KvCache {
   }
 
   /** The same, were so many bytes lent, and no others; 0 where those have no room. */
-  spareBeside(lent: number): number {
-    return this.#memory.spareBeside(lent);
+  spareBeside(borrowed: number): number {
+    return this.#memory.spareBeside(borrowed);
   }
 
   /** Lends bytes of the budget to one at a time, who must let go of them in `onTakenBack`: before anything leaves for want of them. False where that would be at once. */
@@ -125,7 +125,7 @@ export class KvCache {
   }
 
   get borrowedBytes(): number {
-    return this.#memory.budget.lent;
+    return this.#memory.budget.borrowed;
   }
 
   /** Slots of what sequences hold. */
@@ -363,7 +363,7 @@ export class KvCache {
   }
 
   /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
-  #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
+  #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): RadixNode {
     const { tree } = this.#memory;
     if (
       parent.parent &&
@@ -383,7 +383,7 @@ export class KvCache {
     return node;
   }
 
-  #touch(node: TreeNode): void {
+  #touch(node: RadixNode): void {
     const now = this.#clock();
     for (const n of pathTo(node)) n.lastUse = now;
   }
@@ -394,6 +394,6 @@ export class KvCache {
 }
 
 /** Tokens of a run without rows. */
-function prunedTokens(node: TreeNode): number {
+function prunedTokens(node: RadixNode): number {
   return node.tokenIds.length - numRows(node);
 }

@@ -19,7 +19,7 @@ import type { Tail } from './pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from './pool.ts';
 import { PoolBudget, roundUp } from './poolBudget.ts';
 import { PoolResizer } from './poolResizer.ts';
-import { numRows, pathTo, type RadixTree, type TreeNode } from './radixTree.ts';
+import { numRows, pathTo, type RadixTree, type RadixNode } from './radixTree.ts';
 import type { KvStore } from './store.ts';
 import { runOf, type StoredBlock } from './storedBlocks.ts';
 
@@ -81,14 +81,14 @@ export class KvMemory {
 
   /** Slots that `allocate` can hand out as long as nothing has to leave the pool or the store for them. */
   get spare(): number {
-    return this.spareBeside(this.budget.lent);
+    return this.spareBeside(this.budget.borrowed);
   }
 
   /** As `spare`, were so many bytes lent, and no others; 0 where those have no room. */
-  spareBeside(lent: number): number {
+  spareBeside(borrowed: number): number {
     const { softSlots, mostSlots, limit } = this.budget;
-    if (this.bytes + lent > limit) return 0;
-    const [most, fits] = [Math.min(softSlots, mostSlots), this.budget.slotsUnder(limit - lent - this.store.bytes)];
+    if (this.bytes + borrowed > limit) return 0;
+    const [most, fits] = [Math.min(softSlots, mostSlots), this.budget.slotsUnder(limit - borrowed - this.store.bytes)];
     // It grows by whole pages, whatever is asked for.
     return (
       this.nodes.slots.numFree + Math.max(0, (fits < most ? fits - (fits % PAGE_SLOTS) : most) - this.pool.numSlots)
@@ -99,7 +99,7 @@ export class KvMemory {
   lend(bytes: number, onTakenBack: () => void): boolean {
     this.takeBack();
     if (this.bytes + bytes > this.budget.limit) return false;
-    this.budget.lent = bytes;
+    this.budget.borrowed = bytes;
     this.#onTakenBack = onTakenBack;
     return true;
   }
@@ -108,7 +108,7 @@ export class KvMemory {
   takeBack(): void {
     const onTakenBack = this.#onTakenBack;
     this.#onTakenBack = null;
-    this.budget.lent = 0;
+    this.budget.borrowed = 0;
     onTakenBack?.();
   }
 
@@ -139,7 +139,7 @@ export class KvMemory {
   }
 
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
-  makeRoomInStore(bytes: number, node: TreeNode): boolean {
+  makeRoomInStore(bytes: number, node: RadixNode): boolean {
     return this.nodes.withReferences([node], () => this.#makeInStore(bytes));
   }
 
@@ -151,7 +151,7 @@ export class KvMemory {
   /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see PageTable. */
   reserved(bytes: number, tails: readonly Tail[]): void {
     if (bytes > 0) this.takeBack();
-    this.budget.aside = bytes;
+    this.budget.reserved = bytes;
     this.#poolResizer.shrinkTo(
       Math.max(this.budget.mostSlots, roundUp(this.numReferenced, PAGE_SLOTS)),
       this.budget.limit,
@@ -160,7 +160,7 @@ export class KvMemory {
   }
 
   /** Brings a referenced run into the pool; false when there is no room for it, or its rows are lost. */
-  promote(node: TreeNode): boolean {
+  promote(node: RadixNode): boolean {
     if (node.slots) return true;
     const slots = this.nodes.isLost(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
     if (!slots) return false;
@@ -178,7 +178,7 @@ export class KvMemory {
   }
 
   /** Copies rows [from, to) of a run out, wherever they are; null where they are lost. */
-  read(node: TreeNode, from: number, to: number): KvRows | null {
+  read(node: RadixNode, from: number, to: number): KvRows | null {
     return node.slots
       ? this.pool.read(node.slots.subarray(from, to))
       : this.nodes.readStored(node, () => this.store.read(node.stored!, from, to));
@@ -188,7 +188,7 @@ export class KvMemory {
    * Takes blocks over, of rows as they were computed, as a run that goes on from `parent`: in the store, or in slots of others where
    * the pool leaves no room for one. Null when there is no room for it, older runs gone or not.
    */
-  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
+  insertStored(parent: RadixNode, tokenIds: number[], blocks: readonly StoredBlock[]): RadixNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     const fits = this.nodes.withReferences(path, () => this.#makeInStore(bytes));
@@ -223,7 +223,7 @@ export class KvMemory {
   /** Sets the budget, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0, and that no sparse lease holds what has no room then. `tails`: see PageTable. */
   setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
     const [limit, numSlots] = [this.budget.limitWith(maxBytes), this.budget.slotsWith(maxBytes)];
-    if (this.bytes + this.budget.lent > limit || this.pool.numSlots > numSlots) this.takeBack();
+    if (this.bytes + this.budget.borrowed > limit || this.pool.numSlots > numSlots) this.takeBack();
     this.#poolResizer.shrinkTo(numSlots, limit, tails);
     if (!this.#storeEviction.make(Math.max(0, limit - this.pool.bytes), null))
       throw new Error('The store shrinks below what leases hold.');

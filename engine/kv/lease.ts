@@ -2,7 +2,7 @@
 import type { Lack } from './approx/sparse/heldRuns.ts';
 import type { LostRows } from './disk/spillFile.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { type Match, type TreeNode, endIndex, lengths } from './radixTree.ts';
+import { type Match, type RadixNode, endIndex, lengths } from './radixTree.ts';
 import type { StoredBlock } from './storedBlocks.ts';
 
 /** A block of a sparse lease that is in the pool. */
@@ -31,7 +31,7 @@ export interface SparseRows {
 
 /** The path that ends in `node`, all of it in the pool unless sparse, and slots after it. */
 export interface Lease {
-  node: TreeNode;
+  node: RadixNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
   /** Of a context that is longer than the pool, of which it attends to parts (see SparseLeases). */
@@ -65,13 +65,13 @@ export function numLeased(lease: Lease): number {
 
 /** Pool slots that these leases hold, and those of a path that any lease holds; of common runs once. */
 export function numHeld(leases: Iterable<Lease>, path: Match): number {
-  const runs = new Set<TreeNode>();
+  const runs = new Set<RadixNode>();
   let numSlots = 0;
   for (const lease of leases) {
     for (const slots of ownSlots(lease)) numSlots += slots.length;
     // Of its path one that attends to parts of it holds what it has chosen.
     if (lease.sparse) continue;
-    for (let node: TreeNode | null = lease.node; node && !runs.has(node); node = node.parent) {
+    for (let node: RadixNode | null = lease.node; node && !runs.has(node); node = node.parent) {
       runs.add(node);
       numSlots += node.slots?.length ?? 0;
     }

@@ -6,7 +6,7 @@
 
 import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';
 import { isShifted } from './laneIds.ts';
-import { isUsed, type RadixTree, type TreeNode } from './radixTree.ts';
+import { isUsed, type RadixTree, type RadixNode } from './radixTree.ts';
 
 /** A file's block. */
 export interface Block {
@@ -24,7 +24,7 @@ const MAX_SHOWN = 96;
 
 /** A run, or the part of it that is one thing. */
 interface Piece {
-  node: TreeNode;
+  node: RadixNode;
   kind: 'header' | 'file' | 'request';
   label: string;
   docId: string | undefined;
@@ -75,8 +75,8 @@ const OTHERS: OutlineNode = {
   children: [],
 };
 
-function claims(tree: RadixTree, blocks: Iterable<Block>): Map<TreeNode, Claim> {
-  const found = new Map<TreeNode, Claim>();
+function claims(tree: RadixTree, blocks: Iterable<Block>): Map<RadixNode, Claim> {
+  const found = new Map<RadixNode, Claim>();
   for (const block of blocks) {
     const match = tree.match(block.tokenIds);
     // Less than the header is another file's.
@@ -92,10 +92,10 @@ function claims(tree: RadixTree, blocks: Iterable<Block>): Map<TreeNode, Claim> 
 }
 
 /** Level by level, parents before children. */
-function visit(tree: RadixTree, claimed: Map<TreeNode, Claim>): Piece[] {
+function visit(tree: RadixTree, claimed: Map<RadixNode, Claim>): Piece[] {
   const pieces: Piece[] = [];
   const add = (
-    node: TreeNode,
+    node: RadixNode,
     parent: Piece | null,
     tokens: number,
     claim: Claim | undefined,
@@ -118,7 +118,7 @@ function visit(tree: RadixTree, claimed: Map<TreeNode, Claim>): Piece[] {
     parent?.children.push(piece);
     return piece;
   };
-  let level: { node: TreeNode; parent: Piece | null }[] = [...tree.root.children.values()].map((node) => ({
+  let level: { node: RadixNode; parent: Piece | null }[] = [...tree.root.children.values()].map((node) => ({
     node,
     parent: null,
   }));

@@ -22,7 +22,7 @@ const EXCHANGE_TOKENS = 3;
 /** How a step attends to the pool. */
 export interface Attention {
   /** Each token to its own sequence's pages, not all to all. */
-  readonly apart: boolean;
+  readonly gathered: boolean;
   /** Of each list of slots, its pages in the order in which they come. */
   readonly own: readonly ReadonlySet<number>[];
   /** Places that hold them all, at least one. */
@@ -147,7 +147,7 @@ export class KvPool {
   attended(numTokens: number, most: number, all: number): Attended {
     const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
     // Of a float32 pool steps have one way only. What the runner keeps is gathered, then joined with the step's own: two copies.
-    if (kv === 'float32') return { apart: false, pages: Math.max(1, all) };
+    if (kv === 'float32') return { gathered: false, pages: Math.max(1, all) };
     return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
   }
 
@@ -159,15 +159,15 @@ export class KvPool {
     const own = lists.map((list) => this.addPages(list, new Set()));
     const needed = new Set(own.flatMap((pages) => [...pages]));
     const most = own.reduce((most, { size }) => Math.max(most, size), 1);
-    const { apart, pages: paid } = this.attended(numTokens, most, needed.size);
-    const places = this.#places(needed, apart ? null : numTokens);
-    const pages = apart ? most : places.count;
+    const { gathered, pages: paid } = this.attended(numTokens, most, needed.size);
+    const places = this.#places(needed, gathered ? null : numTokens);
+    const pages = gathered ? most : places.count;
     return {
-      apart,
+      gathered,
       own,
       ...places,
       columns: pages * this.pageSlots,
-      paidColumns: (apart ? paid : pages) * this.pageSlots,
+      paidColumns: (gathered ? paid : pages) * this.pageSlots,
     };
   }
 

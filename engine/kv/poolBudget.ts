@@ -9,9 +9,9 @@ export const roundUp = (n: number, step: number): number => Math.ceil(n / step) 
 export class PoolBudget {
   maxBytes: number;
   /** Bytes that the pool leaves to the store. */
-  aside = 0;
+  reserved = 0;
   /** Bytes of `limit` that somebody else has until pool or store need them. */
-  lent = 0;
+  borrowed = 0;
   /** Of a row in the pool. */
   readonly bytesPerSlot: number;
   readonly #softSlots: number;
@@ -37,7 +37,7 @@ export class PoolBudget {
 
   /** The same, as long as what is lent stays so. */
   get limitNow(): number {
-    return this.limit - this.lent;
+    return this.limit - this.borrowed;
   }
 
   /** As `limit`, were this the budget. */
@@ -53,7 +53,7 @@ export class PoolBudget {
 
   /** The same beside what is set aside for the store. */
   get mostSlots(): number {
-    return this.slotsBeside(this.aside);
+    return this.slotsBeside(this.reserved);
   }
 
   /** As given, but whole pages where the budget allows for them: anything else would make the pool a single one. */

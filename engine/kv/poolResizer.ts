@@ -13,7 +13,7 @@ import type { StoreEviction } from './eviction/storeEviction.ts';
 import type { Tail } from './pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from './pool.ts';
 import { type PoolBudget, roundUp } from './poolBudget.ts';
-import type { TreeNode } from './radixTree.ts';
+import type { RadixNode } from './radixTree.ts';
 import type { SlotAllocator } from './slots.ts';
 import type { KvStore } from './store.ts';
 
@@ -27,7 +27,7 @@ const DROP_TOKENS = 32;
 /** The same of several runs that are no longer: who goes is reckoned each time, and a day's work leaves thousands of them. */
 const DROP_SHORT_TOKENS = 128;
 /** Of fewer runs each asks by itself for room in the store: that is a look at all runs, room for several a reckoning, which takes as long as several looks. */
-const MIN_TOGETHER = 8;
+const MIN_JOINT = 8;
 
 export class PoolResizer {
   readonly #nodes: CachedNodes;
@@ -174,25 +174,25 @@ export class PoolResizer {
   #leaving(numTokens: number, most: number): EvictionQueue {
     const leaving = new EvictionQueue(this.#nodes.tree, this.#nodes.order());
     const coming = leaving.firstOf(numTokens);
-    if (coming.length < MIN_TOGETHER) return leaving;
+    if (coming.length < MIN_JOINT) return leaving;
     let [missing, bytes] = [numTokens, 0];
     for (const victim of coming) {
       const { length } = victim.slots!;
       if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing));
       missing -= length;
     }
-    this.#storeEviction.makeTogether(most, new Set(coming), bytes, leaving.order);
+    this.#storeEviction.makeRoomForAll(most, new Set(coming), bytes, leaving.order);
     return leaving;
   }
 
   /** Of a run that nobody uses. */
-  #dropEnd(node: TreeNode, numTokens: number): void {
+  #dropEnd(node: RadixNode, numTokens: number): void {
     this.#storeEviction.cut(node, Math.max(numTokens, DROP_TOKENS));
     this.#nodes.drop(node);
   }
 
   /** Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though older runs were to go. `known`: see StoreEviction.make. */
-  demote(node: TreeNode, most: number, known?: EvictionOrder): boolean {
+  demote(node: RadixNode, most: number, known?: EvictionOrder): boolean {
     const slots = node.slots!;
     if (!node.stored) {
       if (!this.#storeEviction.make(most - this.bytesInStore(node), node, known)) return false;
@@ -210,7 +210,7 @@ export class PoolResizer {
   }
 
   /** That a run of the pool takes there, or so many rows of it. */
-  bytesInStore(node: TreeNode, numRows = node.slots!.length): number {
+  bytesInStore(node: RadixNode, numRows = node.slots!.length): number {
     return this.#storeEviction.bytesFor(node, numRows);
   }
 
@@ -220,7 +220,7 @@ export class PoolResizer {
   }
 
   /** Whether a run of the pool can go to the store with nothing else gone. */
-  hasStoreRoom(node: TreeNode): boolean {
+  hasStoreRoom(node: RadixNode): boolean {
     return node.stored !== null || this.#store.bytes + this.bytesInStore(node) <= this.storeMost;
   }
 }

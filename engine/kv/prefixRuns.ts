@@ -3,7 +3,7 @@ import type { Tier } from '../protocol/stats.ts';
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import { matchSketched } from './approx/sparse/sparseLeases.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { commonLength, isUsed, lengths, type RadixTree, type TreeNode } from './radixTree.ts';
+import { commonLength, isUsed, lengths, type RadixTree, type RadixNode } from './radixTree.ts';
 
 /** What is cached of a prefix, where most of it is, whether most of it is in the store besides the pool, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
 export function describePrefix(
@@ -36,17 +36,17 @@ export function describePrefix(
 
 /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
 export function evictPrefix(memory: KvMemory, prefix: readonly number[], pinned: boolean): void {
-  const dropBelow = (node: TreeNode): void => {
+  const dropBelow = (node: RadixNode): void => {
     for (const child of [...node.children.values()]) {
       dropBelow(child);
       dropLeaf(child);
     }
   };
-  const dropLeaf = (node: TreeNode): void => {
+  const dropLeaf = (node: RadixNode): void => {
     if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) memory.nodes.drop(node);
   };
   /** `at`: tokens of the prefix that lead to the node. */
-  const follow = (node: TreeNode, at: number): void => {
+  const follow = (node: RadixNode, at: number): void => {
     if (at === prefix.length) return dropBelow(node);
     for (const child of [...node.children.values()]) {
       const length = commonLength(child, prefix, at, prefix.length);

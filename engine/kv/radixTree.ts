@@ -13,14 +13,14 @@ import type { PruningName } from './approx/pruned/keptRows.ts';
 import type { KvStore } from './store.ts';
 import type { StoredRun } from './storedBlocks.ts';
 
-export interface TreeNode {
+export interface RadixNode {
   /** The run's tokens; empty only at the root. */
   tokenIds: number[];
-  parent: TreeNode | null;
+  parent: RadixNode | null;
   /** By first token; pruned ones, of which several may begin alike, by negative numbers of their own. */
-  readonly children: Map<number, TreeNode>;
+  readonly children: Map<number, RadixNode>;
   /** Of them the pruned ones. */
-  readonly prunedChildren: Set<TreeNode>;
+  readonly prunedChildren: Set<RadixNode>;
   /** Position of the run's first token. */
   startIndex: number;
   /** Leases whose path runs through this node. */
@@ -47,28 +47,28 @@ export interface TreeNode {
 
 export interface Match {
   /** Nodes that match from their first token, top down; the last one maybe only in part. */
-  readonly nodes: readonly TreeNode[];
+  readonly nodes: readonly RadixNode[];
   /** Matching tokens of the last node. */
   readonly lastLength: number;
   /** Matching tokens of all nodes. */
   readonly numTokens: number;
 }
 
-export function endIndex(node: TreeNode): number {
+export function endIndex(node: RadixNode): number {
   return node.startIndex + node.tokenIds.length;
 }
 
 /** Rows of a run, wherever they are. */
-export function numRows(node: TreeNode): number {
+export function numRows(node: RadixNode): number {
   return node.slots?.length ?? node.stored?.numRows ?? 0;
 }
 
 /** Whether a lease has it: it cannot go. */
-export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
+export function isUsed({ refCount, storedRefs }: RadixNode): boolean {
   return refCount > 0 || storedRefs > 0;
 }
 
-function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
+function newNode(parent: RadixNode | null, tokenIds: number[], startIndex: number): RadixNode {
   return {
     tokenIds,
     parent,
@@ -89,7 +89,7 @@ function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number
 }
 
 export class RadixTree {
-  readonly root: TreeNode = newNode(null, [], 0);
+  readonly root: RadixNode = newNode(null, [], 0);
   /** Of all runs. */
   numTokens = 0;
   numRuns = 0;
@@ -102,7 +102,7 @@ export class RadixTree {
 
   /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones, where those lead further, or without. Changes nothing; valid until the tree changes. */
   match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
-    const nodes: TreeNode[] = [];
+    const nodes: RadixNode[] = [];
     const start = endIndex(from);
     let at = start;
     let lastLength = 0;
@@ -129,7 +129,7 @@ export class RadixTree {
   }
 
   /** Cuts a run after `at` tokens. Returns the new upper part; `node` stays the lower one, so paths that end in it stay right. */
-  split(node: TreeNode, at: number): TreeNode {
+  split(node: RadixNode, at: number): RadixNode {
     if (node.pruned) throw new Error('A pruned run cannot be split.');
     const parent = node.parent!;
     const halves = node.stored && this.#store.split(node.stored, at);
@@ -157,14 +157,14 @@ export class RadixTree {
   }
 
   /** Adds a run in the pool below `parent`. */
-  insert(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
+  insert(parent: RadixNode, tokenIds: number[], slots: Int32Array): RadixNode {
     const node = this.#add(parent, tokenIds);
     node.slots = slots;
     return node;
   }
 
   /** Adds a run in the store below `parent`. */
-  insertStored(parent: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): TreeNode {
+  insertStored(parent: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): RadixNode {
     const node = this.#add(parent, tokenIds);
     node.stored = stored;
     node.lossy = lossy;
@@ -172,7 +172,7 @@ export class RadixTree {
   }
 
   /** Lengthens a leaf that is in the pool and not in the store by rows as they were computed. */
-  extend(leaf: TreeNode, tokenIds: number[], slots: Int32Array): void {
+  extend(leaf: RadixNode, tokenIds: number[], slots: Int32Array): void {
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
     const all = new Int32Array(leaf.slots!.length + slots.length);
@@ -182,7 +182,7 @@ export class RadixTree {
   }
 
   /** Lengthens a leaf that is in the store and not in the pool; `stored` is all of it, `lossy` says of the new rows what they have been through. */
-  extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
+  extendStored(leaf: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
     const at = leaf.tokenIds.length;
     leaf.lossy = joinLossy(
       leaf.lossy,
@@ -194,7 +194,7 @@ export class RadixTree {
   }
 
   /** From now on not all tokens of a run have rows. */
-  prune(node: TreeNode, by: PruningName): void {
+  prune(node: RadixNode, by: PruningName): void {
     const { children, prunedChildren } = node.parent!;
     children.delete(node.tokenIds[0]!);
     node.pruned = by;
@@ -203,7 +203,7 @@ export class RadixTree {
   }
 
   /** Takes a leaf out of the tree. */
-  remove(leaf: TreeNode): void {
+  remove(leaf: RadixNode): void {
     if (leaf.children.size > 0 || isUsed(leaf))
       throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     const { children, prunedChildren } = leaf.parent!;
@@ -215,7 +215,7 @@ export class RadixTree {
   }
 
   /** The longest match that begins with a pruned child; null where one without goes as far. */
-  #prunedMatch(node: TreeNode, tokenIds: readonly number[], limit: number): Match | null {
+  #prunedMatch(node: RadixNode, tokenIds: readonly number[], limit: number): Match | null {
     const at = endIndex(node);
     let best: Match | null = null;
     for (const child of node.prunedChildren) {
@@ -233,14 +233,14 @@ export class RadixTree {
   }
 
   /** Of the match that begins with the child that is not pruned. */
-  #exactLength(node: TreeNode, tokenIds: readonly number[], limit: number): number {
+  #exactLength(node: RadixNode, tokenIds: readonly number[], limit: number): number {
     const at = endIndex(node);
     const child = node.children.get(tokenIds[at]!);
     const length = child ? commonLength(child, tokenIds, at, limit) : 0;
     return child && length === child.tokenIds.length ? length + this.match(tokenIds, limit, child).numTokens : length;
   }
 
-  #add(parent: TreeNode, tokenIds: number[]): TreeNode {
+  #add(parent: RadixNode, tokenIds: number[]): RadixNode {
     const node = newNode(parent, tokenIds, endIndex(parent));
     parent.children.set(tokenIds[0]!, node);
     this.numRuns++;
@@ -249,7 +249,7 @@ export class RadixTree {
   }
 
   /** All runs but the root, parents before children. */
-  *nodes(): Generator<TreeNode> {
+  *nodes(): Generator<RadixNode> {
     const stack = [...this.root.children.values()];
     for (let node = stack.pop(); node; node = stack.pop()) {
       yield node;
@@ -259,12 +259,12 @@ export class RadixTree {
 }
 
 /** Where a run's rows stand, were its last `length` tokens a run of their own. */
-export function placeOf(node: TreeNode, length = node.tokenIds.length): RunPlace {
+export function placeOf(node: RadixNode, length = node.tokenIds.length): RunPlace {
   return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
 }
 
 /** Where the longest context that goes on from this run ends. `known`: the same of runs for which it has been found already. */
-export function deepestEnd(node: TreeNode, known: (node: TreeNode) => number | undefined = () => undefined): number {
+export function deepestEnd(node: RadixNode, known: (node: RadixNode) => number | undefined = () => undefined): number {
   let end = endIndex(node);
   for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));
   return end;
@@ -272,7 +272,7 @@ export function deepestEnd(node: TreeNode, known: (node: TreeNode) => number | u
 
 /** Tokens that a run has in common with tokenIds[at .. limit). */
 export function commonLength(
-  { tokenIds: own }: TreeNode,
+  { tokenIds: own }: RadixNode,
   tokenIds: readonly number[],
   at: number,
   limit: number,
@@ -284,14 +284,14 @@ export function commonLength(
 }
 
 /** The nodes of a match with the number of matching tokens in each. */
-export function* lengths(match: Match): Generator<[TreeNode, number]> {
+export function* lengths(match: Match): Generator<[RadixNode, number]> {
   for (const [i, node] of match.nodes.entries())
     yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
 }
 
 /** The runs from the root's child down to `node`. */
-export function pathTo(node: TreeNode): TreeNode[] {
-  const path: TreeNode[] = [];
-  for (let n: TreeNode | null = node; n?.parent; n = n.parent) path.push(n);
+export function pathTo(node: RadixNode): RadixNode[] {
+  const path: RadixNode[] = [];
+  for (let n: RadixNode | null = node; n?.parent; n = n.parent) path.push(n);
   return path.reverse();
 }

@@ -112,12 +112,12 @@ export class StepBatch {
     return false;
   }
 
-  /** The same with `tokens` of this sequence in it, and whether they attend apart. */
-  with(lease: Lease, tokens: number): { apart: boolean; paidColumns: number } {
+  /** The same with `tokens` of this sequence in it, and whether they attend gathered. */
+  with(lease: Lease, tokens: number): { gathered: boolean; paidColumns: number } {
     const all = new Set(this.#pages);
     const most = Math.max(this.#mostPages, this.#cache.addPages(lease, all));
-    const { apart, pages } = this.#attended(tokens, most, all);
-    return { apart, paidColumns: pages * this.#cache.pageSlots };
+    const { gathered, pages } = this.#attended(tokens, most, all);
+    return { gathered, paidColumns: pages * this.#cache.pageSlots };
   }
 
   /** Whether another sequence had better have `most` tokens in this step than `tokens` in one of its own. */
@@ -137,8 +137,8 @@ export class StepBatch {
     const inPool = parts.filter(({ lane }) => lane === 'paged');
     const numTokens = inPool.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
     // Together everybody pays for all pages; apart for as many as the one who lies in most.
-    const { apart } = this.#attended(0, this.#mostPages, this.#pages);
-    const packed = apart
+    const { gathered } = this.#attended(0, this.#mostPages, this.#pages);
+    const packed = gathered
       ? inPool.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1)
       : inPool;
     this.#cache.pack(

@@ -375,7 +375,7 @@ export class StepBuilder {
     for (; running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);
       // Where all attend together a single token in a page of its own would be a page more for everybody; many begin one of theirs.
-      const isFew = count <= FEW && !this.#batch.with(lease, count).apart;
+      const isFew = count <= FEW && !this.#batch.with(lease, count).gathered;
       const newSlots = count > 0 ? this.#cache.allocate(count, lease, isFew ? this.#batch.pages : []) : null;
       if (newSlots) {
         const startIndex = numComputed(lease);

@@ -167,7 +167,7 @@ test.each([1, 5])(
 test('the budget counts the memory of the codec kernels exactly, before, during and after encoding', async () => {
   const shape = { ...SHAPE, headSize: 64 };
   const codec = codecNamed('turboquant', shape, rope(shape.headSize));
-  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+  const compression = { levels: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
   const maxBytes = 1500 * kvBytesPerToken(shape) + codingBytes(compression);
   const clock = { now: 0 };
   const pool = new KvPool(shape, 0);

@@ -29,7 +29,7 @@ const PRUNING = { idleMs: 1000, turn: TURN, layers: new Set([0]), conversations:
 /** As loadedModel has it: of what stays. Takes nothing twice. */
 const codecOf = (shape: KvShape): KvCodec => tracedCodecs([KEPT_CODEC], shape, new CodedRows())[0]!;
 const CODEC = codecOf(SHAPE);
-const codedBy = (codec: KvCodec): Compression => ({ rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: 'kept' });
+const codedBy = (codec: KvCodec): Compression => ({ levels: [{ codec, idleMs: 1000, fullness: 0 }], only: 'kept' });
 const CODED = codedBy(CODEC);
 /** What all files begin with. */
 const HEADER = [9, 8, 7];
@@ -138,7 +138,7 @@ test.each([
   async ({ fullness, tier, codecs }) => {
     const { engine, clock } = opened(4000, {
       pruning: null,
-      compression: { rungs: [{ codec: CODEC, idleMs: 1000, fullness }], only: null },
+      compression: { levels: [{ codec: CODEC, idleMs: 1000, fullness }], only: null },
     });
     const block = tokens(900, 1);
     question(engine, block, 5);

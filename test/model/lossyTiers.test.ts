@@ -143,7 +143,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     // Otherwise rows that no codec has touched would do.
     expect(expected).not.toEqual(exact);
     const clock = { now: 0 };
-    const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+    const compression = { levels: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
     const bytes = (slots: number): number =>
       slots * kvBytesPerToken(pool.shape) +
       scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
@@ -212,7 +212,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     });
 
     const clock = { now: 0 };
-    const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+    const compression = { levels: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
     const bytes = (slots: number): number =>
       slots * kvBytesPerToken(shape) +
       scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +

@@ -1,4 +1,4 @@
-/** Which rungs of the cache's ladder a model bears: measured once with the built-in one, then with what the files beside it say. */
+/** Which levels of the cache's ladder a model bears: measured once with the built-in one, then with what the files beside it say. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/model/fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('auto has the rungs that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
+test('auto has the levels that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const { tokenizer, turn } = await ModelText.load('model');
@@ -35,8 +35,8 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
       log: (line) => void lines.push(line),
     });
   };
-  const rungs = ({ compression }: ModelCompression): unknown =>
-    compression?.rungs.map(({ codec }) => codec.name) ?? null;
+  const levels = ({ compression }: ModelCompression): unknown =>
+    compression?.levels.map(({ codec }) => codec.name) ?? null;
   const spoil = async (codec: string, klMean: number): Promise<void> => {
     const file = path.join(imported.dir, `codec-${codec}.json`);
     const kept = JSON.parse(await readFile(file, 'utf8')) as { key: object; result: CodecQuality };
@@ -44,7 +44,7 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   };
 
   const all = await bears('auto');
-  expect([rungs(all), lines, all.prunes]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], null]);
+  expect([levels(all), lines, all.prunes]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], null]);
   // Two codecs, three contexts each, one bar; of the second its layers come first, each by itself.
   expect(shown.slice(0, 3)).toEqual([1, 2, 3].map((part) => expect.closeTo(part / 6)));
   expect(shown.slice(-3)).toEqual([10, 11, 12].map((part) => expect.closeTo(part / 12)));
@@ -59,23 +59,23 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
     `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
   await spoil('turboquant', 0.2);
   const without = await bears('auto');
-  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([
+  expect([levels(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([
     ['int4-kivi'],
     [tooMuch('turboquant')],
     [mild.klMean, 0.2],
   ]);
   await spoil('int4-kivi', 0.2);
-  expect([rungs(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('turboquant')]]);
+  expect([levels(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('turboquant')]]);
   await spoil('turboquant', 0.01);
-  expect([rungs(await bears('auto')), lines]).toEqual([['turboquant', 'turboquant'], [tooMuch('int4-kivi')]]);
-  expect([rungs(await bears('turboquant')), rungs(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
+  expect([levels(await bears('auto')), lines]).toEqual([['turboquant', 'turboquant'], [tooMuch('int4-kivi')]]);
+  expect([levels(await bears('turboquant')), levels(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
   // The layers that need their rows most, a fifth of all, decide which go; what stays goes by the same order.
   const kvzip = await bears('kvzip');
   const neediest = (
     JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]
   ).slice(0, Math.round(imported.config.numLayers / 5));
   expect([
-    rungs(kvzip),
+    levels(kvzip),
     kvzip.compression!.only,
     kvzip.prunes!.layers,
     kvzip.qualities.map(({ codec }) => codec),
@@ -90,7 +90,7 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   await writeFile(layers, JSON.stringify({ ...needs, result: [99] }));
   expect((await bears('turboquant')).qualities[0]!.compression).toBeCloseTo(hard.compression);
   const short = await bears('auto', 64);
-  expect([rungs(short), short.qualities, lines]).toEqual([
+  expect([levels(short), short.qualities, lines]).toEqual([
     null,
     [],
     ['int4-kivi', 'turboquant'].map(

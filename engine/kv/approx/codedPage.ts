@@ -4,17 +4,17 @@
  */
 
 import type { KvShape } from '../kvRows.ts';
-import { deepestEnd, endIndex, type TreeNode } from '../radixTree.ts';
+import { deepestEnd, endIndex, type RadixNode } from '../radixTree.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import { lossyWithin } from './lossyRows.ts';
 import { codedBytes, firstToCode } from './toCode.ts';
 
 /** What a run is coded with while memory is short; null: with nothing, it is too young. */
-export type Coding = (node: TreeNode) => KvCodec | null;
+export type Coding = (node: RadixNode) => KvCodec | null;
 
 /** The end of a run of the pool that is about to leave it, and what it is coded with, as far as that makes it smaller; null: with nothing, the store has it. */
 interface Leaving {
-  readonly node: TreeNode;
+  readonly node: RadixNode;
   readonly length: number;
   readonly codec: KvCodec | null;
 }
@@ -32,7 +32,7 @@ interface Free {
  * first, each after what goes on from it. Takes time in proportion to them.
  */
 export function codedPage(
-  runs: readonly TreeNode[],
+  runs: readonly RadixNode[],
   numRows: number,
   room: number,
   coding: Coding,
@@ -64,15 +64,15 @@ export function codedPage(
 }
 
 /** Whether nothing in the pool goes on from a run, but for what leaves before it. */
-export function isLast({ children }: TreeNode, leaving?: ReadonlyMap<TreeNode, unknown>): boolean {
+export function isLast({ children }: RadixNode, leaving?: ReadonlyMap<RadixNode, unknown>): boolean {
   for (const child of children.values()) if (child.slots && !leaving?.has(child)) return false;
   return true;
 }
 
 /** In the order of `runs`. */
-function freeRuns(runs: readonly TreeNode[], coding: Coding): ReadonlyMap<TreeNode, Free> {
-  const free = new Map<TreeNode, Free>();
-  const endOf = (child: TreeNode): number | undefined => free.get(child)?.contextEnd;
+function freeRuns(runs: readonly RadixNode[], coding: Coding): ReadonlyMap<RadixNode, Free> {
+  const free = new Map<RadixNode, Free>();
+  const endOf = (child: RadixNode): number | undefined => free.get(child)?.contextEnd;
   for (const node of runs) {
     const codec = node.stored ? null : coding(node);
     if ((node.stored || codec) && isLast(node, free)) free.set(node, { codec, contextEnd: deepestEnd(node, endOf) });
@@ -84,8 +84,8 @@ function freeRuns(runs: readonly TreeNode[], coding: Coding): ReadonlyMap<TreeNo
  * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already, and has come back,
  * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave, and is worth it.
  */
-function worthLeaving(free: ReadonlyMap<TreeNode, Free>, shape: KvShape): ReadonlyMap<TreeNode, number> {
-  const firstRows = new Map<TreeNode, number>();
+function worthLeaving(free: ReadonlyMap<RadixNode, Free>, shape: KvShape): ReadonlyMap<RadixNode, number> {
+  const firstRows = new Map<RadixNode, number>();
   for (const [node, { codec, contextEnd }] of [...free].reverse()) {
     const opensAnother = node.parent !== null && firstRows.has(node.parent);
     const first =

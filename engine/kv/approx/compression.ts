@@ -1,8 +1,8 @@
 /**
- * What the store codes with loss, and when: the rungs of a ladder, of which each run takes the one that its age and the fullness of
+ * What the store codes with loss, and when: the levels of a ladder, of which each run takes the one that its age and the fullness of
  * the budget call for. PURE.
  *
- * A block that has been through a lossy codec is never coded again, by no rung: it would lose twice, and what is measured with the
+ * A block that has been through a lossy codec is never coded again, by no level: it would lose twice, and what is measured with the
  * model is the loss of coding once. So a run that was coded mildly stays so when it gets older, and runs, even parts of one, end in
  * different codecs.
  */
@@ -15,7 +15,7 @@ import { KEPT_CODEC, KVZIP } from './pruned/keptRows.ts';
 import type { SketchShape } from './sparse/keySketch.ts';
 import { SPILLED_TOKENS } from './sparse/sparseRoom.ts';
 
-export interface Rung {
+export interface CompressionLevel {
   /** Lossy. */
   readonly codec: KvCodec;
   /** Of runs that nobody has used for so long, in ms. */
@@ -26,7 +26,7 @@ export interface Rung {
 
 export interface Compression {
   /** Mildest first; not empty. */
-  readonly rungs: readonly Rung[];
+  readonly levels: readonly CompressionLevel[];
   /** Only what is left of runs that rows have been let go of; null: everything. */
   readonly only: 'kept' | null;
 }
@@ -40,7 +40,7 @@ const AUTO = 'auto';
  * minutes twice (test/bench/eviction/returns.ts, days of the model of behaviour). Nearly full, runs are about to be dropped, and
  * to compute them again costs more than any codec: then ten minutes are enough.
  */
-const LADDER: readonly (Omit<Rung, 'codec'> & { name: CodecName })[] = [
+const AUTO_LEVELS: readonly (Omit<CompressionLevel, 'codec'> & { name: CodecName })[] = [
   { name: 'int4-kivi', idleMs: 5 * MINUTE, fullness: 0.75 },
   { name: 'turboquant', idleMs: 30 * MINUTE, fullness: 0.75 },
   { name: 'turboquant', idleMs: 10 * MINUTE, fullness: 0.9 },
@@ -50,25 +50,29 @@ const ALWAYS = { idleMs: MINUTE, fullness: 0 };
 
 /** The codecs that a setting may use, mildest first. */
 export function codecNames(setting: string): string[] {
-  if (setting === AUTO) return [...new Set(LADDER.map(({ name }) => name))];
+  if (setting === AUTO) return [...new Set(AUTO_LEVELS.map(({ name }) => name))];
   return [setting === KVZIP ? KEPT_CODEC : setting];
 }
 
 /** What is meant by a setting with those of its codecs that may be used; null: nothing is coded. */
 export function compressionOf(setting: string, codecs: readonly KvCodec[]): Compression | null {
   const lossy = codecs.filter(({ lossless }) => !lossless);
-  const rungs =
+  const levels =
     setting === AUTO
-      ? LADDER.flatMap(({ name, ...when }) =>
+      ? AUTO_LEVELS.flatMap(({ name, ...when }) =>
           lossy.filter((codec) => codec.name === name).map((codec) => ({ codec, ...when })),
         )
       : lossy.map((codec) => ({ codec, ...ALWAYS }));
-  return rungs.length > 0 ? { rungs, only: setting === KVZIP ? 'kept' : null } : null;
+  return levels.length > 0 ? { levels, only: setting === KVZIP ? 'kept' : null } : null;
 }
 
-/** The last rung that is for a run which nobody has used for so long, with such a share of the budget taken; null: it stays as it is. */
-export function rungFor(rungs: readonly Rung[], idleMs: number, fullness: number): Rung | null {
-  return rungs.findLast((rung) => idleMs >= rung.idleMs && fullness >= rung.fullness) ?? null;
+/** The last level that is for a run which nobody has used for so long, with such a share of the budget taken; null: it stays as it is. */
+export function levelFor(
+  levels: readonly CompressionLevel[],
+  idleMs: number,
+  fullness: number,
+): CompressionLevel | null {
+  return levels.findLast((level) => idleMs >= level.idleMs && fullness >= level.fullness) ?? null;
 }
 
 /**
@@ -78,7 +82,7 @@ export function rungFor(rungs: readonly Rung[], idleMs: number, fullness: number
 
 /** For coding what the store has, and decoding it again. */
 export function codingBytes(compression: Compression | null): number {
-  const codecs = compression?.rungs.map(({ codec }) => codec) ?? [];
+  const codecs = compression?.levels.map(({ codec }) => codec) ?? [];
   // As many of the store's blocks as it takes for one of a codec's. The last may reach beyond it, and be what a cut has left of a coded one.
   const mostTokens = 2 * Math.max(0, ...codecs.map(({ format }) => format.blockTokens)) + BLOCK_TOKENS;
   return kernelBytesWith(Math.max(0, ...codecs.map((codec) => codec.kernelBytes(mostTokens))));

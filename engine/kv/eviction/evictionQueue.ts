@@ -3,13 +3,13 @@
  * thousands of short ones.
  */
 
-import type { RadixTree, TreeNode } from '../radixTree.ts';
+import type { RadixTree, RadixNode } from '../radixTree.ts';
 import type { EvictionOrder } from './eviction.ts';
 
 export class EvictionQueue {
   readonly order: EvictionOrder;
-  readonly #runs: readonly TreeNode[];
-  readonly #known: ReadonlySet<TreeNode>;
+  readonly #runs: readonly RadixNode[];
+  readonly #known: ReadonlySet<RadixNode>;
   /** Of the first ones, so many have left as a whole. */
   #numGone = 0;
 
@@ -20,7 +20,7 @@ export class EvictionQueue {
   }
 
   /** The first that has not left, of those that `may`; null: there is none. */
-  first(may: (node: TreeNode) => boolean = () => true): TreeNode | null {
+  first(may: (node: RadixNode) => boolean = () => true): RadixNode | null {
     for (let i = this.#numGone; i < this.#runs.length; i++) {
       const left = this.#leftOf(this.#runs[i]!);
       if (left && may(left)) return left;
@@ -30,14 +30,14 @@ export class EvictionQueue {
   }
 
   /** The first ones, of so many tokens together or all; before any has left. */
-  firstOf(numTokens: number): TreeNode[] {
+  firstOf(numTokens: number): RadixNode[] {
     let [length, numRuns] = [0, 0];
     while (length < numTokens && numRuns < this.#runs.length) length += this.#runs[numRuns++]!.slots!.length;
     return this.#runs.slice(0, numRuns);
   }
 
   /** It, or what is left of it where its end has left: that is a run of its own above it, in its place. */
-  #leftOf(run: TreeNode): TreeNode | null {
+  #leftOf(run: RadixNode): RadixNode | null {
     if (isFree(run)) return run;
     const { parent } = run;
     return parent && !this.#known.has(parent) ? this.#leftOf(parent) : null;
@@ -45,6 +45,6 @@ export class EvictionQueue {
 }
 
 /** Whether the pool has a run that nobody references. */
-function isFree({ refCount, slots }: TreeNode): boolean {
+function isFree({ refCount, slots }: RadixNode): boolean {
   return refCount === 0 && slots !== null;
 }

@@ -11,7 +11,7 @@ import type { Tail } from '../pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from '../pool.ts';
 import { type PoolBudget, roundUp } from '../poolBudget.ts';
 import type { PoolResizer } from '../poolResizer.ts';
-import { placeOf, type TreeNode } from '../radixTree.ts';
+import { placeOf, type RadixNode } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
 import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
@@ -61,14 +61,14 @@ export class IdleDemotion {
   }
 
   /** Rows at the end of a run, not all of which the store has room for, that it has room for as things are. */
-  #numFitting(run: TreeNode): number {
+  #numFitting(run: RadixNode): number {
     const fits = run.pruned ? 0 : this.#resizer.rowsWithin(this.#resizer.storeMost);
     // What frees a page need not be whole blocks.
     return this.#freesPage(run) ? this.#resizer.numToPage : fits - (fits % BLOCK_TOKENS);
   }
 
   /** Whether the store has room for so much of a run, as it is, that a page can be given back for it. */
-  #freesPage(run: TreeNode): boolean {
+  #freesPage(run: RadixNode): boolean {
     const { numToPage, storeMost } = this.#resizer;
     return (
       !run.pruned && numToPage > 0 && numToPage <= Math.min(run.slots!.length, this.#resizer.rowsWithin(storeMost))
@@ -80,7 +80,7 @@ export class IdleDemotion {
    * as much as frees a page; or else a page of what may be coded, straight out of the pool, which is given back; or else what fits. False
    * where nothing has left.
    */
-  #leavePage(runs: readonly TreeNode[], tails: readonly Tail[], coding: Coding | null): boolean {
+  #leavePage(runs: readonly RadixNode[], tails: readonly Tail[], coding: Coding | null): boolean {
     const resizer = this.#resizer;
     let [numLeft, isFull] = [0, false];
     for (const run of runs) {
@@ -119,8 +119,8 @@ export class IdleDemotion {
   }
 
   /** What frees a page leaves the pool coded; false where it has no resizer. All of it is coded before any of it leaves: where that fails, everything is as it was. */
-  #leaveCoded(runs: readonly TreeNode[], coding: Coding): boolean {
-    const bytesFree = this.#budget.maxBytes - this.#budget.lent - this.#pool.bytes - this.#store.bytes;
+  #leaveCoded(runs: readonly RadixNode[], coding: Coding): boolean {
+    const bytesFree = this.#budget.maxBytes - this.#budget.borrowed - this.#pool.bytes - this.#store.bytes;
     const page = codedPage(runs, this.#resizer.numToPage, bytesFree, coding, this.#pool.shape);
     const coded = page.map(({ node, length, codec }) => {
       const from = node.tokenIds.length - length;
@@ -153,7 +153,7 @@ export class IdleDemotion {
   }
 
   /** Unreferenced runs in the pool that nobody has used for long, pinned ones left out, in the order in which they go. */
-  #stale(order: EvictionOrder): TreeNode[] {
+  #stale(order: EvictionOrder): RadixNode[] {
     const now = this.#nodes.now;
     return [...this.#nodes.tree.nodes()]
       .filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > this.#staleMs)

@@ -3,7 +3,7 @@
  * eviction, from their ends and no more of them than has to go. How much room there is to be is KvMemory's.
  */
 import type { CachedNodes } from '../cachedNodes.ts';
-import { isUsed, type RadixTree, type TreeNode } from '../radixTree.ts';
+import { isUsed, type RadixTree, type RadixNode } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
 import type { StoredRun } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
@@ -27,11 +27,11 @@ export class StoreEviction {
    * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
    * False, and nothing is dropped, when that is not enough. `known`: the order, where it has been reckoned; of what is left afterwards it says about the same.
    */
-  make(limit: number, before: TreeNode | null, known?: EvictionOrder): boolean {
+  make(limit: number, before: RadixNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
     const order = known ?? this.#nodes.order();
-    const mayGo = (node: TreeNode): boolean => isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0));
+    const mayGo = (node: RadixNode): boolean => isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0));
     const going: StoredRun[] = [];
     for (const node of this.#tree.nodes()) if (node.stored && mayGo(node)) going.push(node.stored);
     if (this.#store.bytes - this.#store.bytesOf(going) > limit) return false;
@@ -54,7 +54,7 @@ export class StoreEviction {
    * out of the pool or the store, reckoned once for all of them: `make` looks at all runs for each that comes. `coming`: runs that
    * nobody references, of which so many bytes are to come.
    */
-  makeTogether(limit: number, coming: ReadonlySet<TreeNode>, bytes: number, order: EvictionOrder): void {
+  makeRoomForAll(limit: number, coming: ReadonlySet<RadixNode>, bytes: number, order: EvictionOrder): void {
     this.#dropCopies(limit - bytes, coming);
     let over = this.#store.bytes + bytes - limit;
     if (over <= 0) return;
@@ -75,7 +75,7 @@ export class StoreEviction {
   }
 
   /** Copies go until the store has no more than so many bytes, but for those of runs that `stay`. */
-  #dropCopies(limit: number, stay: ReadonlySet<TreeNode> = new Set()): void {
+  #dropCopies(limit: number, stay: ReadonlySet<RadixNode> = new Set()): void {
     // Exact ones first: what has been coded takes more when it comes back from the pool, and is not coded again.
     for (const isCoded of [false, true]) {
       for (const node of this.#tree.nodes()) {
@@ -88,12 +88,12 @@ export class StoreEviction {
   }
 
   /** That a run of the pool takes here, or so many rows of it. */
-  bytesFor(node: TreeNode, numRows = node.slots!.length): number {
+  bytesFor(node: RadixNode, numRows = node.slots!.length): number {
     return numRows * (node.pruned ? this.#store.bytesPerKeptRow : this.#store.bytesPerToken);
   }
 
   /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */
-  cut(node: TreeNode, length: number): TreeNode | null {
+  cut(node: RadixNode, length: number): RadixNode | null {
     const at = node.tokenIds.length - length;
     if (at <= 0 || node.pruned) return null;
     // A stored block goes as a whole: a part of it might free nothing.
@@ -103,11 +103,11 @@ export class StoreEviction {
 }
 
 /** Whether the pool has its rows, too, and nobody needs those in the store. */
-function isCopy({ slots, stored, storedRefs }: TreeNode): boolean {
+function isCopy({ slots, stored, storedRefs }: RadixNode): boolean {
   return slots !== null && stored !== null && storedRefs === 0;
 }
 
 /** Whether only the store has its rows, and nobody needs them. */
-function mayDrop(node: TreeNode): boolean {
+function mayDrop(node: RadixNode): boolean {
   return node.stored !== null && node.slots === null && !isUsed(node);
 }

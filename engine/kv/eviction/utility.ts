@@ -3,7 +3,7 @@
  * takes. With nothing learnt that is the order of LRU, but for deep runs, which stay a little longer.
  */
 import { isPrefill } from '../laneIds.ts';
-import type { TreeNode } from '../radixTree.ts';
+import type { RadixNode } from '../radixTree.ts';
 import type { Eviction } from './eviction.ts';
 
 /** Tokens of context at which a token costs twice what it costs at the beginning: of the shape of Qwen2.5-0.5B 512 tokens take 1.4 s at 0 and 4.3 s behind 7,680. */
@@ -12,7 +12,7 @@ export const DOUBLED_AT = 3700;
 export class Utility implements Eviction {
   readonly #times = new ReuseTimes();
   /** What has been found since it was computed. */
-  readonly #found = new Set<TreeNode>();
+  readonly #found = new Set<RadixNode>();
   /** Numbers for tags: each run is looked at whenever room is made. */
   readonly #tags = new Map<string, number>();
   readonly #bytesPerToken: number;
@@ -22,23 +22,23 @@ export class Utility implements Eviction {
     this.#bytesPerToken = bytesPerToken;
   }
 
-  worth(node: TreeNode, now: number, youngest?: number): number {
+  worth(node: RadixNode, now: number, youngest?: number): number {
     const numTokens = node.tokenIds.length;
     const cost = numTokens * (1 + (node.startIndex + numTokens / 2) / DOUBLED_AT);
     const bytes = node.slots ? node.slots.length * this.#bytesPerToken : node.stored!.bytes;
     return this.#times.worth(this.#classOf(node, youngest), now - node.lastUse, cost / bytes);
   }
 
-  kind(node: TreeNode, now: number, youngest: number): number {
+  kind(node: RadixNode, now: number, youngest: number): number {
     return this.#times.kind(this.#classOf(node, youngest), now - node.lastUse);
   }
 
-  hit(node: TreeNode, idleMs: number): void {
+  hit(node: RadixNode, idleMs: number): void {
     this.#times.ended(this.#classOf(node), idleMs, true);
     this.#found.add(node);
   }
 
-  gone(node: TreeNode, idleMs: number): void {
+  gone(node: RadixNode, idleMs: number): void {
     this.#times.ended(this.#classOf(node), idleMs, false);
     this.#found.delete(node);
   }
@@ -48,7 +48,7 @@ export class Utility implements Eviction {
    * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether its text has
    * gone on in another way since.
    */
-  #classOf(node: TreeNode, youngest?: number): number {
+  #classOf(node: RadixNode, youngest?: number): number {
     const tag = this.#tags.get(node.tag) ?? this.#tags.size;
     if (tag === this.#tags.size) this.#tags.set(node.tag, tag);
     return (
@@ -64,7 +64,7 @@ export class Utility implements Eviction {
 const MAX_HEADER = 64;
 
 /** Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an edit. `youngest`: see Eviction, where it is known. */
-function isSuperseded(node: TreeNode, youngest?: number): boolean {
+function isSuperseded(node: RadixNode, youngest?: number): boolean {
   if (node.startIndex < MAX_HEADER) return false;
   if (youngest !== undefined) return youngest > node.lastUse;
   for (const other of node.parent!.children.values()) if (other.lastUse > node.lastUse) return true;

@@ -3,20 +3,20 @@
  * again. What goes on from a run goes before it, so only ends of the tree are looked at, and runs of one kind keep their order (see
  * Eviction), so of each kind only the first is.
  */
-import type { RadixTree, TreeNode } from '../radixTree.ts';
+import type { RadixTree, RadixNode } from '../radixTree.ts';
 import { type EvictionOrder, youngestBelow } from './eviction.ts';
 
 export class Victims {
   readonly #order: EvictionOrder;
-  readonly #may: (node: TreeNode) => boolean;
+  readonly #may: (node: RadixNode) => boolean;
   /** Places in the tree's own order: that decides between equals. */
-  readonly #ranks: Map<TreeNode, number>;
-  readonly #youngest: Map<TreeNode, number>;
+  readonly #ranks: Map<RadixNode, number>;
+  readonly #youngest: Map<RadixNode, number>;
   /** Those that nothing goes on from and that may go, of each kind; the first to go is the last. */
-  readonly #kinds = new Map<unknown, TreeNode[]>();
+  readonly #kinds = new Map<unknown, RadixNode[]>();
 
   /** The tree is as it was for `order`, and changes only as `gone` is told. */
-  constructor(tree: RadixTree, order: EvictionOrder, may: (node: TreeNode) => boolean) {
+  constructor(tree: RadixTree, order: EvictionOrder, may: (node: RadixNode) => boolean) {
     this.#order = order;
     this.#may = may;
     const nodes = [...tree.nodes()];
@@ -27,8 +27,8 @@ export class Victims {
   }
 
   /** The first that may go, for the caller to drop, its end or all of it, and to call `gone`. Null where it does not go before `other`, or there is none. */
-  next(other: TreeNode | null): TreeNode | null {
-    let first: TreeNode[] | null = null;
+  next(other: RadixNode | null): RadixNode | null {
+    let first: RadixNode[] | null = null;
     for (const [kind, runs] of this.#kinds) {
       const run = runs.at(-1);
       if (!run) {
@@ -43,7 +43,7 @@ export class Victims {
   }
 
   /** This one has gone, or its end; then what is left of it is its parent. */
-  gone(node: TreeNode): void {
+  gone(node: RadixNode): void {
     const parent = node.parent!;
     if (parent.children.size > 0) {
       this.#youngestGone(node);
@@ -55,14 +55,14 @@ export class Victims {
   }
 
   /** Of those beside it the youngest are of another kind, if it was younger. */
-  #youngestGone({ parent, lastUse }: TreeNode): void {
+  #youngestGone({ parent, lastUse }: RadixNode): void {
     if (lastUse < this.#youngest.get(parent!)!) return;
     let youngest = Number.NEGATIVE_INFINITY;
     for (const child of parent!.children.values()) {
       youngest = Math.max(youngest, child.lastUse);
       if (youngest === lastUse) return;
     }
-    const others: TreeNode[] = [];
+    const others: RadixNode[] = [];
     for (const child of parent!.children.values()) {
       if (child.lastUse !== youngest) continue;
       const runs = this.#ofKind(child);
@@ -73,7 +73,7 @@ export class Victims {
     for (const child of others) this.#insert(child);
   }
 
-  #insert(node: TreeNode): void {
+  #insert(node: RadixNode): void {
     const runs = this.#ofKind(node);
     this.#reckon(node);
     let [low, high] = [0, runs.length];
@@ -87,26 +87,26 @@ export class Victims {
   }
 
   /** Another is worth as much as any that goes on from it. */
-  #goesBefore(node: TreeNode, other: TreeNode): boolean {
+  #goesBefore(node: RadixNode, other: RadixNode): boolean {
     this.#reckon(other);
     if (this.#order(node, other) < 0) return true;
     other.worth = this.#most(other);
     return this.#order(node, other) < 0;
   }
 
-  #most(node: TreeNode): number {
+  #most(node: RadixNode): number {
     this.#reckon(node);
     let { worth } = node;
     for (const child of node.children.values()) worth = Math.max(worth, this.#most(child));
     return worth;
   }
 
-  #reckon(node: TreeNode): void {
+  #reckon(node: RadixNode): void {
     const { by } = this.#order;
     if (by) node.worth = by.eviction.worth(node, by.now, this.#youngest.get(node.parent!)!);
   }
 
-  #ofKind(node: TreeNode): TreeNode[] {
+  #ofKind(node: RadixNode): RadixNode[] {
     const { by } = this.#order;
     const kind = by ? (by.eviction.kind?.(node, by.now, this.#youngest.get(node.parent!)!) ?? node) : null;
     let runs = this.#kinds.get(kind);
@@ -117,7 +117,7 @@ export class Victims {
     return runs;
   }
 
-  #compare(a: TreeNode, b: TreeNode): number {
+  #compare(a: RadixNode, b: RadixNode): number {
     return this.#order(a, b) || this.#ranks.get(a)! - this.#ranks.get(b)!;
   }
 }

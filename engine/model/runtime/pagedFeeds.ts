@@ -18,7 +18,7 @@ const NO_PAGES = new BigInt64Array(0);
 
 export class PagedFeeds {
   /** How the last step's tokens attended. */
-  attention: Attention = { apart: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
+  attention: Attention = { gathered: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
@@ -50,17 +50,17 @@ export class PagedFeeds {
       spans.map(({ contextSlots }) => contextSlots),
       W,
     );
-    const { apart, columns } = this.attention;
+    const { gathered, columns } = this.attention;
     this.#bindPlaces(this.attention);
     const int64 = (...values: number[]) =>
       new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
     this.#feeds[FEEDS.mask] = this.#mask(spans, W);
     if (shape.kv === 'int8') {
-      const Q = apart ? columns / pageSlots : 0;
+      const Q = gathered ? columns / pageSlots : 0;
       this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
       this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
     }
-    this.#feeds[FEEDS.pagesShape] = apart
+    this.#feeds[FEEDS.pagesShape] = gathered
       ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
       : int64(kvHeads, -1, columns / pageSlots, pageSlots);
     if (!this.#withRotations) return;
@@ -148,7 +148,7 @@ export class PagedFeeds {
 
   /** [W, P + W], the paged lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
   #mask(batch: readonly BatchSpan[], W: number): Tensor {
-    const { apart, columns: P } = this.attention;
+    const { gathered, columns: P } = this.attention;
     const { places, pageSlots } = this.#pool;
     const width = P + W;
     this.#maskBuffer = fittingBuffer(this.#maskBuffer, W * width);
@@ -168,7 +168,7 @@ export class PagedFeeds {
             const slot = contextSlots[i]!;
             const page = Math.floor(slot / pageSlots);
             if (page !== last) {
-              start = starts.get(page) ?? (apart ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
+              start = starts.get(page) ?? (gathered ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
               starts.set(page, start);
               last = page;
             }
@@ -178,7 +178,7 @@ export class PagedFeeds {
         mask.fill(0, row + P + first, row + P + t + 1);
       }
     }
-    return new this.#ort.Tensor('float32', mask, apart ? [W, 1, 1, width] : [1, 1, W, width]);
+    return new this.#ort.Tensor('float32', mask, gathered ? [W, 1, 1, width] : [1, 1, W, width]);
   }
 
   /** Columns whose token has another position than at the last step. */

@@ -97,7 +97,7 @@ export class OnnxRunner implements ModelRunner {
 
   /** Whether the tokens of the last step attended each to its own sequence's pages (see pagedLane). */
   get gathered(): boolean {
-    return this.pagedFeeds.attention.apart;
+    return this.pagedFeeds.attention.gathered;
   }
 
   /** Whether they attended in tiles of the pool (see pagedTiles). */
@@ -143,7 +143,7 @@ export class OnnxRunner implements ModelRunner {
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const S = this.filled(numLogits);
     this.pagedFeeds.bind(others, W);
-    const { columns: P, apart: gathered } = this.pagedFeeds.attention;
+    const { columns: P, gathered } = this.pagedFeeds.attention;
     this.feedTokens(batch, T, W, S);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);

@@ -1,7 +1,7 @@
 /** Suite `eviction`: the policies it compares, the days of work it makes up, and its replay of a cache. */
 import { expect, test } from 'vitest';
 import { type Eviction, evictionOrder } from '../../../engine/kv/eviction/eviction.ts';
-import { RadixTree, type TreeNode } from '../../../engine/kv/radixTree.ts';
+import { RadixTree, type RadixNode } from '../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import { Documents } from '../../../engine/server/documents.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
@@ -17,7 +17,7 @@ import { returns } from './returns.ts';
 
 const newTree = (): RadixTree => new RadixTree(new KvStore(fakeShape()));
 
-function add(tree: RadixTree, parent: TreeNode, numTokens: number, fields: Partial<TreeNode> = {}): TreeNode {
+function add(tree: RadixTree, parent: RadixNode, numTokens: number, fields: Partial<RadixNode> = {}): RadixNode {
   const node = tree.insert(
     parent,
     Array.from({ length: numTokens }, (_, i) => tree.numRuns * 1000 + i),
@@ -26,7 +26,7 @@ function add(tree: RadixTree, parent: TreeNode, numTokens: number, fields: Parti
   return Object.assign(node, fields);
 }
 
-function order(tree: RadixTree, eviction: Eviction, now: number): TreeNode[] {
+function order(tree: RadixTree, eviction: Eviction, now: number): RadixNode[] {
   return [...tree.nodes()].sort(evictionOrder(tree, eviction, now));
 }
 
@@ -59,7 +59,7 @@ test('Belady’s rule: what is asked for last goes first, and what is never aske
     request(4, [1, 2, 3]),
   ]);
   const tree = newTree();
-  const insert = (parent: TreeNode, ids: number[]): TreeNode => tree.insert(parent, ids, new Int32Array(ids.length));
+  const insert = (parent: RadixNode, ids: number[]): RadixNode => tree.insert(parent, ids, new Int32Array(ids.length));
   const shared = insert(tree.root, [1, 2]);
   const [three, four] = [insert(shared, [3, 4, 99]), insert(shared, [5])];
   const seven = insert(tree.root, [7, 8, 99]);

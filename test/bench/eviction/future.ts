@@ -4,7 +4,7 @@
  * which is near enough, and a token's cost differs by its place, for which it has no eye.)
  */
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
-import { endIndex, pathTo, type TreeNode } from '../../../engine/kv/radixTree.ts';
+import { endIndex, pathTo, type RadixNode } from '../../../engine/kv/radixTree.ts';
 import type { CacheRequest } from './cacheTrace.ts';
 
 /** Tokens that the same requests ask for. */
@@ -20,13 +20,13 @@ interface Asked {
 export class Future implements Eviction {
   readonly #root: Asked = { ids: [], from: 0, to: 0, times: [], children: new Map() };
   /** Of runs, as far as they reached when last asked for. */
-  readonly #known = new WeakMap<TreeNode, { end: number; times: readonly number[] }>();
+  readonly #known = new WeakMap<RadixNode, { end: number; times: readonly number[] }>();
 
   constructor(trace: readonly CacheRequest[]) {
     for (const { atMs, ids, numPrompt } of trace) this.#add(ids, numPrompt, atMs);
   }
 
-  worth(node: TreeNode, now: number): number {
+  worth(node: RadixNode, now: number): number {
     const end = endIndex(node);
     let known = this.#known.get(node);
     if (known?.end !== end) {
@@ -66,7 +66,7 @@ export class Future implements Eviction {
   }
 
   /** When the last token of a run is asked for. */
-  #timesOf(node: TreeNode): readonly number[] {
+  #timesOf(node: RadixNode): readonly number[] {
     const ids = pathTo(node).flatMap(({ tokenIds }) => tokenIds);
     let at = this.#root;
     while (at.to < ids.length) {

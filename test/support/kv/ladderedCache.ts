@@ -32,7 +32,7 @@ export function laddered({
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
   const compression = {
-    rungs: [
+    levels: [
       { codec: codec(mild), idleMs: 1000, fullness: 0 },
       { codec: codec(hard), idleMs: minutes(30), fullness: 0 },
     ],

@@ -144,7 +144,7 @@ test("gathered attention uses each sequence's own pages in order and exchanges n
     Int32Array.of(0),
   ];
   expect(pool.attend(lists, 100)).toEqual({
-    apart: true,
+    gathered: true,
     own: [new Set([5, 2]), new Set([7]), new Set([0])],
     first: 0,
     count: 8,
@@ -154,22 +154,22 @@ test("gathered attention uses each sequence's own pages in order and exchanges n
   // Nor on the account of steps that attended together.
   pool.attend([Int32Array.from([0, 2, 4, 6], (page) => page * PAGE_SLOTS)], 1);
   expect(pool.attend([Int32Array.of(0), Int32Array.of(PAGE_SLOTS), Int32Array.of(3 * PAGE_SLOTS)], 1)).toMatchObject({
-    apart: true,
+    gathered: true,
     first: 0,
     count: 4,
   });
   expect([...pool.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   // Where one has nearly all of them, all do better together.
-  expect(pool.attend(lists.slice(0, 2), 1)).toMatchObject({ apart: true });
-  expect(pool.attend([lists[0]!, Int32Array.of(5 * PAGE_SLOTS + 9)], 1)).toMatchObject({ apart: false });
+  expect(pool.attend(lists.slice(0, 2), 1)).toMatchObject({ gathered: true });
+  expect(pool.attend([lists[0]!, Int32Array.of(5 * PAGE_SLOTS + 9)], 1)).toMatchObject({ gathered: false });
   // A float32 pool has no such way.
   expect(new KvPool({ ...SHAPE, kv: 'float32' }, 8 * PAGE_SLOTS).attend(lists, 100)).toMatchObject({
-    apart: false,
+    gathered: false,
     count: 4,
     paidColumns: 4 * PAGE_SLOTS,
   });
   // Copies have a bound.
-  expect(pool.attend(lists, 1e6)).toMatchObject({ apart: false });
+  expect(pool.attend(lists, 1e6)).toMatchObject({ gathered: false });
 });
 
 test('shared attention exchanges pages when that saves more than the copies cost; the step then reads only what it needs', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { endIndex, pathTo, RadixTree, type TreeNode } from '../../../engine/kv/radixTree.ts';
+import { endIndex, pathTo, RadixTree, type RadixNode } from '../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
 
@@ -69,7 +69,7 @@ test('property: the longest match is that of a list of all sequences', () => {
       expect(tree.match(query).numTokens).toBe(Math.max(0, ...sequences.map((s) => common(s, query))));
       const seen = new Set<number>();
       for (const node of tree.nodes()) {
-        const parent: TreeNode = node.parent!;
+        const parent: RadixNode = node.parent!;
         expect(node.startIndex).toBe(endIndex(parent));
         expect(parent.children.get(node.tokenIds[0]!)).toBe(node);
         for (const [i, slot] of node.slots!.entries()) {

@@ -2,10 +2,8 @@
  * The codecs there are. Sizes and errors: `npm run bench -- kv`. Names and ids are for good, since bytes on disk carry them.
  */
 import type { CodecShape, LayerSides, Rotation, RunFormat } from './codecFormat.ts';
-import { gradedKeys, gradedValues } from './graded.ts';
-import { KIVI_KEYS, KIVI_VALUES } from './int4Kivi.ts';
+import { gradedKeys, gradedValues, KIVI_KEYS, KIVI_VALUES, NVFP4 } from './formats.ts';
 import { KvCodec } from './kvCodec.ts';
-import { NVFP4 } from './nvfp4.ts';
 
 /** As the store's blocks. */
 const BLOCK = 32;

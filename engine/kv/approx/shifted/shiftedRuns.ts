@@ -8,7 +8,7 @@ import { isPrefill, isShifted, shiftedId } from '../../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
 import type { KvMemory } from '../../kvMemory.ts';
 import { isExact } from '../lossyRows.ts';
-import { endIndex, isUsed, lengths, pathTo, type TreeNode } from '../../radixTree.ts';
+import { endIndex, isUsed, lengths, pathTo, type RadixNode } from '../../radixTree.ts';
 import type { KvRows } from '../../kvRows.ts';
 
 /** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
@@ -79,7 +79,7 @@ export class ShiftedRuns {
     const nodes = this.#runs(shift, at);
     if (!nodes) return null;
     const now = this.#clock();
-    const copied = (node: TreeNode, slots: Int32Array): boolean => {
+    const copied = (node: RadixNode, slots: Int32Array): boolean => {
       const last = Math.min(to, endIndex(node));
       for (let first = Math.max(from, node.startIndex); first < last; first += PORTION) {
         const end = Math.min(last, first + PORTION);
@@ -126,7 +126,7 @@ export class ShiftedRuns {
   }
 
   /** The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not all as they were computed. */
-  #runs({ source, by, end }: Shift, at: number): readonly TreeNode[] | null {
+  #runs({ source, by, end }: Shift, at: number): readonly RadixNode[] | null {
     const { tree } = this.#memory;
     const match = tree.match(source, end - by, tree.root, false);
     if (match.numTokens < end - by) return null;
@@ -136,8 +136,8 @@ export class ShiftedRuns {
   }
 
   /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */
-  #sources(path: readonly TreeNode[], lastLength: number): number[][] {
-    const branches: TreeNode[] = [];
+  #sources(path: readonly RadixNode[], lastLength: number): number[][] {
+    const branches: RadixNode[] = [];
     for (const node of path)
       for (const child of node.children.values()) if (!path.includes(child) && isSource(child)) branches.push(child);
     const last = path.at(-1);
@@ -146,7 +146,7 @@ export class ShiftedRuns {
     if (path.some(({ pruned }) => pruned)) return [];
     return branches.slice(0, MAX_SOURCES).map((branch) => {
       let deepest = branch;
-      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource)))
+      for (let next: RadixNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource)))
         deepest = next;
       const ids = pathTo(deepest).flatMap((node) => node.tokenIds);
       const end = ids.findIndex((id) => !isPrefill(id));
@@ -156,12 +156,12 @@ export class ShiftedRuns {
 }
 
 /** It has rows for all tokens, those of a file. */
-function isSource({ tokenIds, pruned }: TreeNode): boolean {
+function isSource({ tokenIds, pruned }: RadixNode): boolean {
   return !pruned && isPrefill(tokenIds[0]!);
 }
 
-function latest(nodes: readonly TreeNode[]): TreeNode | undefined {
-  return nodes.reduce<TreeNode | undefined>(
+function latest(nodes: readonly RadixNode[]): RadixNode | undefined {
+  return nodes.reduce<RadixNode | undefined>(
     (best, node) => (!best || node.lastUse > best.lastUse ? node : best),
     undefined,
   );

@@ -7,7 +7,7 @@ import { sketchBytes } from './keySketch.ts';
 import type { KvMemory } from '../../kvMemory.ts';
 import type { KvRows } from '../../kvRows.ts';
 import { firstToGo } from '../../eviction/eviction.ts';
-import { isUsed, numRows, type TreeNode } from '../../radixTree.ts';
+import { isUsed, numRows, type RadixNode } from '../../radixTree.ts';
 import { isSketched } from '../../laneIds.ts';
 import type { Lossy } from '../lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
@@ -26,7 +26,7 @@ export class HeldRuns {
   }
 
   /** Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is no room for them. What stands before it is held. */
-  hold(node: TreeNode): boolean {
+  hold(node: RadixNode): boolean {
     this.lack = null;
     if (node.storedRefs === 0 && !this.#spill(node)) return false;
     node.storedRefs++;
@@ -34,13 +34,13 @@ export class HeldRuns {
   }
 
   /** Of a path the last run first. */
-  letGo(node: TreeNode): void {
+  letGo(node: RadixNode): void {
     node.storedRefs--;
     this.#memory.nodes.dropIfLost(node);
   }
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
-  add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
+  add(parent: RadixNode, tokenIds: number[], rows: KvRows, lossy: Lossy): RadixNode | null {
     const { store, tree, pool } = this.#memory;
     this.lack = null;
     const spilled = this.#hasRoom(sketchBytes(pool.shape, rows.numTokens), parent)
@@ -56,7 +56,7 @@ export class HeldRuns {
     return node;
   }
 
-  #spill(node: TreeNode): boolean {
+  #spill(node: RadixNode): boolean {
     const { store, pool } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
     if (!this.#hasRoom(this.#bytesSketched(node), node)) return false;
@@ -74,7 +74,7 @@ export class HeldRuns {
   }
 
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
-  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredBlock[] | null {
+  #toDisk(blocks: () => Iterable<StoredBlock>, node: RadixNode): StoredBlock[] | null {
     const { store, tree } = this.#memory;
     return this.#memory.nodes.withReferences([node], () => {
       for (;;) {
@@ -97,7 +97,7 @@ export class HeldRuns {
   }
 
   /** That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows are missing. */
-  #bytesSketched(node: TreeNode): number {
+  #bytesSketched(node: RadixNode): number {
     const { shape } = this.#memory.pool;
     const n = numRows(node);
     const numBlocks = node.stored?.blocks.length ?? Math.ceil(n / SPILLED_TOKENS);
@@ -109,7 +109,7 @@ export class HeldRuns {
   }
 
   /** Room for so many bytes of a run, and for a block on its way out. */
-  #hasRoom(bytes: number, node: TreeNode): boolean {
+  #hasRoom(bytes: number, node: RadixNode): boolean {
     const fits = this.#memory.makeRoomInStore(bytes + SPILLED_TOKENS * this.#memory.store.bytesPerToken, node);
     if (!fits) this.lack = 'memory';
     return fits;
@@ -118,7 +118,7 @@ export class HeldRuns {
 
 /** Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context begins a run. */
 function growsWith(
-  { parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: TreeNode,
+  { parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: RadixNode,
   more: readonly number[],
 ): boolean {
   return (

@@ -11,7 +11,7 @@ import { canSketch, sketchedAttention, type SketchedBlock } from './keySketch.ts
 import type { KvMemory } from '../../kvMemory.ts';
 import { type Lease, numComputed, type SparseRows } from '../../lease.ts';
 import { isSketched, sketchedId } from '../../laneIds.ts';
-import { endIndex, type Match, pathTo, type RadixTree, type TreeNode } from '../../radixTree.ts';
+import { endIndex, type Match, pathTo, type RadixTree, type RadixNode } from '../../radixTree.ts';
 import { ASKING, chosenBlocks, LAST_PART, queriesByToken, SKETCH, STRIDE } from './sparseChoice.ts';
 import { SparseRoom, SPILLED_TOKENS } from './sparseRoom.ts';
 import type { StoredBlock } from '../../storedBlocks.ts';
@@ -22,7 +22,7 @@ const BLOCK = SPILLED_TOKENS;
 const MAX_PRODUCTS = 5e8;
 
 /** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
-export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limit: number, from: TreeNode): Match {
+export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limit: number, from: RadixNode): Match {
   const whole = isInParts(from) ? null : tree.match(tokenIds, limit, from);
   const last = whole?.nodes.at(-1) ?? from;
   // It goes on behind a run, not in the middle of one.
@@ -38,14 +38,14 @@ export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limi
 }
 
 /** Whether a run was computed from a part of its context. */
-function isInParts({ tokenIds }: TreeNode): boolean {
+function isInParts({ tokenIds }: RadixNode): boolean {
   return tokenIds.length > 0 && isSketched(tokenIds[0]!);
 }
 
 /** A block of a path, the run that it is of, and the position of its first token. */
 interface PlacedBlock {
   readonly block: StoredBlock;
-  readonly node: TreeNode;
+  readonly node: RadixNode;
   readonly startIndex: number;
 }
 

@@ -5,7 +5,7 @@ import { codedPage } from '../../../../engine/kv/approx/codedPage.ts';
 import type { CodecName } from '../../../../engine/kv/approx/codecs/registry.ts';
 import { sliceRows } from '../../../../engine/kv/kvRows.ts';
 import type { Lossy } from '../../../../engine/kv/approx/lossyRows.ts';
-import { RadixTree, type TreeNode } from '../../../../engine/kv/radixTree.ts';
+import { RadixTree, type RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { plainBlocks, type StoredRun } from '../../../../engine/kv/storedBlocks.ts';
 import { codedBytes } from '../../../../engine/kv/approx/toCode.ts';
@@ -99,7 +99,7 @@ function leaving(
 ): number[][] {
   const store = new KvStore(SHAPE);
   const tree = new RadixTree(store);
-  const nodes: TreeNode[] = [];
+  const nodes: RadixNode[] = [];
   for (const [i, { length, parent, lossy = [], stored = false }] of runs.entries()) {
     const node = tree.insert(
       parent === undefined ? tree.root : nodes[parent]!,

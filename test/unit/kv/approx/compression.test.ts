@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import { PoolBudget } from '../../../../engine/kv/poolBudget.ts';
 import type { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
 import type { CodecName } from '../../../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, rungFor } from '../../../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf, levelFor } from '../../../../engine/kv/approx/compression.ts';
 import { Lru } from '../../../support/kv/lru.ts';
 import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
 import { type Lossy, lossyWithin } from '../../../../engine/kv/approx/lossyRows.ts';
-import type { TreeNode } from '../../../../engine/kv/radixTree.ts';
+import type { RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import {
   BLOCK_TOKENS,
@@ -120,7 +120,7 @@ test('only rows idle for long are compressed, and with that setting only when me
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
-  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0.75 }], only: null };
+  const compression = { levels: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0.75 }], only: null };
   const cache = new KvCache({
     pool,
     maxBytes: 750 * bytes + codingReserve(compression, SHAPE),
@@ -169,7 +169,7 @@ test('only rows idle for long are compressed, and with that setting only when me
 test('more of an older encoded file in the pool is evicted before any of many newer short nodes', () => {
   const clock = { now: 0 };
   const pool = new KvPool(SHAPE, 0);
-  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
+  const compression = { levels: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
   const cache = new KvCache({
     pool,
     maxBytes: 1500 * kvBytesPerToken(SHAPE) + codingReserve(compression, SHAPE),
@@ -209,9 +209,9 @@ test('more of an older encoded file in the pool is evicted before any of many ne
 });
 
 test('the codec follows from age and fullness: the smallest whose conditions both hold', () => {
-  const rungs = compressionOf('auto', [codec('int4-kivi'), codec('turboquant')])!.rungs;
+  const levels = compressionOf('auto', [codec('int4-kivi'), codec('turboquant')])!.levels;
   const chosen = (idle: number, fullness: number): string | null =>
-    rungFor(rungs, minutes(idle), fullness)?.codec.name ?? null;
+    levelFor(levels, minutes(idle), fullness)?.codec.name ?? null;
   const table = [0.74, 0.75, 0.89, 0.9, 1].map((fullness) =>
     [4.9, 5, 9.9, 10, 29.9, 30, 1000].map((idle) => chosen(idle, fullness)),
   );
@@ -236,7 +236,8 @@ test('the codec follows from age and fullness: the smallest whose conditions bot
 test('the compression levels are those of the allowed codecs; a codec chosen by name is the only level', () => {
   const [kivi, quant] = [codec('int4-kivi'), codec('turboquant')];
   const names = (setting: string, codecs: KvCodec[]): unknown =>
-    compressionOf(setting, codecs)?.rungs.map((rung) => [rung.codec.name, rung.idleMs / 60_000, rung.fullness]) ?? null;
+    compressionOf(setting, codecs)?.levels.map((level) => [level.codec.name, level.idleMs / 60_000, level.fullness]) ??
+    null;
   expect(codecNames('auto')).toEqual(['int4-kivi', 'turboquant']);
   expect(names('auto', [kivi])).toEqual([['int4-kivi', 5, 0.75]]);
   expect(names('auto', [quant])).toEqual([
@@ -333,12 +334,12 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   const clock = { now: 0 };
   let numReckoned = 0;
   class Counted extends Lru {
-    override worth(node: TreeNode): number {
+    override worth(node: RadixNode): number {
       numReckoned++;
       return super.worth(node);
     }
   }
-  const compression = { rungs: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
+  const compression = { levels: [{ codec: codec('nvfp4'), idleMs: 1000, fullness: 0 }], only: null };
   const cache = new KvCache({
     pool: new KvPool(SHAPE, 0),
     maxBytes: 1e8,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Eviction, evictionOrder, firstToGo } from '../../../../engine/kv/eviction/eviction.ts';
 import { ReuseTimes, Utility } from '../../../../engine/kv/eviction/utility.ts';
 import { laneIds } from '../../../../engine/kv/laneIds.ts';
-import { RadixTree, type TreeNode } from '../../../../engine/kv/radixTree.ts';
+import { RadixTree, type RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { fakeShape } from '../../../support/engine/fakeRunner.ts';
 import { Lru } from '../../../support/kv/lru.ts';
@@ -15,7 +15,7 @@ const POLICIES: [string, () => Eviction][] = [
 ];
 const newTree = (): RadixTree => new RadixTree(new KvStore(fakeShape()));
 
-function add(tree: RadixTree, parent: TreeNode, numTokens: number, fields: Partial<TreeNode> = {}): TreeNode {
+function add(tree: RadixTree, parent: RadixNode, numTokens: number, fields: Partial<RadixNode> = {}): RadixNode {
   const node = tree.insert(
     parent,
     Array.from({ length: numTokens }, (_, i) => tree.numRuns * 1000 + i),
@@ -24,7 +24,7 @@ function add(tree: RadixTree, parent: TreeNode, numTokens: number, fields: Parti
   return Object.assign(node, fields);
 }
 
-function order(tree: RadixTree, eviction: Eviction, now: number): TreeNode[] {
+function order(tree: RadixTree, eviction: Eviction, now: number): RadixNode[] {
   return [...tree.nodes()].sort(evictionOrder(tree, eviction, now));
 }
 
@@ -51,14 +51,14 @@ test.each(POLICIES)(
           for (const { parent, tokens, use, pinned, tag } of runs) {
             const node = add(tree, nodes[parent % nodes.length]!, tokens, { pinned, tag });
             // As in use: whoever uses a run uses what it stands on, and pins are of prefixes.
-            for (let n: TreeNode | null = node; n; n = n.parent) {
+            for (let n: RadixNode | null = node; n; n = n.parent) {
               n.lastUse = Math.max(n.lastUse, use);
               n.pinned ||= pinned;
             }
             nodes.push(node);
           }
           for (const hit of hits) eviction.hit(nodes[1 + (hit % runs.length)]!, hit % 5000);
-          const gone = new Set<TreeNode>();
+          const gone = new Set<RadixNode>();
           for (const node of order(tree, eviction, 200_000)) {
             for (const child of node.children.values()) expect(gone.has(child)).toBe(true);
             gone.add(node);

@@ -7,7 +7,7 @@ import { type Eviction, firstToGo } from '../../../../engine/kv/eviction/evictio
 import { Lru } from '../../../support/kv/lru.ts';
 import { Utility } from '../../../../engine/kv/eviction/utility.ts';
 import { newKvRows } from '../../../../engine/kv/kvRows.ts';
-import { isUsed, pathTo, type TreeNode } from '../../../../engine/kv/radixTree.ts';
+import { isUsed, pathTo, type RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
 import { StoreEviction } from '../../../../engine/kv/eviction/storeEviction.ts';
@@ -47,7 +47,7 @@ function newRoom(eviction: Eviction) {
   const gone: string[] = [];
   // The nodes hold no slots of the pool.
   class WatchedNodes extends CachedNodes {
-    override drop(node: TreeNode): void {
+    override drop(node: RadixNode): void {
       for (const child of [...node.children.values()]) this.drop(child);
       gone.push(`${node.startIndex}: ${node.tokenIds}`);
       eviction.gone(node, NOW - node.lastUse);
@@ -57,10 +57,10 @@ function newRoom(eviction: Eviction) {
   }
   const cached = new WatchedNodes({ pool: new KvPool(SHAPE, 0), eviction, clock: () => NOW });
   const { store, tree } = cached;
-  const drop = (node: TreeNode): void => cached.drop(node);
+  const drop = (node: RadixNode): void => cached.drop(node);
   const order = () => cached.order();
   const room = new StoreEviction(cached);
-  const nodes: TreeNode[] = [tree.root];
+  const nodes: RadixNode[] = [tree.root];
   const add = ({ parent: index, numTokens, idleMs, tag, isFile, at, is }: Run): void => {
     const parent = nodes[index % nodes.length]!;
     const ids = Array.from({ length: numTokens }, (_, i) => 1000 * nodes.length + i);
@@ -88,12 +88,12 @@ function newRoom(eviction: Eviction) {
 function makeSlowly(
   { tree, store, order, room, drop }: ReturnType<typeof newRoom>,
   limit: number,
-  before: TreeNode | null,
+  before: RadixNode | null,
 ): boolean {
-  const isCopy = ({ slots, stored, storedRefs }: TreeNode): boolean =>
+  const isCopy = ({ slots, stored, storedRefs }: RadixNode): boolean =>
     slots !== null && stored !== null && storedRefs === 0;
   if (store.bytes <= limit) return true;
-  const may = (node: TreeNode): boolean =>
+  const may = (node: RadixNode): boolean =>
     node.stored !== null && node.slots === null && !isUsed(node) && (!before || now(node, before) < 0);
   let now = order();
   let left = store.bytes;
@@ -162,7 +162,7 @@ test.each(POLICIES)(
           }) as [ReturnType<typeof newRoom>, ReturnType<typeof newRoom>];
           for (const { left, before } of limits) {
             const limit = Math.floor(left * fast.store.bytes);
-            const other = ({ tree }: ReturnType<typeof newRoom>): TreeNode | null => {
+            const other = ({ tree }: ReturnType<typeof newRoom>): RadixNode | null => {
               const inPool = [...tree.nodes()].filter(({ slots, refCount }) => slots && refCount === 0);
               return before === null ? null : (inPool[before % inPool.length] ?? null);
             };

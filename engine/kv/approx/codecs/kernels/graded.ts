@@ -1,5 +1,5 @@
 /**
- * graded.ts: values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are tokens and columns channels (byToken)
+ * Graded formats (formats.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are tokens and columns channels (byToken)
  * or the other way round. For each head the units of its means and of its scales, float32, then means [channels], scales [tokens] and
  * the codes in the order of x.
  */

@@ -1,4 +1,4 @@
-/** KIVI (int4Kivi.ts): 4-bit codes between the bounds of groups. x [kvHeads, rows, width]; groups are along the rows. */
+/** KIVI (formats.ts): 4-bit codes between the bounds of groups. x [kvHeads, rows, width]; groups are along the rows. */
 import { bitsOf, bytesOf, doublesAt, floatsOf, highBytes, lowBytes, MIN_SCALE } from './vectors';
 
 /** @param bounds room for two floats for each group of a head. Writes up to 15 bytes beyond the last. */

@@ -3,13 +3,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Rotation, SideFormat } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
 import { halfBits, halfValue } from '../../../../../engine/kv/approx/codecs/float16.ts';
-import { gradedKeys, gradedValues } from '../../../../../engine/kv/approx/codecs/graded.ts';
-import { hadamard } from '../../../../../engine/kv/approx/codecs/rotation.ts';
-import { KIVI_KEYS } from '../../../../../engine/kv/approx/codecs/int4Kivi.ts';
+import { gradedKeys, gradedValues, KIVI_KEYS, NVFP4 } from '../../../../../engine/kv/approx/codecs/formats.ts';
 import { kernelMemory } from '../../../../../engine/kv/approx/codecs/kernels.ts';
-import { NVFP4 } from '../../../../../engine/kv/approx/codecs/nvfp4.ts';
 import { codecNamed } from '../../../../../engine/kv/approx/codecs/registry.ts';
-import { writeTurns, rotateKeys as rotateAt } from '../../../../../engine/kv/approx/codecs/rotation.ts';
+import { hadamard, rotateKeys as rotateAt, writeTurns } from '../../../../../engine/kv/approx/codecs/rotation.ts';
 import { seededRandom } from '../../../../support/engine/workload.ts';
 import { randomRows, relativeError, rope } from '../../../../support/kv/codecRows.ts';
 

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CodecShape, MalformedRun, type RunPlace } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
-import { gradedValues } from '../../../../../engine/kv/approx/codecs/graded.ts';
-import { type CodecName, codecNamed, FORMATS } from '../../../../../engine/kv/approx/codecs/registry.ts';
 import { HEADER_BYTES } from '../../../../../engine/kv/approx/codecs/codedRun.ts';
+import { gradedValues } from '../../../../../engine/kv/approx/codecs/formats.ts';
+import { type CodecName, codecNamed, FORMATS } from '../../../../../engine/kv/approx/codecs/registry.ts';
 import { type KvRows, newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { randomRows, relativeError, rope, tokenFloats } from '../../../../support/kv/codecRows.ts';
 

@@ -32,7 +32,7 @@ test.each([
       vi.resetModules();
       const { codecNamed, kernelBytes, codingBytes, BLOCK_TOKENS } = await fresh();
       const codec = codecNamed(name, shape, rope(headSize));
-      const foretold = codingBytes({ rungs: [{ codec, idleMs: 0, fullness: 0 }], only: null });
+      const foretold = codingBytes({ levels: [{ codec, idleMs: 0, fullness: 0 }], only: null });
       expect([name, kernelBytes()]).toEqual([name, 0]);
       for (const numTokens of [1, codec.format.blockTokens, 2 * codec.format.blockTokens + BLOCK_TOKENS])
         codec.decode(codec.encode(randomRows(shape, numTokens, 1), { startIndex: 1000 }));
