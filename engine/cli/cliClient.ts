@@ -106,13 +106,6 @@ export class Client {
     return value.stats;
   }
 
-  /** The engine's figures as Prometheus text. */
-  async metrics(): Promise<string> {
-    const value = await this.#ask((requestId) => ({ type: 'metrics', requestId }));
-    if (value.kind !== 'metrics') throw new Error(`metrics was answered by "${value.kind}"`);
-    return value.text;
-  }
-
   /** The last steps as Chrome trace JSON. */
   async trace(): Promise<string> {
     const value = await this.#ask((requestId) => ({ type: 'trace', requestId }));

@@ -24,7 +24,7 @@ const MODEL = {
 /** Where requests may be minutes apart: only what nobody has used for one is compressed. */
 const STORE = { codec: { type: 'string' } } as const;
 /** What is written at a session's end. */
-const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
+const RECORDS = { trace: { type: 'string' } } as const;
 const SAMPLING = {
   'max-tokens': { type: 'string' },
   temperature: { type: 'string' },
@@ -90,7 +90,6 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
   keep: ['DIR', 'keeps there what is computed of files, for later runs'],
   json: ['', 'prints one JSON object a line'],
   codec: ['CODEC', 'how what nobody has used for a minute is kept in memory'],
-  metrics: ['FILE', "writes the engine's figures there at the end, as Prometheus text"],
   trace: ['FILE', "writes the engine's last steps there at the end, as a Chrome trace"],
   'max-tokens': ['N', 'the longest answer'],
   temperature: ['T', 'how freely words are chosen; 0 always takes the likeliest'],
@@ -154,8 +153,7 @@ Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used 
        nine tenths are taken.
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
-At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome
-       trace (ui.perfetto.dev).
+At the end: --trace FILE writes the engine's last steps as a Chrome trace (ui.perfetto.dev).
 --json prints one JSON object a line. Exit status: 0 done, 1 failed, 2 wrong usage.
 `;
 

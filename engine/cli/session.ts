@@ -21,13 +21,13 @@ export async function withClient<T>(
   let shown = performance.now();
   try {
     const options = loadOptionsOf(line);
-    const [metrics, trace] = [text(line, 'metrics'), text(line, 'trace')];
+    const trace = text(line, 'trace');
     // Not found out when the model is loaded, nor when all the work is done.
     for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')])
       if (file !== undefined) await checkTextFile(file);
     await checkFolder('--cache-dir', options.cacheDir);
     if (options.disk) await checkFolder('--keep', options.disk.dir, 0o700);
-    for (const file of [metrics, trace]) if (file !== undefined) await checkWritable(file);
+    if (trace !== undefined) await checkWritable(trace);
     const model = await client.load(options, (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.
       if (stage === 'import' && performance.now() - shown > 1000) {
@@ -37,7 +37,6 @@ export async function withClient<T>(
     });
     tellLimits(line, options, model);
     const result = await work(client, model);
-    if (metrics !== undefined) await writeWhole(metrics, await client.metrics());
     if (trace !== undefined) await writeWhole(trace, await client.trace());
     return result;
   } finally {

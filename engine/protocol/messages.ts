@@ -41,8 +41,6 @@ export interface LoadOptions {
   kv?: KvPrecision;
   /** PoolBudget of pool, store, the prefill lane's scratch and buffers of the disk tier, of all engines in `enginesDir` together; 0 lets the engine choose. */
   maxBytes: number;
-  /** Share of the available memory that the engine chooses then, 0..1; the usual one when left out. */
-  memoryShare?: number;
   /** 0 lets the engine choose. */
   threads: number;
   /** Longest sequence; the model's own limit when left out, never more than that. */
@@ -80,9 +78,10 @@ export type HostMessage =
   /** The user's language, such as "pt-br", for numbers, and translations of the engine's sentences, by the English text; before everything else. English without it. */
   | { type: 'language'; language: string; texts: Record<string, string> }
   | {
-      type: 'configure' /** 0 lets the engine choose. */;
-      maxBytes?: number /** Of the available memory, then. */;
-      memoryShare?: number /** Whether file blocks may be computed while idle. */;
+      type: 'configure';
+      /** 0 lets the engine choose. */
+      maxBytes?: number;
+      /** Whether file blocks may be computed while idle. */
       idleWork?: boolean;
     }
   | {
@@ -127,8 +126,6 @@ export type HostMessage =
   | { type: 'machine'; requestId: string; graphics?: boolean; speed?: boolean }
   /** The last steps as a Chrome trace. */
   | { type: 'trace'; requestId: string }
-  /** The figures of `stats` in Prometheus' text format. */
-  | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all of it, in memory and on disk, there that of other models, too. */
   | { type: 'evict'; docId: string /** What is on disk stays. */; memoryOnly?: boolean }
@@ -185,5 +182,4 @@ export type ReplyValue =
   | { kind: 'machine'; machine: MachineInfo }
   /** JSON of the Chrome trace event format. */
   | { kind: 'trace'; json: string }
-  | { kind: 'metrics'; text: string }
   | { kind: 'ok' };

@@ -18,7 +18,6 @@ import type { EngineStats } from '../protocol/stats.ts';
 import { Machine } from './machine.ts';
 import { memoryStats } from '../core/memoryBudget.ts';
 import { Metrics } from '../core/metrics.ts';
-import { prometheusText } from './prometheus.ts';
 import { Requests } from './requests.ts';
 import { indexOf } from '../text/copy/copyPrior.ts';
 import { Syntax } from '../text/syntax/syntax.ts';
@@ -165,8 +164,7 @@ export class AssistantServer {
       case 'configure':
         if (message.idleWork !== undefined) this.#idle.enabled = message.idleWork;
         if (!this.#idle.enabled) this.#idle.stop(this.#model);
-        if (message.maxBytes !== undefined || message.memoryShare !== undefined)
-          this.#model?.setBudget({ maxBytes: message.maxBytes, share: message.memoryShare });
+        if (message.maxBytes !== undefined) this.#model?.setBudget({ maxBytes: message.maxBytes });
         return this.#wake();
       case 'generate':
         // Without the id: it belongs to the request that is running, which goes on.
@@ -234,11 +232,6 @@ export class AssistantServer {
           json: chromeTrace(engine.trace(), { model: info.name, precision: info.precision, kv: info.kv }),
         });
       }
-      case 'metrics':
-        return this.#reply(message.requestId, {
-          kind: 'metrics',
-          text: prometheusText({ ...this.#loaded().engine.stats(), memory: memoryStats() }),
-        });
       case 'machine':
         // Not while requests run: they and the measurement would slow each other down.
         return void this.#machine

@@ -134,11 +134,7 @@ export async function loadModel(
     const numEngines = (): number => live?.num ?? 1;
     const reading = (usedBytes: number): MemoryReading => ({ ...memoryReading(usedBytes), numEngines: numEngines() });
     // After the weights are in memory: they are not available any more.
-    const budget = new MemoryBudget(
-      { maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE },
-      reading(0),
-      performance.now(),
-    );
+    const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: USUAL_SHARE }, reading(0), performance.now());
     let lookedAt = performance.now();
     const follow = (): void => {
       lookedAt = performance.now();

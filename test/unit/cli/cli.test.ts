@@ -368,7 +368,7 @@ describe('the program', () => {
       [['inspect', 'package.json'], 'package.json is not a folder; a model is a folder with config.json'],
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
-      [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
+      [['generate', '--prompt', 'x', '--trace', temporary], 'is a folder; a file is needed'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
       [
@@ -742,26 +742,11 @@ describe('the program', () => {
     expect(reused).toBeLessThan(all);
   });
 
-  test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {
-    const [metrics, trace] = [join(temporary, 'kvasir.prom'), join(temporary, 'trace.json')];
+  test('--trace writes what the engine recorded to a file; a file that cannot be written is one line and status 1', () => {
+    const trace = join(temporary, 'trace.json');
     expect(
-      run(
-        'generate',
-        '--prompt',
-        'const x =',
-        '--max-tokens',
-        '3',
-        '--ignore-eos',
-        '--metrics',
-        metrics,
-        '--trace',
-        trace,
-      ),
+      run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--ignore-eos', '--trace', trace),
     ).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
-    expect(readFileSync(metrics, 'utf8')).toMatch(/^kvasir_generated_tokens_total 3$/m);
-    expect(readFileSync(metrics, 'utf8')).toMatch(
-      /^kvasir_time_to_first_token_seconds_count\{class="completion"\} 1$/m,
-    );
     const { traceEvents, otherData } = JSON.parse(readFileSync(trace, 'utf8')) as {
       traceEvents: { ph: string; name: string }[];
       otherData: object;
@@ -774,7 +759,7 @@ describe('the program', () => {
       'x',
       '--max-tokens',
       '1',
-      '--metrics',
+      '--trace',
       join(temporary, 'no', 'such', 'file'),
     );
     expect(status).toBe(1);
