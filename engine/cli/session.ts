@@ -174,8 +174,8 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
 function inOptions(message: string): string {
   return message
     .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
-    .replace(', for which kvasir.cache.diskBytes must not be 0', ' with --keep DIR')
-    .replaceAll(' (kvasir.cache.diskBytes)', '');
+    .replace(', which needs kvasir.cache.diskBytes above 0', ' with --keep DIR')
+    .replace('kvasir.cache.diskBytes or ', '');
 }
 
 /** PURE. `numTokens`: of the longest text. */

@@ -499,7 +499,7 @@ export class Engine {
       return new RequestError(
         'contextTooLong',
         t(
-          'The prompt has {0} tokens; the context holds {1}, the answer included. Send less text or load the model with a longer context.',
+          'The prompt has {0} tokens, but the context holds {1} including the answer. Send less text or use a longer context.',
           numPromptTokens,
           this.#maxContext,
         ),

@@ -10,7 +10,10 @@ import { formatBytes } from '../protocol/formatBytes.ts';
 export function lostRows({ message }: LostRows): RequestError {
   return new RequestError(
     'readFailed',
-    t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message),
+    t(
+      'A part of this long text could not be read back from the disk ({0}). Ask again, and the text is read again.',
+      message,
+    ),
   );
 }
 
@@ -23,7 +26,7 @@ export function lacking(lack: Lack, limit: Limit): RequestError {
     return outOfMemory(
       limit,
       t(
-        'This long text is read in parts, and the {0} of memory that the KV cache may take have no room for what has to be kept of one more.',
+        'This long text is read in parts, and the KV cache limit of {0} leaves no room for one more.',
         formatBytes(limit.displayedLimitBytes),
       ),
     );
@@ -33,7 +36,7 @@ export function lacking(lack: Lack, limit: Limit): RequestError {
     return new RequestError(
       'diskFull',
       t(
-        'The {0} that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        'This long text needs more disk space than the limit of {0} in {1}. Raise kvasir.cache.diskBytes or kvasir.cache.maxBytes, or send less text.',
         formatBytes(maxBytes),
         folder,
       ),
@@ -42,14 +45,14 @@ export function lacking(lack: Lack, limit: Limit): RequestError {
     return new RequestError(
       'diskFull',
       t(
-        'The disk that {0} is on is full and takes no more of this long text. Free some of it, allow the KV cache more memory, or send less text.',
+        'The disk with {0} is full, so this long text does not fit. Free some space, allow the KV cache more memory, or send less text.',
         folder,
       ),
     );
   return new RequestError(
     'writeFailed',
     t(
-      'A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.',
+      'A part of this long text could not be written to {0} ({1}). Check that the folder is writable, allow the KV cache more memory, or send less text.',
       folder,
       message,
     ),
@@ -65,7 +68,7 @@ export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 's
     return new RequestError(
       'diskFull',
       t(
-        'The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} that the KV cache may take of the disk. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.',
+        'The request has {0} tokens, but for a text longer than memory the disk limit of {2} holds {1}. Raise kvasir.cache.diskBytes or kvasir.cache.maxBytes, or send less text.',
         numTokens,
         most,
         formatBytes(diskBound),
@@ -75,7 +78,7 @@ export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 's
   return outOfMemory(
     cache,
     t(
-      'The request has {0} tokens; {1} fit into the {2} of memory that the KV cache may take.',
+      'The request has {0} tokens, but the KV cache limit of {2} holds {1}.',
       numTokens,
       most,
       formatBytes(cache.displayedLimitBytes),
@@ -88,12 +91,7 @@ function outOfMemory(limit: Limit, message: string): RequestError {
   const numEditorWindows = limit.numEditorWindows();
   const shared =
     numEditorWindows > 1
-      ? [
-          t(
-            'That is this window’s part: {0} windows of the editor share the memory, and with fewer of them open each has more.',
-            numEditorWindows,
-          ),
-        ]
+      ? [t('{0} editor windows share this memory. With fewer windows open, each has more.', numEditorWindows)]
       : [];
   return new RequestError('outOfMemory', [message, remedy(limit, numEditorWindows), ...shared].join(' '));
 }
@@ -109,19 +107,19 @@ function remedy({ displayedLimitBytes, needs }: Limit, numEditorWindows: number)
   const { numTokens, spills } = needed;
   if (inParts >= whole || (spills && inParts <= told))
     return t(
-      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole.',
+      'Raise kvasir.cache.maxBytes or send less text: about {0} are enough for {1} tokens.',
       formatBytes(whole),
       numTokens,
     );
   if (spills)
     return t(
-      'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts.',
+      'Raise kvasir.cache.maxBytes or send less text: about {0} are enough for {1} tokens, or about {2} to read them in parts.',
       formatBytes(whole),
       numTokens,
       formatBytes(inParts),
     );
   return t(
-    'Raise kvasir.cache.maxBytes or send less text: with about {0} up to {1} tokens are read whole, with about {2} in parts, for which kvasir.cache.diskBytes must not be 0.',
+    'Raise kvasir.cache.maxBytes or send less text: about {0} are enough for {1} tokens, or about {2} to read them in parts, which needs kvasir.cache.diskBytes above 0.',
     formatBytes(whole),
     numTokens,
     formatBytes(inParts),

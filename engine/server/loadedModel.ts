@@ -228,10 +228,7 @@ export async function loadModel(
         return (
           disk.fault ??
           (hasNoRoom()
-            ? t(
-                'the {0} of memory that the KV cache may take have no room for reading and writing the disk',
-                formatBytes(budget.budget),
-              )
+            ? t('the KV cache limit of {0} leaves no room for disk buffers', formatBytes(budget.budget))
             : null)
         );
       },

@@ -109,7 +109,7 @@ export class Request {
     const doubt =
       this.#shown === ''
         ? t('the confidence of the model is too low here')
-        : t('cut where the model is not sure any more');
+        : t('cut where the confidence of the model is too low');
     // That there is nothing is no fault of the model's where it was stopped.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';
     const note = suppressed ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);

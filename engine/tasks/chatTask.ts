@@ -98,7 +98,7 @@ function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape']
     const name = denied?.split(/[.#]/).at(-1);
     const doc = name ? docs.find(({ lf: text }) => occursIn(text, name)) : undefined;
     return doc && name
-      ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', name, doc.path) }
+      ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooked it', name, doc.path) }
       : shaped;
   };
 }

@@ -32,7 +32,8 @@ export function prepareCommitMessage(
       'badRequest',
       t('{0} cannot write commit messages: it does not follow instructions. Choose a larger model', manifest.name),
     );
-  if (diff.trim() === '') throw new RequestError('badRequest', t('there is no change to write a commit message for'));
+  if (diff.trim() === '')
+    throw new RequestError('badRequest', t('there are no changes to describe in a commit message'));
   const lf = diff.replaceAll('\r\n', '\n');
   const fence = fenceFor(lf);
   const opening = openingIds(layout, fence, '');
@@ -46,7 +47,7 @@ export function prepareCommitMessage(
     throw new RequestError(
       'contextTooLong',
       t(
-        'a commit message needs {0} tokens besides the diff, and this model reads {1}',
+        'a commit message needs {0} tokens in addition to the diff, but this model reads {1}',
         frame + answerTokens,
         layout.contextTokens,
       ),

@@ -139,7 +139,7 @@ function requireOffset(doc: SourceDocument, offset: number): void {
   if (!(offset >= 0 && offset <= doc.text.length))
     throw new RequestError(
       'badRequest',
-      t('offset {0} lies outside {1}, which has {2} characters', offset, doc.path, doc.text.length),
+      t('offset {0} is outside {1}, which has {2} characters', offset, doc.path, doc.text.length),
     );
 }
 

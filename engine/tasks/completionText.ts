@@ -169,7 +169,7 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
 
 function emptyReason(context: CursorContext, raw: string): string {
   if (raw === '') return t('the model had nothing to add here');
-  if (raw.trim() === '') return t('nothing but white space');
+  if (raw.trim() === '') return t('only white space');
   return /^\s*\n/.test(raw) && !context.multiline
     ? t('the model would start a new line here')
     : t('the model repeats what follows the cursor');

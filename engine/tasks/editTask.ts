@@ -40,7 +40,7 @@ export function prepareEdit(
   if (!(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
     throw new RequestError(
       'badRequest',
-      t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
+      t('range {0}-{1} is outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
     );
   }
   if (instruction.trim() === '') throw new RequestError('badRequest', t('the instruction of an edit is empty'));
@@ -51,7 +51,7 @@ export function prepareEdit(
     throw new RequestError(
       'contextTooLong',
       t(
-        'the selected code takes {0} tokens, and this model can rewrite {1} at a time. Select less',
+        'the selected code takes {0} tokens, but this model can rewrite {1} at a time. Select less',
         numTokens,
         Math.max(0, most),
       ),

@@ -39,7 +39,7 @@ export function prepareSummarize(
 function noted(shaped: Shaped): Shaped {
   return shaped.text === '' || shaped.note
     ? shaped
-    : { ...shaped, note: t('no comment says it: this is a guess of the model') };
+    : { ...shaped, note: t('no comment says so: this is a guess by the model') };
 }
 
 /** The size of what `prepareSummarize` makes of it. Throws what that throws. */
@@ -74,7 +74,7 @@ function asked(
   if (range !== undefined && !(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
     throw new RequestError(
       'badRequest',
-      t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
+      t('range {0}-{1} is outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length),
     );
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];

@@ -110,7 +110,7 @@ test('exceeding a limit fails only that request, with an error that says what to
   expect(long.message).toMatch(/150 tokens.*holds 150.*less text/);
   expect(large).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
   expect(large.message).toMatch(
-    /120 tokens; 100 fit into the 7\.2 kB .*Raise kvasir\.cache\.maxBytes or send less text\.$/,
+    /120 tokens, but the KV cache limit of 7\.2 kB holds 100\. Raise kvasir\.cache\.maxBytes or send less text\.$/,
   );
   expect(foreign.ended).toBe('badRequest');
   expect(fine).toMatchObject({ ended: 'length', numEnds: 1 });

@@ -189,9 +189,7 @@ test('without room there is one message, and other requests continue', async () 
   await drain(small.engine);
   // It is the disk's cap that bounds it.
   expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
-  expect(refused.message).toMatch(
-    /3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk \(kvasir\.cache\.diskBytes\)/,
-  );
+  expect(refused.message).toMatch(/3,?000 tokens, .* disk limit of .* holds 2,?\d{3}\. Raise kvasir\.cache\.diskBytes/);
   expect(taken.ended).toBe('length');
   expect(short.ended).toBe('length');
   const { engine } = opened();
@@ -212,18 +210,18 @@ test.each<Refused>([
   {
     failure: { reason: 'cap', folder, maxBytes: 1234, message: '' },
     code: 'diskFull',
-    words: /^The 1\.2 kB that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/,
+    words: /^This long text needs more disk space than the limit of 1\.2 kB in .*kvasir-sparse-.* Raise kvasir/,
   },
   {
     failure: { reason: 'full', folder, maxBytes: 1234, message: 'ENOSPC' },
     code: 'diskFull',
-    words: /^The disk that .*kvasir-sparse-.* is on is full .* Free some of it/,
+    words: /^The disk with .*kvasir-sparse-.* is full, .* Free some space/,
   },
   {
     failure: { reason: 'system', folder, maxBytes: 1234, message: 'EACCES: permission denied' },
     code: 'writeFailed',
     words:
-      /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. See to it/,
+      /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. Check that the folder/,
   },
 ])(
   'a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason',
@@ -280,7 +278,7 @@ test.each([
     what: 'a prompt',
     after: 12,
     ended: 'outOfMemory',
-    words: /^This long text is read in parts, and the [\d.]+ kB of memory .* Raise kvasir\.cache\.maxBytes/,
+    words: /^This long text is read in parts, and the KV cache limit of [\d.]+ kB .* Raise kvasir\.cache\.maxBytes/,
   },
   { what: 'an answer', after: 110, ended: 'length', words: /^$/ },
 ])(

@@ -340,7 +340,7 @@ test('the completion after a pending one equals that of the text with it inserte
   expect(await talk.generate('outside', { kind: 'complete', docId: 'd', offset: 1e6, inserted: 'x' })).toMatchObject({
     type: 'error',
     code: 'badRequest',
-    message: expect.stringContaining('offset 1000000 lies outside'),
+    message: expect.stringContaining('offset 1000000 is outside'),
   });
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });

@@ -248,9 +248,7 @@ test('under a budget that reading and writing the disk would take a large part o
   const whole = await question('a.ts');
   expect(whole.text).toBe(text);
   expect(whole.usage.inParts).toBeUndefined();
-  expect((await stats()).diskFault).toBe(
-    `the ${formatBytes(WHOLE)} of memory that the KV cache may take have no room for reading and writing the disk`,
-  );
+  expect((await stats()).diskFault).toBe(`the KV cache limit of ${formatBytes(WHOLE)} leaves no room for disk buffers`);
   await flush();
   expect(await readdir(disk.dir)).toEqual([]);
   // Without more memory than that a longer context is read in parts, from a temporary file.
@@ -275,7 +273,7 @@ test('a budget that is lowered in use gives the memory of the disk back at once,
   again.send({ type: 'configure', maxBytes: WHOLE });
   const { usage } = await again.question('a.ts');
   expect([usage.inParts, usage.cachedTokens]).toEqual([undefined, 0]);
-  expect((await again.stats()).diskFault).toContain('have no room');
+  expect((await again.stats()).diskFault).toContain('leaves no room');
   expect(again.lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
   again.send({ type: 'configure', maxBytes: 100e6 });
   expect((await again.stats()).diskFault).toBeUndefined();
@@ -293,12 +291,12 @@ test('the disk takes no more of a window’s part than of a budget: where severa
   for (const each of pools) await each.load({ ...shared, maxBytes: 4 * WHOLE });
   expect(await last.stats()).toMatchObject({
     maxBytes: WHOLE,
-    diskFault: expect.stringContaining(`the ${formatBytes(WHOLE)} of memory`),
+    diskFault: expect.stringContaining(`the KV cache limit of ${formatBytes(WHOLE)}`),
   });
   expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
   last.send({ type: 'configure', maxBytes: 4 * TOO_LITTLE });
   const [, figure] =
-    new RegExp(`with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole`).exec(
+    new RegExp(`about ([\\d.]+) MB are enough for ${BUILT_IN.contextTokens} tokens`).exec(
       (await last.question('a.ts').catch((error: Error) => error.message)) as string,
     ) ?? [];
   last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
@@ -316,7 +314,7 @@ test('a folder that takes nothing is not said to be a setting that is off', asyn
   const refused = await question('a.ts').catch((error: Error) => error.message);
   const [, figure] =
     new RegExp(
-      ` Raise kvasir\\.cache\\.maxBytes or send less text: with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole\\.$`,
+      ` Raise kvasir\\.cache\\.maxBytes or send less text: about ([\\d.]+) MB are enough for ${BUILT_IN.contextTokens} tokens\\.$`,
     ).exec(String(refused)) ?? [];
   // Two digits of it, rounded up.
   const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, true);

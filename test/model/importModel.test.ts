@@ -668,9 +668,9 @@ describe('cache folder', () => {
       Promise.reject(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
     await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 5e6, build: full }))).rejects.toMatchObject({
       code: 'engineFailed',
-      message: expect.stringMatching(/full disk; this model needs 5 MB/),
+      message: expect.stringMatching(/is full\. This model needs 5 MB/),
     });
-    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/full disk/);
+    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/is full/);
     expect(readdirSync(cacheDir)).toEqual([]);
   });
 });

@@ -79,7 +79,7 @@ test('without its native library the load fails in one sentence; with it, the ne
   copyFileSync(script, join(alone, 'worker.js'));
   const { client, states } = clientOf(join(alone, 'worker.js'));
   const reason =
-    /^onnxruntime, which computes for Kvasir, could not be loaded on \w+-\w+: Cannot find package 'onnxruntime-node' imported from \S+\. Install the package of Kvasir that is made for this platform\.$/;
+    /^onnxruntime could not be loaded on \w+-\w+: Cannot find package 'onnxruntime-node' imported from \S+\. Install the Kvasir package for this platform\.$/;
   await expect(client.generate(SHORT)).rejects.toThrow(
     expect.objectContaining({ code: 'engineFailed', message: expect.stringMatching(reason) }),
   );

@@ -521,7 +521,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('what a note names is shown as code', async () => {
-    const notes = ['`flush` does occur in src/a.ts: the model overlooks things'];
+    const notes = ['`flush` does occur in src/a.ts: the model overlooked it'];
     await chat()
       .locator('body')
       .evaluate(

@@ -53,7 +53,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect
       .poll(hover, { timeout: PATIENCE })
       .toMatch(
-        /On disk: (nothing|.*nothing more) is kept: the 1\.0 MB of memory that the KV cache may take have no room for reading and writing the disk/,
+        /On disk: (nothing|.*nothing more) is kept: the KV cache limit of 1\.0 MB leaves no room for disk buffers/,
       );
     await window.statusHover();
     await window.screenshot('limit-1mb-hover');

@@ -125,7 +125,7 @@ editorSuite(
             .poll(() => editor().toasts(), { timeout: PATIENCE })
             .toEqual([
               expect.stringMatching(
-                /The cache folder .*models is on a full disk; this model needs \d+ MB there; free some space\./,
+                /The disk with the cache folder .*models is full\. This model needs \d+ MB there\. Free some space\./,
               ),
             ]);
           await editor().screenshot('disk-full');
@@ -154,7 +154,7 @@ editorSuite(
           .poll(() => editor().toasts(), { timeout: PATIENCE })
           .toEqual([
             expect.stringMatching(
-              /onnxruntime, which computes for Kvasir, could not be loaded on linux-x64: .*Install the package of Kvasir that is made for this platform\./,
+              /onnxruntime could not be loaded on linux-x64: .*Install the Kvasir package for this platform\./,
             ),
           ]);
         await editor().screenshot('library-damaged');

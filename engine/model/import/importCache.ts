@@ -31,12 +31,12 @@ function diskError(cacheDir: string, error: unknown, bytes?: number): RequestErr
   const failed = (message: string) => new RequestError('engineFailed', message);
   // Node's codes when a file is in the place of the folder, or of one above it.
   if (code === 'EEXIST' || code === 'ENOTDIR')
-    return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
+    return failed(t('The cache folder {0} is a file or is inside one.', cacheDir));
   if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
-  if (bytes === undefined) return failed(t('The cache folder {0} is on a full disk; free some space.', cacheDir));
+  if (bytes === undefined) return failed(t('The disk with the cache folder {0} is full. Free some space.', cacheDir));
   return failed(
     t(
-      'The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.',
+      'The disk with the cache folder {0} is full. This model needs {1} MB there. Free some space.',
       cacheDir,
       Math.ceil(bytes / 1e6),
     ),

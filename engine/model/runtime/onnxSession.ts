@@ -83,7 +83,7 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
       .slice(0, 300);
     throw new RequestError(
       'engineFailed',
-      `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`,
+      `${t('onnxruntime could not be loaded on {0}-{1}: {2}. Install the Kvasir package for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`,
     );
   }
 }

@@ -46,7 +46,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   const notes: string[] = [];
   let messages = [...options.messages];
   if (messages.at(-1)?.role !== 'user')
-    throw new RequestError('badRequest', t('the last message of a chat must be of the user'));
+    throw new RequestError('badRequest', t('the last message of a chat must be from the user'));
   if (!manifest.chat.system && messages.some(({ role }) => role === 'system')) {
     messages = messages.filter(({ role }) => role !== 'system');
     notes.push(t('{0} was not trained on instructions: the system message is left out', manifest.name));

@@ -52,13 +52,11 @@ export class Syntax {
     if (grammar === undefined) return {};
     const { docId, lf } = doc;
     if (lf.length > MAX_PARSED_TEXT)
-      return { note: t('{0} is too long to be parsed: where the completion ends goes by indentation', doc.path) };
+      return { note: t('{0} is too long to parse: the completion ends by indentation', doc.path) };
     const place = this.#guarded(grammar, (language) =>
       this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)),
     );
-    return (
-      place ?? { note: t('no syntax for {0} (see the log): where the completion ends goes by indentation', doc.path) }
-    );
+    return place ?? { note: t('no syntax for {0} (see the log): the completion ends by indentation', doc.path) };
   }
 
   /** Reads the document's tree. Undefined where there is none. After `prepare`, as for `at`. */

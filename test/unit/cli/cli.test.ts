@@ -144,7 +144,7 @@ describe('what to do about a text that has no room', () => {
     const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x']);
     const said = new RequestError(
       'outOfMemory',
-      'Raise kvasir.cache.maxBytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts, for which kvasir.cache.diskBytes must not be 0.',
+      'Raise kvasir.cache.maxBytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts, which needs kvasir.cache.diskBytes above 0.',
     );
     expect(((await withRemedy(line, said)) as Error).message).toBe(
       'Raise --max-bytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts with --keep DIR.',
@@ -396,7 +396,7 @@ describe('the program', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const said =
-      /^kvasir: .* Raise --max-bytes or send less text: with about (\S+ [kM]B) up to (\d+) tokens are read whole, with about (\S+ [kM]B) in parts with --keep DIR\.\n$/.exec(
+      /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or about (\S+ [kM]B) to read them in parts with --keep DIR\.\n$/.exec(
         stderr,
       );
     const [whole, inParts] = [said?.[1], said?.[3]].map(

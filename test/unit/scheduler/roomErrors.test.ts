@@ -20,10 +20,7 @@ test('an error about a shared limit says how many windows share it now', () => {
   let numEditorWindows = 3;
   cache.numEditorWindows = () => numEditorWindows;
   expect(said()).toEqual(
-    alone.map(
-      (message) =>
-        `${message} That is this window’s part: 3 windows of the editor share the memory, and with fewer of them open each has more.`,
-    ),
+    alone.map((message) => `${message} 3 editor windows share this memory. With fewer windows open, each has more.`),
   );
   numEditorWindows = 1;
   expect(said()).toEqual(alone);
@@ -39,22 +36,22 @@ test('an error suggests a sufficient setting in bytes, rounded up, only if it is
   } as unknown as KvCache;
   const said = (change: object): string => tooLarge(537, { ...limit, ...change } as KvCache).message;
   const lack =
-    'The request has 537 tokens; 0 fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text';
-  expect(said({})).toBe(`${lack}: with about 2.9 MB up to 2048 tokens are read whole, with about 1.5 MB in parts.`);
+    'The request has 537 tokens, but the KV cache limit of 1.0 MB holds 0. Raise kvasir.cache.maxBytes or send less text';
+  expect(said({})).toBe(`${lack}: about 2.9 MB are enough for 2048 tokens, or about 1.5 MB to read them in parts.`);
   expect(said({ numEditorWindows: () => 2 })).toContain(
-    'with about 5.7 MB up to 2048 tokens are read whole, with about 2.9 MB in parts. That is this window’s part: 2',
+    'about 5.7 MB are enough for 2048 tokens, or about 2.9 MB to read them in parts. 2 editor windows',
   );
   expect(said({ needs: () => ({ ...limit.needs()!, spills: false }) })).toBe(
-    `${lack}: with about 2.9 MB up to 2048 tokens are read whole, with about 1.5 MB in parts, for which kvasir.cache.diskBytes must not be 0.`,
+    `${lack}: about 2.9 MB are enough for 2048 tokens, or about 1.5 MB to read them in parts, which needs kvasir.cache.diskBytes above 0.`,
   );
   // There are parts that take less only for long texts; and no lower limit is advised than there is.
   expect(said({ needs: () => ({ ...limit.needs()!, inParts: 2_829_359 }) })).toBe(
-    `${lack}: with about 2.9 MB up to 2048 tokens are read whole.`,
+    `${lack}: about 2.9 MB are enough for 2048 tokens.`,
   );
-  expect(said({ displayedLimitBytes: 2e6 })).toContain('with about 2.9 MB up to 2048 tokens are read whole.');
+  expect(said({ displayedLimitBytes: 2e6 })).toContain('about 2.9 MB are enough for 2048 tokens.');
   expect(said({ displayedLimitBytes: 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
   expect(lacking('memory', { ...limit } as KvCache).message).toContain(
-    'the 1.0 MB of memory that the KV cache may take have no room for what has to be kept of one more. Raise kvasir.cache.maxBytes',
+    'the KV cache limit of 1.0 MB leaves no room for one more. Raise kvasir.cache.maxBytes',
   );
 });
 
@@ -68,9 +65,9 @@ test("sizes use the number format of the user's language", () => {
   } as unknown as KvCache;
   speakBytes('pt-br');
   try {
-    expect(tooLarge(537, limit).message).toContain('0 fit into the 1,2 MB of memory');
+    expect(tooLarge(537, limit).message).toContain('the KV cache limit of 1,2 MB holds 0');
   } finally {
     speakBytes('en');
   }
-  expect(tooLarge(537, limit).message).toContain('0 fit into the 1.2 MB of memory');
+  expect(tooLarge(537, limit).message).toContain('the KV cache limit of 1.2 MB holds 0');
 });

@@ -252,7 +252,7 @@ describe('a completion of several lines', () => {
   it('says when a file is too long to be parsed', () => {
     const doc = new SourceDocument('long', 'src/long.ts', 'let a = 1;\n'.repeat(50_000));
     expect(prepareComplete(layout, doc, { offset: 0 }, undefined, syntax).notes).toContain(
-      'src/long.ts is too long to be parsed: where the completion ends goes by indentation',
+      'src/long.ts is too long to parse: the completion ends by indentation',
     );
   });
 

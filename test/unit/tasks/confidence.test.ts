@@ -268,7 +268,7 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
     ]),
   ).toMatchObject({
     text: 'foo',
-    diagnostics: ['cut where the model is not sure any more'],
+    diagnostics: ['cut where the confidence of the model is too low'],
     numTokens: 2,
     chunks: ['foo'],
     suppressed: true,
@@ -316,7 +316,7 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
 
 test('a request: lines that are not sure enough are held back, also where the first one says it already', () => {
   const [doubt, first] = [
-    'cut where the model is not sure any more',
+    'cut where the confidence of the model is too low',
     [
       ['a', 0.5],
       [' = f();', 0.5],

@@ -87,7 +87,7 @@ describe('a completion', () => {
   ])('of many lines %s', (_, marked, raw, wanted) => expect(shown(marked, raw, true)).toBe(wanted));
 
   it('says why nothing is shown', () => {
-    expect(at('let a = |').shape('  \n', true).note).toBe('nothing but white space');
+    expect(at('let a = |').shape('  \n', true).note).toBe('only white space');
     expect(at('let a = 1;|').shape('', true).note).toBe('the model had nothing to add here');
     expect(at('let a = 1;|').shape('\nlet b', true).note).toBe('the model would start a new line here');
     expect(at('f(|);').shape(');', true).note).toBe('the model repeats what follows the cursor');
@@ -310,7 +310,7 @@ describe('a completion', () => {
 
   it('refuses a position outside the text', () => {
     expect(() => prepareComplete(layout, new SourceDocument('a', 'a.ts', 'abc'), { offset: 4 })).toThrow(
-      /offset 4 lies outside a\.ts/,
+      /offset 4 is outside a\.ts/,
     );
   });
 });
@@ -559,7 +559,7 @@ describe('a summary', () => {
     expect(shape('It parses.', true)).toEqual({
       text: 'It parses.',
       stop: true,
-      note: 'no comment says it: this is a guess of the model',
+      note: 'no comment says so: this is a guess by the model',
     });
     expect(prepareSummarize(layout, file).shape('Defines the class `B`.', true)).toEqual({
       text: 'Defines the class `B`.',
@@ -593,20 +593,20 @@ describe('a summary', () => {
     const other = new Layout(text, { contextTokens: layout.contextTokens, numParameters: 7e6 });
     const note = (answer: string): string | undefined =>
       prepareSummarize(other, doc, { start: 0, end: 5, label: 'b' }).shape(answer, true).note;
-    expect(note('There is no `b` in src/a.ts.')).toBe('`b` does occur in src/a.ts: the model overlooks things');
-    expect(note('There is no `A.b`.')).toBe('`b` does occur in src/a.ts: the model overlooks things');
+    expect(note('There is no `b` in src/a.ts.')).toBe('`b` does occur in src/a.ts: the model overlooked it');
+    expect(note('There is no `A.b`.')).toBe('`b` does occur in src/a.ts: the model overlooked it');
     expect(note('There is no method `b` in src/a.ts.'), 'it may well be something else').toBeUndefined();
     expect(note('There is no `bb` in src/a.ts.')).toBeUndefined();
     expect(note('There is no limit to what `b` returns.')).toBeUndefined();
     const { shape } = prepareChat(other, { docs: [doc], messages: [{ role: 'user', content: 'What does `A` do?' }] });
     expect(shape('There is no `A`', false).note).toBeUndefined();
     expect(shape('There is no `A` in src/a.ts.', true).note).toBe(
-      '`A` does occur in src/a.ts: the model overlooks things',
+      '`A` does occur in src/a.ts: the model overlooked it',
     );
   });
 
   it('refuses a range outside the text', () => {
-    expect(() => prepareSummarize(layout, doc, { start: 5, end: 500 })).toThrow(/range 5-500 lies outside src\/a\.ts/);
+    expect(() => prepareSummarize(layout, doc, { start: 5, end: 500 })).toThrow(/range 5-500 is outside src\/a\.ts/);
   });
 
   it('of a folder is a list, or a request for models that can', () => {

@@ -37,7 +37,7 @@ const { SymbolHover } = await import('../../../../src/summary/symbolHover.ts');
 const { SymbolLens } = await import('../../../../src/summary/symbolLens.ts');
 
 it('has the note of a summary that is wrong', async () => {
-  const note = '`take` does occur in a.ts: the model overlooks things';
+  const note = '`take` does occur in a.ts: the model overlooked it';
   const summaries = {
     of: () => ({ known: { text: 'There is no `take` in a.ts.', notes: [note] }, running: false }),
     onDidChange: () => ({ dispose() {} }),

@@ -223,7 +223,7 @@ describe('grammars', () => {
     doc.text = 'x'.repeat(MAX_PARSED_TEXT + 1);
     expect(syntax.prepare(doc)).toBeUndefined();
     expect(syntax.at(doc, 5)).toEqual({
-      note: 'src/a.ts is too long to be parsed: where the completion ends goes by indentation',
+      note: 'src/a.ts is too long to parse: the completion ends by indentation',
     });
   });
 });

@@ -1,11 +1,11 @@
 /** What a failure calls for, by its words and its kind. */
 import { expect, test } from 'vitest';
-import { remedyLabel, remedyOf } from '../../../src/client/remedy.ts';
-import { t } from '../../support/editor/translate.ts';
+import { remedyLabel, remedyOf } from '../../../../src/client/remedy.ts';
+import { t } from '../../../support/editor/translate.ts';
 
 test.each([
   [
-    '… fit into the 1.0 MB of memory that the KV cache may take. Raise kvasir.cache.maxBytes or send less text.',
+    '… the KV cache limit of 1.0 MB holds 0. Raise kvasir.cache.maxBytes or send less text.',
     'outOfMemory',
     { kind: 'setting', key: 'kvasir.cache.maxBytes' },
     'Open Setting',
@@ -17,7 +17,7 @@ test.each([
     'Open Setting',
   ],
   [
-    'Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes)',
+    'Raise kvasir.cache.diskBytes or kvasir.cache.maxBytes, or send less text.',
     'diskFull',
     { kind: 'setting', key: 'kvasir.cache.diskBytes' },
     'Open Setting',
