@@ -1,8 +1,7 @@
 /** Files that are named on the command line: read whole, or the one reason why not. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { reasonOf } from '../model/load/modelFolder.ts';
-import { RequestError } from '../protocol/errors.ts';
+import { RequestError, reasonOf } from '../protocol/errors.ts';
 
 /** Of what is read whole for its lines, or to be scored. */
 export const MAX_INPUT_BYTES = 1e9;

@@ -2,7 +2,7 @@
  * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
  * pool, is treated, continued and put back as it was.
  */
-import type { TurnIds } from '../model/runtime/attentionMeter.ts';
+import type { TurnIds } from '../kv/approx/pruned/attentionMeter.ts';
 import { FORMATS } from '../kv/approx/codecs/registry.ts';
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../kv/kvRows.ts';

@@ -2,7 +2,7 @@
  * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
  * (as pruning does). To the evaluation both are the same: rows in the pool change, and slots are left that the tokens after it attend to.
  */
-import { AttentionMeter, inPlace, type MeterPart, probes } from '../model/runtime/attentionMeter.ts';
+import { AttentionMeter, inPlace, type MeterPart, probes } from '../kv/approx/pruned/attentionMeter.ts';
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import { type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { codecNames, compressionOf, levelFor } from '../kv/approx/compression.ts';

@@ -1,7 +1,7 @@
 /** What the engine has done, for whoever wants to know: counters and times, and the last steps in detail. Decides nothing. */
 import type { KvCache } from '../kv/kvCache.ts';
 import { RequestError } from '../protocol/errors.ts';
-import { Metrics } from './metrics.ts';
+import { Metrics, type TokenCounts } from './metrics.ts';
 import type { EngineStats } from '../protocol/stats.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import { numTokensOf, type Scheduled } from '../scheduler/schedule.ts';
@@ -18,7 +18,6 @@ export interface StepTimes {
 }
 
 type Told =
-  | 'tokens'
   | 'requests'
   | 'events'
   | 'tokensPerSecond'
@@ -103,7 +102,7 @@ export class Journal {
     this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numAfterFirst > 0 ? sequence.timings().tpotMs : null);
   }
 
-  stats(now: number): Pick<EngineStats, Told> {
+  stats(now: number): Pick<EngineStats, Told> & { tokens: TokenCounts } {
     const metrics = this.#metrics;
     return {
       requests: { ...this.#scheduler.counts(), ...metrics.requests },

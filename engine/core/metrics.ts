@@ -1,6 +1,6 @@
 /** What the engine has done, in counters and histograms, class by class. Owns no policy; `idle` work is no request. */
 import { build, type Histogram } from 'hdr-histogram-js';
-import type { ClassTimes, EngineStats, Quantiles } from '../protocol/stats.ts';
+import type { ClassTimes, Quantiles } from '../protocol/stats.ts';
 import type { Priority } from '../protocol/tasks.ts';
 
 const RECENT_MS = 10_000;
@@ -23,14 +23,18 @@ export interface StepFacts {
   priorities: readonly Priority[];
 }
 
+/** Tokens that steps have computed, by kind. */
+export type TokenCounts = Record<
+  'prompt' | 'promptComputed' | 'promptCached' | 'idleComputed' | 'generated' | 'drafted' | 'accepted',
+  number
+>;
+
 export class Metrics {
   readonly requests = { done: 0, failed: 0, aborted: 0 };
-  readonly tokens: EngineStats['tokens'] = {
+  readonly tokens: TokenCounts = {
     prompt: 0,
     promptComputed: 0,
     promptCached: 0,
-    promptFromDisk: 0,
-    promptShifted: 0,
     idleComputed: 0,
     generated: 0,
     drafted: 0,

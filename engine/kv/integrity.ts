@@ -56,12 +56,15 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   const held = new Map<RadixNode, number>();
   for (const lease of leases) {
     for (const slots of ownSlots(lease)) hold(slots, 'a lease');
-    if (lease.sparse) {
+    if (lease.partial) {
       for (const node of pathTo(lease.node)) {
         held.set(node, (held.get(node) ?? 0) + 1);
-        check(node.stored !== null, `a sparse lease runs through a run at ${node.startIndex} that is not in the store`);
+        check(
+          node.stored !== null,
+          `a partial lease runs through a run at ${node.startIndex} that is not in the store`,
+        );
       }
-      check(numLeased(lease) === [...ownSlots(lease)].flat().length, 'a sparse lease has other rows than it counts');
+      check(numLeased(lease) === [...ownSlots(lease)].flat().length, 'a partial lease has other rows than it counts');
       continue;
     }
     for (const node of pathTo(lease.node)) {
@@ -84,7 +87,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     paths.delete(node);
     check(
       node.storedRefs === (held.get(node) ?? 0),
-      `run at ${node.startIndex}: held ${node.storedRefs} times, sparse leases ${held.get(node) ?? 0}`,
+      `run at ${node.startIndex}: held ${node.storedRefs} times, partial leases ${held.get(node) ?? 0}`,
     );
     held.delete(node);
     check(

@@ -18,6 +18,7 @@ import { describePrefix, evictPrefix } from './prefixRuns.ts';
 import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
 import { ShiftedRuns } from './approx/shifted/shiftedRuns.ts';
 import { SparseLeases } from './approx/sparse/sparseLeases.ts';
+import type { LongContexts } from './approx/approximation.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
 import { kvBytesPerToken } from './kvRows.ts';
@@ -62,7 +63,7 @@ export class KvCache {
   /** For what is no request: the disk tier, and what idle maintenance do. */
   readonly runs: CacheMaintenance;
   /** Of contexts that are longer than the pool. */
-  readonly sparse: SparseLeases;
+  readonly longContexts: LongContexts;
   /** The budget as users know it: with what is kept for others than this cache. */
   displayedLimitBytes: number;
   /** How many windows share the memory of which that is this one's part. */
@@ -90,7 +91,7 @@ export class KvCache {
     this.#clock = clock;
     this.displayedLimitBytes = maxBytes;
     this.shifted = new ShiftedRuns(this.#memory, clock);
-    this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
+    this.longContexts = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
     this.runs = new CacheMaintenance(this.#memory, { clock, compression, onInsert: () => this.#pins.mark() });
   }
 
@@ -135,6 +136,11 @@ export class KvCache {
 
   get poolBytes(): number {
     return this.#memory.pool.bytes;
+  }
+
+  /** Of the rows of one token. */
+  get bytesPerToken(): number {
+    return this.#memory.budget.bytesPerSlot;
   }
 
   get storeBytes(): number {
@@ -182,12 +188,12 @@ export class KvCache {
     return { numTokens: match.numTokens, numPruned, numFree, path: match };
   }
 
-  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `sparse`: a sparse lease for so many tokens. */
-  open(tag = '', { quiet = false, sparse = 0 } = {}): Lease {
+  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `longTokens`: a partial lease for a context of so many tokens. */
+  open(tag = '', { quiet = false, longTokens = 0 } = {}): Lease {
     const lease: Lease = {
       node: this.#memory.tree.root,
       tail: [],
-      sparse: sparse > 0 ? this.sparse.begin(sparse) : null,
+      partial: longTokens > 0 ? this.longContexts.begin(longTokens) : null,
       numPruned: 0,
       slots: new Int32Array(0),
       numKnown: 0,
@@ -208,7 +214,7 @@ export class KvCache {
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     // A tail has been computed behind the node; what stands there by now is another's.
-    if (lease.sparse) return lease.tail.length > 0 ? 0 : this.sparse.advance(lease, tokenIds, limit);
+    if (lease.partial) return lease.tail.length > 0 ? 0 : this.longContexts.advance(lease, tokenIds, limit);
     const { tree } = this.#memory;
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
@@ -253,7 +259,7 @@ export class KvCache {
    * tokens, one copy stays and the lease goes on with that one.
    */
   commit(lease: Lease, tokenIds: readonly number[]): void {
-    if (lease.sparse) return this.sparse.commit(lease, tokenIds);
+    if (lease.partial) return this.longContexts.commit(lease, tokenIds);
     const { tree } = this.#memory;
     let slots = Int32Array.from(lease.tail);
     lease.tail.length = 0;
@@ -286,7 +292,7 @@ export class KvCache {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
     this.#memory.nodes.slots.give(lease.tail);
     if (!lease.quiet) this.#touch(lease.node);
-    if (lease.sparse) this.sparse.release(lease);
+    if (lease.partial) this.longContexts.release(lease);
     else for (const node of pathTo(lease.node).reverse()) this.#memory.nodes.unreference(node);
   }
 
@@ -314,19 +320,19 @@ export class KvCache {
     return this.#memory.excess(maxBytes);
   }
 
-  /** Sets the budget and keeps it at once: demotes and drops unreferenced runs, shrinks the pool. Slots move. Throws where sparse leases hold more. */
+  /** Sets the budget and keeps it at once: demotes and drops unreferenced runs, shrinks the pool. Slots move. Throws where partial leases hold more. */
   setMaxBytes(maxBytes: number): void {
     this.#memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }
 
-  /** Slots that `allocate` could hand out beside what a sparse lease on so many tokens holds. */
+  /** Slots that `allocate` could hand out beside what a partial lease on so many tokens holds. */
   availableBeside(numTokens: number): number {
-    return this.#memory.availableBeside(this.sparse.room.storeBytes(numTokens));
+    return this.#memory.availableBeside(this.longContexts.storeBytes(numTokens));
   }
 
-  /** Keeps room in the store for what a sparse lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
+  /** Keeps room in the store for what a partial lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
   reserved(numTokens: number, inFlight: readonly Int32Array[] = []): void {
-    this.#memory.reserved(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [
+    this.#memory.reserved(numTokens === 0 ? 0 : this.longContexts.storeBytes(numTokens), [
       ...this.#tails(),
       ...inFlight,
     ]);

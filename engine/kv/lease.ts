@@ -1,42 +1,27 @@
 /** What a running sequence holds of the cache. */
-import type { Lack } from './approx/sparse/heldRuns.ts';
-import type { LostRows } from './disk/spillFile.ts';
+import type { LostRows, SpillFailure } from './disk/spillFile.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Match, type RadixNode, endIndex, lengths } from './radixTree.ts';
-import type { StoredBlock } from './storedBlocks.ts';
 
-/** A block of a sparse lease that is in the pool. */
-interface ResidentBlock {
-  readonly block: StoredBlock;
-  readonly slots: number[];
+/** Why computed rows could not leave the pool: no memory, or no room on the disk. */
+export type Lack = 'memory' | SpillFailure;
+
+/** What a partial lease has in the pool instead of its whole path. */
+export interface PartialRows {
+  /** Parts of the path that its tokens attend to, in order. */
+  readonly resident: readonly { readonly slots: number[] }[];
+  /** Null: computed rows have left the pool when they had to. */
+  readonly lack: Lack | null;
 }
 
-/** What a lease has instead of a path in the pool. */
-export interface SparseRows {
-  /** Slots of the blocks, at most, when they have been chosen. */
-  readonly mostChosen: number;
-  /** Blocks of the path that its tokens attend to, in order. */
-  resident: ResidentBlock[];
-  /** The largest share of any attention that each block had when that was last reckoned (see keySketch). */
-  attention: ReadonlyMap<StoredBlock, number>;
-  /** Queries of tokens since then, of each [numLayers * numHeads, headSize]. */
-  readonly queries: Float32Array[];
-  /** Blocks are to be chosen anew before more is computed. */
-  isDue: boolean;
-  /** The last tokens of the prompt have asked for what they attend to. */
-  hasAsked: boolean;
-  /** Why computed tokens have not left the pool when they were to last; null: they have. */
-  lack: Lack | null;
-}
-
-/** The path that ends in `node`, all of it in the pool unless sparse, and slots after it. */
+/** The path that ends in `node`, all of it in the pool unless the lease is partial, and slots after it. */
 export interface Lease {
   node: RadixNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
-  /** Of a context that is longer than the pool, of which it attends to parts (see SparseLeases). */
-  readonly sparse: SparseRows | null;
-  /** Tokens of the path that have no rows any more (see keptRows), or that are not among those of a sparse lease. */
+  /** Of a context that is longer than the pool (see LongContexts). Null: the whole path is in the pool. */
+  readonly partial: PartialRows | null;
+  /** Tokens of the path that have no rows in the pool: rows were dropped, or are not among those of a partial lease. */
   numPruned: number;
   /** Pool slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
   slots: Int32Array;
@@ -69,8 +54,8 @@ export function numHeld(leases: Iterable<Lease>, path: Match): number {
   let numSlots = 0;
   for (const lease of leases) {
     for (const slots of ownSlots(lease)) numSlots += slots.length;
-    // Of its path one that attends to parts of it holds what it has chosen.
-    if (lease.sparse) continue;
+    // Of its path a partial lease holds the chosen blocks only, which are its own slots.
+    if (lease.partial) continue;
     for (let node: RadixNode | null = lease.node; node && !runs.has(node); node = node.parent) {
       runs.add(node);
       numSlots += node.slots?.length ?? 0;
@@ -87,9 +72,9 @@ export function numComputed(lease: Lease): number {
 }
 
 /** Slots that are the lease's alone; rewritten where they move. */
-export function* ownSlots({ tail, sparse }: Lease): Generator<number[]> {
+export function* ownSlots({ tail, partial }: Lease): Generator<number[]> {
   yield tail;
-  for (const { slots } of sparse?.resident ?? []) yield slots;
+  for (const { slots } of partial?.resident ?? []) yield slots;
 }
 
 /** The pool slots of a lease's rows, in order, and the pages that they are in: from step to step only what has been added is gathered. */
@@ -111,8 +96,8 @@ export function slotsOf({ nodes }: KvMemory, lease: Lease): Int32Array {
   }
   const known = lease.numKnown;
   const end = length - lease.tail.length;
-  if (lease.sparse) lease.slots.set(lease.sparse.resident.flatMap(({ slots }) => slots));
-  for (let { node } = lease, to = lease.sparse ? 0 : end; node.parent && to > known; node = node.parent) {
+  if (lease.partial) lease.slots.set(lease.partial.resident.flatMap(({ slots }) => slots));
+  for (let { node } = lease, to = lease.partial ? 0 : end; node.parent && to > known; node = node.parent) {
     to -= node.slots!.length;
     lease.slots.set(node.slots!, to);
   }

@@ -10,3 +10,15 @@ export class RequestError extends Error {
     this.code = code;
   }
 }
+
+/** The message of a system error without the path that Node appends: "ENOENT: no such file". */
+export function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(
+      /,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s,
+      '',
+    )
+    .slice(0, 200);
+}

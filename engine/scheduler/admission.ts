@@ -97,7 +97,7 @@ export class Admission {
 
   /** The running one that attends to parts of its context; null when none does. One at a time. */
   get long(): Sequence | null {
-    for (const [sequence, { sparse }] of this.running) if (sparse) return sequence;
+    for (const [sequence, { partial }] of this.running) if (partial) return sequence;
     return null;
   }
 
@@ -107,13 +107,13 @@ export class Admission {
     return !long || this.#givesWay(long, sequence);
   }
 
-  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; a `sparse` one needs no room for all of it. */
-  admit(sequence: Sequence, sparse = false): Lease | null {
+  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; one with `isLong` needs no room for all of it. */
+  admit(sequence: Sequence, isLong = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
-      const needs = this.#needs(sequence, sparse);
+      const needs = this.#needs(sequence, isLong);
       if (this.#batch.computesFor(sequence, needs.numFound)) return null;
-      const other = sparse ? this.long : null;
+      const other = isLong ? this.long : null;
       const fits = needs.room - this.#reserved(this.running) >= needs.wanted;
       if (fits && !other && this.running.size < MAX_RUNNING) break;
       const victim = other ?? this.lowest();
@@ -122,17 +122,17 @@ export class Admission {
       if (!this.#fitsBeside(needs, (one) => !this.#givesWay(one, sequence))) return null;
       this.preempt(victim);
     }
-    if (sparse) this.#cache.reserved(numTokens, this.#batch.newSlots());
-    const lease = this.#cache.open(sequence.priority, sparse ? { sparse: sequence.numPromptTokens } : {});
+    if (isLong) this.#cache.reserved(numTokens, this.#batch.newSlots());
+    const lease = this.#cache.open(sequence.priority, isLong ? { longTokens: sequence.numPromptTokens } : {});
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
     sequence.status = 'running';
-    if (sparse) sequence.inParts = true;
+    if (isLong) sequence.inParts = true;
     return lease;
   }
 
   /** One that waits has found no room. Returns the place from which on others are to leave it what comes free. */
-  refuse(sequence: Sequence, sparse: boolean): number {
+  refuse(sequence: Sequence, isLong: boolean): number {
     const refusedSince = this.#refusedSince.get(sequence) ?? this.now;
     this.#refusedSince.set(sequence, refusedSince);
     if (!this.#favoured || this.#favoured === sequence) {
@@ -140,7 +140,7 @@ export class Admission {
       const isDue =
         isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) &&
         this.#fitsBeside(
-          this.#needs(sequence, sparse),
+          this.#needs(sequence, isLong),
           ({ priority }) => priority === 'completion' || priority === 'summary',
         );
       this.#favoured = isDue ? sequence : null;
@@ -168,16 +168,16 @@ export class Admission {
     return this.place(victim) > rank(sequence, this.#policies);
   }
 
-  #needs(sequence: Sequence, sparse: boolean): Needs {
+  #needs(sequence: Sequence, isLong: boolean): Needs {
     const numTokens = sequence.tokenIds.length;
     const { numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
     const numFound = path.numTokens;
-    // A sparse lease holds no path: what is wanted is for all of it.
-    if (sparse)
+    // A partial lease holds no path: what is wanted is for all of it.
+    if (isLong)
       return {
         path: this.#cache.lookUp([], 0).path,
         numFound,
-        wanted: this.#cache.sparse.room.slotsFor(numTokens),
+        wanted: this.#cache.longContexts.slotsFor(numTokens),
         room: this.#cache.availableBeside(numTokens),
       };
     return { path, numFound, wanted: numTokens - numFree, room: this.#cache.available };
@@ -202,8 +202,8 @@ export class Admission {
     let reserved = 0;
     for (const [sequence, lease] of sequences) {
       if (sequence.priority === 'idle') continue;
-      if (lease.sparse) {
-        reserved += Math.max(0, this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen) - numLeased(lease));
+      if (lease.partial) {
+        reserved += Math.max(0, this.#cache.longContexts.maxSlots(lease.partial) - numLeased(lease));
         continue;
       }
       reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);
@@ -224,6 +224,6 @@ export class Admission {
     this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.release(lease);
     this.running.delete(sequence);
-    if (lease.sparse) this.#cache.reserved(0);
+    if (lease.partial) this.#cache.reserved(0);
   }
 }

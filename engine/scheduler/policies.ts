@@ -29,8 +29,6 @@ export interface Policies {
   readonly speculation: boolean;
   /** A lower class gives up its slots and its place to a higher one. Off: only when nobody could go on otherwise. */
   readonly preemption: boolean;
-  /** Of contexts that are longer than the pool, what their tokens attend to most is there, as sketches say. Off: what is newest. An approximation, either way. */
-  readonly sketch: boolean;
 }
 
 export const ALL_POLICIES: Policies = {
@@ -45,5 +43,4 @@ export const ALL_POLICIES: Policies = {
   microBatch: true,
   speculation: true,
   preemption: true,
-  sketch: true,
 };

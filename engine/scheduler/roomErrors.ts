@@ -1,7 +1,7 @@
 /** What is said where there is no room for a text, or no way on for one that is kept on the disk as it is read: what, where, what to do. */
 import { t } from '@vscode/l10n';
 import type { LostRows } from '../kv/disk/spillFile.ts';
-import type { Lack } from '../kv/approx/sparse/heldRuns.ts';
+import type { Lack } from '../kv/lease.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { RequestError } from '../protocol/errors.ts';
 import { formatBytes } from '../protocol/formatBytes.ts';
@@ -60,10 +60,10 @@ export function lacking(lack: Lack, limit: Limit): RequestError {
 }
 
 /** Beyond what memory takes, whole, and memory or the disk in parts. */
-export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 'sparse'> & Limit): RequestError {
-  const { capacity, sparse } = cache;
-  const most = Math.max(0, capacity, sparse.room.capacity);
-  const { diskBound } = sparse.room;
+export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 'longContexts'> & Limit): RequestError {
+  const { capacity, longContexts } = cache;
+  const most = Math.max(0, capacity, longContexts.capacity);
+  const { diskBound } = longContexts;
   if (diskBound !== null && numTokens > most) {
     return new RequestError(
       'diskFull',

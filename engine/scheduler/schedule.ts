@@ -19,7 +19,7 @@ export interface Scheduled extends Computing {
   /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
   readonly draft: readonly number[];
   readonly numLogits: number;
-  /** Of its last tokens those whose queries choose what a sparse lease attends to next. */
+  /** Of its last tokens those whose queries choose what a partial lease attends to next. */
   readonly numQueries: number;
   /** They are computed for that only, and again afterwards. */
   readonly asks: boolean;

@@ -14,7 +14,7 @@ import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Ended, Schedule, Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { ShiftedReuse } from './shiftedReuse.ts';
+import { NO_REUSE, type RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation/speculation.ts';
 import { StepBatch } from './stepBatch.ts';
 import { StepBuilder } from './stepBuilder.ts';
@@ -30,12 +30,7 @@ export class Scheduler {
   #numAdded = 0;
   #ended: Ended[] = [];
 
-  constructor(
-    cache: KvCache,
-    policies: Policies,
-    speculation: Speculation | null,
-    shifted: ShiftedReuse | null = null,
-  ) {
+  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, reuse: RowReuse = NO_REUSE) {
     this.#cache = cache;
     this.#policies = policies;
     this.#batch = new StepBatch(cache, policies);
@@ -48,7 +43,7 @@ export class Scheduler {
       cache,
       policies,
       speculation,
-      shifted,
+      reuse,
       admission: this.#admission,
       served: this.#served,
       batch: this.#batch,
@@ -111,9 +106,9 @@ export class Scheduler {
   setMaxBytes(maxBytes: number, mostPrefill: number): void {
     // What has not been computed yet goes through the other lane where the scratch has no room for it any more.
     for (const [sequence, lease] of this.#admission.running)
-      if (!lease.sparse) sequence.limitPrefill(mostPrefill, numComputed(lease));
+      if (!lease.partial) sequence.limitPrefill(mostPrefill, numComputed(lease));
     // What a sparse lease holds in the store is not among what could be let go.
-    for (const [sequence, { sparse }] of this.#admission.running) if (sparse) this.#admission.preempt(sequence);
+    for (const [sequence, { partial }] of this.#admission.running) if (partial) this.#admission.preempt(sequence);
     this.#cache.reserved(0);
     while (this.#cache.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
     this.#cache.setMaxBytes(maxBytes);
@@ -159,17 +154,17 @@ export class Scheduler {
     const sequence = this.#admission.long;
     this.#cache.reserved(sequence?.tokenIds.length ?? 0);
     if (!sequence) return;
-    this.#cache.sparse.rank(this.#admission.running.get(sequence)!);
+    this.#cache.longContexts.choose(this.#admission.running.get(sequence)!);
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
   span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits, numQueries }: Scheduled): BatchSpan {
     const contextSlots = this.#cache.slotsOf(lease);
     // The scratch holds what it attends to, whatever its place.
-    const prefillEnd = lease.sparse
+    const prefillEnd = lease.partial
       ? Math.min(
           sequence.prefillEnd,
-          Math.max(this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen), contextSlots.length + count),
+          Math.max(this.#cache.longContexts.maxSlots(lease.partial), contextSlots.length + count),
         )
       : sequence.prefillEnd;
     return {
@@ -186,22 +181,22 @@ export class Scheduler {
 
   /** Queries of a part's tokens, as the runner has them. */
   saw({ lease, numQueries }: Scheduled, queries: Float32Array): void {
-    this.#cache.sparse.saw(lease, queries, numQueries);
+    this.#cache.longContexts.saw(lease, queries, numQueries);
   }
 
   /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
   commit({ sequence, lease, newSlots, prefill, startIndex, count, draft, asks }: Scheduled, numAccepted: number): void {
     if (asks) {
       this.#cache.free(newSlots);
-      this.#cache.sparse.asked(lease);
+      this.#cache.longContexts.asked(lease);
       return;
     }
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
     // A long answer's rows, too, are not all to stay in the pool.
-    if (prefill || lease.sparse) this.#cache.commit(lease, sequence.cacheIds);
-    if (lease.sparse) this.#cache.sparse.reached(lease, sequence.numPromptTokens);
+    if (prefill || lease.partial) this.#cache.commit(lease, sequence.cacheIds);
+    this.#cache.longContexts.reached(lease, sequence.numPromptTokens);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
 

@@ -20,7 +20,7 @@ import { byService, level, rank } from './fairness.ts';
 import type { PromptStanding, TokenBudget } from './tokenBudget.ts';
 import { isDecode, numDrafted, type OnEnd, reusable, type Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { ShiftedReuse } from './shiftedReuse.ts';
+import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation/speculation.ts';
 import { columnsOf, type StepBatch } from './stepBatch.ts';
 
@@ -53,7 +53,7 @@ export interface StepParties {
   readonly cache: KvCache;
   readonly policies: Policies;
   readonly speculation: Speculation | null;
-  readonly shifted: ShiftedReuse | null;
+  readonly reuse: RowReuse;
   readonly admission: Admission;
   readonly served: VirtualTokens;
   readonly batch: StepBatch;
@@ -65,7 +65,7 @@ export class StepBuilder {
   readonly #cache: KvCache;
   readonly #policies: Policies;
   readonly #speculation: Speculation | null;
-  readonly #shifted: ShiftedReuse | null;
+  readonly #reuse: RowReuse;
   readonly #admission: Admission;
   readonly #served: VirtualTokens;
   readonly #batch: StepBatch;
@@ -85,11 +85,11 @@ export class StepBuilder {
   /** A prompt is in the prefill lane, whose scratch holds one. */
   #prefilling = false;
 
-  constructor({ cache, policies, speculation, shifted, admission, served, batch, onEnd }: StepParties) {
+  constructor({ cache, policies, speculation, reuse, admission, served, batch, onEnd }: StepParties) {
     this.#cache = cache;
     this.#policies = policies;
     this.#speculation = speculation;
-    this.#shifted = shifted;
+    this.#reuse = reuse;
     this.#admission = admission;
     this.#served = served;
     this.#batch = batch;
@@ -197,7 +197,7 @@ export class StepBuilder {
     this.#hop(sequence, lease);
     const at = numComputed(lease);
     // It may have less of its prompt than it was to find.
-    this.#limitPrefill(sequence, lease.sparse !== null, at);
+    this.#limitPrefill(sequence, lease.partial !== null, at);
     const asks = this.#asks(sequence, lease, at);
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
@@ -222,7 +222,7 @@ export class StepBuilder {
         this.#prefilling = this.#take(
           sequence,
           lease,
-          asks ? left : Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens),
+          asks ? left : Math.min(tokens, this.#reuse.tokensBefore(sequence, at)),
           { perToken: worth / Math.max(tokens, most) },
         );
       if (this.#prefilling) this.#partAt = now;
@@ -262,13 +262,12 @@ export class StepBuilder {
 
   /** Whether the tokens from `at` on are to say first what they attend to. */
   #asks(sequence: Sequence, lease: Lease, at: number): boolean {
-    return !sequence.promptOnly && this.#cache.sparse.asks(lease, at, sequence.numPromptTokens);
+    return !sequence.promptOnly && this.#cache.longContexts.asks(lease, at, sequence.numPromptTokens);
   }
 
   /** Where what may be computed together ends: the lane's tokens, or those that attend to the same parts of the context. */
-  #partEnd(sequence: Sequence, { sparse }: Lease, at: number): number {
-    const end = sequence.laneEnd(at);
-    return sparse ? Math.min(end, this.#cache.sparse.partEnd(at, sequence.numPromptTokens)) : end;
+  #partEnd(sequence: Sequence, lease: Lease, at: number): number {
+    return Math.min(sequence.laneEnd(at), this.#cache.longContexts.partEnd(lease, at, sequence.numPromptTokens));
   }
 
   /** Whether a sequence, which would have `tokens` in a step of its own, is left for one: this step has no room for it, or `most` of them would make it too dear. */
@@ -284,7 +283,7 @@ export class StepBuilder {
       this.#speculation !== null &&
       !sequence.isForced &&
       (!urgent || sequence.priority === 'completion') &&
-      !this.#admission.running.get(sequence)?.sparse
+      !this.#admission.running.get(sequence)?.partial
     );
   }
 
@@ -312,7 +311,7 @@ export class StepBuilder {
   #admit(sequence: Sequence, { budget }: Frame): Lease | null {
     if (this.#admission.place(sequence) >= this.#refused) return null;
     const isLong = this.#admission.isLong(sequence);
-    if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
+    if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.longContexts.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
       return null;
     }
@@ -327,7 +326,7 @@ export class StepBuilder {
     if (mayJoin) this.#limitPrefill(sequence, isLong, this.#admission.lookUp(sequence));
     const lease = mayJoin ? this.#admission.admit(sequence, isLong) : null;
     if (lease) {
-      if (!isLong) this.#shifted?.plan(sequence);
+      if (!isLong) this.#reuse.plan(sequence);
     }
     // Who cannot run now must not be overtaken for ever by others of its class, which fit or share a step where it does not.
     else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence)))
@@ -337,18 +336,16 @@ export class StepBuilder {
 
   /** Tokens behind the `computed` ones that the scratch has no room for take the other lane. One that attends to parts of its context takes no more room for more tokens. */
   #limitPrefill(sequence: Sequence, isLong: boolean, computed: number): void {
-    const { room } = this.#cache.sparse;
+    const room = this.#cache.longContexts;
     if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens)
       sequence.limitPrefill(room.prefillTokens, computed);
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
     // Of a long context the last part has to ask, whatever is cached.
-    const limit = lease.sparse
-      ? Math.min(reusable(sequence), this.#cache.sparse.lastPart(sequence.numPromptTokens))
-      : reusable(sequence);
+    const limit = Math.min(reusable(sequence), this.#cache.longContexts.reusable(lease, sequence.numPromptTokens));
     do this.#cache.advance(lease, sequence.cacheIds, limit);
-    while (!lease.sparse && this.#shifted?.takeOver(sequence, lease));
+    while (!lease.partial && this.#reuse.takeOver(sequence, lease));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
     sequence.numReached = Math.max(sequence.numReached, reached);
@@ -366,8 +363,8 @@ export class StepBuilder {
       return false;
     }
     // What it computes has no room outside the pool: its scratch would grow with what stays there.
-    if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
-      const { lack } = lease.sparse;
+    if (lease.partial && !this.#cache.longContexts.fitsTail(lease, most)) {
+      const { lack } = lease.partial;
       const isMemory = lack === null || lack === 'memory';
       this.#end(sequence, isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#cache));
       return false;
@@ -383,7 +380,7 @@ export class StepBuilder {
         const prefill = !isDecode(sequence, lease);
         const asks = this.#asks(sequence, lease, startIndex);
         const numLogits = isLast && !sequence.promptOnly && !asks ? 1 : 0;
-        const numQueries = this.#cache.sparse.numAsking(lease, startIndex, count, sequence.numPromptTokens);
+        const numQueries = this.#cache.longContexts.numAsking(lease, startIndex, count, sequence.numPromptTokens);
         const part: Scheduled = {
           sequence,
           lease,

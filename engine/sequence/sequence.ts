@@ -5,9 +5,10 @@
 import { RequestError } from '../protocol/errors.ts';
 import type { Lane } from '../model/batch.ts';
 import type { OtherNext } from './blending.ts';
-import { clipped, isShifted, laneIds, type TokenRange } from '../kv/laneIds.ts';
+import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from '../protocol/tasks.ts';
 import type { Sampled } from './sampler.ts';
+import { numTakenOver } from '../kv/approx/approximations.ts';
 import { StopStrings } from './stopStrings.ts';
 
 export type SequenceStatus = 'waiting' | 'running' | 'finished';
@@ -152,7 +153,7 @@ export class Sequence {
   lastServedAt = Number.NaN;
   /** Prompt tokens whose K/V rows this sequence did not have to compute itself. */
   cachedTokens = 0;
-  /** It has had a sparse lease. */
+  /** It has had a partial lease, see LongContexts. */
   inParts = false;
   /** Prompt tokens that have had K/V rows at some time; preemption does not lower it. */
   numReached = 0;
@@ -225,11 +226,9 @@ export class Sequence {
     return this.numGenerated - this.#numForced - 1;
   }
 
-  /** Prompt tokens whose K/V rows were taken over from where they stood before an edit: an approximation. */
-  get shiftedTokens(): number {
-    let count = 0;
-    for (let i = 0; i < this.numReached; i++) if (isShifted(this.cacheIds[i]!)) count++;
-    return count;
+  /** Prompt tokens whose K/V rows were taken over from an older version of the text: an approximation. */
+  get approximateTokens(): number {
+    return numTakenOver(this.cacheIds, this.numReached);
   }
 
   /** Tokens that may still be generated. */

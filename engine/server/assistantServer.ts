@@ -499,7 +499,7 @@ const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
   kvBytesPerToken: 0,
   poolSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
-  tokens: UNUSED.tokens,
+  tokens: { ...UNUSED.tokens, promptFromDisk: 0, promptShifted: 0 },
   events: { steps: 0, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 },
   tokensPerSecond: 0,
   utilisation: 0,

@@ -11,12 +11,12 @@ import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { SparseRoom } from '../kv/approx/sparse/sparseRoom.ts';
 import { exactBytesPerToken } from '../kv/storedBlocks.ts';
 import { codingReserve } from '../kv/approx/toCode.ts';
-import { divideBudget } from '../core/memoryBudget.ts';
+import { divideBudget } from '../core/memoryDivision.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../model/runtime/prefillScratch.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import { Snapshots } from '../core/snapshots.ts';
+import { Snapshots } from '../kv/disk/snapshots.ts';
 
 /** Of what may be on the disk, where it is switched off: as much as is usual, in bytes. */
 const USUAL_DISK = 1e9;

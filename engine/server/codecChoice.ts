@@ -9,8 +9,8 @@ import { pruneQuality } from '../model/calibrate/pruneQuality.ts';
 import type { RopeTable } from '../model/runtime/rope.ts';
 import type { OnnxRunner } from '../model/runtime/runner.ts';
 import type { CodecQuality } from '../protocol/stats.ts';
-import type { TurnIds } from '../model/runtime/attentionMeter.ts';
-import type { PruningOptions } from '../core/pruning.ts';
+import type { TurnIds } from '../kv/approx/pruned/attentionMeter.ts';
+import type { PruningOptions } from '../kv/approx/pruned/pruning.ts';
 
 export interface ModelCompression {
   /** Of what may be used; null: nothing is coded. */

@@ -60,7 +60,7 @@ export class IdleWork {
       if (tokens >= promptIds.length || promptIds.length < 2) continue;
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
-        model.engine.dropShifted(promptIds);
+        model.engine.dropApproximate(promptIds);
         if (this.#running?.sequenceId === sequenceId) this.#running = null;
       };
       const finished = (reason: FinishReason) => {

@@ -5,7 +5,7 @@
  * template that belongs to another model) is said by the load.
  */
 import { type ModelInspection, inspectModel } from '../model/import/inspectModel.ts';
-import { cacheBytesAtWork } from '../core/memoryBudget.ts';
+import { cacheBytesAtWork } from '../core/memoryDivision.ts';
 import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';

@@ -314,7 +314,7 @@ export class Requests {
             numPromptTokens: promptTokens,
             cachedTokens,
             numGenerated: completionTokens,
-            shiftedTokens,
+            approximateTokens: shiftedTokens,
           } = sequence;
           if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
           // Idle time goes on until no approximation is left.

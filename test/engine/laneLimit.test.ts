@@ -11,13 +11,14 @@ import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { cacheReach, leastBudget } from '../../engine/server/cacheReach.ts';
-import { Engine, type EngineOptions } from '../../engine/core/engine.ts';
-import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/memoryBudget.ts';
+import { Engine } from '../../engine/core/engine.ts';
+import type { EngineOptions } from '../../engine/core/engineOptions.ts';
+import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/memoryDivision.ts';
 import { MemoryBudget, MAX_BYTES } from '../../engine/core/memoryBudget.ts';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
-import { Snapshots } from '../../engine/core/snapshots.ts';
+import { Snapshots } from '../../engine/kv/disk/snapshots.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';
 

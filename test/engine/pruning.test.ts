@@ -1,7 +1,7 @@
 /** Rows that are let go in idle maintenance, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AttentionMeter } from '../../engine/model/runtime/attentionMeter.ts';
+import { AttentionMeter } from '../../engine/kv/approx/pruned/attentionMeter.ts';
 import type { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
 import type { Compression } from '../../engine/kv/approx/compression.ts';
 import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/kv/approx/pruned/keptRows.ts';

@@ -121,13 +121,13 @@ test('shifted reuse: the rest of a file after an edit is reused except for its f
   const first = question(engine, after);
   await drain(engine);
   expect(first.tokenIds).toEqual(alone([...after, ...tokens(20, 7)], 4));
-  expect(first.sequence.shiftedTokens).toBe(1000 - 303 - 64);
+  expect(first.sequence.approximateTokens).toBe(1000 - 303 - 64);
   // What was put in, 64 tokens behind it, the question, and what was generated.
   expect(runner.numComputed).toBe(5 + 64 + 20 + 3);
   const second = question(engine, after, 4, 8);
   await drain(engine);
   expect(second.tokenIds).toEqual(alone([...after, ...tokens(20, 8)], 4));
-  expect(second.sequence.shiftedTokens).toBe(1000 - 303 - 64);
+  expect(second.sequence.approximateTokens).toBe(1000 - 303 - 64);
   expect(engine.stats().tokens.promptShifted).toBe(1000 - 303 - 64);
   expect(runner.numComputed).toBe(5 + 64 + 2 * (20 + 3));
 });
@@ -146,13 +146,13 @@ test('shifted rows are never found as exact ones: idle work computes the exact r
   await drain(engine);
   expect(runner.numComputed).toBe(1010 - 374);
   const held = engine.stats().poolSlots.held;
-  engine.dropShifted(after);
+  engine.dropApproximate(after);
   engine.checkIntegrity();
   expect(engine.stats().poolSlots.held).toBeLessThanOrEqual(held - (1010 - 374));
   expect(engine.describe(after)).toMatchObject({ tokens: 1010, shiftedTokens: 0 });
   const again = question(engine, after);
   await drain(engine);
-  expect(again.sequence.shiftedTokens).toBe(0);
+  expect(again.sequence.approximateTokens).toBe(0);
 });
 
 test('no shifted reuse when it is off, and none for idle work', async () => {
@@ -165,7 +165,7 @@ test('no shifted reuse when it is off, and none for idle work', async () => {
     runner.numComputed = 0;
     const watched = reuseShifted ? read(engine, after) : question(engine, after, 1);
     await drain(engine);
-    expect(watched.sequence.shiftedTokens).toBe(0);
+    expect(watched.sequence.approximateTokens).toBe(0);
     expect(runner.numComputed).toBe(reuseShifted ? 710 : 730);
     expect(engine.stats().tokens.promptShifted).toBe(0);
   }
@@ -201,7 +201,7 @@ test('without an older version or without room the tokens are computed', async (
   await drain(engine);
   expect(watched.tokenIds).toEqual(alone([...after, ...tokens(20, 7)], 4));
   engine.checkIntegrity();
-  expect(watched.sequence.shiftedTokens).toBe(0);
+  expect(watched.sequence.approximateTokens).toBe(0);
   expect(runner.numComputed).toBeGreaterThan(1800);
 });
 
@@ -241,7 +241,7 @@ test("property: any edits under any budget give the oracle's tokens, rows at the
             });
           }
           if ((seed >> (v + 8)) & 1) await drain(engine);
-          if ((seed >> (v + 16)) & 1) engine.dropShifted(text);
+          if ((seed >> (v + 16)) & 1) engine.dropApproximate(text);
         }
         await drain(engine);
         for (const { prompt, got } of watched) expect(got.tokenIds).toEqual(alone(prompt, 2));

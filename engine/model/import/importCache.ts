@@ -8,9 +8,9 @@ import { t } from '@vscode/l10n';
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { RequestError } from '../../protocol/errors.ts';
+import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { makeFolders } from '../../kv/disk/makeFolders.ts';
-import { isMissing, reasonOf } from '../load/modelFolder.ts';
+import { isMissing } from '../load/modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;

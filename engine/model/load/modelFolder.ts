@@ -7,7 +7,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { RequestError } from '../../protocol/errors.ts';
+import { RequestError, reasonOf } from '../../protocol/errors.ts';
 
 /** Far above any real tokenizer.json (the largest are about 40 MB). */
 const MAX_JSON_BYTES = 256 * 2 ** 20;
@@ -18,18 +18,6 @@ export function invalid(message: string): RequestError {
 
 export function unsupported(message: string): RequestError {
   return new RequestError('modelUnsupported', message);
-}
-
-/** "ENOENT: no such file" and the like, without the path that Node appends. */
-export function reasonOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text
-    .replace(/\s+/g, ' ')
-    .replace(
-      /,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s,
-      '',
-    )
-    .slice(0, 200);
 }
 
 export function isMissing(error: unknown): boolean {

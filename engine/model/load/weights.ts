@@ -4,9 +4,9 @@
  * per row ([rows, 1]), and x = code * scale. Does not know what the tensors mean.
  */
 import { type Hash, createHash } from 'node:crypto';
-import { RequestError } from '../../protocol/errors.ts';
+import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { fromCodes, toFloat32 } from './floats.ts';
-import { type ModelFolder, type OpenFile, invalid, reasonOf, unsupported } from './modelFolder.ts';
+import { type ModelFolder, type OpenFile, invalid, unsupported } from './modelFolder.ts';
 import { BYTES_PER_ELEMENT, headerLength, parseHeader, type TensorInfo } from './safetensors.ts';
 
 const SINGLE = 'model.safetensors';

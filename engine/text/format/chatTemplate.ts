@@ -5,8 +5,8 @@
  */
 import { runInNewContext } from 'node:vm';
 import { Template } from '@huggingface/jinja';
-import { RequestError } from '../../protocol/errors.ts';
-import { type ModelFolder, reasonOf, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
+import { RequestError, reasonOf } from '../../protocol/errors.ts';
+import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 

@@ -3,8 +3,8 @@
  * where nothing is ever read as a control token, and `encodeTemplate` for our own template text, where control tokens
  * are. Neither puts anything before the text. Prompt layout lives elsewhere.
  */
-import { RequestError } from '../../protocol/errors.ts';
-import { ModelFolder, reasonOf } from '../../model/load/modelFolder.ts';
+import { RequestError, reasonOf } from '../../protocol/errors.ts';
+import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { Detokenizer } from './detokenizer.ts';
 import {
   type AddedToken,

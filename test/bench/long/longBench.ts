@@ -162,7 +162,7 @@ function engineOf(
       prefillBytesPerToken: runner.prefillBytesPerToken,
       maxContext: model.config.contextTokens,
       spillFile: choosing === 'whole' ? null : spillFile,
-      policies: { sketch: choosing === 'sketch' },
+      ranks: choosing === 'sketch',
     }),
   };
 }

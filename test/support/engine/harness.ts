@@ -4,7 +4,8 @@ import { codingBytes, sketchingBytes } from '../../../engine/kv/approx/compressi
 import { canSketch } from '../../../engine/kv/approx/sparse/keySketch.ts';
 import { kvBytesPerToken, type KvShape } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
-import { Engine, type EngineOptions } from '../../../engine/core/engine.ts';
+import { Engine } from '../../../engine/core/engine.ts';
+import type { EngineOptions } from '../../../engine/core/engineOptions.ts';
 import type { Priority, SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { type Detokenizer, Sequence, type SequenceOptions } from '../../../engine/sequence/sequence.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';

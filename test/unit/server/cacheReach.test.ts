@@ -15,7 +15,7 @@ import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
 import { codedBlock, plainBlock } from '../../../engine/kv/storedBlocks.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { cacheReach, leastBudget, needsOf } from '../../../engine/server/cacheReach.ts';
-import { mostPrefillTokens } from '../../../engine/core/memoryBudget.ts';
+import { mostPrefillTokens } from '../../../engine/core/memoryDivision.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
@@ -67,12 +67,12 @@ describe('a model that reads more than there is room for', () => {
       clock: () => 0,
       spillFile,
     });
-    cache.sparse.room.prefillTokens = mostPrefillTokens(
+    cache.longContexts.prefillTokens = mostPrefillTokens(
       budget,
       scratchBytesPerToken(kvShape(LONG, 'int8')),
       LONG.contextTokens,
     );
-    expect(reach.sketchedTokens).toBe(cache.sparse.room.capacity);
+    expect(reach.sketchedTokens).toBe(cache.longContexts.capacity);
     expect(reach.sketchedTokens).toBeGreaterThan(3 * reach.longestContext);
     expect(cacheReach(LONG, budget, 50e6).sketchedTokens).toBeLessThan(reach.sketchedTokens);
     expect(cacheReach(LONG, budget, 0).sketchedTokens).toBe(0);

@@ -2,9 +2,9 @@
  * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are, and which of
  * their blocks are brought back, is SparseLeases'.
  */
-import type { SpillFailure } from '../../disk/spillFile.ts';
 import { sketchBytes } from './keySketch.ts';
 import type { KvMemory } from '../../kvMemory.ts';
+import type { Lack } from '../../lease.ts';
 import type { KvRows } from '../../kvRows.ts';
 import { firstToGo } from '../../eviction/eviction.ts';
 import { isUsed, numRows, type RadixNode } from '../../radixTree.ts';
@@ -12,9 +12,6 @@ import { isSketched } from '../../laneIds.ts';
 import type { Lossy } from '../lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
 import { keptBlocks, plainBlock, type StoredBlock } from '../../storedBlocks.ts';
-
-/** What there was no room in, or no way to: memory for sketches, or the disk. */
-export type Lack = 'memory' | SpillFailure;
 
 export class HeldRuns {
   readonly #memory: KvMemory;

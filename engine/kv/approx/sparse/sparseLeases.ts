@@ -9,7 +9,8 @@ import { LostRows, type SpillFile } from '../../disk/spillFile.ts';
 import { HeldRuns } from './heldRuns.ts';
 import { canSketch, sketchedAttention, type SketchedBlock } from './keySketch.ts';
 import type { KvMemory } from '../../kvMemory.ts';
-import { type Lease, numComputed, type SparseRows } from '../../lease.ts';
+import { type Lack, type Lease, numComputed, type PartialRows } from '../../lease.ts';
+import type { LongContexts } from '../approximation.ts';
 import { isSketched, sketchedId } from '../../laneIds.ts';
 import { endIndex, type Match, pathTo, type RadixTree, type RadixNode } from '../../radixTree.ts';
 import { ASKING, chosenBlocks, LAST_PART, queriesByToken, SKETCH, STRIDE } from './sparseChoice.ts';
@@ -42,6 +43,38 @@ function isInParts({ tokenIds }: RadixNode): boolean {
   return tokenIds.length > 0 && isSketched(tokenIds[0]!);
 }
 
+/** A block of a lease that is in the pool. */
+interface ResidentBlock {
+  readonly block: StoredBlock;
+  readonly slots: number[];
+}
+
+/** What a partial lease has instead of a path in the pool. */
+interface SparseRows extends PartialRows {
+  /** Most slots of chosen blocks. */
+  readonly maxChosen: number;
+  resident: ResidentBlock[];
+  /** The largest share of any attention that each block had at the last choice (see keySketch). */
+  attention: ReadonlyMap<StoredBlock, number>;
+  /** Queries of tokens since then, each [numLayers * numHeads, headSize]. */
+  readonly queries: Float32Array[];
+  /** Blocks have to be chosen again before more is computed. */
+  isDue: boolean;
+  /** The last tokens of the prompt have been computed for their queries. */
+  hasAsked: boolean;
+  lack: Lack | null;
+}
+
+/** Index of the first token of a prompt's last part. */
+function lastPart(numPromptTokens: number): number {
+  return numPromptTokens - LAST_PART;
+}
+
+/** All partial leases are made by `begin`. */
+function rowsOf({ partial }: Lease): SparseRows {
+  return partial as SparseRows;
+}
+
 /** A block of a path, the run that it is of, and the position of its first token. */
 interface PlacedBlock {
   readonly block: StoredBlock;
@@ -49,10 +82,10 @@ interface PlacedBlock {
   readonly startIndex: number;
 }
 
-export class SparseLeases {
+export class SparseLeases implements LongContexts {
   readonly #memory: KvMemory;
   readonly #held: HeldRuns;
-  readonly room: SparseRoom;
+  readonly #room: SparseRoom;
   readonly #clock: () => number;
   readonly #ranks: boolean;
   readonly #biased: ReadonlySet<number>;
@@ -73,7 +106,7 @@ export class SparseLeases {
     this.#memory = memory;
     this.#held = new HeldRuns(memory);
     const { shape } = memory.pool;
-    this.room = new SparseRoom({
+    this.#room = new SparseRoom({
       budget: memory.budget,
       shape,
       storeBytesPerToken: memory.store.bytesPerToken,
@@ -84,10 +117,41 @@ export class SparseLeases {
     this.#biased = biased;
   }
 
-  /** For so many tokens. */
+  get capacity(): number {
+    return this.#room.capacity;
+  }
+
+  get diskBound(): number | null {
+    return this.#room.diskBound;
+  }
+
+  get prefillTokens(): number {
+    return this.#room.prefillTokens;
+  }
+
+  set prefillTokens(numTokens: number) {
+    this.#room.prefillTokens = numTokens;
+  }
+
+  slotsFor(numTokens: number): number {
+    return this.#room.slotsFor(numTokens);
+  }
+
+  storeBytes(numTokens: number): number {
+    return this.#room.storeBytes(numTokens);
+  }
+
+  maxSlots(rows: PartialRows): number {
+    return this.#room.slotsWith((rows as SparseRows).maxChosen);
+  }
+
+  fitsTail({ partial, tail }: Lease, count: number): boolean {
+    return !partial || tail.length + count <= this.#room.slotsWith(0);
+  }
+
   begin(numTokens: number): SparseRows {
     return {
-      mostChosen: this.room.chosenFor(numTokens),
+      maxChosen: this.#room.chosenFor(numTokens),
       resident: [],
       attention: new Map(),
       queries: [],
@@ -111,7 +175,7 @@ export class SparseLeases {
         lease.node = node;
       }
     });
-    this.choose(lease);
+    this.#bringIn(lease);
     this.#touch(lease);
     return endIndex(lease.node) - before;
   }
@@ -120,13 +184,13 @@ export class SparseLeases {
   commit(lease: Lease, tokenIds: readonly number[]): void {
     const { pool, tree } = this.#memory;
     while (lease.tail.length >= BLOCK) {
-      lease.sparse!.lack = null;
+      rowsOf(lease).lack = null;
       const start = endIndex(lease.node);
       const slots = Int32Array.from(lease.tail.slice(0, BLOCK));
       if (matchSketched(tree, tokenIds, start + BLOCK, lease.node).numTokens > 0) {
         const known = this.advance(lease, tokenIds, start + BLOCK);
         if (known === 0) {
-          lease.sparse!.lack = this.#held.lack;
+          rowsOf(lease).lack = this.#held.lack;
           break;
         }
         this.#memory.nodes.slots.give(lease.tail.splice(0, known));
@@ -141,12 +205,12 @@ export class SparseLeases {
         isWhole ? [] : [{ from: 0, to: BLOCK, codec: SKETCH }],
       );
       if (!node) {
-        lease.sparse!.lack = this.#held.lack;
+        rowsOf(lease).lack = this.#held.lack;
         break;
       }
       node.tag = lease.tag;
       lease.node = node;
-      lease.sparse!.resident.push({ block: node.stored!.blocks.at(-1)!, slots: lease.tail.splice(0, BLOCK) });
+      rowsOf(lease).resident.push({ block: node.stored!.blocks.at(-1)!, slots: lease.tail.splice(0, BLOCK) });
     }
     this.#reckon(lease);
     this.#touch(lease);
@@ -154,67 +218,68 @@ export class SparseLeases {
 
   /** Gives back what a lease has beside its tail. */
   release(lease: Lease): void {
-    for (const { slots } of lease.sparse!.resident) this.#memory.nodes.slots.give(slots);
+    for (const { slots } of rowsOf(lease).resident) this.#memory.nodes.slots.give(slots);
     for (const node of pathTo(lease.node).reverse()) this.#held.letGo(node);
   }
 
-  /** Where the part ends that begins at token `at` of a prompt, or of an answer behind it: then it is chosen anew. */
-  partEnd(at: number, numPromptTokens: number): number {
+  reusable({ partial }: Lease, numPromptTokens: number): number {
+    // The last part has to ask, whatever is cached.
+    return partial ? lastPart(numPromptTokens) : Number.POSITIVE_INFINITY;
+  }
+
+  partEnd({ partial }: Lease, at: number, numPromptTokens: number): number {
+    return partial ? this.#partEnd(at, numPromptTokens) : Number.POSITIVE_INFINITY;
+  }
+
+  /** End of the part that token `at` of a prompt or an answer is in. Blocks are chosen again there. */
+  #partEnd(at: number, numPromptTokens: number): number {
     if (at >= numPromptTokens) return (Math.floor(at / STRIDE) + 1) * STRIDE;
-    const end = (Math.floor(at / this.room.part) + 1) * this.room.part;
-    const last = this.lastPart(numPromptTokens);
+    const end = (Math.floor(at / this.#room.part) + 1) * this.#room.part;
+    const last = lastPart(numPromptTokens);
     return at < last ? Math.min(end, last) : numPromptTokens;
   }
 
-  /** Where a prompt's last part begins. */
-  lastPart(numPromptTokens: number): number {
-    return numPromptTokens - LAST_PART;
+  asks({ partial }: Lease, at: number, numPromptTokens: number): boolean {
+    return partial !== null && this.#ranks && !(partial as SparseRows).hasAsked && at >= lastPart(numPromptTokens);
   }
 
-  /** Whether the tokens from `at` on, up to the part's end, are only to ask, and are computed again afterwards. */
-  asks({ sparse }: Lease, at: number, numPromptTokens: number): boolean {
-    return sparse !== null && this.#ranks && !sparse.hasAsked && at >= this.lastPart(numPromptTokens);
-  }
-
-  /** How many of the last of `count` tokens from `at` on are asked for their queries. */
   numAsking(lease: Lease, at: number, count: number, numPromptTokens: number): number {
-    if (!lease.sparse || !this.#ranks) return 0;
+    if (!lease.partial || !this.#ranks) return 0;
     if (this.asks(lease, at, numPromptTokens)) return Math.min(ASKING.last, count);
     if (at < numPromptTokens) return 0;
-    return Math.max(0, at + count - Math.max(at, this.partEnd(at, numPromptTokens) - ASKING.stride));
+    return Math.max(0, at + count - Math.max(at, this.#partEnd(at, numPromptTokens) - ASKING.stride));
   }
 
-  /** Queries of n tokens of a lease: [numLayers, numHeads, n, headSize]. */
-  saw({ sparse }: Lease, queries: Float32Array, n: number): void {
-    sparse!.queries.push(...queriesByToken(queries, n, this.#memory.pool.shape.headSize));
+  saw(lease: Lease, queries: Float32Array, n: number): void {
+    rowsOf(lease).queries.push(...queriesByToken(queries, n, this.#memory.pool.shape.headSize));
   }
 
-  /** Tokens have been computed up to the lease's end: is it chosen anew before the next ones? */
   reached(lease: Lease, numPromptTokens: number): void {
+    if (!lease.partial) return;
     const at = numComputed(lease);
-    if (at > 0 && this.partEnd(at - 1, numPromptTokens) === at) lease.sparse!.isDue = true;
+    if (at > 0 && this.#partEnd(at - 1, numPromptTokens) === at) rowsOf(lease).isDue = true;
   }
 
-  /** What only asked has been computed. */
-  asked({ sparse }: Lease): void {
-    sparse!.hasAsked = true;
-    sparse!.isDue = true;
+  asked(lease: Lease): void {
+    rowsOf(lease).hasAsked = true;
+    rowsOf(lease).isDue = true;
   }
 
-  /** Chooses, where that is due, the blocks that the tokens asked last attend to most; as before where none were asked. */
-  rank(lease: Lease): void {
-    const { isDue, queries } = lease.sparse!;
+  choose(lease: Lease): void {
+    if (!lease.partial) return;
+    const sparse = rowsOf(lease);
+    const { isDue, queries } = sparse;
     if (!isDue) return;
-    lease.sparse!.isDue = false;
+    sparse.isDue = false;
     if (queries.length > 0) {
       const sketched = this.#blocks(lease).flatMap(({ block }) =>
         block.sketch ? [{ block, sketch: block.sketch, from: block.part?.from ?? 0, numTokens: block.numRows }] : [],
       );
       const attention = this.#attention(sketched, queries);
-      lease.sparse!.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
+      sparse.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
       queries.length = 0;
     }
-    this.choose(lease);
+    this.#bringIn(lease);
   }
 
   /** Of so many queries, and so many layers, that it takes no longer than a step: the last ones, every second one, and so on. */
@@ -228,16 +293,16 @@ export class SparseLeases {
     return sketchedAttention(shape, blocks, asking, without);
   }
 
-  /** Brings the blocks into the pool that should be there, and lets the others go. One whose rows are lost fails the lease. */
-  choose(lease: Lease): void {
-    const sparse = lease.sparse!;
+  /** Brings the chosen blocks into the pool and releases the others. A block whose rows are lost fails the lease. */
+  #bringIn(lease: Lease): void {
+    const sparse = rowsOf(lease);
     const placed = this.#blocks(lease);
     const choosable = placed.map(({ block }) => ({
       block,
       numTokens: block.numRows,
       attention: sparse.attention.get(block) ?? 0,
     }));
-    const wanted = new Set(Array.from(chosenBlocks(choosable, sparse.mostChosen), ({ block }) => block));
+    const wanted = new Set(Array.from(chosenBlocks(choosable, sparse.maxChosen), ({ block }) => block));
     const resident = new Map(sparse.resident.map((each) => [each.block, each]));
     for (const each of sparse.resident) {
       if (wanted.has(each.block)) continue;
@@ -283,7 +348,7 @@ export class SparseLeases {
   }
 
   #reckon(lease: Lease): void {
-    lease.numPruned = endIndex(lease.node) - lease.sparse!.resident.reduce((sum, { slots }) => sum + slots.length, 0);
+    lease.numPruned = endIndex(lease.node) - rowsOf(lease).resident.reduce((sum, { slots }) => sum + slots.length, 0);
     lease.numKnown = 0;
     lease.numPaged = 0;
     lease.pages.clear();

@@ -29,7 +29,7 @@ let pool: KvPool;
 let spillFile: SpillFile;
 
 /** As a step computes them, in slots of the pool. */
-function compute(tokenIds: readonly number[], rows: KvRows, options: { sparse?: number } = {}): void {
+function compute(tokenIds: readonly number[], rows: KvRows, options: { longTokens?: number } = {}): void {
   const lease = cache.open('chat', options);
   const slots = cache.allocate(tokenIds.length)!;
   pool.write(slots, rows, 0, 0);
@@ -58,7 +58,7 @@ beforeEach(() => {
   const maxBytes = 2048 * BYTES + (N / BLOCK) * sketchBytes(SHAPE, BLOCK) + BLOCK * BYTES;
   cache = new KvCache({ pool, maxBytes, softSlots: 256, clock: () => 1, spillFile });
   compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
-  compute(LONG, ROWS, { sparse: N });
+  compute(LONG, ROWS, { longTokens: N });
   expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codecs: [] });
 });
 afterEach(() => {
@@ -84,7 +84,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     const lease = cache.open();
     expect(cache.advance(lease, LONG, N)).toBe(N);
     damageOne();
-    const sparse = cache.open('chat', { sparse: N });
+    const sparse = cache.open('chat', { longTokens: N });
     expect(cache.advance(sparse, LONG, N)).toBe(N);
     expect(sparse.failure).toBeInstanceOf(LostRows);
     cache.release(sparse);
@@ -97,7 +97,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   });
 
   test('a leased node stays, and the rest of the eviction proceeds', () => {
-    const lease = cache.open('chat', { sparse: N });
+    const lease = cache.open('chat', { longTokens: N });
     cache.advance(lease, LONG, N);
     compute([9000, 9001], randomRows(SHAPE, 2, 3));
     damageOne();
@@ -193,7 +193,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test.each([false, true])(
     'who has computed the beginning of it goes on with his own, and that stays; another lease has it: %s',
     (isHeld) => {
-      const other = cache.open('chat', { sparse: N });
+      const other = cache.open('chat', { longTokens: N });
       if (isHeld) cache.advance(other, LONG, N);
       damageOne();
       compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
@@ -218,7 +218,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
         number[],
       ];
       for (const [i, ids] of [one, two].entries()) {
-        const lease = cache.open('chat', { sparse: N + 64 });
+        const lease = cache.open('chat', { longTokens: N + 64 });
         expect(cache.advance(lease, ids, N)).toBe(N);
         const slots = cache.allocate(64)!;
         pool.write(slots, randomRows(SHAPE, 64, 7 + i), 0, N);
@@ -227,7 +227,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
         cache.release(lease);
       }
       damage(folder, block * (spillFile.bytes / (N / BLOCK + 4)));
-      const lease = cache.open('chat', { sparse: N + 64 });
+      const lease = cache.open('chat', { longTokens: N + 64 });
       expect(cache.advance(lease, one, N + 64)).toBe(N + 64);
       expect(lease.failure).toBeInstanceOf(LostRows);
       cache.checkIntegrity();
@@ -242,7 +242,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
       throw new TypeError('a bug');
     };
     const lease = cache.open();
-    const sparse = cache.open('chat', { sparse: N });
+    const sparse = cache.open('chat', { longTokens: N });
     for (const reads of [
       () => cache.runs.readExact(LONG, 0, N),
       () => cache.advance(lease, LONG, N),
@@ -256,7 +256,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
 
 test.skipIf(!CAN_REACH)('one log line per lost node, not per block', () => {
   const later = LONG.map((id) => id + 10_000);
-  compute(later, ROWS, { sparse: N });
+  compute(later, ROWS, { longTokens: N });
   const numBlocks = (2 * N) / BLOCK;
   damage(folder, ...Array.from({ length: numBlocks }, (_, i) => i * (spillFile.bytes / numBlocks)));
   for (const ids of [LONG, later]) expect(cache.runs.readExact(ids, 0, N)).toBeNull();

@@ -43,7 +43,7 @@ function spilled(): {
     spillFile: file,
   });
   const compute = (tokenIds: readonly number[], rows: KvRows, sparse = 0): void => {
-    const lease = cache.open('chat', { sparse });
+    const lease = cache.open('chat', { longTokens: sparse });
     const slots = cache.allocate(tokenIds.length)!;
     pool.write(slots, rows, 0, 0);
     cache.append(lease, slots);
@@ -92,7 +92,7 @@ test('the halves of a split block have its rows and take no more memory', () => 
 
 test('splitting needs no memory, also with a full budget and nothing to evict', () => {
   const { cache, compute } = spilled();
-  const lease = cache.open('chat', { sparse: N });
+  const lease = cache.open('chat', { longTokens: N });
   expect(cache.advance(lease, LONG, N)).toBe(N);
   cache.setMaxBytes(cache.poolBytes + cache.storeBytes);
   for (const at of [5 * BLOCK + 20, 3 * BLOCK + 5, 3 * BLOCK + 2, 31, 17]) compute(...beginning(at));
@@ -103,7 +103,7 @@ test('splitting needs no memory, also with a full budget and nothing to evict', 
 
 test('a budget too small for leased rows is refused', () => {
   const { cache } = spilled();
-  const lease = cache.open('chat', { sparse: N });
+  const lease = cache.open('chat', { longTokens: N });
   cache.advance(lease, LONG, N);
   expect(() => cache.setMaxBytes(cache.poolBytes + cache.storeBytes - 1)).toThrow('leases hold');
   cache.release(lease);
@@ -133,7 +133,7 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
   const others = Array.from({ length: n }, (_, i) => 10_000 + i);
   expect(cache.runs.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
   cache.setMaxBytes(cache.poolBytes + cache.storeBytes);
-  const sparse = cache.open('chat', { sparse: n });
+  const sparse = cache.open('chat', { longTokens: n });
   expect(cache.advance(sparse, ids, n)).toBe(n);
   cache.checkIntegrity();
   expect(cache.describe(others).tokens).toBeLessThan(n);

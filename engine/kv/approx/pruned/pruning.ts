@@ -7,16 +7,16 @@
 import {
   AttentionMeter,
   inPlace,
+  type MeasuringRunner,
   type MeterPart,
   partSlots,
   probes,
   type TurnIds,
-} from '../model/runtime/attentionMeter.ts';
-import type { ModelRunner } from '../model/batch.ts';
-import type { KvCache } from '../kv/kvCache.ts';
-import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from '../kv/approx/pruned/keptRows.ts';
-import type { KvShape } from '../kv/kvRows.ts';
-import { tokenOf } from '../kv/laneIds.ts';
+} from './attentionMeter.ts';
+import type { KvCache } from '../../kvCache.ts';
+import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from './keptRows.ts';
+import type { KvShape } from '../../kvRows.ts';
+import { tokenOf } from '../../laneIds.ts';
 
 /** Fewer tokens are as soon computed. */
 const MIN_TOKENS = 256;
@@ -63,7 +63,7 @@ interface Job extends PrunableContext {
 
 export class Pruning {
   readonly #cache: KvCache;
-  readonly #runner: ModelRunner;
+  readonly #runner: MeasuringRunner;
   readonly #shape: KvShape;
   readonly #maxContext: number;
   readonly #clock: () => number;
@@ -72,7 +72,7 @@ export class Pruning {
 
   constructor(
     options: PruningOptions,
-    parties: { cache: KvCache; runner: ModelRunner; shape: KvShape; maxContext: number; clock: () => number },
+    parties: { cache: KvCache; runner: MeasuringRunner; shape: KvShape; maxContext: number; clock: () => number },
   ) {
     this.#options = options;
     this.#cache = parties.cache;

@@ -4,7 +4,26 @@
  * (arXiv 2306.14048). After KVzip (arXiv 2505.23416), which has the context repeated in parts of 2,000 tokens: but there a model that
  * is small finds most of what it looks for in the part itself. Says nothing about what follows from it.
  */
-import type { ModelRunner } from '../batch.ts';
+
+/** Tokens of one context, in the form that a runner takes. */
+interface MeasuredSpan {
+  readonly tokenIds: readonly number[];
+  /** Position of the first token. */
+  readonly startIndex: number;
+  /** Pool slots of the rows that the tokens attend to, in order. */
+  readonly contextSlots: Int32Array;
+  /** Pool slots for the rows of the tokens. */
+  readonly newSlots: Int32Array;
+  readonly numLogits: 0;
+  readonly measures: true;
+}
+
+/** A model that says what attention rows receive. */
+export interface MeasuringRunner {
+  /** Of the last span: the sum of what its tokens gave, [numLayers, kvHeads, n], n = context and new tokens. */
+  readonly received?: { readonly sum: Float32Array } | null;
+  run(batch: readonly MeasuredSpan[]): Promise<unknown>;
+}
 
 /** Tokens of the context in a probe, and of those the ones that a turn asks about. */
 const PROBE_TOKENS = 32;
@@ -95,7 +114,7 @@ export class AttentionMeter {
    * part at a time.
    */
   async feed(
-    runner: ModelRunner,
+    runner: MeasuringRunner,
     part: MeterPart,
     slots: Int32Array,
     allocate: (n: number) => Int32Array | null,

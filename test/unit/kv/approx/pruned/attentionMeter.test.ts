@@ -1,7 +1,7 @@
 /** What is measured adds up part by part, and no part takes memory of its own: all of it is there, and known, from the beginning. */
 import { afterEach, expect, test, vi } from 'vitest';
-import { AttentionMeter } from '../../../../engine/model/runtime/attentionMeter.ts';
-import type { ModelRunner } from '../../../../engine/model/batch.ts';
+import { AttentionMeter } from '../../../../../engine/kv/approx/pruned/attentionMeter.ts';
+import type { ModelRunner } from '../../../../../engine/model/batch.ts';
 
 afterEach(() => vi.unstubAllGlobals());
 

@@ -1,7 +1,7 @@
 /** What a file is measured by: short parts of it, as they are and in a turn, at positions that the model has. */
 import { expect, test } from 'vitest';
-import { partSlots, probes } from '../../../engine/model/runtime/attentionMeter.ts';
-import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { partSlots, probes } from '../../../../../engine/kv/approx/pruned/attentionMeter.ts';
+import { ModelText } from '../../../../../engine/text/format/modelText.ts';
 
 const TURN = { before: [1001, 1002], after: [1003] };
 const IDS = Array.from({ length: 100 }, (_, i) => i);

@@ -4,13 +4,13 @@
  * Decides what and when; where rows lie is the cache's, files are the disk tier's.
  */
 import { t } from '@vscode/l10n';
-import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
-import type { DiskTier } from '../kv/disk/diskTier.ts';
-import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from '../kv/disk/segment.ts';
-import type { KvCache } from '../kv/kvCache.ts';
-import { plainBlocks, type StoredBlock } from '../kv/storedBlocks.ts';
-import type { KvShape } from '../kv/kvRows.ts';
-import { reasonOf } from '../model/load/modelFolder.ts';
+import type { KvCodec } from '../approx/codecs/kvCodec.ts';
+import type { DiskTier } from './diskTier.ts';
+import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './segment.ts';
+import type { KvCache } from '../kvCache.ts';
+import { plainBlocks, type StoredBlock } from '../storedBlocks.ts';
+import type { KvShape } from '../kvRows.ts';
+import { reasonOf } from '../../protocol/errors.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
 export const QUIET_MS = 60_000;

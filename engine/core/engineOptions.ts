@@ -1,0 +1,44 @@
+/** What an engine is made of, and its limits. */
+import type { ApproximationOptions } from '../kv/approx/approximations.ts';
+import type { SnapshotOptions } from '../kv/disk/snapshots.ts';
+import type { Needs } from '../kv/kvCache.ts';
+import type { KvPool } from '../kv/pool.ts';
+import type { ModelRunner } from '../model/batch.ts';
+import type { Policies } from '../scheduler/policies.ts';
+import type { StepCosts } from '../scheduler/stepPlanner.ts';
+
+export interface EngineOptions extends ApproximationOptions {
+  runner: ModelRunner;
+  /** Resized by the engine; may start with 0 slots. */
+  pool: KvPool;
+  /** The memory budget, in bytes: pool, store, the prefill lane's scratch, disk buffers and the approximate techniques. */
+  maxBytes: number;
+  /** Editor windows that share the memory of which this budget is a part; one when left out. */
+  numEditorWindows?: () => number;
+  /** The budgets that would be enough, for error messages; they have no figures when left out. */
+  needs?: () => Needs;
+  /** The largest budget under the same settings: the lane limit depends on it (see divideBudget). `maxBytes` when left out. */
+  mostBytes?: number;
+  /** Bytes of scratch for a token in the prefill lane; without it every token takes the paged lane. */
+  prefillBytesPerToken?: number;
+  /** The lane limit, in tokens; divideBudget chooses it when left out. */
+  prefillTokens?: number;
+  /** Longest sequence, prompt and generated tokens. */
+  maxContext: number;
+  /** Milliseconds, never going back; performance.now when left out. */
+  clock?: () => number;
+  /** Step costs that were learnt before with this runner; none when left out. */
+  stepCosts?: StepCosts;
+  /** Tokens per step; learnt from step times when left out. */
+  tokenBudget?: number;
+  /** Slots up to which the pool grows before unreferenced runs are evicted; 2 * maxContext when left out. */
+  softSlots?: number;
+  /** The disk tier; none when left out. */
+  snapshots?: SnapshotOptions | null;
+  /** Whether the disk tier is read and written; otherwise it takes no memory. True when left out. */
+  usesDisk?: boolean;
+  /** Called when there is work that was not there when `add` returned. */
+  onReady?: () => void;
+  /** For benchmarks: policies other than the usual ones. */
+  policies?: Partial<Policies>;
+}

@@ -1,0 +1,62 @@
+/**
+ * Position-shifted reuse: behind an edit, a request takes over rows that an older version of its text has of the same
+ * tokens, with their keys turned to the new positions. An approximation, because those rows were computed behind the text
+ * before the edit; idle prefill computes the exact rows later. Decides for which request; ShiftedRuns finds and copies rows.
+ */
+import type { KvCache } from '../../kvCache.ts';
+import { exactId, shiftedId } from '../../laneIds.ts';
+import { type Lease, numComputed } from '../../lease.ts';
+import type { CachedRequest, RowReuse } from '../approximation.ts';
+import type { Shift, ShiftKeys } from './shiftedRuns.ts';
+
+export class ShiftedReuse implements RowReuse {
+  numTokens = 0;
+  readonly #cache: KvCache;
+  readonly #shiftKeys: ShiftKeys;
+  readonly #plans = new WeakMap<CachedRequest, readonly Shift[]>();
+
+  constructor(cache: KvCache, shiftKeys: ShiftKeys) {
+    this.#cache = cache;
+    this.#shiftKeys = shiftKeys;
+  }
+
+  plan(request: CachedRequest): void {
+    // Idle work computes exact rows.
+    if (request.priority === 'idle' || this.#plans.has(request)) return;
+    const prefillEnd = request.laneAt(0) === 'prefill' ? request.laneEnd(0) : 0;
+    // The last token of a prompt is computed, because its logits are needed.
+    const shifts = this.#cache.shifted.plan(request.cacheIds, Math.min(prefillEnd, request.numPromptTokens - 1));
+    this.#plans.set(request, shifts);
+    for (const { start, end } of shifts)
+      for (let i = start; i < end; i++) request.cacheIds[i] = shiftedId(request.cacheIds[i]!);
+  }
+
+  tokensBefore(request: CachedRequest, at: number): number {
+    const next = this.#plans.get(request)?.find(({ start }) => start > at);
+    return next ? next.start - at : Number.POSITIVE_INFINITY;
+  }
+
+  takeOver(request: CachedRequest, lease: Lease): boolean {
+    const at = numComputed(lease);
+    const shift = this.#plans.get(request)?.find(({ start, end }) => start <= at && at < end);
+    if (!shift || request.cacheIds[at] !== shiftedId(request.cacheIds[at]!)) return false;
+    const slots = this.#cache.shifted.copy(shift, at, this.#shiftKeys);
+    if (!slots) {
+      // There is no room, or the older text is no longer cached: these tokens are computed like any others.
+      for (let i = at; i < shift.end; i++) request.cacheIds[i] = exactId(request.cacheIds[i]!);
+      return false;
+    }
+    this.#cache.append(lease, slots);
+    this.#cache.commit(lease, request.cacheIds);
+    this.numTokens += slots.length;
+    return true;
+  }
+
+  numStandingIn(cacheIds: readonly number[]): number {
+    return this.#cache.shifted.standingIn(cacheIds);
+  }
+
+  drop(cacheIds: readonly number[]): void {
+    this.#cache.shifted.drop(cacheIds);
+  }
+}
