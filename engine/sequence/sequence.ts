@@ -1,10 +1,11 @@
 /**
- * A sequence: the engine's state of one request, from its prompt's token ids to the one `onFinish` or `onError` that
- * ends it. Owns its tokens, its stop conditions, its text and its times; knows neither cache nor queue.
+ * The engine's state of one request, from the token ids of its prompt to the one `onFinish` or `onError` that ends it. Owns
+ * its tokens, stop conditions, text and times. Does not know the cache or the queues.
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { Lane } from '../model/batch.ts';
-import type { OtherNext } from './blending.ts';
+import type { OtherNext } from './logitFilters.ts';
+import { resolveSampling } from './samplingParams.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from '../protocol/tasks.ts';
 import type { Sampled } from './sampler.ts';
@@ -13,129 +14,76 @@ import { StopStrings } from './stopStrings.ts';
 
 export type SequenceStatus = 'waiting' | 'running' | 'finished';
 
-/** Token ids to text, never half a character: what cannot be shown yet comes with a later token or with `flush`. */
+/** Token ids to text in whole characters: the rest comes with a later token or with `flush`. */
 export interface Detokenizer {
   push(tokenId: number): string;
   flush(): string;
 }
 
-/** What a generated text has to begin with; it is not part of the answer. */
+/** A text that the generated text has to begin with. It is not part of the answer. */
 export interface ForcedStart {
-  /** Tokens of which one has to come next; null: any. */
+  /** The next token has to be one of these; null: any. */
   readonly allowed: readonly number[] | null;
-  /** Whether all of it has been said. */
+  /** Whether all of it has been generated. */
   readonly isSaid: boolean;
   push(tokenId: number): void;
-  /** The next text of the tokens without what it has to begin with. */
+  /** The next text of the tokens, without the forced start. */
   hide(text: string): string;
 }
 
-/** What may come next besides what the model says, as the text goes on. */
+/** A distribution to blend into the model's, which changes as the text goes on. */
 export interface Prior {
   next(): OtherNext | null;
-  /** `answered`: what the token has added to the answer, without what that has to begin with. */
+  /** `answered`: the text that the token has added to the answer, without the forced start. */
   push(tokenId: number, answered: string): void;
 }
 
 export interface GeneratedToken {
   tokenId: number;
-  /** null where it was not asked for. */
+  /** Null where it was not asked for. */
   logprob: number | null;
   /** As many as asked for. */
   topLogprobs: TokenLogprob[];
-  /** Text that may be shown now; often empty, sometimes of several tokens. */
+  /** Text that may be shown now: often empty, sometimes of several tokens. */
   text: string;
 }
 
 export interface SequenceEvents {
   onToken(token: GeneratedToken): void;
-  /** `rest`: text held back when the end came from outside (abort, no memory); otherwise empty. */
+  /** `rest`: text that was held back when the sequence was ended from outside (abort, no memory); otherwise empty. */
   onFinish(reason: FinishReason, rest: string): void;
   onError(error: RequestError): void;
 }
 
 export interface SequenceOptions extends SequenceEvents {
   id: string;
-  /** On whose behalf: those of one client share what fairness gives it. Its own when left out. */
+  /** Requests of one client share what fairness gives it. A client of its own when left out. */
   clientId?: string;
   priority: Priority;
   promptIds: readonly number[];
-  /** What of the prompt is for the prefill lane, in order and apart; none when left out. */
+  /** Ranges of the prompt for the prefill lane, in order, not overlapping; none when left out. */
   prefill?: readonly TokenRange[];
   sampling?: SamplingParams;
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
   detokenizer: Detokenizer;
-  /** Anything when left out. */
+  /** No forced start when left out. */
   opening?: ForcedStart;
-  /** Asked for once the answer begins; the model alone decides when left out. */
+  /** Called when the answer begins; nothing is blended in when left out. */
   prior?: () => Prior;
-  /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. null: nothing is drafted. */
+  /** Called when the answer has begun: texts beside the prompt that it may repeat, the likeliest last. Null: no drafts. */
   draftSources?: (() => readonly (readonly number[])[]) | null;
-}
-
-const NUMBERS = [
-  'temperature',
-  'topP',
-  'topK',
-  'minP',
-  'repetitionPenalty',
-  'seed',
-  'maxTokens',
-  'topLogprobs',
-] as const;
-
-/** Fills in the defaults: greedy, 128 tokens. Throws a RequestError on values that make no sense. */
-export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
-  const params: Required<SamplingParams> = {
-    temperature: sampling.temperature ?? 0,
-    topP: sampling.topP ?? 1,
-    topK: sampling.topK ?? 0,
-    minP: sampling.minP ?? 0,
-    repetitionPenalty: sampling.repetitionPenalty ?? 1,
-    seed: sampling.seed ?? Math.floor(Math.random() * 2 ** 32),
-    maxTokens: sampling.maxTokens ?? 128,
-    stop: sampling.stop ?? [],
-    ignoreEos: sampling.ignoreEos ?? false,
-    logprobs: sampling.logprobs ?? false,
-    topLogprobs: sampling.topLogprobs ?? 0,
-  };
-  const demand = (name: keyof SamplingParams, holds: boolean, what: string): void => {
-    if (!holds) throw new RequestError('badRequest', `${name} is ${String(params[name])}; it must be ${what}.`);
-  };
-  const isNumber = (value: unknown): value is number => typeof value === 'number';
-  for (const name of NUMBERS) demand(name, isNumber(params[name]), 'a number');
-  demand(
-    'stop',
-    Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'),
-    'a list of strings',
-  );
-  demand('ignoreEos', typeof params.ignoreEos === 'boolean', 'true or false');
-  demand('logprobs', typeof params.logprobs === 'boolean', 'true or false');
-  demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
-  demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
-  demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');
-  demand('minP', params.minP >= 0 && params.minP <= 1, 'between 0 and 1');
-  demand('repetitionPenalty', params.repetitionPenalty > 0 && params.repetitionPenalty < Infinity, 'above 0');
-  demand('seed', Number.isSafeInteger(params.seed), 'a whole number');
-  demand('maxTokens', Number.isInteger(params.maxTokens) && params.maxTokens >= 0, 'a whole number from 0');
-  demand(
-    'topLogprobs',
-    Number.isInteger(params.topLogprobs) && params.topLogprobs >= 0 && params.topLogprobs <= 100,
-    'a whole number from 0 to 100',
-  );
-  return params;
 }
 
 export class Sequence {
   readonly id: string;
   readonly clientId: string;
-  /** Changes where somebody begins to wait for what was computed ahead. Between steps. */
+  /** Changes, between steps, when somebody begins to wait for what was computed ahead. */
   priority: Priority;
   /** Prompt, then generated tokens. */
   readonly tokenIds: number[];
   readonly numPromptTokens: number;
-  /** `tokenIds` as the cache knows them. */
+  /** `tokenIds` as the cache knows them, see laneIds. */
   readonly cacheIds: number[];
   readonly sampling: Required<SamplingParams>;
   readonly draftSources: (() => readonly (readonly number[])[]) | null;
@@ -149,15 +97,15 @@ export class Sequence {
   startedAt = Number.NaN;
   firstTokenAt = Number.NaN;
   lastTokenAt = Number.NaN;
-  /** Last time a step computed something for it, or its arrival. */
+  /** When a step last computed something for it, or its arrival. */
   lastServedAt = Number.NaN;
-  /** Prompt tokens whose K/V rows this sequence did not have to compute itself. */
+  /** Prompt tokens whose K/V rows came from the cache. */
   cachedTokens = 0;
   /** It has had a partial lease, see LongContexts. */
   inParts = false;
-  /** Prompt tokens that have had K/V rows at some time; preemption does not lower it. */
+  /** Prompt tokens that have had K/V rows at some time. Preemption does not lower it. */
   numReached = 0;
-  /** What of the prompt is for the prefill lane, in order and apart. */
+  /** Ranges of the prompt for the prefill lane, in order, not overlapping. */
   #prefill: readonly TokenRange[];
   readonly #eosIds: ReadonlySet<number>;
   readonly #detokenizer: Detokenizer;
@@ -166,7 +114,7 @@ export class Sequence {
   readonly #opening: ForcedStart | undefined;
   readonly #makePrior: (() => Prior) | undefined;
   #prior: Prior | undefined;
-  /** Generated tokens that say nothing but what the answer has to begin with. */
+  /** Generated tokens of the forced start only. */
   #numForced = 0;
 
   constructor(options: SequenceOptions) {
@@ -188,27 +136,27 @@ export class Sequence {
     this.#makePrior = options.prior;
   }
 
-  /** The engine's bound on the tokens for the prefill lane; the first `computed`, which are there already, stay what they are. Between steps. */
+  /** Limits the tokens for the prefill lane. The first `computed` have rows already and keep their lane. Between steps. */
   limitPrefill(most: number, computed = 0): void {
     const end = Math.max(most, computed);
     if (this.prefillEnd <= end) return;
     this.#prefill = clipped(this.#prefill, end);
-    // Those before it may say that rows were taken over.
+    // Ids before `end` may say that rows were taken over: they stay.
     const ids = laneIds(this.tokenIds, this.#prefill);
     for (let i = end; i < ids.length; i++) this.cacheIds[i] = ids[i]!;
   }
 
-  /** No token from it on is computed in the prefill lane. */
+  /** From this index on, no token is computed in the prefill lane. */
   get prefillEnd(): number {
     return this.#prefill.at(-1)?.[1] ?? 0;
   }
 
-  /** The lane that computes the token at `index`, whoever shares the step. */
+  /** The lane that computes the token at `index`, whatever else is in the step. */
   laneAt(index: number): Lane {
     return this.#prefill.some(([from, to]) => from <= index && index < to) ? 'prefill' : 'paged';
   }
 
-  /** First token behind `index` that is for the other lane, or the number of tokens. */
+  /** Index of the first token behind `index` that is for the other lane, or the number of tokens. */
   laneEnd(index: number): number {
     for (const [from, to] of this.#prefill) {
       if (index < from) return from;
@@ -221,7 +169,7 @@ export class Sequence {
     return this.tokenIds.length - this.numPromptTokens;
   }
 
-  /** Generated tokens after the first one that counts; 0 or less before it. */
+  /** Generated tokens after the first token of the answer; 0 or less before it. */
   get numAfterFirst(): number {
     return this.numGenerated - this.#numForced - 1;
   }
@@ -239,28 +187,28 @@ export class Sequence {
     );
   }
 
-  /** Whether all that is asked for is that the prompt be computed. */
+  /** Whether the prompt is only computed, and nothing generated. */
   get promptOnly(): boolean {
     return this.sampling.maxTokens === 0;
   }
 
-  /** Tokens of which the next one has to be one; null: any. */
+  /** The next token has to be one of these; null: any. */
   get allowedIds(): readonly number[] | null {
     return this.#opening?.allowed ?? null;
   }
 
-  /** What may come next besides what the model says. */
+  /** The distribution to blend into the model's for the next token. */
   get copied(): OtherNext | null {
     this.#prior ??= this.#makePrior?.();
     return this.#prior?.next() ?? null;
   }
 
-  /** Whether what it says is still what it has to begin with. */
+  /** Whether the forced start is still being generated. */
   get isForced(): boolean {
     return this.#opening?.isSaid === false;
   }
 
-  /** Takes a sampled token and reports it; returns why the generation ends with it, or null. `finish` is left to the caller. */
+  /** Takes a sampled token and reports it. Returns why the generation ends with it, or null. The caller calls `finish`. */
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);

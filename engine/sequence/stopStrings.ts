@@ -1,4 +1,4 @@
-/** Finds stop strings in streamed text. Text that may be the beginning of one is held back until that is settled. */
+/** Finds stop strings in streamed text. Holds text back while it may be the beginning of a stop string. */
 
 export class StopStrings {
   readonly #stops: readonly string[];
@@ -8,7 +8,7 @@ export class StopStrings {
     this.#stops = stops.filter((stop) => stop.length > 0);
   }
 
-  /** Takes the next piece; returns what may be shown now, and whether a stop string ended the text there. */
+  /** Takes the next piece. Returns the text that may be shown now, and whether a stop string ended it. */
   push(piece: string): { text: string; stopped: boolean } {
     const text = this.#held + piece;
     let end = -1;
@@ -21,14 +21,14 @@ export class StopStrings {
     return { text: text.slice(0, shown), stopped: end >= 0 };
   }
 
-  /** What was held back; it was no stop string after all. */
+  /** The text that is still held back: it was no stop string after all. */
   flush(): string {
     const text = this.#held;
     this.#held = '';
     return text;
   }
 
-  /** Length of the longest end of `text` that a stop string begins with. */
+  /** Length of the longest end of `text` that is the beginning of a stop string. */
   #beginning(text: string): number {
     let longest = 0;
     for (const stop of this.#stops) {

@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
-import { resolveSampling, type SequenceOptions } from '../../engine/sequence/sequence.ts';
+import { resolveSampling } from '../../engine/sequence/samplingParams.ts';
+import type { SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { chain, fakeLogits, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';

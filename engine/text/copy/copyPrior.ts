@@ -8,7 +8,7 @@
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
  * fitted by likelihood on code. A function of the texts alone, so tokens stay what they are whoever shares a step.
  */
-import type { OtherNext } from '../../sequence/blending.ts';
+import type { OtherNext } from '../../sequence/logitFilters.ts';
 import { CopyIndex } from './copyIndex.ts';
 import { Surroundings } from './copyIndex.ts';
 

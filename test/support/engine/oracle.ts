@@ -1,7 +1,7 @@
 /** The naive way: one request at a time, no cache, no batch. What every scheduled request must equal. */
 import type { FinishReason, SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { sample } from '../../../engine/sequence/sampler.ts';
-import { resolveSampling } from '../../../engine/sequence/sequence.ts';
+import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
 import { chain, fakeLogits } from './fakeRunner.ts';
 
 export interface OracleLimits {

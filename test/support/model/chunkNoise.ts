@@ -1,5 +1,5 @@
 /** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
-import type { OtherNext } from '../../../engine/sequence/blending.ts';
+import type { OtherNext } from '../../../engine/sequence/logitFilters.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';

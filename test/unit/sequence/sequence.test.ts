@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { resolveSampling, Sequence } from '../../../engine/sequence/sequence.ts';
+import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
+import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { StopStrings } from '../../../engine/sequence/stopStrings.ts';
 
 /** Pieces in, what was shown out; '|' marks where a stop string ended it. */
