@@ -1,7 +1,7 @@
 /**
- * What a codec of the store costs with a model: a text is computed, what a file that nobody uses would have compressed of it is
- * encoded and decoded, and the next tokens are compared with those over the rows as they were. It decides whether the model's
- * cache may be compressed with it; the result lies beside the imported model, so that each is measured once.
+ * Measures what a codec of the KV store costs with a model. Computes a text, codes and decodes what would be
+ * compressed of an unused file, and compares the next tokens with those over exact rows. The result decides whether
+ * the model may use the codec. It is measured once per model.
  */
 import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
 import type { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
@@ -15,9 +15,9 @@ import { measuredOnce } from './measuredOnce.ts';
 import { SAMPLE_TEXT } from './sampleText.ts';
 import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
-/** Mean KL divergence, in nats, up to which a codec is used. */
+/** Largest mean KL divergence, in nats, with which a codec is used. */
 const MAX_CODEC_DIVERGENCE = 5e-2;
-/** Of the file; raised when measuring changes. */
+/** Version of the file. Raise it when the measurement changes. */
 const FORMAT = 1;
 /** Tokens compared behind each context. */
 const SCORED = 64;
@@ -67,7 +67,10 @@ async function measureCodec(
   }
 }
 
-/** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
+/**
+ * The known quality of this model and codec, or a new measurement on the sample text, which is kept. Null: the context
+ * of the model is too short.
+ */
 export function codecQuality(
   model: ImportedModel,
   runner: OnnxRunner,
@@ -90,7 +93,7 @@ export function codecQuality(
       );
       if (numTokens === 0) return null;
       const { numLayers, kvHeads, headSize } = runner.pool.shape;
-      // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
+      // In blocks of the store, far from either end, as for a long file. Compared with two bytes per value.
       const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
       return {
         codec: codec.name,
@@ -106,9 +109,9 @@ export function codecQuality(
   );
 }
 
-/** A codec of the store as it is for a model: of one that codes layers differently it has been measured which of them need most. */
-
-/** @throws an error that names the known ones. */
+/** A codec of the KV store for a model. If it codes layers differently, measures which layers need most.
+ * @throws Error that names the known codecs.
+ */
 export async function codecFor(name: string, measuring: NeedsMeasuring): Promise<KvCodec> {
   const format: RunFormat | undefined = FORMATS.find((each) => each.name === name);
   const needs = format?.finer ? await layerNeeds(format, measuring) : undefined;

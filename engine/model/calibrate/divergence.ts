@@ -1,4 +1,4 @@
-/** PURE: how far a model's next-token distributions are from those of a reference. */
+/** How far the next-token distributions of a model are from those of a reference. Pure functions. */
 
 /** Sums over positions. */
 export interface Divergence {

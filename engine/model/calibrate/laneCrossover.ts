@@ -1,6 +1,6 @@
 /**
- * From how many tokens on a text is read faster in the prefill lane than in the paged lane: that depends on the processor and on
- * the model, so it is measured once for each model on a machine, and kept beside the imported one, unless the model is small.
+ * Measures from how many tokens on the prefill lane reads a text faster than the paged lane. That depends on the
+ * processor and the model. It is measured once per model and machine, unless the model is small.
  */
 import { cpus } from 'node:os';
 import { MIN_PREFILL } from '../batch.ts';
@@ -8,16 +8,16 @@ import { PAGE_SLOTS } from '../../kv/pool.ts';
 import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 
-/** Tokens of texts that are read in both lanes, ascending. */
+/** Lengths, in tokens, of the texts that are read in both lanes, ascending. */
 const LENGTHS = [16, 32, 64, 128];
-/** Tokens before them: a short text is behind a file as a rule, whose rows the prefill lane has to be given first. */
+/** Tokens before the text. A short text usually follows a file, whose rows the prefill lane must copy first. */
 const BEHIND = 2 * PAGE_SLOTS;
-/** The prefill lane must be faster by so much. */
+/** The prefill lane must be faster by this share. */
 const WORTH = 0.05;
-/** A smaller model reads a short text in some milliseconds either way. */
+/** A smaller model reads a short text in a few milliseconds in either lane. */
 const MIN_PARAMETERS = 1e8;
 const RUNS = 3;
-/** Of the file; raised when measuring changes. */
+/** Version of the file. Raise it when the measurement changes. */
 const FORMAT = 2;
 
 export interface LaneTimes {
@@ -27,21 +27,27 @@ export interface LaneTimes {
   readonly prefill: number;
 }
 
-/** The shortest of the lengths, ascending, from which on the prefill lane reads all faster; twice the longest where that is not faster. */
+/**
+ * The shortest length from which on the prefill lane is faster for all longer ones. Twice the longest length if it is
+ * not faster there.
+ */
 export function crossoverOf(times: readonly LaneTimes[]): number {
   const slower = times.findLastIndex(({ paged, prefill }) => prefill >= (1 - WORTH) * paged);
   return times[slower + 1]?.tokens ?? 2 * times.at(-1)!.tokens;
 }
 
-/** Reads texts of each length in both lanes. The runner's pool and scratch are used and given back empty; nothing else may hold slots. */
+/**
+ * Reads texts of each length in both lanes. Uses the runner's pool and scratch and leaves them empty; nothing else may
+ * hold slots.
+ */
 async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) => void): Promise<LaneTimes[]> {
   const { pool } = runner;
-  // How long a step takes does not depend on what the rows before it are.
+  // The duration of a step does not depend on the content of the rows before it.
   pool.resize(2 * BEHIND + 2 * PAGE_SLOTS);
   const slots = (from: number, count: number): Int32Array => Int32Array.from({ length: count }, (_, i) => from + i);
   const numRuns = { paged: 0, prefill: 0 };
   const once = async (tokens: number, lane: 'paged' | 'prefill'): Promise<number> => {
-    // Behind another text than that lane's run before, so that its rows are to be given as in use.
+    // Behind another text than in the previous run of that lane, so that the rows must be copied as in use.
     const contextSlots = slots((numRuns[lane]++ % 2) * BEHIND, BEHIND);
     const start = performance.now();
     await runner.run([
@@ -59,7 +65,7 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
   };
   const both = async (tokens: number): Promise<LaneTimes> => {
     const least = { paged: Number.POSITIVE_INFINITY, prefill: Number.POSITIVE_INFINITY };
-    // In turns; others on the machine can only make a run slower.
+    // In turns. Other programs can only make a run slower.
     for (let run = 0; run < RUNS; run++)
       for (const lane of ['paged', 'prefill'] as const) least[lane] = Math.min(least[lane], await once(tokens, lane));
     return { tokens, ...least };
@@ -72,7 +78,8 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
       onProgress(i / LENGTHS.length);
       times.push(await both(tokens));
     }
-    // That the longest is not worth it would be kept for as long as the machine is the same one: not on the word of a single moment.
+    // The result "never faster" would be kept as long as the machine is the same. So it is not based on a single
+    // measurement.
     const last = times.at(-1)!;
     if (crossoverOf(times) <= last.tokens) return times;
     const again = await both(last.tokens);
@@ -90,7 +97,10 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
   }
 }
 
-/** @param dir of the imported model. @param onProgress 0 .. 1, before each length; not called where nothing is measured. */
+/**
+ * `dir`: of the imported model. `onProgress` gets 0 .. 1, before each length. It is not called when nothing is
+ * measured.
+ */
 export async function laneCrossover(
   dir: string,
   runner: OnnxRunner,

@@ -1,7 +1,7 @@
 /**
- * Which layers of a model need their rows most: those of the last one often say what to copy, and of others four values may be
- * enough. A text is computed, the rows of one layer at a time are replaced by what the fewest bits leave of them, and the next tokens
- * are compared with those over the rows as they were. The order lies beside the imported model, so that it is measured once.
+ * Measures which layers of a model need exact rows most. Those of the last layer often tell what to copy, while four
+ * values may be enough for others. Computes a text, codes the rows of one layer at a time with the fewest bits, and
+ * compares the next tokens with those over exact rows. Measured once per model.
  */
 import { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import type { RunFormat } from '../../kv/approx/codecs/codecFormat.ts';
@@ -14,7 +14,7 @@ import type { OnnxRunner } from '../runtime/runner.ts';
 import { SAMPLE_TEXT } from './sampleText.ts';
 import { computeRows, numChunks, scoreTokens, slotRange } from './scoring.ts';
 
-/** Of the file; raised when measuring changes. */
+/** Version of the file. Raise it when the measurement changes. */
 const FORMAT = 2;
 /** Tokens compared behind the text. */
 const SCORED = 64;
@@ -23,28 +23,31 @@ const MAX_TOKENS = 2000;
 
 export interface NeedsMeasuring {
   readonly model: ImportedModel;
-  /** An int8 pool, used and given back empty, as the scratch is; nothing else may hold slots. */
+  /** A runner with an int8 pool. Its pool and scratch are used and left empty; nothing else may hold slots. */
   readonly runner: OnnxRunner;
   readonly rope: RopeTable;
   readonly encode: (text: string) => number[];
   readonly contextTokens: number;
-  /** 0..1, where it is measured; what it throws ends that. */
+  /** Gets 0 .. 1 during a measurement. An error that it throws ends the measurement. */
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** The layers, those first that lose most in the sides of this format that most layers have; undefined: the context is too short to say. */
+/**
+ * The layers in order of loss, largest first, when coded in the form that most layers have in this format. Undefined:
+ * the context is too short.
+ */
 export async function layerNeeds(
   format: RunFormat,
   { model, runner, rope, encode, contextTokens, onProgress }: NeedsMeasuring,
 ): Promise<readonly number[] | undefined> {
   const { numLayers } = runner.pool.shape;
-  const mostTokens = Math.min(MAX_TOKENS, contextTokens);
+  const maxTokens = Math.min(MAX_TOKENS, contextTokens);
   const needs = await measuredOnce(
     model.dir,
     `layers-${format.name}.json`,
-    { format: FORMAT, mostTokens },
+    { format: FORMAT, mostTokens: maxTokens },
     async () => {
-      const text = encode(SAMPLE_TEXT).slice(0, mostTokens);
+      const text = encode(SAMPLE_TEXT).slice(0, maxTokens);
       const end = text.length - SCORED;
       if (end < 2 * SCORED) return null;
       const losses = await lossByLayer(
@@ -57,13 +60,13 @@ export async function layerNeeds(
       return losses.map((_, l) => l).sort((a, b) => losses[b]! - losses[a]! || a - b);
     },
   );
-  // A file may say anything.
+  // The file may hold anything.
   return needs && [...needs].sort((a, b) => a - b).every((layer, l) => layer === l) && needs.length === numLayers
     ? needs
     : undefined;
 }
 
-/** Sums of the KL divergence of the tokens behind text[0 .. end), for each layer coded by itself. */
+/** By layer, the sum of the KL divergences of the tokens behind text[0 .. end) with only that layer coded. */
 async function lossByLayer(
   runner: OnnxRunner,
   text: readonly number[],
@@ -113,7 +116,7 @@ async function lossByLayer(
   }
 }
 
-/** Layer `l` of either becomes the other's. */
+/** Swaps layer `l` of the two. */
 function swapLayer(rows: KvRows, others: KvRows, l: number, numLayers: number): void {
   for (const [i, array] of arraysOf(rows).entries()) {
     const length = array.length / numLayers;

@@ -1,8 +1,10 @@
 /**
- * Which form of 8-bit weights this processor multiplies a few rows by the fastest, as a step's head does: measured once per machine,
- * because no flag tells it. Blocks win where their kernel keeps up with memory (0.8 of the time on an EPYC with VNNI), rows where it does not
- * (0.6 to 0.8 of the time on a Xeon with AMX, where a whole token of the 0.5B shape takes 28.0 ms so and 29.7 in blocks, four 38.0 and 41.9). The result is
- * kept in a file beside the imported models.
+ * Measures which form of 8-bit weights this processor multiplies fastest by a few rows, as the head of a step does. No
+ * processor flag tells. Measured once per machine.
+ *
+ * Blocks win where their kernel keeps up with memory (0.8 of the time on an EPYC with VNNI). Rows win where it does
+ * not (0.6 to 0.8 of the time on a Xeon with AMX, where a whole token of the 0.5B shape takes 28.0 ms with rows and
+ * 29.7 with blocks, four tokens 38.0 and 41.9).
  */
 import { availableParallelism, cpus } from 'node:os';
 import { BLOCK } from '../load/quantise.ts';
@@ -13,27 +15,29 @@ import { OnnxWriter } from '../graph/onnxWriter.ts';
 import { chooseThreads } from './threadChoice.ts';
 import type { ProductForm } from '../load/weightForms.ts';
 
-/** Weights of the measurement: larger than most laptops' caches. */
+/** Size of the measured weights: larger than the caches of most laptops. */
 const WIDTH = 1024;
 const OUTPUTS = 65_536;
-/** Of a token, and of a few sequences or a draft. */
+/** Rows of one token, and of a few sequences or a draft. */
 const ROWS = [1, 4];
 const RUNS = 8;
-/** Of the file; raised when measuring or the runtime changes. */
+/** Version of the file. Raise it when the measurement or the runtime changes. */
 const FORMAT = 1;
 
-/** A smaller head takes less than half a millisecond of a token, and measuring takes one second. */
+/** A smaller head takes less than half a millisecond of a token, and the measurement takes one second. */
 const WORTH_BYTES = 8e6;
 
 /** ms for each of ROWS. */
 export type Times = readonly number[];
 
-/** Whichever takes less, all numbers of rows counting alike. */
+/** The faster form. All numbers of rows count alike. */
 export function faster(rows: Times, blocks: Times): ProductForm {
   return rows.reduce((sum, ms, i) => sum + blocks[i]! / ms, 0) < rows.length ? 'blocks' : 'rows';
 }
 
-/** A graph with one product, x [T, WIDTH] -> y [T, OUTPUTS]; what weights and scales are makes no difference to its time. */
+/**
+ * A graph with one product, x [T, WIDTH] -> y [T, OUTPUTS]. The values of weights and scales do not change its time.
+ */
 function graphOf(form: 'rows' | 'blocks'): Uint8Array {
   const g = new OnnxWriter();
   const op = (name: string, inputs: string[], attributes = {}, domain = ''): string =>
@@ -78,7 +82,7 @@ function graphOf(form: 'rows' | 'blocks'): Uint8Array {
   return g.finish();
 }
 
-/** @param multiple what the number of rows is filled up to. */
+/** `multiple`: the number of rows is padded to it. */
 async function timesOf(ort: OnnxRuntime, form: 'rows' | 'blocks', threads: number, multiple: number): Promise<Times> {
   const session = await openSession(ort, graphOf(form), threads);
   try {
@@ -96,7 +100,7 @@ async function timesOf(ort: OnnxRuntime, form: 'rows' | 'blocks', threads: numbe
         await session.run({ x });
         times.push(performance.now() - start);
       }
-      // The first run warms up; others on the machine can only make a run slower.
+      // The first run warms up. Other programs can only make a run slower.
       result.push(Math.min(...times.slice(1)));
     }
     return result;
@@ -120,15 +124,19 @@ async function measure(ort: OnnxRuntime, folder: string, multiple: number): Prom
 
 let measuredHere: Promise<ProductForm> | null = null;
 
-/** What `folder` says of this machine, or else what measuring says, which is written there; found out once in a process. 'rows' where measuring fails. @param headBytes of the model's head in 8 bits */
+/**
+ * The form recorded in `folder` for this machine, or a new measurement, which is recorded there. At most once per
+ * process. `rows` if measuring fails. `headBytes`: size of the head of the model in 8 bits.
+ */
 export async function productForm(ort: OnnxRuntime, folder: string, headBytes: number): Promise<ProductForm> {
   if (await isNarrow(ort)) return 'narrow';
-  // Elsewhere the runtime has no kernel of its own for blocks of 8 bits: it would make floats of the whole head in each step.
+  // On other architectures the runtime has no kernel for blocks of 8 bits: it would convert the whole head to floats in
+  // each step.
   const multiple = process.arch === 'x64' ? await blockRowMultiple(ort) : null;
   if (multiple === null) return 'rows';
   if (headBytes < WORTH_BYTES) return 'blocks';
   measuredHere ??= measure(ort, folder, multiple).catch((): ProductForm => {
-    // No model is to fail for want of a figure; the next import measures again.
+    // A failed measurement must not fail the import. The next import measures again.
     measuredHere = null;
     return 'rows';
   });

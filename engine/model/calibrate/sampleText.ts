@@ -1,4 +1,4 @@
-/** A source file as people write them, for measurements that need one where no file of the user's may be read (see shiftQuality). */
+/** A source file as people write them, for measurements that must not read the files of the user (see shiftQuality). */
 export const SAMPLE_TEXT = `/** A warehouse: what is in stock, what is reserved, and which orders can be sent. */
 import { readFile } from 'node:fs/promises';
 

@@ -1,7 +1,7 @@
 /**
- * What it costs to take K/V rows over from an older version of a text (see shiftedReuse): measured on edits of a text, by
- * the divergence of the next tokens behind them from those with exact rows. It decides whether a model may do it; the result
- * lies beside the imported model, so that each is measured once.
+ * Measures what it costs to reuse K/V rows of an older version of a text at shifted positions (see shiftedRuns). Edits
+ * a sample text and compares the next tokens behind the edits with those over exact rows. The result decides whether
+ * the model may reuse rows. It is measured once per model.
  */
 import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
 import { addPosition, type Divergence, noDivergence } from './divergence.ts';
@@ -13,21 +13,25 @@ import { SAMPLE_TEXT } from './sampleText.ts';
 import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
 /**
- * Mean KL divergence, in nats, up to which rows are taken over. Less than a reader of the text before the edit would be off
- * by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3; version 2 is at 3.7e-3 on the sample (docs/decisions/0014-shifted-reuse.md).
+ * Largest mean KL divergence, in nats, with which rows are reused. It is less than a reader of the text before the
+ * edit would be off by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3. Version 2 is at 3.7e-3
+ * on the sample (docs/shifted.md).
  */
 export const MAX_SHIFT_DIVERGENCE = 5e-3;
-/** Of the file; raised when measuring changes. */
+/** Version of the file. Raise it when the measurement changes. */
 const FORMAT = 1;
 const FILE = 'shifted.json';
 /** Tokens scored behind each cursor. */
 const SCORED = 32;
-/** Cursors, as shares of what is taken over. */
+/** Cursors, as shares of the reused rows. */
 const CURSORS = [0.25, 0.5, 0.75, 1];
 /** A longer text only costs time. */
 const MAX_TOKENS = 2000;
 
-/** A text after small edits at a line: one more line, one less, several of both, a renamed word. */
+/**
+ * The text after each of four small edits at a line: one line more, fewer lines, a renamed word, several lines
+ * replaced.
+ */
 function edited(lines: readonly string[], at: number): string[][] {
   const elsewhere = lines.slice(-8, -1);
   const named = lines.findIndex((line, i) => i >= at && /[A-Za-z]{3,}/.test(line));
@@ -40,15 +44,15 @@ function edited(lines: readonly string[], at: number): string[][] {
 }
 
 export interface ShiftMeasurement {
-  /** With rows taken over. */
+  /** With reused rows. */
   shifted: Divergence;
-  /** With exact rows of the other lane of the step graph: what rounding alone does. Empty unless asked for. */
+  /** With exact rows of the other lane: the effect of rounding alone. Empty unless asked for. */
   rounding: Divergence;
 }
 
 /**
- * Edits the text at some places (shares of its lines) and scores what comes behind. The runner's pool and scratch are used
- * and given back empty; nothing else may hold slots. @param onProgress 0..1.
+ * Edits the text at some places (shares of its lines) and scores the tokens behind them. Uses the runner's pool and
+ * scratch and leaves them empty; nothing else may hold slots. `onProgress` gets 0 .. 1.
  */
 export async function measureShift(
   runner: OnnxRunner,
@@ -66,7 +70,7 @@ export async function measureShift(
   const limit = Math.min(MAX_TOKENS, options.contextTokens - SCORED);
   const whole = encode(text);
   const before = whole.slice(0, limit);
-  // Places in what is read of it.
+  // Places in the part of the text that is read.
   const numLines = Math.floor(lines.length * Math.min(1, limit / whole.length));
   const texts = options.places
     .flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))))
@@ -107,7 +111,10 @@ export async function measureShift(
   }
 }
 
-/** What is known of this model, or else what measuring on the sample says, which is kept beside it. null: its context is too short for it to matter. */
+/**
+ * The known quality of this model, or a new measurement on the sample text, which is kept. Null: the context is too
+ * short for reuse to matter.
+ */
 export function shiftQuality(
   model: ImportedModel,
   runner: OnnxRunner,

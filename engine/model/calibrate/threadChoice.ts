@@ -1,7 +1,7 @@
 /**
- * How many threads a step gets: measured once per machine, because no rule tells it. Memory is read at full speed by a few
- * threads, arithmetic wants all physical cores, slow cores of a mixed processor hold the fast ones up, and every thread more
- * is heat. The result is kept in a file beside the imported models.
+ * Measures how many threads a step should use, once per machine, because no rule tells. A few threads read memory at
+ * full speed, arithmetic wants all physical cores, slow cores of a mixed processor hold back the fast ones, and every
+ * thread more is heat. Opens runners with that number.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
@@ -12,7 +12,7 @@ import type { ImportedModel } from '../load/importedModel.ts';
 import { loadOnnxruntime, type OnnxRuntime, openSession, type Tensor } from '../runtime/onnxSession.ts';
 import { OnnxRunner, type RunnerOptions } from '../runtime/runner.ts';
 
-/** ms of one step: as a decode, which reads all weights for one token, and as a prompt's chunk. */
+/** Milliseconds of one step: as a decode, which reads all weights for one token, and as a chunk of a prompt. */
 export interface Speed {
   readonly decodeMs: number;
   readonly promptMs: number;
@@ -20,16 +20,19 @@ export interface Speed {
 
 /** A gain below this is not worth another thread. */
 const WORTH = 0.04;
-/** Weights of the measurement: larger than most laptops' caches. */
+/** Size of the measured weights: larger than the caches of most laptops. */
 const LAYERS = 8;
 const INNER = 1024;
 const COLUMNS = 6144;
 const ROWS = { decode: 1, prompt: 48 };
 const RUNS = { decode: 12, prompt: 4 };
-/** Of the file; raised when measuring or the runtime changes. */
+/** Version of the file. Raise it when the measurement or the runtime changes. */
 const FORMAT = 1;
 
-/** Numbers of threads to measure on a machine with `n` logical processors, ascending: up to all of them, five at most. */
+/**
+ * Numbers of threads to measure on a machine with `n` logical processors, ascending: at most five, up to all
+ * processors.
+ */
 export function candidates(n: number): number[] {
   const shares = n <= 4 ? Array.from({ length: n }, (_, i) => i + 1) : [n / 4, (3 * n) / 8, n / 2, (3 * n) / 4, n];
   return [...new Set(shares.map((share) => Math.max(1, Math.floor(share))))].filter(
@@ -37,7 +40,7 @@ export function candidates(n: number): number[] {
   );
 }
 
-/** The fewest threads that are within a few percent of the best, decoding and reading prompts counting alike. */
+/** The smallest number of threads within a few percent of the best. Decoding and reading prompts count alike. */
 export function bestOf(speeds: ReadonlyMap<number, Speed>): number {
   const all = [...speeds.values()];
   const least = {
@@ -51,7 +54,7 @@ export function bestOf(speeds: ReadonlyMap<number, Speed>): number {
   );
 }
 
-/** Times products of the shape of a model's layers. */
+/** Times products of the shape of a model layer. */
 export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<Speed> {
   const g = new OnnxWriter();
   const weights = new Int8Array(INNER * COLUMNS);
@@ -79,7 +82,7 @@ export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<S
         await session.run(feeds, [`${kind}Result`]);
         times.push(performance.now() - start);
       }
-      // The first run warms up; others on the machine can only make a run slower.
+      // The first run warms up. Other programs can only make a run slower.
       return Math.min(...times.slice(1));
     };
     return { decodeMs: await time('decode'), promptMs: await time('prompt') };
@@ -88,7 +91,10 @@ export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<S
   }
 }
 
-/** What this machine's file says, or else what measuring says, which is written there. A file that cannot be read or written costs a measurement. */
+/**
+ * The number recorded for this machine in `folder`, or a new measurement, which is recorded there. If the file cannot
+ * be read or written, it is measured again.
+ */
 export async function chooseThreads(
   ort: OnnxRuntime,
   folder: string,
@@ -109,7 +115,7 @@ export async function chooseThreads(
     )
       return Number(known.threads);
   } catch {
-    // Not there yet, or not ours.
+    // Not measured yet, or not our file.
   }
   const speeds = new Map<number, Speed>();
   for (const threads of candidates(n)) speeds.set(threads, await measure(ort, threads));

@@ -1,6 +1,6 @@
 /**
- * What the parts of the step graph are written with: nodes with one output, weights by name, linear layers in the form that
- * their weights are stored in, 8-bit codes of rows. Owns the constants that all of them share.
+ * The vocabulary of the step graph: nodes with one output, weights by name, linear layers in the form that their
+ * weights are stored in, 8-bit codes of rows. Owns the constants that all parts share.
  */
 import { BLOCK } from '../load/quantise.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
@@ -9,37 +9,40 @@ import { linearBits, type WeightPlan } from '../load/weightPlan.ts';
 
 export const MS = 'com.microsoft';
 
-/** 8-bit codes of rows and what they must be multiplied by after the product: code - zero = x / rowMax * levels. */
+/** 8-bit codes of rows, and the factor of their product: code - zero = x / rowMax * levels. */
 export interface Coded {
   readonly codes: string;
   /** [..., 1]. */
   readonly rowMax: string;
 }
 
-/** New K and V rows of a layer as they are stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales float32 [1, 2 * kvHeads, n, 1]. */
+/**
+ * The new K and V rows of a layer as stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales float32 [1, 2 *
+ * kvHeads, n, 1].
+ */
 export interface CodedRows {
   readonly codes: string;
   readonly scales: string;
 }
 
-/** Rows as layers take them. */
+/** Rows in the form that a layer takes. */
 export interface Rows {
   readonly x: string;
-  /** [n, 1], what products of them lack; null when nothing. */
+  /** [n, 1]: the factor that is missing in products of these rows. Null for none. */
   readonly scale: string | null;
 }
 
 export class GraphOps {
   readonly config: ModelConfig;
   readonly g: OnnxWriter;
-  /** Codes lie this far on either side of `zero`. */
+  /** Codes lie at most this far on either side of `zero`. */
   readonly levels: number;
   /** 1 / levels, float32 []. */
   readonly step: string;
   /** uint8 []. */
   readonly zero: string;
   readonly lastAxis: string;
-  /** How many heads are keys' and how many values', for a Split. */
+  /** Numbers of key heads and value heads, for a Split. */
   readonly halves: string;
   readonly #plan: WeightPlan;
   readonly #weightFile: string;
@@ -67,7 +70,7 @@ export class GraphOps {
     return this.g.node(name, inputs, 1, attributes, domain)[0]!;
   }
 
-  /** Adds a node with two. */
+  /** Adds a node with two outputs. */
   pair(name: string, inputs: readonly string[], attributes: Readonly<Record<string, Attribute>>): [string, string] {
     return this.g.node(name, inputs, 2, attributes) as [string, string];
   }
@@ -89,7 +92,10 @@ export class GraphOps {
     return this.layer(this.rows(x, name), name, bias);
   }
 
-  /** x [n, width], all of it times `factor` [n, 1], as the layer `name` takes it, and all others on the same rows: int8 codes with one scale a row, where its weights are int8. */
+  /**
+   * x [n, width] times `factor` [n, 1], in the form that the layer `name` takes, and all others on the same rows: int8
+   * codes with one scale per row if its weights are int8.
+   */
   rows(x: string, name: string, factor: string | null = null): Rows {
     if (this.#plan.linears.get(name)!.weight.type !== 'int8')
       return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
@@ -103,7 +109,10 @@ export class GraphOps {
     return bias ? this.op('Add', [y, this.weight(bias)]) : y;
   }
 
-  /** A layer's result; of codes, without their scales. Blocks: the operator codes the rows, one scale a block, and takes some rows together (see blockRowMultiple in onnxSession). */
+  /**
+   * The product of a layer. For codes the row scales are still missing. For blocks the operator codes the rows itself,
+   * with one scale per block, and computes several rows at a time (see blockRowMultiple).
+   */
   product({ x }: Rows, name: string, bias?: string): string {
     const { width, weight, scales } = this.#plan.linears.get(name)!;
     const stored = this.weight(weight.name);

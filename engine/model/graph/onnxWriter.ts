@@ -1,6 +1,6 @@
 /**
- * Builds an ONNX model as protobuf bytes: only the few messages and fields that the step graph needs. Field numbers are
- * those of onnx.proto (IR version 10). Large tensors live in an external file and are named by offset and length.
+ * Builds an ONNX model as protobuf bytes. Writes only the messages and fields that the step graph needs. Field numbers
+ * are those of onnx.proto (IR version 10). Large tensors lie in an external file and are named by offset and length.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
@@ -17,7 +17,7 @@ export interface ExternalTensor {
   readonly length: number;
 }
 
-/** Integers are `number`, floats `{ float }`, lists of integers arrays. */
+/** An attribute: integers are `number`, floats `{ float }`, lists of integers arrays. */
 export type Attribute = number | string | readonly number[] | { readonly float: number };
 
 const ATTRIBUTE_FLOAT = 1;
@@ -44,7 +44,7 @@ function integer(writer: BinaryWriter, field: number, value: number): void {
   writer.tag(field, WireType.Varint).int64(value);
 }
 
-/** A value that enters or leaves a graph inside a node: its type, and its dimensions as far as they are known. */
+/** Type of a value that enters or leaves a nested graph, with the dimensions that are known. */
 export interface InnerValue {
   readonly type: DataTypeName;
   readonly dims: readonly (number | string)[];
@@ -52,7 +52,10 @@ export interface InnerValue {
 
 export class OnnxWriter {
   private readonly graph = new BinaryWriter();
-  /** Where nodes go: the graph, or the branch being written. Constants and weights always go into the graph. */
+  /**
+   * Where nodes go: the graph, or the nested graph that is being written. Constants and weights always go into the
+   * graph.
+   */
   private nodes = this.graph;
   private numNames = 0;
   private readonly constants = new Map<string, string>();
@@ -128,8 +131,9 @@ export class OnnxWriter {
   }
 
   /**
-   * An `If` on `condition` (bool, a scalar); each branch writes nodes, may use names from outside, and returns the names
-   * of its outputs, which must be made inside it. @param names of the results. The branch not taken costs nothing.
+   * An `If` on `condition` (bool, a scalar). Each branch writes nodes, may use names from outside, and returns the
+   * names of its outputs, which must be made inside it. `names`: of the results. The branch that is not taken costs
+   * nothing.
    */
   conditional(
     condition: string,
@@ -145,10 +149,10 @@ export class OnnxWriter {
   }
 
   /**
-   * A `Scan`: `body` is run for each index of the first axis of `over`, one after the other, on the states and on what lies
-   * there; it returns the states' next values, then what is stacked along a new first axis. It may use names from outside;
-   * what it returns must be made inside it. @param shapes of the states and of what is stacked.
-   * @returns the names of the last states, then of the stacks.
+   * A `Scan`: runs `body` for each index of the first axis of `over`, in order, on the states and on what lies there.
+   * It returns the next states, then what is stacked along a new first axis. It may use names from outside; what it
+   * returns must be made inside it. `shapes`: of the states and of what is stacked. Returns the names of the last
+   * states, then of the stacks.
    */
   scan(
     states: readonly string[],

@@ -1,19 +1,21 @@
 /**
- * Paged lane of the step graph: attention of a few tokens of many sequences in integers over the KV pool, under a mask.
- * The step's own tokens go through the same integer products as the pool's, query and probability codes included: what
- * a token sees must not depend on whether its context came in this step or before.
+ * Paged lane of the step graph: attention of a few tokens of many sequences, in integers over the KV pool, under a
+ * mask.
  *
- * Together: all tokens attend to all pages of the step, each page in one product, which is best for one sequence and for many
- * that share a prefix. Apart: each token has a list of pages of its own, Q long, which are gathered: a copy, but nobody pays for
- * pages of others. In tiles: together, one page after the other (see pagedTiles). Results have the same bits.
+ * The own tokens of a step go through the same integer products as the pool, with codes of queries and probabilities.
+ * What a token sees must not depend on whether its context came in this step or before.
+ * Shared: all tokens attend to all pages of the step, with one product per page. Best for one sequence and for many
+ * that share a prefix. Gathered: each token has its own list of Q pages, which are copied together, but nobody pays
+ * for the pages of others. In tiles: shared, one page after the other (see pagedTiles). The results have the same
+ * bits.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';
 
-/** Where a token sees nothing but values of zeros, their largest scale counts as this. */
+/** Lower bound of the largest value scale, for a token that sees only values of zeros. */
 export const TINY = 1e-30;
 
-/** Names of the inputs that it takes, see stepGraph. */
+/** Names of the feeds of the paged lane (see feeds). */
 export interface PagedInputs {
   readonly mask: string;
   readonly scoresShape: string;
@@ -23,34 +25,40 @@ export interface PagedInputs {
   readonly pagesShape: string;
   readonly tokenPages: string;
   readonly ownShape: string;
-  /** float32 [1, 1, headSize, P + W], apart [W, 1, headSize, P + W], where the layer's keys are coded without their bias; otherwise null. */
+  /**
+   * float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W], if the layer's keys are coded without their
+   * bias, otherwise null.
+   */
   readonly rotations: string | null;
 }
 
-/** What each token gets of each column. */
+/** Unnormalised probabilities. */
 interface Powers {
   /** [a, b, c, P + W] and [a, b, c, 1]: powers / total is the probability. */
   readonly powers: string;
   readonly total: string;
 }
 
-/** Codes of the probabilities, and what turns sums of products with them into what a token gets. */
+/** Codes of the probabilities, and the factor of sums of products with them. */
 interface Shares extends Powers {
-  /** As the scores: the first code, and the second, of what that leaves. */
+  /** Shaped as the scores: the first code, and a second code of the rest that the first leaves. */
   readonly high: string;
   readonly low: string;
   /** [.., 1]. */
   readonly factor: string;
 }
 
-/** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
+/**
+ * Shared attention. `heads`: the queries [1, numHeads, W, headSize]. `own`: the rows of the step's tokens. Returns [W,
+ * numHeads * headSize].
+ */
 export function pagedLaneShared(ops: GraphOps, inputs: PagedInputs, heads: string, own: CodedRows, l: number): string {
   return attendShared(ops, inputs, heads, own, l).mixed;
 }
 
 /**
- * The same, and float32 [2, kvHeads, P + W]: the most that a column receives of any query's attention, and what it receives of
- * all of them (see receivedAttention).
+ * The same, and float32 [2, kvHeads, P + W]: the largest attention that each column receives of any query, and the sum
+ * over all queries (see ReceivedAttention).
  */
 export function pagedLaneMeasured(
   ops: GraphOps,
@@ -82,7 +90,7 @@ function attendShared(
   // The query heads of a group are rows of one product, so each KV head is read once.
   const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
   const query = ops.codeRows(q);
-  // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
+  // Page by page, [N, kvHeads, groupSize * W, L], then side by side. The rows themselves are not copied.
   const past = op('Reshape', [
     op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }),
     inputs.pastShape,
@@ -111,7 +119,7 @@ function attendShared(
     valueScales,
     inputs.rowsShape,
   );
-  // Both codes are rows of one product, because the runtime packs the values anew for each.
+  // Both codes are rows of one product, because the runtime packs the values again for each product.
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), inputs.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, inputs.pagesShape])], { perm: [2, 0, 1, 3] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
@@ -119,7 +127,7 @@ function attendShared(
   return { mixed: mixedOf(ops, sums, factor), ...powers };
 }
 
-/** The same with pages for each token: Q of them, P = Q * L columns in the mask. */
+/** Gathered attention: the same with Q pages per token, P = Q * L columns in the mask. */
 export function pagedLaneGathered(
   ops: GraphOps,
   inputs: PagedInputs,
@@ -189,8 +197,8 @@ export function ownRows(
 }
 
 /**
- * q [a, kvHeads, n, headSize] -> what the turns are multiplied by for the keys' bias (see keyBiasMatrix). The runtime has another
- * kernel for a product of one row, with other last bits: so there are two, whatever the step.
+ * q [a, kvHeads, n, headSize] -> the coefficients of the rotations for the key bias (see keyBiasMatrix). The runtime
+ * has another kernel for a product of one row, with other last bits, so there are always at least two rows.
  */
 export function biasCoefficients(ops: GraphOps, q: string, l: number): string {
   const product = (rows: string): string => ops.op('MatMul', [rows, ops.weight(`l${l}.keyBias`)]);
@@ -202,14 +210,17 @@ function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string):
   return ops.op('MatMulIntegerToFloat', [codes, keys, ops.step, scales, ops.zero], {}, MS);
 }
 
-/** scores [a, b, c, n] and the scales of the values that they belong to, under the mask; `shape`, if any, is that of the codes. */
+/**
+ * Codes the probabilities of scores [a, b, c, n] under the mask, relative to the scales of the values. `shape`, if
+ * any, is that of the codes.
+ */
 function shares(ops: GraphOps, scores: string, mask: string, valueScales: string, shape: string | null): Shares {
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const visible = op('Add', [scores, mask]);
   const { powers, sum } = powersOf(ops, visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 }));
   const total = op('Cast', [sum], { to: DataType.float32 });
-  // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
-  // sees: then no share is above 1. A pass over one query head of each group.
+  // The scales of V belong to the summed axis. So they go into the probabilities, relative to the largest scale that
+  // the token sees: then no share is above 1. This takes a pass over one query head of each group.
   const largest = op('Max', [
     op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }),
     ops.g.float(TINY),
@@ -224,10 +235,10 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
 }
 
 /**
- * exp(visible - largest) and its sum over the columns in float64. A softmax whose result does not show the order of the slots: it
- * divides by the sum at the very end, sums in float64, whose last bits a float32 hardly ever shows, and the products are added as
- * integers. Otherwise last bits would tip codes downstream: with the plain operator 1-2 % of the tokens differed between chunk
- * sizes, with this none in 8,640 rows.
+ * exp(visible - largest), and its sum over the columns in float64. This softmax does not depend on the order of the
+ * slots: it divides by the sum at the very end, sums in float64, whose last bits hardly ever show in a float32, and
+ * adds the products as integers. Otherwise last bits would tip codes downstream: with the plain operator 1-2 % of the
+ * tokens differed between chunk sizes, with this none in 8,640 rows.
  */
 export function powersOf(ops: GraphOps, visible: string, largest: string): { powers: string; sum: string } {
   const powers = ops.op('Exp', [ops.op('Sub', [visible, largest])]);
@@ -237,7 +248,10 @@ export function powersOf(ops: GraphOps, visible: string, largest: string): { pow
   };
 }
 
-/** Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. */
+/**
+ * Two codes per share. The second one codes the rest that the first leaves, so that a long flat tail of small shares
+ * survives.
+ */
 export function shareCodes(ops: GraphOps, shares: string): { high: string; low: string } {
   const { g, levels, step, zero } = ops;
   const high = ops.op('QuantizeLinear', [shares, step, zero]);
@@ -245,19 +259,25 @@ export function shareCodes(ops: GraphOps, shares: string): { high: string; low: 
   return { high, low: ops.op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]) };
 }
 
-/** What sums of products with a token's codes are multiplied by: the largest scale of the values, and 1 / the sum of its powers. */
+/**
+ * The factor of sums of products with the codes of a token: the largest scale of the values, divided by the sum of its
+ * powers.
+ */
 export function factorOf(ops: GraphOps, largest: string, total: string): string {
   return ops.op('Div', [ops.op('Mul', [largest, ops.step]), total]);
 }
 
-/** int32 sums [1, kvHeads, 2 * groupSize * W, headSize] of both codes' products, and their factors -> [W, numHeads * headSize]. */
+/**
+ * int32 sums [1, kvHeads, 2 * groupSize * W, headSize] of the products of both codes, and their factors -> [W,
+ * numHeads * headSize].
+ */
 export function mixedOf(ops: GraphOps, sums: string, factor: string): string {
   const { numHeads, kvHeads, headSize } = ops.config;
   const mixed = ops.op('Mul', [joined(ops, sums), ops.op('Reshape', [factor, ops.ints(1, kvHeads, -1, 1)])]);
   return ops.joinHeads(ops.op('Reshape', [mixed, ops.ints(1, numHeads, -1, headSize)]));
 }
 
-/** int32 sums of both codes' products, along axis 2 -> float32, half as many. */
+/** int32 sums of the products of both codes, along axis 2 -> float32, half as many. */
 function joined(ops: GraphOps, sums: string): string {
   const [high, low] = ops.pair('Split', [ops.op('Cast', [sums], { to: DataType.float32 })], {
     axis: 2,

@@ -1,6 +1,6 @@
 /**
- * Loads onnxruntime, only when a model is loaded, and opens sessions on it: how they use threads and memory, and whether
- * this processor's 8-bit products can be trusted. The only file that imports it.
+ * Loads onnxruntime on first use and opens sessions on it. Knows how they use threads and memory, and tests whether
+ * the 8-bit products of this processor can be trusted. The only file that imports onnxruntime.
  */
 import { t } from '@vscode/l10n';
 import type * as Ort from 'onnxruntime-node';
@@ -18,10 +18,10 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
-    // Steps differ in every dimension, so patterns of earlier ones would only cost memory.
+    // Steps differ in every dimension, so memory patterns of earlier ones would only cost memory.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // Within a step a thread that sleeps costs 50 us to wake, two thousand times; an idle engine must cost no processor time.
+    // Waking a sleeping thread costs 50 us, two thousand times per step. An idle engine must use no processor time.
     extra: {
       session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } },
     },
@@ -29,9 +29,9 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
 }
 
 /**
- * Whether products of 8-bit codes saturate here: multiplies the largest ones, as one row and as several, because the runtime has
- * a kernel for each. Rows of 255 by columns of 127; in blocks, where the weights are what is not signed, rows of 1, which get
- * the code 127, by columns of 255, which stands for 127.
+ * Whether products of 8-bit codes saturate on this processor. Multiplies the largest codes, as one row and as several,
+ * because the runtime has a kernel for each: rows of 255 by columns of 127. In blocks the weights are unsigned: rows
+ * of 1, which get the code 127, by columns of 255, which stands for 127.
  */
 async function saturates(ort: OnnxRuntime): Promise<boolean> {
   const inner = BLOCK;
@@ -73,7 +73,8 @@ async function saturates(ort: OnnxRuntime): Promise<boolean> {
 /** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
 export async function loadOnnxruntime(): Promise<OnnxRuntime> {
   try {
-    // It would otherwise count its sessions under an id that it keeps in the home folder, and send that to its maker.
+    // Without this the library counts its sessions under an id that it keeps in the home folder, and sends that to its
+    // maker.
     process.env.ORT_DISABLE_TELEMETRY = '1';
     return await import('onnxruntime-node');
   } catch (error) {
@@ -89,33 +90,35 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
 }
 
 /**
- * The least number such that a row's result is the same in every call whose rows are a multiple of it, as far as `most` rows
- * tell; null when none of 1, 2, 4 and 8 is. @param products results of the first `numRows` rows, row by row.
+ * The smallest number of rows such that a result does not change between calls whose rows are a multiple of it, tested
+ * up to `maxRows` rows. Null if none of 1, 2, 4 and 8 works. `products`: results of the first `numRows` rows, row by
+ * row.
  */
 export async function smallestMultiple(
-  most: number,
+  maxRows: number,
   products: (numRows: number) => Promise<readonly Float32Array[]>,
 ): Promise<number | null> {
-  const all = await products(most);
-  for (const together of [1, 2, 4, 8]) {
+  const all = await products(maxRows);
+  for (const multiple of [1, 2, 4, 8]) {
     let isSame = true;
-    for (let numRows = together; numRows < most && isSame; numRows += together)
+    for (let numRows = multiple; numRows < maxRows && isSame; numRows += multiple)
       isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
-    if (isSame) return together;
+    if (isSame) return multiple;
   }
   return null;
 }
 
 /**
- * How many rows the runtime's products of blocks take together here. With AVX512 a row that is left over from pairs is summed
- * in another order, so it is 2 there. null when no multiple helps: then a row depends on who else is in the step, in the last bits.
+ * The multiple of rows with which products of blocks are exact here. With AVX512 a row that is left over from pairs is
+ * summed in another order, so it is 2 there. Null if no multiple helps: then a row depends in its last bits on who
+ * else is in the step.
  */
 async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   const width = 5 * BLOCK;
   const outputs = 36;
-  const most = 24;
+  const maxRows = 24;
   const g = new OnnxWriter();
-  // Any values do, as long as their sums are rounded.
+  // Any values will do whose sums are rounded.
   const some = (i: number): number => Math.imul(i + 1, 2_654_435_761) >>> 16;
   g.input('x', 'float32', ['T', width]);
   const scales = g.constant(
@@ -139,10 +142,10 @@ async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
     );
     g.output(`y${bits}`, 'float32', ['T', outputs]);
   }
-  const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
+  const x = Float32Array.from({ length: maxRows * width }, (_, i) => some(i) / 32_768 - 1);
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
-    return await smallestMultiple(most, async (numRows) => {
+    return await smallestMultiple(maxRows, async (numRows) => {
       const { y4, y8 } = await session.run({
         x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]),
       });
@@ -155,10 +158,10 @@ async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
 
 let narrowHere: Promise<boolean> | null = null;
 
-/** Whether 8-bit products saturate on this processor, found out once. */
+/** Whether 8-bit products saturate on this processor. Tested once. */
 export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   narrowHere ??= saturates(ort).catch((error) => {
-    // Memory may have been short for a moment.
+    // Memory may have been short for a moment: test again next time.
     narrowHere = null;
     throw error;
   });
@@ -167,7 +170,7 @@ export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
 
 let blockRowMultipleHere: Promise<number | null> | null = null;
 
-/** See findBlockRowMultiple; found out once. */
+/** See findBlockRowMultiple. Tested once. */
 export function blockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   blockRowMultipleHere ??= findBlockRowMultiple(ort).catch((error) => {
     blockRowMultipleHere = null;
@@ -176,7 +179,7 @@ export function blockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   return blockRowMultipleHere;
 }
 
-/** @param graph a file, or its bytes. @param threads of one step. */
+/** `graph`: a file, or its bytes. `threads`: of one step. */
 export function openSession(
   ort: OnnxRuntime,
   graph: string | Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * What the paged lane of a step is fed: rows of some of the pool's pages as they lie there, who sees which column, and the
- * angles by which a model's large key biases are turned. Owns the feeds' tensors, no rows.
+ * Feeds the paged lane of a step: pages of the pool without a copy, the mask, and the rotations for large key biases.
+ * Owns the tensors of these feeds, but no rows.
  */
 import type { BatchSpan, ReceivedAttention } from '../batch.ts';
 import type { Attention, KvPool } from '../../kv/pool.ts';
@@ -8,7 +8,9 @@ import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
-/** `buffer` or one in its place that holds `length` values: a large one is not kept for steps that need far less. */
+/**
+ * `buffer`, or a new one if it is too small for `length` values. A large one is not kept for steps that need far less.
+ */
 export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
   const isWaste = buffer.byteLength > 4e6 && buffer.length > 4 * length;
   return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
@@ -17,23 +19,23 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
 const NO_PAGES = new BigInt64Array(0);
 
 export class PagedFeeds {
-  /** How the last step's tokens attended. */
+  /** How the tokens of the last step attended. */
   attention: Attention = { gathered: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
   readonly #withRotations: boolean;
   readonly #feeds: Record<string, Tensor>;
-  /** What the feeds are of: the pool's arrays, and which of its places. */
+  /** What the feeds point to: the arrays of the pool, and a range of its pages. */
   #generation = -1;
   #firstPlace = 0;
   #numPlaces = 0;
-  /** [numPages, headSize, L], by place, and the positions that its columns were made for. */
+  /** [numPages, headSize, L]: rotations by place in the pool, and the position that each column was made for. */
   #poolRotations = new Float32Array(0);
   #rotatedPositions = new Int32Array(0);
   #maskBuffer = new Float32Array(0);
 
-  /** @param feeds gets them; what is of the pool stays in it until that changes */
+  /** `feeds` receives the tensors. Those of the pool stay in it until the pool changes. */
   constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withRotations: boolean, feeds: Record<string, Tensor>) {
     this.#ort = ort;
     this.#pool = pool;
@@ -42,7 +44,7 @@ export class PagedFeeds {
     this.#feeds = feeds;
   }
 
-  /** For a step with W tokens of these spans. */
+  /** Makes the feeds of a step with W tokens of these spans. */
   bind(spans: readonly BatchSpan[], W: number): void {
     const { pageSlots, shape } = this.#pool;
     const { headSize, kvHeads } = shape;
@@ -73,7 +75,7 @@ export class PagedFeeds {
     );
   }
 
-  /** What a step with this span only has said of its columns (see RECEIVED), by row. */
+  /** Attention that a step of this span alone has measured for its columns (see RECEIVED), sorted by row. */
   received({ contextSlots, tokenIds }: BatchSpan, ofColumns: Float32Array): ReceivedAttention {
     const { places, pageSlots, shape } = this.#pool;
     const { columns: P } = this.attention;
@@ -98,7 +100,7 @@ export class PagedFeeds {
     return { most: most!, sum: sum! };
   }
 
-  /** The rows in some of the pool's places as feeds, without a copy: they stay valid until the pool replaces its arrays. */
+  /** Feeds the rows of a range of pages without a copy. They stay valid until the pool replaces its arrays. */
   #bindPlaces({ first, count: N }: { first: number; count: number }): void {
     const ort = this.#ort;
     const pool = this.#pool;
@@ -134,7 +136,7 @@ export class PagedFeeds {
     this.#numPlaces = N;
   }
 
-  /** [W, Q], places of each token's pages; the first one's fill up those that have fewer. */
+  /** [W, Q]: the pages of each token. The first page fills the list of a token that has fewer. */
   #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): BigInt64Array {
     if (Q === 0) return NO_PAGES;
     const places = new BigInt64Array(W * Q);
@@ -146,7 +148,7 @@ export class PagedFeeds {
     return places;
   }
 
-  /** [W, P + W], the paged lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
+  /** [W, P + W]: a token sees the slots of its sequence, itself, and the tokens of its span before it. */
   #mask(batch: readonly BatchSpan[], W: number): Tensor {
     const { gathered, columns: P } = this.attention;
     const { places, pageSlots } = this.#pool;
@@ -157,7 +159,7 @@ export class PagedFeeds {
     let t = 0;
     for (const { tokenIds, contextSlots } of batch) {
       const first = t;
-      /** Of each page, where its columns begin; in the order in which they come, where tokens attend apart. */
+      /** First column of each page. With gathered attention in the order of the context. */
       const starts = new Map<number, number>();
       for (; t < first + tokenIds.length; t++) {
         const row = t * width;
@@ -181,7 +183,7 @@ export class PagedFeeds {
     return new this.#ort.Tensor('float32', mask, gathered ? [W, 1, 1, width] : [1, 1, W, width]);
   }
 
-  /** Columns whose token has another position than at the last step. */
+  /** Updates the columns whose token has another position than in the last step. */
   #updateRotations(): void {
     const [rope, poolRotations, rotatedPositions] = [this.#rope, this.#poolRotations, this.#rotatedPositions];
     const { positions, places, pageSlots: L } = this.#pool;

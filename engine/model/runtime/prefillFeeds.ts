@@ -1,6 +1,6 @@
 /**
- * What the prefill lane of a step is fed: the rows of a scratch, of which there are two, for short prompts and for
- * long ones, so that a completion between two parts of a long one does not drive that one's rows out.
+ * Feeds the prefill lane of a step: the rows of a scratch. There is one scratch for short prompts and one for long
+ * ones, so that a completion between two parts of a long prompt does not evict its rows.
  */
 import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
@@ -10,19 +10,19 @@ import { type RopeTable, rotateBias } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
 export class PrefillFeeds {
-  /** For short prompts and for long ones. */
+  /** One for short prompts, one for long ones. */
   readonly scratches: readonly [PrefillScratch, PrefillScratch];
-  /** Whether short prompts have a scratch of their own. */
+  /** Whether short prompts have their own scratch. */
   separatesShort = false;
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
   readonly #biases: ReadonlyMap<number, Float32Array>;
   readonly #feeds: Record<string, Tensor>;
-  /** What the feeds are of: a scratch, and the arrays that it had. */
+  /** What the feeds point to: a scratch, and the generation of its arrays. */
   #bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
-  /** @param feeds gets them; what is of a scratch stays in it until that changes */
+  /** `feeds` receives the tensors. Those of a scratch stay in it until that changes. */
   constructor(
     ort: OnnxRuntime,
     pool: KvPool,
@@ -47,12 +47,12 @@ export class PrefillFeeds {
     this.#bindScratch(null);
   }
 
-  /** Feeds of the prefill lane for its span, if there is one, with its context in a scratch. */
+  /** Makes the feeds for the span of the prefill lane, if there is one, with its context in a scratch. */
   bind(span: BatchSpan | undefined): void {
     const [ort, rope, feeds] = [this.#ort, this.#rope, this.#feeds];
     const { kvHeads, headSize } = this.#pool.shape;
     const n = span?.tokenIds.length ?? 0;
-    // Rows before the span's; fewer than tokens where some were let go (see keptRows).
+    // Rows before the span. Fewer than tokens after pruning (see keptRows).
     const numRows = span?.contextSlots.length ?? 0;
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
@@ -69,7 +69,7 @@ export class PrefillFeeds {
     }
   }
 
-  /** Feeds a scratch's arrays, or else arrays of one row, which nothing looks at. */
+  /** Feeds the arrays of a scratch. Without one, arrays of one row that are never read. */
   #bindScratch(scratch: PrefillScratch | null): void {
     const { numLayers, kvHeads, headSize } = this.#pool.shape;
     const generation = scratch?.generation ?? 0;

@@ -1,21 +1,21 @@
 /**
- * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows which tokens' rows
- * they hold; what is missing it takes from the pool: of a prompt that goes on, the last chunk's rows, of another one all from
- * the first row that differs.
+ * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows the
+ * tokens of their rows. Copies missing rows from the pool: those of the last chunk if the prompt goes on, otherwise
+ * all from the first row that differs.
  */
 import { prefillRows } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { type RopeTable, rotateBias } from './rope.ts';
 
 /**
- * The operator makes room for as many rows as it is given. So a step is given no more than it needs, in these steps, and where the
- * prompt goes on a part more, as rows have to move whenever that grows.
+ * The operator allocates as many rows as it is given. So a step gets no more than it needs, rounded up to STRIDE_STEP.
+ * A prompt that goes on gets some slack, because all rows move whenever the stride grows.
  */
 const STRIDE_STEP = 128;
 const STRIDE_SLACK = 1.25;
 
-/** Tokens whose keys are turned together. */
-const TOGETHER = 32;
+/** Tokens whose keys are transposed at a time. */
+const TOKENS_AT_ONCE = 32;
 
 /** Bytes of one row over all layers. */
 export function scratchBytesPerToken(shape: {
@@ -27,20 +27,20 @@ export function scratchBytesPerToken(shape: {
 }
 
 export class PrefillScratch {
-  /** Per layer, [kvHeads, stride, headSize] and room behind it. */
+  /** Per layer, [kvHeads, stride, headSize] and free room after it. */
   readonly #keys: Float32Array<ArrayBuffer>[] = [];
   readonly #values: Float32Array<ArrayBuffer>[] = [];
-  /** Rows that there is memory for. */
+  /** Rows that fit in the arrays. */
   capacity = 0;
   /** Rows that a step is given. */
   stride = 0;
-  /** Changes whenever the arrays are replaced, or rows lie elsewhere in them. */
+  /** Changes whenever the arrays are replaced or rows move in them. */
   generation = 0;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
-  /** By layer, where the pool's keys lack it: [kvHeads * headSize]. */
+  /** By layer, the bias that the keys of the pool are coded without: [kvHeads * headSize]. */
   readonly #biases: ReadonlyMap<number, Float32Array>;
-  /** Slot of each row's token, and the stamp that the slot had. */
+  /** Slot of the token of each row, and the stamp that the slot had. */
   #slots = new Int32Array(0);
   #stamps = new Uint32Array(0);
   #numRows = 0;
@@ -55,7 +55,7 @@ export class PrefillScratch {
     return this.capacity * scratchBytesPerToken(this.#pool.shape);
   }
 
-  /** Of a layer, [kvHeads, stride, headSize]. */
+  /** Of a layer: [kvHeads, stride, headSize]. */
   keys(layer: number): Float32Array<ArrayBuffer> {
     return this.#rowsOf(this.#keys[layer]!);
   }
@@ -69,10 +69,10 @@ export class PrefillScratch {
     return array.subarray(0, kvHeads * this.stride * headSize);
   }
 
-  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
+  /** Fills rows 0 .. slots.length-1 with those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
   prepare(slots: Int32Array, prefillEnd: number): void {
     this.#reserve(prefillRows(prefillEnd));
-    // One at least: the operator takes no empty past.
+    // At minStride one row: the operator takes no empty past.
     this.#spread(Math.max(1, slots.length), prefillRows(prefillEnd));
     const { stamps } = this.#pool;
     let same = 0;
@@ -86,7 +86,7 @@ export class PrefillScratch {
     this.#numRows = slots.length;
   }
 
-  /** Gives the memory back. */
+  /** Frees the memory. */
   release(): void {
     this.#keys.length = 0;
     this.#values.length = 0;
@@ -120,15 +120,15 @@ export class PrefillScratch {
     this.generation++;
   }
 
-  /** Sees to a stride of at least `numRows` and not much more, at most `most`. */
-  #spread(numRows: number, most: number): void {
-    const least = Math.ceil(numRows / STRIDE_STEP) * STRIDE_STEP;
-    const slack = Math.min(most, Math.ceil((STRIDE_SLACK * numRows) / STRIDE_STEP) * STRIDE_STEP);
-    if (this.stride >= least && this.stride <= Math.max(least, slack)) return;
+  /** Sets the stride to at minStride `numRows` and not much more, at most `maxRows`. */
+  #spread(numRows: number, maxRows: number): void {
+    const minStride = Math.ceil(numRows / STRIDE_STEP) * STRIDE_STEP;
+    const slack = Math.min(maxRows, Math.ceil((STRIDE_SLACK * numRows) / STRIDE_STEP) * STRIDE_STEP);
+    if (this.stride >= minStride && this.stride <= Math.max(minStride, slack)) return;
     const { kvHeads, headSize } = this.#pool.shape;
-    const [before, after] = [this.stride * headSize, Math.max(least, slack) * headSize];
+    const [before, after] = [this.stride * headSize, Math.max(minStride, slack) * headSize];
     const length = Math.min(this.#numRows * headSize, after);
-    // Apart, the last head moves first; together, the first one.
+    // When the stride grows, the last head moves first; otherwise the first one.
     const heads = Array.from({ length: kvHeads }, (_, h) => (after > before ? kvHeads - 1 - h : h));
     for (const array of [...this.#keys, ...this.#values])
       for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
@@ -137,17 +137,20 @@ export class PrefillScratch {
     this.generation++;
   }
 
-  /** Rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated bias. */
+  /**
+   * Copies rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated
+   * bias.
+   */
   #copy(slots: Int32Array, from: number): void {
     const count = slots.length - from;
     if (count <= 0) return;
     const { numLayers, kvHeads, headSize } = this.#pool.shape;
     const { places, pageSlots: L } = this.#pool;
-    // Of each token: its slot's page's place, and the slot within the page.
+    // Of each token: the place of its page, and the slot within the page.
     const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
     const within = Int32Array.from(slots, (slot) => slot % L);
     const turned = new Float32Array(headSize);
-    // Of each token's key in the layer: where its first code lies, and its scale.
+    // Of the key of each token in the layer: the offset of its first code, and its scale.
     const firstCode = new Int32Array(slots.length);
     const scales = new Float32Array(slots.length);
     const { positions } = this.#pool;
@@ -166,9 +169,9 @@ export class PrefillScratch {
           firstCode[i] = head * headSize * L + within[i]!;
           scales[i] = keyScales[head * L + within[i]!]!;
         }
-        // Keys lie the other way round. A few tokens at a time: what they read and write stays in the processor's cache.
-        for (let first = from; first < slots.length; first += TOGETHER) {
-          const end = Math.min(slots.length, first + TOGETHER);
+        // Keys are stored transposed. A few tokens at a time, so that reads and writes stay in the processor cache.
+        for (let first = from; first < slots.length; first += TOKENS_AT_ONCE) {
+          const end = Math.min(slots.length, first + TOKENS_AT_ONCE);
           for (let d = 0; d < headSize; d++) {
             let target = (h * this.stride + first) * headSize + d;
             for (let i = first; i < end; i++, target += headSize)

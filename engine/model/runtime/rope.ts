@@ -1,6 +1,6 @@
 /**
- * Rotary position embedding: inverse frequencies of the three supported types and a table of cosines and sines that
- * grows with the positions asked for, so that nothing is sized by a context that is never used.
+ * Rotary position embedding: inverse frequencies of the three supported types, a table of cosines and sines that grows
+ * with the positions asked for, and rotations of stored keys to other positions.
  */
 import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 import type { Rope } from '../load/hfConfig.ts';
@@ -49,7 +49,7 @@ export class RopeTable {
     sin.set(this.sin);
     for (let p = this.numPositions; p < grown; p++) {
       for (let i = 0; i < this.half; i++) {
-        // The angle is rounded to float32 because the models were trained with angles so rounded.
+        // The angle is rounded to float32, as in training.
         const angle = Math.fround(p * this.frequencies[i]!);
         cos[p * this.half + i] = Math.cos(angle);
         sin[p * this.half + i] = Math.sin(angle);
@@ -62,13 +62,13 @@ export class RopeTable {
 }
 
 /**
- * Keys moved to other positions. The rotary embedding turns a key by its position, so a token that now stands `by`
- * positions further on has its key turned by so much more; its value knows no position. Done on the stored rows: the codes
- * are turned as they are and coded anew, which costs one more rounding. A key that is coded without its bias (see keyBias)
- * is turned alike, since the bias is added back by the position that its slot is said to hold.
+ * Moving keys. A token that moves `by` positions further has its key rotated by that much more; its value does not
+ * depend on the position. Works on the stored rows: the codes are rotated and coded again, which costs one more
+ * rounding. A key that is coded without its bias (see keyBias) is rotated alike, since the bias is added back by the
+ * position that its slot holds.
  */
 
-/** Turns all keys of `rows` by this many positions, in place; less than 0 is backwards. */
+/** Rotates all keys of `rows` by this many positions, in place. Negative is backwards. */
 export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: number): void {
   if (by === 0) return;
   const { headSize, kv } = shape;
@@ -101,7 +101,10 @@ export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: num
   }
 }
 
-/** Codes one head's keys anew: turned [headSize, n], in units of the old scales, and the largest magnitude of each. */
+/**
+ * Codes the keys of one head again. `turned` [headSize, n] is in units of the old scales; `largest` is the largest
+ * magnitude of each column.
+ */
 function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: number, headSize: number): void {
   const n = rows.numTokens;
   const factors = largest.map((most) => (most > 0 ? 127 / most : 0));
@@ -111,7 +114,10 @@ function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: n
   }
 }
 
-/** Writes R(p) b of one KV head into out[at .. at + headSize), the same bits wherever it is needed. @param bias [headSize], from `first` on. */
+/**
+ * Writes R(p) b of one KV head into out[at .. at + headSize), with the same bits wherever it is needed. `bias`:
+ * [headSize] from `first` on.
+ */
 export function rotateBias(
   bias: Float32Array,
   first: number,

@@ -1,6 +1,6 @@
 /**
- * Runs batches on onnxruntime. Owns the session, what a step's tokens are fed as, and the write of new K/V rows into the
- * pool; knows slots and positions, but neither sequences nor queues.
+ * Runs batches on onnxruntime. Owns the session, the feeds of a step, and the write of new K/V rows into the pool.
+ * Knows slots and positions, but neither sequences nor queues.
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
@@ -38,14 +38,14 @@ export class OnnxRunner implements ModelRunner {
   private readonly withRotations: boolean;
   /** See blockRowMultiple. */
   private readonly rowMultiple: number;
-  /** Whether a token's logits have the same bits whoever else is in the step. */
+  /** Whether the logits of a token have the same bits whoever else is in the step. */
   readonly isExact: boolean;
-  /** Of the step that runs; what is of the pool or a scratch stays until that changes. */
+  /** Feeds of the current step. Those of the pool and of a scratch stay until these change. */
   private readonly feeds: Record<string, Ort.Tensor> = {};
   private readonly pagedFeeds: PagedFeeds;
-  /** Of the lane that an int8 pool's graph has. */
+  /** Feeds of the prefill lane. Only the graph of an int8 pool has it. */
   private readonly prefillFeeds: PrefillFeeds | null;
-  /** Of the scratch; 0 where the graph has no prefill lane. */
+  /** Bytes of the scratch per token. 0 if the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
   copyMs = 0;
   received: ReceivedAttention | null = null;
@@ -79,7 +79,7 @@ export class OnnxRunner implements ModelRunner {
     this.prefillFeeds = quantised ? new PrefillFeeds(ort, pool, this.rope, biases, this.feeds) : null;
   }
 
-  /** Loads onnxruntime and the model. The pool's KV precision chooses the graph. */
+  /** Loads onnxruntime and the model. The KV precision of the pool selects the graph. */
   static async create(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<OnnxRunner> {
     const ort = await loadOnnxruntime();
     const file = path.join(model.dir, graphFile(pool.shape.kv));
@@ -95,14 +95,14 @@ export class OnnxRunner implements ModelRunner {
     return this.pagedFeeds.attention.paidColumns;
   }
 
-  /** Whether the tokens of the last step attended each to its own sequence's pages (see pagedLane). */
+  /** Whether the last step had gathered attention (see pagedLane). */
   get gathered(): boolean {
     return this.pagedFeeds.attention.gathered;
   }
 
-  /** Whether they attended in tiles of the pool (see pagedTiles). */
+  /** Whether the last step attended in tiles of the pool (see pagedTiles). */
   tiled = false;
-  /** Off only where what that gains is measured. */
+  /** Off only to measure what tiles gain. */
   mayTile = true;
 
   /** For short prompts and for long ones. */
@@ -201,7 +201,7 @@ export class OnnxRunner implements ModelRunner {
     );
   }
 
-  /** In `batch`'s order of tokens, those whose queries are wanted, in the order of `spans`. */
+  /** Rows, in the token order of `batch`, whose queries are wanted, in the order of `spans`. */
   private queryRows(spans: readonly BatchSpan[], batch: readonly BatchSpan[]): number[] {
     const ends = new Map<BatchSpan, number>();
     let end = 0;
@@ -214,12 +214,12 @@ export class OnnxRunner implements ModelRunner {
     );
   }
 
-  /** Rows that the head, or the layers, get for so many. */
+  /** Number of rows after padding to the multiple. */
   private filled(numRows: number): number {
     return Math.ceil(numRows / this.rowMultiple) * this.rowMultiple;
   }
 
-  /** Logits of `batch`'s rows -> those of `spans`, which differ in where the prefill's span stands. */
+  /** Reorders logits from the order of `batch` to that of `spans`. The two differ in the place of the prefill span. */
   private inOrder(spans: readonly BatchSpan[], batch: readonly BatchSpan[], logits: Float32Array): Float32Array {
     const moved = batch[0]!;
     if (spans[0] === moved || moved.numLogits === 0) return logits;

@@ -1,8 +1,10 @@
 /**
- * What attention the rows of a cached context receive, measured by feeding tokens over it once more: short parts of the context
- * behind it, each apart from the others, or tokens of its end where they stand, as H2O counts it while they are generated
- * (arXiv 2306.14048). After KVzip (arXiv 2505.23416), which has the context repeated in parts of 2,000 tokens: but there a model that
- * is small finds most of what it looks for in the part itself. Says nothing about what follows from it.
+ * Measures the attention that the rows of a cached context receive, by feeding tokens over it again: short parts of
+ * the context behind it, each separately, or tokens of its end in their place, as H2O counts it during generation
+ * (arXiv 2306.14048). Does not decide what follows from it.
+ *
+ * After KVzip (arXiv 2505.23416), which repeats the context in parts of 2,000 tokens. But a small model finds most of
+ * what it looks for in such a long part itself.
  */
 
 /** Tokens of one context, in the form that a runner takes. */
@@ -25,17 +27,17 @@ export interface MeasuringRunner {
   run(batch: readonly MeasuredSpan[]): Promise<unknown>;
 }
 
-/** Tokens of the context in a probe, and of those the ones that a turn asks about. */
+/** Tokens of the context in a probe, and how many of them the question of a turn quotes. */
 const PROBE_TOKENS = 32;
 const NAMED_TOKENS = 8;
-/** Tokens of its end that are fed at a time: longer parts take longer to be given up and begun again. */
+/** Tokens of the end of a context that are one part. A longer part takes longer to be given up and begun again. */
 const PART_TOKENS = 512;
-/** A request waits for a step under way: so long are they meant to be. */
+/** Target duration of a step, because a new request waits for the step under way. */
 const STEP_MS = 100;
 const FIRST_STEP = 4;
 const MAX_TOKENS = 128;
 
-/** Tokens that are fed together over the first `numRows` rows of a context. */
+/** Tokens that are fed as one text over the first `numRows` rows of a context. */
 export interface MeterPart {
   readonly tokenIds: readonly number[];
   /** Position of the first of them. */
@@ -43,20 +45,23 @@ export interface MeterPart {
   readonly numRows: number;
 }
 
-/** What stands in a conversation around a user's message: behind it the answer begins. Both empty without a chat template. */
+/**
+ * What a chat template writes before a user's message and after it, up to the answer. Both are empty without a chat
+ * template.
+ */
 export interface TurnIds {
   readonly before: readonly number[];
   readonly after: readonly number[];
 }
 
-/** Slots that a part takes. */
+/** Slots that the largest part needs. */
 export function partSlots({ before, after }: TurnIds): number {
   return Math.max(PART_TOKENS, before.length + NAMED_TOKENS + after.length + PROBE_TOKENS);
 }
 
 /**
- * Parts of a context from token `from` on, each behind its `numRows` rows: as text that goes on like it, and as the answer to a
- * message that begins alike. Positions stay below `maxContext`.
+ * Parts of a context from token `from` on, each behind its `numRows` rows: as a continuation of the text, and as the
+ * answer to a message that begins alike. Positions stay below `maxContext`.
  */
 export function probes(
   tokenIds: readonly number[],
@@ -79,7 +84,7 @@ export function probes(
   return parts;
 }
 
-/** The tokens from `from` on again, where they stand; `numPruned` tokens before them have no rows. */
+/** The tokens from `from` on again, at their own positions. `numPruned` tokens before them have no rows. */
 export function inPlace(tokenIds: readonly number[], from: number, numPruned: number): MeterPart[] {
   const parts: MeterPart[] = [];
   for (let at = from; at < tokenIds.length; at += PART_TOKENS)
@@ -88,11 +93,11 @@ export function inPlace(tokenIds: readonly number[], from: number, numPruned: nu
 }
 
 export class AttentionMeter {
-  /** [numLayers * kvHeads, numRows]: what all tokens gave. */
+  /** [numLayers * kvHeads, numRows]: the sum of the attention that all tokens gave. */
   readonly sum: Float32Array;
   readonly numRows: number;
   readonly #numHeads: number;
-  /** The same of the part that is being fed. */
+  /** The same for the part that is being fed. */
   readonly #found: Float32Array;
   #stepTokens = FIRST_STEP;
 
@@ -103,15 +108,16 @@ export class AttentionMeter {
     this.#found = new Float32Array(numHeads * numRows);
   }
 
-  /** Of one for so many rows. */
+  /** Bytes of a meter for so many rows. */
   static bytes(numHeads: number, numRows: number): number {
     return 2 * Float32Array.BYTES_PER_ELEMENT * numHeads * numRows;
   }
 
   /**
-   * Feeds a part. `slots`: of the context's rows; `allocate`: n more, or null where there is no room. Counted is what the context's
-   * rows receive, and the part's own tokens where they are the context's. False, and nothing is counted: no room, or `mustEnd`. One
-   * part at a time.
+   * Feeds a part. `slots` are those of the context's rows. `allocate` returns n more slots, or null if there is no
+   * room. Counts the attention that the context's rows receive, and that the part's own tokens receive where they
+   * belong to the context. Returns false and counts nothing if there is no room or `mustEnd` says so. One part at a
+   * time.
    */
   async feed(
     runner: MeasuringRunner,
@@ -152,7 +158,7 @@ export class AttentionMeter {
     return true;
   }
 
-  /** `given` [numLayers * kvHeads, n]; rows beyond this context's are not counted. */
+  /** `given`: [numLayers * kvHeads, n]. Rows beyond this context are not counted. */
   #add(to: Float32Array, given: Float32Array): void {
     const width = given.length / this.#numHeads;
     const count = Math.min(width, this.numRows);
