@@ -68,7 +68,6 @@ export class Features {
     const figures = new Figures(host, context.globalState);
     const status = new StatusItem(host, figures, pauseOf(snooze, settings, figures));
     const cache = new CacheView(context.extensionUri, host, figures);
-    const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
       // The disk cache does not record which file an entry belongs to. So everything is cleared, and what is still
@@ -98,38 +97,9 @@ export class Features {
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       vscode.window.registerWebviewViewProvider(CACHE_VIEW, cache),
-      command(ACCEPTED_COMMAND, () => completion.accepted()),
-      command('kvasir.snooze', () => snooze.choose()),
-      command('kvasir.endSnooze', () => snooze.end()),
-      command('kvasir.toggleLanguage', () => toggleLanguage(settings)),
       registerChatCodeActions(DOCUMENTS),
       ...registerChatCommands(chat),
-      command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
-      command('kvasir.explainLastCompletion', () => explanation.show()),
-      command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
-      command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
-      command('kvasir.clearCache', () => {
-        summaries.forget();
-        completion.forget();
-        host.clearCache();
-        figures.refresh();
-        const t = vscode.l10n.t;
-        void vscode.window.showInformationMessage(
-          figures.stats?.files.some(({ pinned }) => pinned)
-            ? t('Kvasir: the cache is cleared, except for pinned files. Other open files will be read again.')
-            : t('Kvasir: the cache is cleared. Open files will be read again.'),
-        );
-      }),
-      command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
-      command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
-      command('kvasir.getStarted', () =>
-        vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false),
-      ),
-      command('kvasir.showCache', () => cache.open()),
-      command('kvasir.exportTrace', () => exportTrace(host.client)),
-      command(STATUS_MENU, () => showStatusMenu(snooze.active)),
-      command('kvasir.restartEngine', () => host.restart().catch(() => {})),
-      command('kvasir.showLog', () => log.show()),
+      ...commands(context, settings, log, { host, completion, snooze, chat, explanation, summaries, figures, cache }),
     ];
   }
 
@@ -142,4 +112,59 @@ export class Features {
     await this.#host.stop();
     await written;
   }
+}
+
+interface Commanded {
+  host: EngineHost;
+  completion: CompletionProvider;
+  snooze: Snooze;
+  chat: ChatView;
+  explanation: Explanation;
+  summaries: Summaries;
+  figures: Figures;
+  cache: CacheView;
+}
+
+/** Registers the commands that do not belong to a single feature. */
+function commands(
+  context: vscode.ExtensionContext,
+  settings: Settings,
+  log: Log,
+  { host, completion, snooze, chat, explanation, summaries, figures, cache }: Commanded,
+): vscode.Disposable[] {
+  const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
+  return [
+    command(ACCEPTED_COMMAND, () => completion.accepted()),
+    command('kvasir.snooze', () => snooze.choose()),
+    command('kvasir.endSnooze', () => snooze.end()),
+    command('kvasir.toggleLanguage', () => toggleLanguage(settings)),
+    command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+    command('kvasir.explainLastCompletion', () => explanation.show()),
+    command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
+    command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
+    command('kvasir.clearCache', () => clearCache(summaries, completion, host, figures)),
+    command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
+    command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
+    command('kvasir.getStarted', () =>
+      vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false),
+    ),
+    command('kvasir.showCache', () => cache.open()),
+    command('kvasir.exportTrace', () => exportTrace(host.client)),
+    command(STATUS_MENU, () => showStatusMenu(snooze.active)),
+    command('kvasir.restartEngine', () => host.restart().catch(() => {})),
+    command('kvasir.showLog', () => log.show()),
+  ];
+}
+
+function clearCache(summaries: Summaries, completion: CompletionProvider, host: EngineHost, figures: Figures): void {
+  summaries.forget();
+  completion.forget();
+  host.clearCache();
+  figures.refresh();
+  const t = vscode.l10n.t;
+  void vscode.window.showInformationMessage(
+    figures.stats?.files.some(({ pinned }) => pinned)
+      ? t('Kvasir: the cache is cleared, except for pinned files. Other open files will be read again.')
+      : t('Kvasir: the cache is cleared. Open files will be read again.'),
+  );
 }

@@ -1,4 +1,5 @@
 /** Numbers in the user's language. Pure. */
+import { bytesWith } from '../engine/protocol/formatBytes.ts';
 
 /** Created once per language: creating an Intl format takes longer than using it a hundred times. */
 export interface Numbers {
@@ -21,8 +22,6 @@ export interface Numbers {
   duration(ms: number): string;
 }
 
-const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
-
 /** `language`: as the editor names it, such as "pt-br". */
 export function numbersIn(language: string): Numbers {
   const format = (options: Intl.NumberFormatOptions) => {
@@ -40,11 +39,7 @@ export function numbersIn(language: string): Numbers {
     count,
     decimal,
     figure: (value) => (value >= 100 ? count(value) : upTo1(value)),
-    bytes: (bytes) => {
-      const unit = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
-      const value = bytes / 1000 ** unit;
-      return `${unit === 0 || value >= 100 ? count(value) : decimal(value)} ${UNITS[unit]}`;
-    },
+    bytes: (bytes) => bytesWith(bytes, (value, digits) => (digits ? decimal(value) : count(value))),
     share: (share) => {
       const percent = Math.round(share * 100);
       return wholePercent((percent >= 100 && share < 1 ? 99 : percent <= 0 && share > 0 ? 1 : percent) / 100);

@@ -107,7 +107,9 @@ async function showConversations(view: ChatView, undo: UndoOffer): Promise<void>
   const fill = () => {
     const items: Item[] = view.chat.conversations.map((conversation) => ({
       label: titleOf(conversation.turns),
-      description: `${dateOf(conversation.updatedAt)}${conversation.id === view.chat.current.id ? ` · ${vscode.l10n.t('shown now')}` : ''}`,
+      description:
+        dateOf(conversation.updatedAt) +
+        (conversation.id === view.chat.current.id ? ` · ${vscode.l10n.t('shown now')}` : ''),
       buttons: [remove],
       conversation,
     }));

@@ -4,6 +4,7 @@
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
+import { attachPage } from '../pageView.ts';
 import type { Task } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import { applyRemedy } from '../client/applyRemedy.ts';
@@ -69,26 +70,20 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   resolveWebviewView(view: vscode.WebviewView): void {
     this.#view = view;
     this.#pageReady = false;
-    view.webview.options = {
-      enableScripts: true,
-      localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#context.extensionUri, folder)),
-    };
-    const received = view.webview.onDidReceiveMessage((message: ToHost) => void this.#receive(message));
-    const shown = view.onDidChangeVisibility(() => {
-      // A hidden page is discarded. It sends `ready` when it is back.
-      if (!view.visible) this.#pageReady = false;
-      this.chat.watch(view.visible);
+    attachPage(view, this.#context.extensionUri, {
+      html: chatPage(view.webview, this.#context.extensionUri),
+      receive: (message: ToHost) => void this.#receive(message),
+      shown: (visible) => {
+        if (!visible) this.#pageReady = false;
+        this.chat.watch(visible);
+      },
+      closed: () => {
+        if (this.#view !== view) return;
+        this.#view = undefined;
+        this.#pageReady = false;
+        this.chat.watch(false);
+      },
     });
-    view.onDidDispose(() => {
-      received.dispose();
-      shown.dispose();
-      if (this.#view !== view) return;
-      this.#view = undefined;
-      this.#pageReady = false;
-      this.chat.watch(false);
-    });
-    view.webview.html = chatPage(view.webview, this.#context.extensionUri);
-    this.chat.watch(view.visible);
   }
 
   /** Opens the view and focuses its input, with `draft` in it if given. */

@@ -69,7 +69,8 @@ function questionWords(name: SlashName, what: string, part: boolean, canEdit: bo
       return part ? `Summarise ${what}.` : 'Summarise this file.';
     case 'fix':
       return canEdit
-        ? `Find the fault in ${what} and correct it. Give the whole corrected code in one code block, then say in one sentence what was wrong.`
+        ? `Find the fault in ${what} and correct it. Give the whole corrected code in one code block, ` +
+            'then say in one sentence what was wrong.'
         : `What is wrong in ${what}?`;
     case 'tests':
       return canEdit
@@ -77,7 +78,8 @@ function questionWords(name: SlashName, what: string, part: boolean, canEdit: bo
         : `Write a test for ${what}.`;
     case 'doc':
       return canEdit
-        ? `Write a documentation comment for ${what} in the usual style of its language. Give the code with its comment in one code block and change nothing else.`
+        ? `Write a documentation comment for ${what} in the usual style of its language. ` +
+            'Give the code with its comment in one code block and change nothing else.'
         : `Write a docstring for ${what}.`;
   }
 }

@@ -302,7 +302,8 @@ export class EngineClient {
       const { model } = value;
       this.#options.log(
         'info',
-        `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`,
+        `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms` +
+          (model.imported ? ', imported' : ''),
       );
       this.#setState({ kind: 'ready', model });
       this.#used(0);

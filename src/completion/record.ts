@@ -51,7 +51,8 @@ export function logLine(record: CompletionRecord): string {
   const shown = record.shown ?? '';
   const what = record.reason
     ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}`
-    : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}${(record.numCandidates ?? 1) > 1 ? `, one of ${record.numCandidates}` : ''}`;
+    : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}` +
+      ((record.numCandidates ?? 1) > 1 ? `, one of ${record.numCandidates}` : '');
   const cost = record.usage ? `; ${record.usage.cachedTokens} of ${record.usage.promptTokens} tokens reused` : '';
   return `completion at ${record.place} (${record.trigger}): ${what}; ${Math.round(record.totalMs)} ms${cost}`;
 }
@@ -81,18 +82,33 @@ export function explain(record: CompletionRecord | undefined, { t, numbers }: Sp
   lines.push(
     `- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', numbers.count(record.totalMs), numbers.count(record.waitedMs))}`,
   );
+  const note = (text: string) => lines.push(`- ${text}`);
   const { timings, usage } = record;
   if (timings)
-    lines.push(
-      `- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', numbers.count(timings.queueMs), numbers.count(timings.ttftMs), numbers.decimal(timings.tpotMs))}`,
+    note(
+      t(
+        'Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token',
+        numbers.count(timings.queueMs),
+        numbers.count(timings.ttftMs),
+        numbers.decimal(timings.tpotMs),
+      ),
     );
   if (usage)
-    lines.push(
-      `- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', ...[usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens].map(numbers.count))}`,
+    note(
+      t(
+        'Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written',
+        numbers.count(usage.promptTokens),
+        numbers.count(usage.cachedTokens),
+        numbers.count(usage.blockTokens),
+        numbers.count(usage.completionTokens),
+      ),
     );
   if (usage?.shiftedTokens)
-    lines.push(
-      `- ${t('Approximated: {0} of the reused tokens were computed before an edit above them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`,
+    note(
+      t(
+        'Approximated: {0} of the reused tokens were computed before an edit above them (kvasir.cache.reuseShifted)',
+        numbers.count(usage.shiftedTokens),
+      ),
     );
   for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
   if (record.shown) lines.push('', ...fenced(record.shown));

@@ -87,7 +87,17 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
   const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter(
     (word) => word !== false,
   );
-  return `${kind}, ${model.architecture}, ${ENGLISH.count(model.parameters)} parameters, ${ENGLISH.count(model.contextTokens)} tokens, weights ${model.precision} ${ENGLISH.bytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
+  const facts = [
+    kind,
+    model.architecture,
+    `${ENGLISH.count(model.parameters)} parameters`,
+    `${ENGLISH.count(model.contextTokens)} tokens`,
+    `weights ${model.precision} ${ENGLISH.bytes(model.residentBytes)}`,
+    `KV ${model.kv} ${model.kvBytesPerToken} B a token`,
+    `can ${can.join(', ') || 'nothing'}`,
+  ];
+  const load = `loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
+  return `${facts.join(', ')}; ${load}`;
 }
 
 /**
@@ -103,17 +113,24 @@ function describeSetting(name: string, value: unknown): string {
 
 function describeStats(stats: EngineStats): string[] {
   const { tokens, requests, events, stepMs, ttftMs, memory } = stats;
+  const { bytes } = ENGLISH;
   return [
-    `- Cache: ${ENGLISH.bytes(stats.poolBytes)} window, ${ENGLISH.bytes(stats.storeBytes)} store, at most ${ENGLISH.bytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
-    `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ${requests.failed} failed, ${requests.aborted} aborted`,
-    `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
-    `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
+    `- Cache: ${bytes(stats.poolBytes)} pool, ${bytes(stats.storeBytes)} store, at most ${bytes(stats.maxBytes)}; ` +
+      `cached files: ${stats.files.length}`,
+    `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ` +
+      `${requests.failed} failed, ${requests.aborted} aborted`,
+    `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ` +
+      `${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
+    `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ` +
+      `${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
     `- First token ms: P50 ${ttftMs.p50.toFixed(0)}, P95 ${ttftMs.p95.toFixed(0)}, P99 ${ttftMs.p99.toFixed(0)}`,
     ...Object.entries(stats.classes).flatMap(([name, times]) => describeTimes(name, times)),
     `- Busy: ${(stats.utilisation * 100).toFixed(0)}% of the last 10 s, ${(stats.busyMs / 1000).toFixed(0)} s in all`,
     ...(tokens.drafted ? [`- Drafts: ${tokens.accepted} of ${tokens.drafted} tokens accepted`] : []),
-    `- Events: ${events.evictions} evictions, ${events.preemptions} preemptions, ${events.promotions} promotions, ${events.demotions} demotions`,
-    `- Memory: process ${ENGLISH.bytes(memory.processBytes)}, machine ${ENGLISH.bytes(memory.availableBytes)} of ${ENGLISH.bytes(memory.totalBytes)} available`,
+    `- Events: ${events.evictions} evictions, ${events.preemptions} preemptions, ` +
+      `${events.promotions} promotions, ${events.demotions} demotions`,
+    `- Memory: process ${bytes(memory.processBytes)}, ` +
+      `machine ${bytes(memory.availableBytes)} of ${bytes(memory.totalBytes)} available`,
   ];
 }
 
@@ -122,7 +139,8 @@ function describeTimes(name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): s
   if (queueMs.count === 0) return [];
   const figures = ({ p50, p95, p99 }: Quantiles): string => [p50, p95, p99].map((ms) => ms.toFixed(0)).join('/');
   return [
-    `- ${name}: ${queueMs.count} ended; ms P50/P95/P99: ${figures(queueMs)} queued, ${figures(ttftMs)} to the first token, ${figures(tpotMs)} for each further one`,
+    `- ${name}: ${queueMs.count} ended; ms P50/P95/P99: ${figures(queueMs)} queued, ` +
+      `${figures(ttftMs)} to the first token, ${figures(tpotMs)} for each further one`,
   ];
 }
 
@@ -144,7 +162,9 @@ function describeTrace(json: string): string[] {
   const kinds = [...sums].sort(([, a], [, b]) => b.micros - a.micros).slice(0, 8);
   return kinds.length
     ? [
-        `- Trace: ${kinds.map(([kind, { count, micros }]) => `${kind} ${count} times, ${(micros / 1000 / count).toFixed(1)} ms each`).join('; ')}`,
+        `- Trace: ${kinds
+          .map(([kind, { count, micros }]) => `${kind} ${count} times, ${(micros / 1000 / count).toFixed(1)} ms each`)
+          .join('; ')}`,
       ]
     : [];
 }
@@ -162,16 +182,20 @@ function describeCompletion({
   timings,
 }: CompletionRecord): string[] {
   return [
-    `- ${trigger}; ${reason ? `nothing shown: ${reason}` : `${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`}`,
+    reason
+      ? `- ${trigger}; nothing shown: ${reason}`
+      : `- ${trigger}; ${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`,
     `- ${Math.round(totalMs)} ms, of which ${Math.round(waitedMs)} ms waiting for a pause in typing`,
     ...(timings
       ? [
-          `- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further one`,
+          `- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ` +
+            `${timings.tpotMs.toFixed(1)} ms for each further one`,
         ]
       : []),
     ...(usage
       ? [
-          `- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`,
+          `- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block` +
+            `${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`,
         ]
       : []),
   ];

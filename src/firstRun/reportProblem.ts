@@ -33,7 +33,9 @@ export async function reportProblem(
     version,
     platform: `${process.platform}-${process.arch}`,
     node: process.versions.node,
-    editor: `${vscode.env.appName} ${vscode.version} (${vscode.env.uiKind === vscode.UIKind.Web ? 'web' : 'desktop'}${vscode.env.remoteName ? ', remote' : ''})`,
+    editor:
+      `${vscode.env.appName} ${vscode.version} ` +
+      `(${vscode.env.uiKind === vscode.UIKind.Web ? 'web' : 'desktop'}${vscode.env.remoteName ? ', remote' : ''})`,
     language: vscode.env.language,
     builtIn: !settings.get('kvasir.model'),
     state: host.client.state,

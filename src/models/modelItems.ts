@@ -40,7 +40,9 @@ export function describeInspected(
       ...(fits(precision)
         ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory when running', needed!)]
         : [
-            `$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, smallest!) : t('needs {0}, more than is free', needed!)}`,
+            fits('int4')
+              ? `$(warning) ${t('needs {0}, more than is free; {1} in 4 bits', needed!, smallest!)}`
+              : `$(warning) ${t('needs {0}, more than is free', needed!)}`,
           ]),
     ].join(' · '),
   };

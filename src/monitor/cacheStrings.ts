@@ -2,8 +2,15 @@
 import * as vscode from '../vscode.ts';
 import type { CacheStrings } from './cacheMessages.ts';
 
+type Translate = typeof vscode.l10n.t;
+
 export function cacheStrings(): CacheStrings {
-  const t = vscode.l10n.t;
+  const { t } = vscode.l10n;
+  return { ...figureStrings(t), ...listStrings(t) };
+}
+
+/** Texts of the tiles, the times and the memory bars. */
+function figureStrings(t: Translate) {
   return {
     title: t('Cache'),
     reused: t('Reused tokens'),
@@ -56,6 +63,12 @@ export function cacheStrings(): CacheStrings {
     gpuSize: t('size unknown'),
     gpuUnused: t('GPU not used'),
     threads: t('{0} threads'),
+  };
+}
+
+/** Texts of the radix tree, the files table, the charts and the buttons. */
+function listStrings(t: Translate) {
+  return {
     tree: t('Radix tree'),
     treeHint: t('width = tokens of a node and its subtree'),
     treeHelp: t('Arrow keys move, Enter zooms in, Escape zooms out.'),

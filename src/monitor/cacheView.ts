@@ -4,6 +4,7 @@
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
+import { attachPage } from '../pageView.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
@@ -38,26 +39,20 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
   resolveWebviewView(view: vscode.WebviewView): void {
     this.#view = view;
     this.#pageReady = false;
-    view.webview.options = {
-      enableScripts: true,
-      localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#extensionUri, folder)),
-    };
-    const received = view.webview.onDidReceiveMessage((message: FromCachePage) => void this.#receive(message));
-    const shown = view.onDidChangeVisibility(() => {
-      // A hidden page is discarded. It sends `ready` when it is back.
-      if (!view.visible) this.#pageReady = false;
-      this.#figures.watch(view.visible);
+    attachPage(view, this.#extensionUri, {
+      html: cachePage(view.webview, this.#extensionUri),
+      receive: (message: FromCachePage) => void this.#receive(message),
+      shown: (visible) => {
+        if (!visible) this.#pageReady = false;
+        this.#figures.watch(visible);
+      },
+      closed: () => {
+        if (this.#view !== view) return;
+        this.#view = undefined;
+        this.#pageReady = false;
+        this.#figures.watch(false);
+      },
     });
-    view.onDidDispose(() => {
-      received.dispose();
-      shown.dispose();
-      if (this.#view !== view) return;
-      this.#view = undefined;
-      this.#pageReady = false;
-      this.#figures.watch(false);
-    });
-    view.webview.html = cachePage(view.webview, this.#extensionUri);
-    this.#figures.watch(view.visible);
   }
 
   async open(): Promise<void> {

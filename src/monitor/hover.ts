@@ -1,5 +1,5 @@
 /** The status bar's hover as Markdown. Pure. */
-import type { EngineStats, Gpu, Tier } from '../../engine/protocol/stats.ts';
+import type { EngineStats, FileStats, Gpu, ModelInfo, ShiftQuality, Tier } from '../../engine/protocol/stats.ts';
 import type { Speech } from '../translate.ts';
 import { compressionText } from './codecTexts.ts';
 
@@ -8,118 +8,121 @@ const MAX_FILES = 8;
 
 /** `gpus`: undefined if never queried. */
 export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefined, speech: Speech): string {
-  const { t, numbers } = speech;
-  const lines: string[] = [];
-  const { model, requests, tokens, memory } = stats;
-  if (model) {
-    const about = [
-      model.precision,
-      t('{0} tokens of context', numbers.count(model.contextTokens)),
-      t('{0} threads', model.threads),
-    ];
-    lines.push(`**${escapeMarkdown(model.name)}** · ${about.join(' · ')}`, '');
-  }
-  lines.push(
-    t(
-      'KV cache: **{0}** of {1} (pool {2}, store {3}, scratch {4}, buffers {5}; {6} per token, {7})',
-      numbers.bytes(usedBytes(stats)),
-      numbers.bytes(stats.maxBytes),
-      numbers.bytes(stats.poolBytes),
-      numbers.bytes(stats.storeBytes),
-      numbers.bytes(stats.scratchBytes),
-      numbers.bytes(stats.bufferBytes),
-      numbers.bytes(stats.kvBytesPerToken),
-      model?.kv ?? '',
-    ),
-    '',
+  const { model, numEngines } = stats;
+  const paragraphs = [
+    model && modelText(model, speech),
+    cacheText(stats, speech),
+    numEngines && speech.t('The limit is this window’s share: {0} editor windows share the cache memory', numEngines),
+    reuseText(stats, speech),
+    model?.shifted && shiftedText(model.shifted, stats, speech),
+    diskText(stats, speech),
+    ...(model?.compressed ?? []).map((quality) => compressionText(quality, speech)),
+    requestsText(stats, speech),
+    memoryText(stats, speech),
+    gpus && gpusText(gpus, speech),
+    filesTable(stats, speech),
+  ];
+  return paragraphs.filter((text) => text).join('\n\n');
+}
+
+function modelText(model: ModelInfo, { t, numbers }: Speech): string {
+  const context = t('{0} tokens of context', numbers.count(model.contextTokens));
+  const threads = t('{0} threads', model.threads);
+  return `**${escapeMarkdown(model.name)}** · ${model.precision} · ${context} · ${threads}`;
+}
+
+function cacheText(stats: EngineStats, { t, numbers }: Speech): string {
+  return t(
+    'KV cache: **{0}** of {1} (pool {2}, store {3}, scratch {4}, buffers {5}; {6} per token, {7})',
+    numbers.bytes(usedBytes(stats)),
+    numbers.bytes(stats.maxBytes),
+    numbers.bytes(stats.poolBytes),
+    numbers.bytes(stats.storeBytes),
+    numbers.bytes(stats.scratchBytes),
+    numbers.bytes(stats.bufferBytes),
+    numbers.bytes(stats.kvBytesPerToken),
+    stats.model?.kv ?? '',
   );
-  if (stats.numEngines)
-    lines.push(t('The limit is this window’s share: {0} editor windows share the cache memory', stats.numEngines), '');
-  if (tokens.prompt > 0)
-    lines.push(
-      t(
-        'Prompt tokens reused: **{0}** ({1} of {2})',
-        numbers.share(tokens.promptCached / tokens.prompt),
-        numbers.count(tokens.promptCached),
-        numbers.count(tokens.prompt),
-      ),
-      '',
-    );
-  if (model?.shifted) {
-    const { klMean, bound } = model.shifted;
-    if (klMean <= bound)
-      lines.push(
-        t(
-          'Approximated after edits: {0} tokens (mean KL divergence {1})',
-          numbers.count(tokens.promptShifted),
-          numbers.scientific(klMean),
-        ),
-        '',
+}
+
+function reuseText({ tokens }: EngineStats, { t, numbers }: Speech): string {
+  if (tokens.prompt === 0) return '';
+  return t(
+    'Prompt tokens reused: **{0}** ({1} of {2})',
+    numbers.share(tokens.promptCached / tokens.prompt),
+    numbers.count(tokens.promptCached),
+    numbers.count(tokens.prompt),
+  );
+}
+
+function shiftedText({ klMean, bound }: ShiftQuality, { tokens }: EngineStats, { t, numbers }: Speech): string {
+  return klMean <= bound
+    ? t(
+        'Approximated after edits: {0} tokens (mean KL divergence {1})',
+        numbers.count(tokens.promptShifted),
+        numbers.scientific(klMean),
+      )
+    : t(
+        'Nothing is approximated after edits: with this model the mean KL divergence would be {0}, more than {1}',
+        numbers.scientific(klMean),
+        numbers.scientific(bound, 0),
       );
-    else
-      lines.push(
-        t(
-          'Nothing is approximated after edits: with this model the mean KL divergence would be {0}, more than {1}',
-          numbers.scientific(klMean),
-          numbers.scientific(bound, 0),
-        ),
-        '',
-      );
-  }
-  const disk = diskText(stats, speech);
-  if (disk) lines.push(disk, '');
-  for (const quality of model?.compressed ?? []) lines.push(compressionText(quality, speech), '');
-  const speed = stats.tokensPerSecond > 0 ? `${numbers.count(stats.tokensPerSecond)} tok/s · ` : '';
+}
+
+function requestsText({ requests, tokensPerSecond }: EngineStats, { t, numbers }: Speech): string {
+  const speed = tokensPerSecond > 0 ? `${numbers.count(tokensPerSecond)} tok/s · ` : '';
   const failed = requests.failed > 0 ? ` · $(warning) ${t('failed: {0}', numbers.count(requests.failed))}` : '';
-  lines.push(
-    speed +
-      t(
-        'Requests: {0} running, {1} waiting, {2} done',
-        numbers.count(requests.running),
-        numbers.count(requests.waiting),
-        numbers.count(requests.done),
-      ) +
-      failed,
-    '',
+  const counts = t(
+    'Requests: {0} running, {1} waiting, {2} done',
+    numbers.count(requests.running),
+    numbers.count(requests.waiting),
+    numbers.count(requests.done),
   );
-  lines.push(
-    t(
-      'Memory: weights {0}, process {1}, {2} of {3} available',
-      numbers.bytes(model?.residentBytes ?? 0),
-      numbers.bytes(memory.processBytes),
-      numbers.bytes(memory.availableBytes),
-      numbers.bytes(memory.totalBytes),
-    ),
-    '',
+  return speed + counts + failed;
+}
+
+function memoryText({ model, memory }: EngineStats, { t, numbers }: Speech): string {
+  return t(
+    'Memory: weights {0}, process {1}, {2} of {3} available',
+    numbers.bytes(model?.residentBytes ?? 0),
+    numbers.bytes(memory.processBytes),
+    numbers.bytes(memory.availableBytes),
+    numbers.bytes(memory.totalBytes),
   );
-  if (gpus)
-    lines.push(
-      gpus.length ? gpus.map((gpu) => gpuText(gpu, speech)).join(', ') : t('No GPU: everything runs on the processor.'),
-      '',
-    );
+}
+
+function gpusText(gpus: readonly Gpu[], speech: Speech): string {
+  return gpus.length
+    ? gpus.map((gpu) => gpuText(gpu, speech)).join(', ')
+    : speech.t('No GPU: everything runs on the processor.');
+}
+
+function filesTable(stats: EngineStats, speech: Speech): string {
+  const { t, numbers } = speech;
   const files = stats.files
     .filter((file) => file.open || file.tokens > 0 || file.diskTokens > 0)
     .sort((a, b) => b.bytes - a.bytes);
-  if (files.length) {
+  if (files.length === 0) return '';
+  const rows = [
     // Right-aligned columns would touch the left-aligned column after them.
-    lines.push(
-      `| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | &nbsp;&nbsp;${t('Tier')} | ${t('Reused')} |`,
-      '|:--|--:|--:|:--|--:|',
-    );
-    const tiers: Record<Tier, string> = {
-      pool: t('pool'),
-      store: t('store'),
-      disk: t('disk'),
-      none: t('not cached'),
-    };
-    for (const file of files.slice(0, MAX_FILES)) {
-      lines.push(
-        `| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''} | ${numbers.bytes(file.bytes)} | &nbsp;&nbsp;${file.twice ? t('pool + store') : tiers[file.tier]} | ${file.hits ? numbers.share(file.hitRate) : '–'} |`,
-      );
-    }
-    if (files.length > MAX_FILES) lines.push('', t('more files: {0}', numbers.count(files.length - MAX_FILES)));
-  }
-  return lines.join('\n');
+    `| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | &nbsp;&nbsp;${t('Tier')} | ${t('Reused')} |`,
+    '|:--|--:|--:|:--|--:|',
+    ...files.slice(0, MAX_FILES).map((file) => fileRow(file, speech)),
+  ];
+  if (files.length > MAX_FILES) rows.push('', t('more files: {0}', numbers.count(files.length - MAX_FILES)));
+  return rows.join('\n');
+}
+
+function fileRow(file: FileStats, { t, numbers }: Speech): string {
+  const tiers: Record<Tier, string> = { pool: t('pool'), store: t('store'), disk: t('disk'), none: t('not cached') };
+  const cells = [
+    escapeMarkdown(shortPath(file.path)) + (file.pinned ? ' $(pinned)' : ''),
+    numbers.count(file.tokens) + (file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''),
+    numbers.bytes(file.bytes),
+    `&nbsp;&nbsp;${file.twice ? t('pool + store') : tiers[file.tier]}`,
+    file.hits ? numbers.share(file.hitRate) : '–',
+  ];
+  return `| ${cells.join(' | ')} |`;
 }
 
 /** undefined: the disk cache is off. */
@@ -127,7 +130,12 @@ function diskText({ diskBytes, diskMaxBytes, diskFault }: EngineStats, { t, numb
   if (diskFault === undefined)
     return diskMaxBytes ? t('On disk: {0} of {1}', numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes)) : undefined;
   const fault = escapeMarkdown(diskFault);
-  return `$(warning) ${diskBytes > 0 ? t('On disk: {0} of {1}; nothing more is kept: {2}', numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes), fault) : t('On disk: nothing is kept: {0}', fault)}`;
+  const [used, limit] = [numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes)];
+  const text =
+    diskBytes > 0
+      ? t('On disk: {0} of {1}; nothing more is kept: {2}', used, limit, fault)
+      : t('On disk: nothing is kept: {0}', fault);
+  return `$(warning) ${text}`;
 }
 
 /** Kvasir computes on the processor only. Other programs use the GPU memory. */

@@ -65,7 +65,8 @@ export function reportOf(
   const t = vscode.l10n.t;
   const files = result.files.map(
     ({ path, summary, notes: known }) =>
-      `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}${known.length ? ` *(${plain(known.join('; '))})*` : ''}`,
+      `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}` +
+      (known.length ? ` *(${plain(known.join('; '))})*` : ''),
   );
   const skipped = result.skipped.map(
     ({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason || t('the model gave no summary'))}`,

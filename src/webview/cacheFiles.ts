@@ -208,7 +208,9 @@ export class Files {
         label: s.tokensColumn,
         value: (file) => file.tokens,
         text: (file) =>
-          `${numbers.count(file.tokens)}${file.diskTokens ? ` +\u00a0${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` +\u00a0≈${numbers.count(file.shiftedTokens)}` : ''}`,
+          numbers.count(file.tokens) +
+          (file.diskTokens ? ` +\u00a0${numbers.count(file.diskTokens)}` : '') +
+          (file.shiftedTokens ? ` +\u00a0≈${numbers.count(file.shiftedTokens)}` : ''),
       },
       {
         name: 'size',

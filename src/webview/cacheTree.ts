@@ -114,7 +114,8 @@ export class Tree {
       this.#elements.set(key, cell);
       this.#drawing.append(cell);
     }
-    cell.className = `cell ${node.kind} tier-${node.tier}${node.inUse ? ' running' : ''}${node.pinned && node.kind === 'file' ? ' pinned' : ''}`;
+    const pinned = node.pinned && node.kind === 'file';
+    cell.className = `cell ${node.kind} tier-${node.tier}` + (node.inUse ? ' running' : '') + (pinned ? ' pinned' : '');
     const shown = `${this.#name(node)} · ${numbers.count(node.tokens)}`;
     cell.lastElementChild!.textContent = shown;
     cell.setAttribute('aria-level', String(level + 1));
