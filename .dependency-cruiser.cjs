@@ -45,6 +45,18 @@ module.exports = {
       '^engine/model/[^/]+/',
       'The root of model/ holds the interface only.',
     ),
+    never(
+      'kv-parts-are-below-its-owner',
+      '^engine/kv/(eviction|disk|approx/codecs)/',
+      '^engine/kv/(kvCache|kvMemory|cacheMaintenance|lease)\\.ts$',
+      'Eviction, disk tier and codecs do not know who owns them.',
+    ),
+    never(
+      'codecs-know-rows-only',
+      '^engine/kv/approx/codecs/',
+      '^engine/kv/(?!approx/codecs/|kvRows\\.ts$)',
+      'A codec turns rows into bytes; it knows no cache.',
+    ),
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     {
       name: 'src-sees-only-the-protocol',

@@ -1,17 +1,17 @@
 /**
- * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and idle maintenance, in
- * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
+ * Maintenance of cached nodes outside requests: takes rows for the disk tier and brings them back, compresses nodes that are long
+ * unused, prunes rows. Decides which nodes. Does not move rows itself.
  */
 
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
-import type { Coding } from './approx/codedPage.ts';
+import { type Coding, deepestEnd, placeOf } from './approx/codedPage.ts';
 import { type Compression, levelFor } from './approx/compression.ts';
 import { isExact } from './approx/lossyRows.ts';
 import { keptTokens, type PruningName, pieceLengths, rowsOf } from './approx/pruned/keptRows.ts';
 import { nextToCode } from './approx/toCode.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
-import { deepestEnd, endIndex, isUsed, lengths, numRows, pathTo, placeOf, type RadixNode } from './radixTree.ts';
+import { endIndex, isUsed, lengths, numRows, pathTo, type RadixNode } from './radixTree.ts';
 import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 
 /** Shorter runs keep their rows. */
@@ -97,7 +97,10 @@ export class CacheMaintenance {
     return nodes.filter(mayBeCoded).sort((a, b) => order(b, a));
   }
 
-  /** Codes a block of the first of those that were found; they may have been used since, or be gone. False where there is none. */
+  /**
+   * Codes a block of the first of those that were found; they may have been used since, or be gone. False where there
+   * is none.
+   */
   #codeNext(): boolean {
     for (let node = this.#toCode.at(-1); node; node = this.#toCode.at(-1)) {
       const codec = this.#codecFor(node);
@@ -112,7 +115,10 @@ export class CacheMaintenance {
     return false;
   }
 
-  /** Of a prefix, from token `from` on: how many tokens could lose rows, being in exact runs that nobody has used since `before`, and which is the first. */
+  /**
+   * Of a prefix, from token `from` on: how many tokens could lose rows, being in exact runs that nobody has used since
+   * `before`, and which is the first.
+   */
   prunable(tokenIds: readonly number[], from: number, before: number): { numTokens: number; first: number } {
     let [numTokens, first] = [0, Number.POSITIVE_INFINITY];
     for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) {
@@ -164,7 +170,10 @@ export class CacheMaintenance {
     }
   }
 
-  /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
+  /**
+   * The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only
+   * as a whole.
+   */
   *#pieces(tokenIds: readonly number[], from: number): Generator<[RadixNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
       if (!mayPrune(found, length, from)) {
@@ -203,7 +212,10 @@ export class CacheMaintenance {
     return node.tokenIds.length;
   }
 
-  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or lost, or not all of tokenIds[0 .. to) are: later rows may have been computed from those. */
+  /**
+   * A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or lost, or not all
+   * of tokenIds[0 .. to) are: later rows may have been computed from those.
+   */
   readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
     const match = this.#memory.tree.match(tokenIds, to);
     const { nodes, numTokens } = match;
@@ -222,7 +234,10 @@ export class CacheMaintenance {
     return joinRows(this.#memory.pool.shape, parts);
   }
 
-  /** What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs alone, with all rows, begins. */
+  /**
+   * What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs
+   * alone, with all rows, begins.
+   */
   *ownRuns(tag: string): Generator<{ of: object; ids: number[]; from: number }> {
     for (const leaf of this.#memory.tree.nodes()) {
       if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
@@ -234,7 +249,10 @@ export class CacheMaintenance {
   }
 }
 
-/** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
+/**
+ * Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and
+ * nobody needs them now.
+ */
 function mayPrune(node: RadixNode, length: number, from: number): boolean {
   const { startIndex, pinned, pruned, lossy } = node;
   const first = Math.max(from - startIndex, 0);

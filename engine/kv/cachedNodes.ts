@@ -145,7 +145,10 @@ export class CachedNodes {
     return this.#losses.has(node);
   }
 
-  /** What `read` returns for a node's stored rows; null, and the rows count as lost, where they cannot be read back. Other errors pass. */
+  /**
+   * What `read` returns for a node's stored rows; null, and the rows count as lost, where they cannot be read back.
+   * Other errors pass.
+   */
   readStored<T>(node: RadixNode, read: () => T): T | null {
     try {
       return read();

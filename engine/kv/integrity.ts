@@ -1,4 +1,4 @@
-/** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
+/** The invariants of the cache. Throws at the first broken one. Changes nothing. Used by tests after each step. */
 
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import type { KvMemory } from './kvMemory.ts';

@@ -74,28 +74,31 @@ export class KvMemory {
     return this.budget.mostSlots - this.numReferenced;
   }
 
-  /** As `available`, were so many bytes set aside. */
+  /** `available` if so many bytes were reserved for the store. */
   availableBeside(bytes: number): number {
     return this.budget.slotsBeside(bytes) - this.numReferenced;
   }
 
-  /** Slots that `allocate` can hand out as long as nothing has to leave the pool or the store for them. */
+  /** Slots that `allocate` can hand out without evicting anything from pool or store. */
   get spare(): number {
     return this.spareBeside(this.budget.borrowed);
   }
 
-  /** As `spare`, were so many bytes lent, and no others; 0 where those have no room. */
+  /** `spare` if exactly so many bytes were borrowed; 0 where those do not fit. */
   spareBeside(borrowed: number): number {
     const { softSlots, mostSlots, limit } = this.budget;
     if (this.bytes + borrowed > limit) return 0;
     const [most, fits] = [Math.min(softSlots, mostSlots), this.budget.slotsUnder(limit - borrowed - this.store.bytes)];
-    // It grows by whole pages, whatever is asked for.
+    // The pool grows by whole pages.
     return (
       this.nodes.slots.numFree + Math.max(0, (fits < most ? fits - (fits % PAGE_SLOTS) : most) - this.pool.numSlots)
     );
   }
 
-  /** Lends bytes to one at a time, who must let go of them in `onTakenBack`; false where something would have to go for them. */
+  /**
+   * Lends bytes to one borrower, who must free them in `onTakenBack`. False where something would have to be evicted
+   * for them.
+   */
   lend(bytes: number, onTakenBack: () => void): boolean {
     this.takeBack();
     if (this.bytes + bytes > this.budget.limit) return false;
@@ -104,7 +107,7 @@ export class KvMemory {
     return true;
   }
 
-  /** Ends what `lend` began, if anything. */
+  /** Takes borrowed bytes back, if there are any. */
   takeBack(): void {
     const onTakenBack = this.#onTakenBack;
     this.#onTakenBack = null;
@@ -112,15 +115,18 @@ export class KvMemory {
     onTakenBack?.();
   }
 
-  /** Slots that may not be taken away: on a lease's path, in a tail or in a batch. */
+  /** Slots that cannot be evicted: on a lease's path, in a tail or in a batch. */
   get numReferenced(): number {
     return this.nodes.slots.numHeld - this.nodes.numEvictable;
   }
 
-  /** n slots with undefined contents, or null when they cannot be had; `after`, `preferred`: see SlotAllocator. May demote and drop unreferenced runs. */
+  /**
+   * n slots with undefined contents, or null. `after`, `preferred`: see SlotAllocator. May demote and drop unreferenced
+   * nodes.
+   */
   allocate(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
     if (n > this.available) return null;
-    // Before anything goes for it.
+    // Borrowed bytes go before any node.
     if (n > this.spare) this.takeBack();
     while (this.nodes.slots.numFree < n) {
       const missing = n - this.nodes.slots.numFree;
@@ -138,7 +144,7 @@ export class KvMemory {
     return this.nodes.slots.take(n, after);
   }
 
-  /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
+  /** Whether the store has room for so many bytes, after evicting if necessary. This node stays. */
   makeRoomInStore(bytes: number, node: RadixNode): boolean {
     return this.nodes.withReferences([node], () => this.#makeInStore(bytes));
   }
@@ -148,7 +154,7 @@ export class KvMemory {
     return this.#storeEviction.make(this.#poolResizer.storeMost - bytes, null);
   }
 
-  /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see PageTable. */
+  /** Reserves so many bytes of the store for a sparse lease. Slots move: `tails`, see PageTable. */
   reserved(bytes: number, tails: readonly Tail[]): void {
     if (bytes > 0) this.takeBack();
     this.budget.reserved = bytes;
@@ -159,7 +165,7 @@ export class KvMemory {
     );
   }
 
-  /** Brings a referenced run into the pool; false when there is no room for it, or its rows are lost. */
+  /** Brings a referenced node into the pool. False when there is no room for it, or its rows are lost. */
   promote(node: RadixNode): boolean {
     if (node.slots) return true;
     const slots = this.nodes.isLost(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
@@ -177,7 +183,7 @@ export class KvMemory {
     return true;
   }
 
-  /** Copies rows [from, to) of a run out, wherever they are; null where they are lost. */
+  /** A copy of rows [from, to) of a node, wherever they are; null where they are lost. */
   read(node: RadixNode, from: number, to: number): KvRows | null {
     return node.slots
       ? this.pool.read(node.slots.subarray(from, to))
@@ -192,7 +198,7 @@ export class KvMemory {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     const fits = this.nodes.withReferences(path, () => this.#makeInStore(bytes));
-    // A run in the pool has all that stands before it there, too.
+    // All parents of a node in the pool are in the pool too.
     const slots = fits
       ? null
       : this.nodes.withReferences(path, () =>
@@ -215,12 +221,15 @@ export class KvMemory {
     return node;
   }
 
-  /** Referenced slots beyond what another budget would allow; 0 or less when there are none. */
+  /** Referenced slots beyond another budget; 0 or less when they fit. */
   excess(maxBytes: number): number {
     return this.numReferenced - this.budget.slotsWith(maxBytes);
   }
 
-  /** Sets the budget, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0, and that no sparse lease holds what has no room then. `tails`: see PageTable. */
+  /**
+   * Sets the budget after shrinking to it; the old one holds meanwhile. The caller makes sure that `excess` is at most
+   * 0 and that sparse leases fit. `tails`: see PageTable.
+   */
   setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
     const [limit, numSlots] = [this.budget.limitWith(maxBytes), this.budget.slotsWith(maxBytes)];
     if (this.bytes + this.budget.borrowed > limit || this.pool.numSlots > numSlots) this.takeBack();
@@ -230,7 +239,7 @@ export class KvMemory {
     this.budget.maxBytes = maxBytes;
   }
 
-  /** For idle maintenance: see IdleDemotion. */
+  /** See IdleDemotion. */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
     return this.#idleDemotion.shrink(tails, coding);
   }

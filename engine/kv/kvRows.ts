@@ -1,6 +1,4 @@
-/**
- * K/V rows of tokens and their layout, wherever they lie: in the pool's pages, in the store's blocks, in what a step emits.
- */
+/** K/V rows of tokens outside and inside the pool: shapes, allocation and copies. Does not know who owns a row. */
 import type { KvPrecision } from '../protocol/tasks.ts';
 
 export interface KvShape {
@@ -27,7 +25,10 @@ export interface KvRows {
   readonly valueScales: Float32Array;
 }
 
-/** Bytes that one slot of the pool takes: K and V over all layers, scales, position, stamp and what the runner keeps beside them. */
+/**
+ * Bytes that one slot of the pool takes: K and V over all layers, scales, position, stamp and what the runner keeps
+ * beside them.
+ */
 export function kvBytesPerToken(shape: KvShape): number {
   const perHead = shape.kv === 'int8' ? 2 * shape.headSize + 8 : 8 * shape.headSize;
   return shape.numLayers * shape.kvHeads * perHead + 8 + (shape.runnerBytes ?? 0);

@@ -1,8 +1,7 @@
 /**
- * PURE: token ids as the cache sees them. A token's K/V rows differ in their last bits between the two lanes of the step
- * graph, so rows of one are no hit for the other: the id says which lane they are from. Rows that were taken over from
- * another text and place (see shiftedReuse) differ by more: they have ids of their own, which no exact token has; so
- * have rows that were computed from a part of what stands before them (see SparseLeases).
+ * Token ids as the cache sees them. Pure. K/V rows of a token differ in their last bits between the two lanes of the step graph, so
+ * the id says which lane computed them. Rows taken over from another place of a text (shifted reuse), and rows computed from a part of
+ * their context (sparse contexts), have ids of their own, which no exact row has.
  */
 
 /** Above every vocabulary. */

@@ -1,7 +1,7 @@
 /**
- * The prefix tree as the monitor draws it. PURE, and bounded however large the tree is: the runs nearest to the root are
- * looked at, the heaviest of them told, the small ones taken together. A run that begins inside a file's block and goes
- * on behind it (a chat whose prompt was computed in one piece) is told as two.
+ * The radix tree as the monitor draws it. Pure, and bounded however large the tree is: looks at the nodes nearest to the root, shows
+ * the largest, and joins the small ones. A node that begins inside a file's block and continues behind it (a chat whose prompt was
+ * computed in one piece) is shown as two.
  */
 
 import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';

@@ -64,7 +64,10 @@ export function packingOf(lists: readonly Int32Array[], numSlots: number, pageSl
   return { pagesInVain: numPages - fewest, from, price, isMeant, pages: new Set(fullestFirst.slice(0, fewest)) };
 }
 
-/** What the slots to be moved are exchanged with: free ones first, then those that `isIdle`, then any. As many, in ascending order. */
+/**
+ * What the slots to be moved are exchanged with: free ones first, then those that `isIdle`, then any. As many, in
+ * ascending order.
+ */
 export function partnersOf(
   { from, isMeant, pages }: Packing,
   pageSlots: number,
@@ -105,4 +108,31 @@ export function attendedPages(numTokens: number, most: number, all: number, page
   const pages = GATHERED_PRICE * most;
   const gathered = pages < all && numTokens * most * pageBytes <= Math.max(MAX_GATHERED, all * pageBytes);
   return { gathered, pages: Math.max(1, gathered ? pages : all) };
+}
+
+/** How a step attends to the pool. */
+export interface Attention {
+  /** Gathered attention: each token attends to its own sequence's pages. False: shared attention, all tokens to all pages. */
+  readonly gathered: boolean;
+  /** The pages of each list of slots, in their order there. */
+  readonly own: readonly ReadonlySet<number>[];
+  /** Places that hold all pages, at least one. */
+  readonly first: number;
+  readonly count: number;
+  /** Columns that a token attends to, P, and their cost in columns of shared attention. */
+  readonly columns: number;
+  readonly paidColumns: number;
+}
+
+/** First of `at.length` places side by side that hold most of the places `at` (ascending), of `numPlaces`. */
+export function densestStart(at: readonly number[], numPlaces: number): number {
+  let best = 0;
+  let most = 0;
+  for (let i = 0, j = 0; i < at.length; i++) {
+    while (j < at.length && at[j]! < at[i]! + at.length) j++;
+    if (j - i <= most) continue;
+    most = j - i;
+    best = at[i]!;
+  }
+  return Math.min(best, numPlaces - at.length);
 }

@@ -1,6 +1,6 @@
 /**
- * Which slots of the pool rows lie in: brings what a step looks at into few pages, and what is held to the front. Rows change
- * places; whose they are does not.
+ * Moves rows between slots: brings the slots that a step attends to into few pages, and held slots to the front before the pool
+ * shrinks. Rewrites the slot numbers of nodes and tails. Does not change who owns a row.
  */
 import { packingOf, partnersOf } from './packing.ts';
 import type { KvPool } from './pool.ts';

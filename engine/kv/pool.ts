@@ -1,14 +1,13 @@
 /**
- * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout; does not know who holds
- * which slot. Slots are per token and need no order, a mask says who sees which.
+ * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout. Does not know who holds which slot.
  *
- * Slots lie in pages, pages in places, and a step is given places side by side. Where all its tokens attend to all of them, the
- * pages that they look at are brought together before (see `attend`), so that nobody pays for rows that others left behind. A
- * page is contiguous in each layer: it moves in a few copies, and the pool grows where it is.
+ * A slot is one token; slots need no order, because a mask says who attends to which. Slots lie in pages, pages in places, and a step
+ * gets a range of places. For shared attention the pages that a step needs are first brought next to each other (see `attend`), so that
+ * no token pays for rows of others. A page is contiguous in each layer, so it moves in a few copies and the pool grows in place.
  */
 
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
-import { type Attended, attendedPages } from './packing.ts';
+import { type Attended, attendedPages, type Attention, densestStart } from './packing.ts';
 import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from './slotRuns.ts';
 
 /** Slots of a page, where the pool's size is a multiple of it; any other pool is a single page. */
@@ -18,20 +17,6 @@ export const PAGE_SLOTS = 256;
  * exchange takes 1 ms and a page in vain 0.34 ms per token.
  */
 const EXCHANGE_TOKENS = 3;
-
-/** How a step attends to the pool. */
-export interface Attention {
-  /** Each token to its own sequence's pages, not all to all. */
-  readonly gathered: boolean;
-  /** Of each list of slots, its pages in the order in which they come. */
-  readonly own: readonly ReadonlySet<number>[];
-  /** Places that hold them all, at least one. */
-  readonly first: number;
-  readonly count: number;
-  /** That a token has before it, P; and what they cost, in columns attended to together. */
-  readonly columns: number;
-  readonly paidColumns: number;
-}
 
 export class KvPool {
   readonly shape: KvShape;
@@ -180,7 +165,7 @@ export class KvPool {
     const extent = at.at(-1)! + 1 - at[0]!;
     if (numTokens === null) return { first: at[0]!, count: extent };
     this.#inVain += numTokens * (extent - count);
-    const first = this.#fewestOutside(at);
+    const first = densestStart(at, places.length);
     const outside = [...needed].filter((page) => places[page]! < first || places[page]! >= first + count);
     if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length)
       return { first: at[0]!, count: extent };
@@ -204,7 +189,10 @@ export class KvPool {
     return pages;
   }
 
-  /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of them on. */
+  /**
+   * Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of
+   * them on.
+   */
   write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
     const { numLayers, kvHeads } = this.shape;
     this.#note(slots, positions);
@@ -264,19 +252,6 @@ export class KvPool {
       this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;
       this.stamps[slots[i]!] = this.#numWrites;
     }
-  }
-
-  /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */
-  #fewestOutside(at: readonly number[]): number {
-    let best = 0;
-    let most = 0;
-    for (let i = 0, j = 0; i < at.length; i++) {
-      while (j < at.length && at[j]! < at[i]! + at.length) j++;
-      if (j - i <= most) continue;
-      most = j - i;
-      best = at[i]!;
-    }
-    return Math.min(best, this.places.length - at.length);
   }
 
   #layer(l: number): KvRows | null {

@@ -1,6 +1,6 @@
 /**
- * How many slots a pool may have under the cache's budget, in bytes, beside what else there is. Whole pages, unless the
- * budget allows less than four of them. Arithmetic only: what is there, and where, is KvMemory's.
+ * How many slots the pool may have under the memory budget in bytes. Whole pages, unless the budget has room for fewer than four.
+ * Arithmetic only: knows no slots and no nodes.
  */
 import { PAGE_SLOTS } from './pool.ts';
 
@@ -8,16 +8,19 @@ export const roundUp = (n: number, step: number): number => Math.ceil(n / step) 
 
 export class PoolBudget {
   maxBytes: number;
-  /** Bytes that the pool leaves to the store. */
+  /** Bytes of the store that the pool may not take. */
   reserved = 0;
-  /** Bytes of `limit` that somebody else has until pool or store need them. */
+  /** Bytes of `limit` that a borrower has until pool or store need them. */
   borrowed = 0;
-  /** Of a row in the pool. */
+  /** Bytes of a slot in the pool. */
   readonly bytesPerSlot: number;
   readonly #softSlots: number;
   readonly #reserve: number;
 
-  /** `softSlots`: up to which the pool grows before others leave it. `reserve`: bytes that nothing may take for long, fewer where the budget has no two pages of the pool beside them. */
+  /**
+   * `softSlots`: the pool grows to this size before nodes are evicted. `reserve`: bytes kept free, fewer where the
+   * budget would have no room for two pages beside them.
+   */
   constructor({
     maxBytes,
     bytesPerSlot,
@@ -35,14 +38,14 @@ export class PoolBudget {
     return this.limitWith(this.maxBytes);
   }
 
-  /** The same, as long as what is lent stays so. */
+  /** `limit` without the borrowed bytes. */
   get limitNow(): number {
     return this.limit - this.borrowed;
   }
 
-  /** As `limit`, were this the budget. */
+  /** `limit` for another budget. */
   limitWith(maxBytes: number): number {
-    // A page is given back of a pool of two: of a smaller one none.
+    // A pool of two pages can give one back, a smaller one cannot.
     return maxBytes - Math.max(0, Math.min(this.#reserve, maxBytes - 2 * PAGE_SLOTS * this.bytesPerSlot));
   }
 
@@ -51,35 +54,35 @@ export class PoolBudget {
     return this.slotsUnder(this.limit);
   }
 
-  /** The same beside what is set aside for the store. */
+  /** The largest P beside the bytes reserved for the store. */
   get mostSlots(): number {
     return this.slotsBeside(this.reserved);
   }
 
-  /** As given, but whole pages where the budget allows for them: anything else would make the pool a single one. */
+  /** As given, but whole pages where the budget has room for them. Otherwise the pool would become a single page. */
   get softSlots(): number {
     return this.#hasPages ? roundUp(this.#softSlots, PAGE_SLOTS) : this.#softSlots;
   }
 
-  /** As maxSlots, beside so many bytes of the store; whole pages, too. */
+  /** `maxSlots` beside so many bytes of the store; whole pages too. */
   slotsBeside(bytes: number): number {
     if (bytes === 0) return this.maxSlots;
     const slots = this.slotsUnder(this.limit - bytes);
     return this.#hasPages ? slots - (slots % PAGE_SLOTS) : slots;
   }
 
-  /** What is left beside so many slots. */
+  /** Bytes left beside so many slots. */
   bytesBeside(numSlots: number): number {
     return this.limit - (this.#hasPages ? roundUp(numSlots, PAGE_SLOTS) : numSlots) * this.bytesPerSlot;
   }
 
-  /** Of so many bytes. */
+  /** Slots in so many bytes. */
   slotsUnder(bytes: number): number {
     const slots = Math.max(0, Math.floor(bytes / this.bytesPerSlot));
     return slots >= 4 * PAGE_SLOTS ? slots - (slots % PAGE_SLOTS) : slots;
   }
 
-  /** As slotsUnder, were this the budget. */
+  /** `slotsUnder` for another budget. */
   slotsWith(maxBytes: number): number {
     return this.slotsUnder(this.limitWith(maxBytes));
   }

@@ -1,8 +1,6 @@
 /**
- * Room in the pool, and how large it is: it grows for who needs slots, and becomes smaller when others need the bytes; what is in
- * its way leaves it for the store or is lost. What leaves it when nobody needs anything is IdleDemotion'. The budget holds at every
- * moment: what leaves leaves a page's worth at a time where it has to, and that page is given back before the next one goes. Whose
- * slots are whose is KvMemory's.
+ * Grows and shrinks the pool, and evicts to fit the budget: unreferenced nodes are demoted to the store or dropped. The budget
+ * holds at every moment: a page's worth leaves, the page is given back, then the next one leaves. Does not do idle demotion.
  */
 
 import { isLast } from './approx/codedPage.ts';
@@ -17,16 +15,22 @@ import type { RadixNode } from './radixTree.ts';
 import type { SlotAllocator } from './slots.ts';
 import type { KvStore } from './store.ts';
 
-/** Of the pool's growth. */
+/** The pool grows by whole pages. */
 const WINDOW_STEP = PAGE_SLOTS;
 const INITIAL_SLOTS = WINDOW_STEP;
-/** Least number of tokens that leave the pool at once, so that what comes in their place lies together. */
+/** Tokens that leave the pool at once, at least, so that their successors lie side by side. */
 const RECLAIM_TOKENS = PAGE_SLOTS;
-/** The same where the budget leaves no room in the store, so that they are lost. */
+/** The same where the store has no room, so that they are dropped. */
 const DROP_TOKENS = 32;
-/** The same of several runs that are no longer: who goes is reckoned each time, and a day's work leaves thousands of them. */
+/**
+ * The same for several nodes that are no longer than that: the order is computed each time, and there may be thousands
+ * of short nodes.
+ */
 const DROP_SHORT_TOKENS = 128;
-/** Of fewer runs each asks by itself for room in the store: that is a look at all runs, room for several a reckoning, which takes as long as several looks. */
+/**
+ * With fewer nodes each makes its own room in the store, which looks at all nodes once. Room for several at once takes
+ * as long as several looks.
+ */
 const MIN_JOINT = 8;
 
 export class PoolResizer {
@@ -48,17 +52,20 @@ export class PoolResizer {
     this.#resize(this.#initialSlots);
   }
 
-  /** Slots that must become free for the pool to be a page smaller; 0 or less where they are, or it is as small as it ever is. */
+  /**
+   * Slots that must become free before a page can be given back; 0 or less where one can, or the pool is as small as it
+   * ever is.
+   */
   get numToPage(): number {
     return this.#slots.numHeld - Math.max(this.#pageLess, this.#initialSlots);
   }
 
-  /** P without its last page. */
+  /** Slots without the last page. */
   get #pageLess(): number {
     return roundUp(this.#pool.numSlots, WINDOW_STEP) - WINDOW_STEP;
   }
 
-  /** P with room for so many slots. */
+  /** Size of the pool with room for so many slots. */
   slotsAround(numHeld: number): number {
     return Math.max(this.#initialSlots, roundUp(numHeld, WINDOW_STEP));
   }
@@ -69,7 +76,7 @@ export class PoolResizer {
 
   grow(missing: number, limit: number): boolean {
     const P = this.#pool.numSlots;
-    // Whole pages, also where it was none before: a lower budget may have left it with a part of one.
+    // Whole pages, also where the pool had none: a lower budget may have left a part of one.
     const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#budget.mostSlots);
     if (target <= P || !this.#storeEviction.make(this.#budget.limitNow - target * this.#budget.bytesPerSlot, null))
       return false;
@@ -91,16 +98,16 @@ export class PoolResizer {
   shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
     let leaving: EvictionQueue | null = null;
     while (this.#pool.numSlots > target) {
-      // Each time slots move: not before it has to be.
+      // Slots move each time, so only when necessary.
       if (this.#slots.numHeld <= target) this.giveBack(tails, target);
-      // That may be enough.
+      // Making the queue may already have freed enough.
       else if (!leaving)
         leaving = this.#leaving(this.#slots.numHeld - target, limit - target * this.#budget.bytesPerSlot);
       else if (!this.#leave(leaving, target, limit, tails)) throw new Error('The pool shrinks below the slots in use.');
     }
   }
 
-  /** Gives back the memory of free slots, whole pages of them or all beyond `least`; false where there are too few. */
+  /** Gives back the memory of free slots: whole pages, or all beyond `least`. False where there are too few. */
   giveBack(tails: readonly Tail[], least = this.#initialSlots): boolean {
     const target = Math.max(least, this.#slots.numHeld <= least ? 0 : roundUp(this.#slots.numHeld, WINDOW_STEP));
     if (target >= this.#pool.numSlots) return false;
@@ -109,7 +116,10 @@ export class PoolResizer {
     return true;
   }
 
-  /** Takes slots of an unreferenced run, of the one that goes first, on the pool's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
+  /**
+   * Takes slots of an unreferenced run, of the one that goes first, on the pool's way to `target` slots, or makes room
+   * for it to leave; `limit`: see shrinkTo.
+   */
   #leave(
     leaving: EvictionQueue,
     target: number,
@@ -122,7 +132,7 @@ export class PoolResizer {
     const most = limit - target * this.#budget.bytesPerSlot;
     const all = this.#slots.numHeld - target;
     const length = Math.min(all, victim.slots!.length);
-    // What has no room at the end goes first: it would take with it what goes on from it.
+    // A node that will not fit at the end leaves first; later it would take its children with it.
     if (!victim.stored && !this.#storeEviction.make(most - this.bytesInStore(victim, length), victim, order)) {
       this.#dropEnd(victim, all - this.rowsWithin(most));
       return true;
@@ -132,7 +142,7 @@ export class PoolResizer {
     if (fits < length && this.giveBack(tails, target)) return true;
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
     if (fits < length && victim.pruned && page <= fits) {
-      // It leaves as a whole, so one that leaves a page at a time goes before it, where both have room at the end.
+      // A pruned node leaves as a whole, so a node that can leave a page at a time goes first, where both fit at the end.
       const other = leaving.first((node) => !node.pruned && isLast(node));
       if (
         other &&
@@ -164,13 +174,16 @@ export class PoolResizer {
       this.#storeEviction.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
       numFreed = this.#slots.numFree - numFreeBefore;
-      // What is left of it may be short, and is not to go as one that was.
+      // The rest of it may be short and must not be treated as a short node.
       if (victim.startIndex > startIndex) break;
     }
     return numFreed > 0;
   }
 
-  /** The runs that may leave; for those of the first so many tokens, if they are many runs, there is room in the store once it has `most` bytes, or else they have gone. */
+  /**
+   * The runs that may leave; for those of the first so many tokens, if they are many runs, there is room in the store
+   * once it has `most` bytes, or else they have gone.
+   */
   #leaving(numTokens: number, most: number): EvictionQueue {
     const leaving = new EvictionQueue(this.#nodes.tree, this.#nodes.order());
     const coming = leaving.firstOf(numTokens);
@@ -185,13 +198,16 @@ export class PoolResizer {
     return leaving;
   }
 
-  /** Of a run that nobody uses. */
+  /** Drops the end of a node that nobody uses. */
   #dropEnd(node: RadixNode, numTokens: number): void {
     this.#storeEviction.cut(node, Math.max(numTokens, DROP_TOKENS));
     this.#nodes.drop(node);
   }
 
-  /** Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though older runs were to go. `known`: see StoreEviction.make. */
+  /**
+   * Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though
+   * older runs were to go. `known`: see StoreEviction.make.
+   */
   demote(node: RadixNode, most: number, known?: EvictionOrder): boolean {
     const slots = node.slots!;
     if (!node.stored) {
@@ -204,22 +220,22 @@ export class PoolResizer {
     return true;
   }
 
-  /** Bytes that the store may have beside the pool as it is. */
+  /** Bytes that the store may have beside the pool at its current size. */
   get storeMost(): number {
     return this.#budget.limitNow - this.#pool.bytes;
   }
 
-  /** That a run of the pool takes there, or so many rows of it. */
+  /** Bytes in the store of a node of the pool, or of so many rows of it. */
   bytesInStore(node: RadixNode, numRows = node.slots!.length): number {
     return this.#storeEviction.bytesFor(node, numRows);
   }
 
-  /** That the store can take before it has so many bytes. */
+  /** Exact rows that fit in the store below so many bytes. */
   rowsWithin(bytes: number): number {
     return Math.max(0, Math.floor((bytes - this.#store.bytes) / this.#store.bytesPerToken));
   }
 
-  /** Whether a run of the pool can go to the store with nothing else gone. */
+  /** Whether a node of the pool fits in the store without evicting anything. */
   hasStoreRoom(node: RadixNode): boolean {
     return node.stored !== null || this.#store.bytes + this.bytesInStore(node) <= this.storeMost;
   }

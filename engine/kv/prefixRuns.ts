@@ -1,11 +1,14 @@
-/** What is cached of a prefix, and letting it go: both follow the tree from its root along these tokens, and on below them. */
+/** What is cached of a prefix: describes it, evicts it, pins it. */
 import type { Tier } from '../protocol/stats.ts';
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import { matchSketched } from './approx/sparse/sparseLeases.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { commonLength, isUsed, lengths, type RadixTree, type RadixNode } from './radixTree.ts';
 
-/** What is cached of a prefix, where most of it is, whether most of it is in the store besides the pool, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
+/**
+ * What is cached of a prefix, where most of it is, whether most of it is in the store besides the pool, and what parts
+ * of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing.
+ */
 export function describePrefix(
   { tree, budget }: KvMemory,
   tokenIds: readonly number[],

@@ -1,13 +1,11 @@
 /**
- * The prefix tree: a radix tree of token runs at token granularity, split where two sequences part. Says which tokens
- * have K/V rows and where they are; does not move rows and decides nothing about eviction. Two invariants hold
- * between calls: a run is referenced at least as often as each of its children, and was used at least as recently.
- * The root is empty and stands for the loaded model.
+ * The radix tree: nodes of consecutive token ids, split where two sequences diverge. Says which tokens have K/V rows and where
+ * they are. Does not move rows and does not decide about eviction.
  *
- * A pruned run has fewer rows than tokens (see keptRows). It is of use as a whole, so it is never split, and may stand beside one
- * with rows for all tokens that begins as it does.
+ * Invariants between calls: a node is referenced at least as often as each child, and was used at least as recently. The root is
+ * empty and stands for the loaded model. A pruned node has fewer rows than tokens (see keptRows). It is useful only as a whole, so it
+ * is never split, and may have a sibling that begins with the same tokens and has rows for all of them.
  */
-import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
 import type { PruningName } from './approx/pruned/keptRows.ts';
 import type { KvStore } from './store.ts';
@@ -17,31 +15,34 @@ export interface RadixNode {
   /** The run's tokens; empty only at the root. */
   tokenIds: number[];
   parent: RadixNode | null;
-  /** By first token; pruned ones, of which several may begin alike, by negative numbers of their own. */
+  /** By first token; pruned nodes, several of which may begin alike, by unique negative numbers. */
   readonly children: Map<number, RadixNode>;
-  /** Of them the pruned ones. */
+  /** The pruned ones among the children. */
   readonly prunedChildren: Set<RadixNode>;
   /** Position of the run's first token. */
   startIndex: number;
   /** Leases whose path runs through this node. */
   refCount: number;
-  /** Sparse leases among whose rows are this run's: those stay in the store. They count apart, for they need no slots of it. */
+  /**
+   * Sparse leases that use this node's rows, which stay in the store. Counted separately, because they need no pool
+   * slots.
+   */
   storedRefs: number;
   /** Clock time in ms. */
   lastUse: number;
   /** Evicted last. */
   pinned: boolean;
-  /** What keeping it was worth when that was last reckoned (see eviction). */
+  /** Its worth when that was last computed (see eviction). */
   worth: number;
-  /** Which kind of request computed the run, or the last of it: for the monitor. */
+  /** The kind of request that computed the node, or its last tokens. For the monitor. */
   tag: string;
   /** Pool slots, one per token unless pruned, or null: not in the pool. */
   slots: Int32Array | null;
-  /** Rows in the store, or null. A run may be in both: then leaving the pool costs no copy. */
+  /** Rows in the store, or null. A node may be in both; then leaving the pool costs no copy. */
   stored: StoredRun | null;
-  /** Which of its rows have been through something that loses, wherever they are. */
+  /** Which of its rows are lossy, wherever they are. */
   lossy: Lossy;
-  /** By what rule some of its tokens have no rows any more; null: all have. */
+  /** The rule by which some of its tokens have lost their rows; null: all tokens have rows. */
   pruned: PruningName | null;
 }
 
@@ -63,7 +64,7 @@ export function numRows(node: RadixNode): number {
   return node.slots?.length ?? node.stored?.numRows ?? 0;
 }
 
-/** Whether a lease has it: it cannot go. */
+/** Whether a lease uses it, so that it cannot leave. */
 export function isUsed({ refCount, storedRefs }: RadixNode): boolean {
   return refCount > 0 || storedRefs > 0;
 }
@@ -100,7 +101,10 @@ export class RadixTree {
     this.#store = store;
   }
 
-  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones, where those lead further, or without. Changes nothing; valid until the tree changes. */
+  /**
+   * Longest match of tokenIds[endIndex(from) .. limit) below `from`; through pruned nodes where that is longer, if
+   * `withPruned`. Changes nothing. Valid until the tree changes.
+   */
   match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
     const nodes: RadixNode[] = [];
     const start = endIndex(from);
@@ -128,7 +132,10 @@ export class RadixTree {
     return { nodes, lastLength, numTokens: at - start };
   }
 
-  /** Cuts a run after `at` tokens. Returns the new upper part; `node` stays the lower one, so paths that end in it stay right. */
+  /**
+   * Splits a node after `at` tokens and returns the new upper part. `node` stays the lower part, so paths that end in
+   * it stay valid.
+   */
   split(node: RadixNode, at: number): RadixNode {
     if (node.pruned) throw new Error('A pruned run cannot be split.');
     const parent = node.parent!;
@@ -171,7 +178,7 @@ export class RadixTree {
     return node;
   }
 
-  /** Lengthens a leaf that is in the pool and not in the store by rows as they were computed. */
+  /** Lengthens a leaf that is only in the pool by exact rows. */
   extend(leaf: RadixNode, tokenIds: number[], slots: Int32Array): void {
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
@@ -181,7 +188,7 @@ export class RadixTree {
     leaf.slots = all;
   }
 
-  /** Lengthens a leaf that is in the store and not in the pool; `stored` is all of it, `lossy` says of the new rows what they have been through. */
+  /** Lengthens a leaf that is only in the store. `stored` is all of it; `lossy` is of the new rows. */
   extendStored(leaf: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
     const at = leaf.tokenIds.length;
     leaf.lossy = joinLossy(
@@ -193,7 +200,7 @@ export class RadixTree {
     leaf.stored = stored;
   }
 
-  /** From now on not all tokens of a run have rows. */
+  /** From now on not all tokens of the node have rows. */
   prune(node: RadixNode, by: PruningName): void {
     const { children, prunedChildren } = node.parent!;
     children.delete(node.tokenIds[0]!);
@@ -207,14 +214,14 @@ export class RadixTree {
     if (leaf.children.size > 0 || isUsed(leaf))
       throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     const { children, prunedChildren } = leaf.parent!;
-    // A pruned one's key is known to the map only.
+    // Only the map knows a pruned node's key.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
     if (!prunedChildren.delete(leaf)) children.delete(leaf.tokenIds[0]!);
     this.numRuns--;
     this.numTokens -= leaf.tokenIds.length;
   }
 
-  /** The longest match that begins with a pruned child; null where one without goes as far. */
+  /** The longest match that begins with a pruned child; null where a match without it is as long. */
   #prunedMatch(node: RadixNode, tokenIds: readonly number[], limit: number): Match | null {
     const at = endIndex(node);
     let best: Match | null = null;
@@ -232,7 +239,7 @@ export class RadixTree {
     return best && best.numTokens > this.#exactLength(node, tokenIds, limit) ? best : null;
   }
 
-  /** Of the match that begins with the child that is not pruned. */
+  /** Length of the match that begins with the child that is not pruned. */
   #exactLength(node: RadixNode, tokenIds: readonly number[], limit: number): number {
     const at = endIndex(node);
     const child = node.children.get(tokenIds[at]!);
@@ -248,7 +255,7 @@ export class RadixTree {
     return node;
   }
 
-  /** All runs but the root, parents before children. */
+  /** All nodes but the root, parents before children. */
   *nodes(): Generator<RadixNode> {
     const stack = [...this.root.children.values()];
     for (let node = stack.pop(); node; node = stack.pop()) {
@@ -258,19 +265,7 @@ export class RadixTree {
   }
 }
 
-/** Where a run's rows stand, were its last `length` tokens a run of their own. */
-export function placeOf(node: RadixNode, length = node.tokenIds.length): RunPlace {
-  return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
-}
-
-/** Where the longest context that goes on from this run ends. `known`: the same of runs for which it has been found already. */
-export function deepestEnd(node: RadixNode, known: (node: RadixNode) => number | undefined = () => undefined): number {
-  let end = endIndex(node);
-  for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));
-  return end;
-}
-
-/** Tokens that a run has in common with tokenIds[at .. limit). */
+/** Number of first tokens that a node has in common with tokenIds[at .. limit). */
 export function commonLength(
   { tokenIds: own }: RadixNode,
   tokenIds: readonly number[],
@@ -289,7 +284,7 @@ export function* lengths(match: Match): Generator<[RadixNode, number]> {
     yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
 }
 
-/** The runs from the root's child down to `node`. */
+/** The nodes from the root's child down to `node`. */
 export function pathTo(node: RadixNode): RadixNode[] {
   const path: RadixNode[] = [];
   for (let n: RadixNode | null = node; n?.parent; n = n.parent) path.push(n);

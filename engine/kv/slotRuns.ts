@@ -1,6 +1,6 @@
 /**
- * Rows of slots, copied out of one layer of the pool, into it and within it. Slots that lie side by side in a page are copied
- * together, a head at a time: which those are is the same in each layer, so it is found out once.
+ * Copies the rows of slots out of one layer of the pool, into it and within it. Consecutive slots of a page are copied at once, head
+ * by head. The stretches are the same in every layer, so they are found once.
  */
 import { copyRows, type KvRows, type KvShape } from './kvRows.ts';
 
@@ -86,7 +86,10 @@ export function copyWithin(layer: KvRows, pairs: readonly RunPair[], { kvHeads, 
  * addresses are set aside for the most that may come; memory is taken for what is used.
  */
 
-/** A buffer of `bytes` bytes that may grow up to `mostBytes`; where no addresses are to be had for that, one of fixed size. */
+/**
+ * A buffer of `bytes` bytes that may grow up to `mostBytes`; where no addresses are to be had for that, one of fixed
+ * size.
+ */
 export function growable(bytes: number, mostBytes: number): ArrayBuffer {
   if (mostBytes > bytes) {
     try {

@@ -1,7 +1,6 @@
 /**
- * Which pool slots are free. Owns nothing but the flags; who holds a slot is known by the prefix tree and by the
- * sequences' tails. A sequence's slots are kept together, as a step is given whole pages of the pool: the next one
- * follows the last or lies in its page, and what begins anew begins in the page that has most room.
+ * Which pool slots are free. Does not know who holds a slot. Keeps the slots of a sequence close together, because a step gets whole
+ * pages: the next slot follows the last one or lies in its page, and a new sequence starts in the page with most free slots.
  */
 import { PAGE_SLOTS } from './pool.ts';
 

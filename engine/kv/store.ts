@@ -1,7 +1,7 @@
 /**
- * The KV store: runs of tokens outside the pool, in blocks of host memory. Owns the bytes and their accounting; which run
- * belongs to which tokens is the prefix tree's business, when to store, compress or drop is KvMemory's.
- * A run comes in losslessly, or coded on its way, and may be compressed later, block by block.
+ * The KV store: rows outside the pool, in blocks of host memory. Owns the bytes and counts them. Does not know which tokens the rows
+ * are of, and does not decide when to store, compress or drop. Rows come in exact, or compressed on the way, and may be compressed
+ * later, block by block.
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
@@ -111,7 +111,10 @@ export class KvStore {
     return rows;
   }
 
-  /** The first `at` tokens and the rest; `run` is void afterwards. They take no more than it did, and nothing is read for them (see partOf). */
+  /**
+   * The first `at` tokens and the rest; `run` is void afterwards. They take no more than it did, and nothing is read
+   * for them (see partOf).
+   */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
     const upper: StoredBlock[] = [];
     const lower: StoredBlock[] = [];
@@ -130,7 +133,10 @@ export class KvStore {
     return [runOf(upper), runOf(lower)];
   }
 
-  /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */
+  /**
+   * A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has
+   * none. `run` is void afterwards.
+   */
   compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): Coded | null {
     const range = nextToCode(this.#shape, run, codec, place, lossy);
     if (!range) return null;
@@ -177,7 +183,10 @@ export class KvStore {
     });
   }
 
-  /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */
+  /**
+   * Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the
+   * disk has no room.
+   */
   spill(blocks: Iterable<StoredBlock>): StoredBlock[] | null {
     const spilled: StoredBlock[] = [];
     const mine: StoredBlock[] = [];

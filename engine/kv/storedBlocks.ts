@@ -1,6 +1,6 @@
 /**
- * PURE: what stored runs are made of: blocks of some tokens each, which say how their rows are read and what they take. Blocks keep a
- * split cheap: it copies at most one, and one that is coded or out of memory not even then: its parts share it. What rows have been through is not a block's to say, it is the run's (lossyRows.ts).
+ * Blocks of stored rows: how to read them and how many bytes they take. Pure. Blocks keep a split cheap: it copies one block at most.
+ * A compressed or spilled block is not copied; its parts share it. Which rows are lossy is not said here but of the node (lossyRows.ts).
  */
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { arraysOf, type KvRows, type KvShape, newKvRows, sliceRows } from './kvRows.ts';
@@ -59,7 +59,10 @@ export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
   );
 }
 
-/** @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens that have none. */
+/**
+ * @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens
+ * that have none.
+ */
 export function keptBlocks(shape: KvShape, rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock[] {
   const blocks: StoredBlock[] = [];
   for (let from = 0; from < positions.length; from += BLOCK_TOKENS) {
@@ -91,7 +94,10 @@ function bytesOf(rows: KvRows): number {
   return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }
 
-/** @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are fewer. */
+/**
+ * @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are
+ * fewer.
+ */
 export function codedBlock(
   codec: KvCodec,
   encoded: Uint8Array,

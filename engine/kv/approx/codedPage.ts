@@ -1,10 +1,10 @@
 /**
- * PURE: which runs leave a full pool together, coded on their way, so that a page of it is given back. What leaves takes no more than
- * the page did, and for the moment in which there is both, bytes are kept free (see codingReserve): so nothing has to go for it.
+ * Which nodes leave a full pool at once, compressed on the way, so that a page of it is given back. Pure. What leaves takes no more
+ * bytes than the page did. While both exist, reserved bytes are used (see codingReserve), so nothing is dropped for it.
  */
-
 import type { KvShape } from '../kvRows.ts';
-import { deepestEnd, endIndex, type RadixNode } from '../radixTree.ts';
+import { endIndex, type RadixNode } from '../radixTree.ts';
+import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import { lossyWithin } from './lossyRows.ts';
 import { codedBytes, firstToCode } from './toCode.ts';
@@ -12,7 +12,10 @@ import { codedBytes, firstToCode } from './toCode.ts';
 /** What a run is coded with while memory is short; null: with nothing, it is too young. */
 export type Coding = (node: RadixNode) => KvCodec | null;
 
-/** The end of a run of the pool that is about to leave it, and what it is coded with, as far as that makes it smaller; null: with nothing, the store has it. */
+/**
+ * The end of a run of the pool that is about to leave it, and what it is coded with, as far as that makes it smaller;
+ * null: with nothing, the store has it.
+ */
 interface Leaving {
   readonly node: RadixNode;
   readonly length: number;
@@ -95,4 +98,16 @@ function worthLeaving(free: ReadonlyMap<RadixNode, Free>, shape: KvShape): Reado
     if (first !== null) firstRows.set(node, first);
   }
   return firstRows;
+}
+
+/** Position of a node's last `length` tokens as a run of their own. */
+export function placeOf(node: RadixNode, length = node.tokenIds.length): RunPlace {
+  return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
+}
+
+/** End of the longest context through this node. `known`: ends that have been computed already. */
+export function deepestEnd(node: RadixNode, known: (node: RadixNode) => number | undefined = () => undefined): number {
+  let end = endIndex(node);
+  for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));
+  return end;
 }

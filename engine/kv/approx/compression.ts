@@ -1,10 +1,8 @@
 /**
- * What the store codes with loss, and when: the levels of a ladder, of which each run takes the one that its age and the fullness of
- * the budget call for. PURE.
+ * Compression levels: which codec the store uses for a node, by how long it is unused and how full the budget is. Pure.
  *
- * A block that has been through a lossy codec is never coded again, by no level: it would lose twice, and what is measured with the
- * model is the loss of coding once. So a run that was coded mildly stays so when it gets older, and runs, even parts of one, end in
- * different codecs.
+ * A block that has been through a lossy codec is never compressed again, because only the loss of one pass is measured with the model.
+ * So a node keeps its codec as it gets older, and parts of one node may have different codecs.
  */
 import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import { kernelBytesWith } from './codecs/kernels.ts';
@@ -66,7 +64,10 @@ export function compressionOf(setting: string, codecs: readonly KvCodec[]): Comp
   return levels.length > 0 ? { levels, only: setting === KVZIP ? 'kept' : null } : null;
 }
 
-/** The last level that is for a run which nobody has used for so long, with such a share of the budget taken; null: it stays as it is. */
+/**
+ * The last level that is for a run which nobody has used for so long, with such a share of the budget taken; null: it
+ * stays as it is.
+ */
 export function levelFor(
   levels: readonly CompressionLevel[],
   idleMs: number,

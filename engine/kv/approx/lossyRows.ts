@@ -1,7 +1,6 @@
 /**
- * PURE: which rows of a run have been through something that loses. It is said of the run's rows, by extent, and goes with them
- * wherever they lie: neither a place in the pool nor a block of the store says it again. That rows have been let go of is said of
- * the run as a whole (TreeNode.pruned), for such a run is never cut.
+ * Which rows of a node have been through a lossy step. Pure. The extents belong to the node and stay with it wherever its rows lie;
+ * neither pool nor block repeats them. Pruning is marked on the node as a whole (RadixNode.pruned), because such a node is never split.
  */
 
 /** Rows [from, to) of a run. */
@@ -27,7 +26,10 @@ export function isExact(lossy: Lossy, from: number, to: number): boolean {
   return lossyWithin(lossy, from, to).length === 0;
 }
 
-/** Both, of rows of one run. @throws an error where rows were to be coded a second time: what is measured with the model is the loss of coding once. */
+/**
+ * Both, of rows of one run. @throws an error where rows were to be coded a second time: what is measured with the model
+ * is the loss of coding once.
+ */
 export function joinLossy(one: Lossy, other: Lossy): Lossy {
   const joined: LossyRows[] = [];
   for (const rows of [...one, ...other].filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from)) {

@@ -1,6 +1,6 @@
 /**
- * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
- * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.codedFrom).
+ * Which blocks of a node one lossy block may replace, how many bytes the node takes then, and how many bytes are reserved for that.
+ * Pure. The same for stored nodes and for nodes on their way from the pool (KvStore.compress, KvStore.codedFrom).
  */
 
 import type { KvShape } from '../kvRows.ts';
@@ -64,7 +64,10 @@ export function nextToCode(
   return toCode(shape, blocks, codec, place, lossy).next().value ?? null;
 }
 
-/** The first row of a run of the pool that `codec` makes smaller on its way into the store; null: there is none. `lossy`: of the run. */
+/**
+ * The first row of a run of the pool that `codec` makes smaller on its way into the store; null: there is none.
+ * `lossy`: of the run.
+ */
 export function firstToCode(
   shape: KvShape,
   numRows: number,
@@ -75,7 +78,10 @@ export function firstToCode(
   return toCode(shape, plainSizes(numRows), codec, place, lossy).next().value?.from ?? null;
 }
 
-/** Bytes of a run that comes out of the pool into the store coded. `lossy`: of the run; what has been coded takes as much as it did. */
+/**
+ * Bytes of a run that comes out of the pool into the store coded. `lossy`: of the run; what has been coded takes as
+ * much as it did.
+ */
 export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number {
   const rowBytes = exactBytesPerToken(shape);
   let bytes = numRows * rowBytes;

@@ -1,15 +1,13 @@
 /**
- * The disk tier: segments of contexts as files in one folder, under a cap of their own, so that the cache survives a restart
- * and a file comes back without being computed. Owns the folder, its index and which segment goes first; what is written, and
- * when, is Snapshots'. Files are private (mode 0600): rows can be turned back into the text that they were computed from.
- *
- * Another process may use the folder at the same time: files appear whole (renamed into place) and may be gone at any time. The
- * cap is kept over all of them.
+ * The disk tier: segments of contexts as files in one folder, under a cap, so that the cache survives a restart. Owns the folder, its
+ * index and the order of removal. Does not decide what is written, or when.
+ * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the same time: files
+ * appear whole (renamed into place) and may disappear at any time. The cap is for all processes.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolders } from './makeFolders.ts';
+import { makeFolders, removeFiles } from './makeFolders.ts';
 import {
   decodeSegment,
   encodeSegment,
@@ -68,7 +66,7 @@ export class DiskTier {
     return this.#byKey.has(key);
   }
 
-  /** Segments of a context's beginning, one behind the other, the longest ones first. Looks at no file. */
+  /** The segments of a context's beginning, in order, the longest ones where there are several. Reads no file. */
   find(root: string, ids: readonly number[]): FoundSegment[] {
     const found: FoundSegment[] = [];
     let parent = root;
@@ -84,7 +82,7 @@ export class DiskTier {
     return found;
   }
 
-  /** The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length there is: a root has hundreds of segments. */
+  /** The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length: a root has hundreds of segments. */
   #longest(parent: string, ids: readonly number[], startIndex: number): Entry | undefined {
     const lengths = new Set(this.#byParent.get(parent)?.map(({ numTokens }) => numTokens));
     for (const numTokens of [...lengths].sort((a, b) => b - a)) {
@@ -118,7 +116,10 @@ export class DiskTier {
     return null;
   }
 
-  /** Keeps a segment of a file with this path, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
+  /**
+   * Writes a segment of a file with this path; others may have to go. False where the cap has no room beside the segments before it.
+   * @throws an error of the file system; nothing is left behind then.
+   */
   async write(segment: FoundSegment, runs: readonly Uint8Array[], filePath: string): Promise<boolean> {
     if (this.has(segment.key)) return true;
     const bytes = encodeSegment(runs, segment);
@@ -156,9 +157,9 @@ export class DiskTier {
     return true;
   }
 
-  /** Removes these and all that goes on from them, the last ones first: what stands on them is never found again. @throws an error of the file system, the first, having removed what can be. */
+  /** Removes these segments and all that continue them, the last ones first. @throws the first error of the file system, after removing the rest. */
   async remove(segments: readonly SegmentName[]): Promise<void> {
-    await removeEach(this.#forgetAll(segments).map((entry) => path.join(this.folder, fileName(entry))));
+    await removeFiles(this.#forgetAll(segments).map((entry) => path.join(this.folder, fileName(entry))));
   }
 
   /** Forgets these and all that goes on from them; returns those that were there, the last ones first. */
@@ -172,16 +173,13 @@ export class DiskTier {
     });
   }
 
-  /**
-   * Removes all that was written of files with this path, whoever wrote it, when and with which model, and what goes on from it.
-   * @throws an error of the file system, the first, having removed what can be.
-   */
+  /** Removes all segments of files with this path, of any model, and all that continue them. @throws the first error, after removing the rest. */
   async removeFile(filePath: string): Promise<void> {
     await this.#look();
     await this.remove([...this.#byKey.values()].filter(({ key, owner }) => owner === ownerOf(key, filePath)));
   }
 
-  /** Removes everything but what was written of files with the `kept` paths, and what that goes on from. @throws an error of the file system, the first, having removed what can be. */
+  /** Removes everything except segments of files with the `kept` paths and those before them. @throws the first error, after removing the rest. */
   async clear(kept: readonly string[] = []): Promise<void> {
     await this.#look();
     const staying = new Set<Entry>();
@@ -196,8 +194,8 @@ export class DiskTier {
     const filesOf = (isOne: (name: string) => boolean): string[] =>
       names.filter(isOne).map((name) => path.join(this.folder, name));
     // Of a process that is alive it cannot be removed, nor must it.
-    await removeEach(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
-    await removeEach(
+    await removeFiles(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
+    await removeFiles(
       filesOf(
         (name) =>
           (parseName(name) !== null && !namesStaying.has(name)) || FORMER_NAME.test(name) || TEMPORARY.test(name),
@@ -206,8 +204,8 @@ export class DiskTier {
   }
 
   /**
-   * Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written,
-   * what earlier versions wrote, and what two have written at once for files that begin alike: one is enough, and nobody would find the other.
+   * Updates the index with what other processes wrote and removed. Removes files that dead processes left half written, files of
+   * earlier versions, and one of two that two processes wrote for the same segment.
    */
   async #look(): Promise<void> {
     await makeFolders(this.folder, 0o700);
@@ -242,7 +240,7 @@ export class DiskTier {
       this.#log(`Files of an earlier version, which nothing can use, removed from ${this.folder}: ${removed.former}`);
   }
 
-  /** Removes what was used least recently and nothing goes on from; never the segment `kept`. False where that is not enough. */
+  /** Removes least recently used segments that no other continues, never `kept`. False where that is not enough. */
   async #makeRoom(bytes: number, kept?: string): Promise<boolean> {
     let staying = 0;
     for (let entry = this.#byKey.get(kept ?? ''); entry; entry = this.#byKey.get(entry.parent)) staying += entry.bytes;
@@ -289,15 +287,4 @@ export class DiskTier {
     else this.#byParent.delete(entry.parent);
     this.bytes -= entry.bytes;
   }
-}
-
-/** @throws an error of the file system, the first, having removed the others. */
-async function removeEach(files: readonly string[]): Promise<void> {
-  let failure: unknown = null;
-  for (const file of files) {
-    await rm(file, { force: true }).catch((error: unknown) => {
-      failure ??= error;
-    });
-  }
-  if (failure) throw failure;
 }

@@ -1,24 +1,24 @@
 /**
- * Which run goes first: of the runs that may go the one that it is worth least to keep, pinned ones after all others, and never
- * one before another that goes on from it. What a run is worth is a policy's.
+ * The order of eviction: the node that is worth least leaves first, pinned nodes last, and no node before its children. Does not
+ * say what a node is worth; that is the policy's.
  */
-import type { RadixTree, RadixNode } from '../radixTree.ts';
+import type { RadixNode, RadixTree } from '../radixTree.ts';
 
 export interface Eviction {
-  /** What keeping a run is worth by itself; only compared. `youngest`: the latest use of those that go on from the same place, it among them. */
+  /** The worth of keeping a node by itself; only compared. `youngest`: the latest use among it and its siblings. */
   worth(node: RadixNode, now: number, youngest: number): number;
-  /** Runs of one kind go in the same order among each other whatever is found or goes; left out: no two are of one. */
+  /** Nodes of one kind keep their order, whatever is learnt. Left out: no two nodes are of one kind. */
   kind?(node: RadixNode, now: number, youngest: number): number;
-  /** A request has found it, so long after its last use. */
+  /** A request has reused it, so long after its last use. */
   hit(node: RadixNode, idleMs: number): void;
-  /** It goes, so long after its last use. */
+  /** It is dropped, so long after its last use. */
   gone(node: RadixNode, idleMs: number): void;
 }
 
-/** Negative when `a` goes before `b`; as the tree was then. */
+/** Negative when `a` leaves before `b`, as of when the order was made. */
 export interface EvictionOrder {
   (a: RadixNode, b: RadixNode): number;
-  /** What worths were reckoned by; left out: it is not an order by worth. */
+  /** How worths were computed; left out: it is not an order by worth. */
   readonly by?: { readonly eviction: Eviction; readonly now: number };
 }
 
@@ -26,7 +26,7 @@ export function evictionOrder(tree: RadixTree, eviction: Eviction, now: number):
   const nodes = [...tree.nodes()];
   const youngest = youngestBelow(nodes);
   for (const node of nodes) node.worth = eviction.worth(node, now, youngest.get(node.parent!)!);
-  // Parents come before their children: backwards each has heard of all below it.
+  // Parents come before their children, so backwards every node has been raised by all nodes below it.
   for (const node of nodes.reverse()) if (node.parent && node.worth > node.parent.worth) node.parent.worth = node.worth;
   const order = (a: RadixNode, b: RadixNode): number =>
     Number(a.pinned) - Number(b.pinned) || a.worth - b.worth || b.startIndex - a.startIndex;

@@ -1,16 +1,13 @@
-/**
- * The runs of the pool that nobody references, in the order in which they leave it. It is reckoned once: a day's work leaves
- * thousands of short ones.
- */
+/** Unreferenced nodes of the pool in eviction order. The order is computed once, because there may be thousands. */
 
-import type { RadixTree, RadixNode } from '../radixTree.ts';
+import type { RadixNode, RadixTree } from '../radixTree.ts';
 import type { EvictionOrder } from './eviction.ts';
 
 export class EvictionQueue {
   readonly order: EvictionOrder;
   readonly #runs: readonly RadixNode[];
   readonly #known: ReadonlySet<RadixNode>;
-  /** Of the first ones, so many have left as a whole. */
+  /** So many of the first nodes have left as a whole. */
   #numGone = 0;
 
   constructor(tree: RadixTree, order: EvictionOrder) {
@@ -19,7 +16,7 @@ export class EvictionQueue {
     this.#known = new Set(this.#runs);
   }
 
-  /** The first that has not left, of those that `may`; null: there is none. */
+  /** The first that has not left and that `may` leave; null: there is none. */
   first(may: (node: RadixNode) => boolean = () => true): RadixNode | null {
     for (let i = this.#numGone; i < this.#runs.length; i++) {
       const left = this.#leftOf(this.#runs[i]!);
@@ -29,14 +26,14 @@ export class EvictionQueue {
     return null;
   }
 
-  /** The first ones, of so many tokens together or all; before any has left. */
+  /** The first nodes with so many tokens in total, or all nodes. Call it before any has left. */
   firstOf(numTokens: number): RadixNode[] {
     let [length, numRuns] = [0, 0];
     while (length < numTokens && numRuns < this.#runs.length) length += this.#runs[numRuns++]!.slots!.length;
     return this.#runs.slice(0, numRuns);
   }
 
-  /** It, or what is left of it where its end has left: that is a run of its own above it, in its place. */
+  /** The node, or what is left of it after its end has left: that is its new parent, in its place. */
   #leftOf(run: RadixNode): RadixNode | null {
     if (isFree(run)) return run;
     const { parent } = run;
@@ -44,7 +41,7 @@ export class EvictionQueue {
   }
 }
 
-/** Whether the pool has a run that nobody references. */
+/** Whether a node is in the pool and nobody references it. */
 function isFree({ refCount, slots }: RadixNode): boolean {
   return refCount === 0 && slots !== null;
 }

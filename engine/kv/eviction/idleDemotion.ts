@@ -1,17 +1,16 @@
 /**
- * Quiet moments: runs that nobody has used for long leave the pool, and its memory is given back. Where memory is short they are
- * coded on their way; nothing ever goes for them. A moment is no longer than a page takes. What is done when somebody needs room is
- * PoolResizer's.
+ * Demotion while idle: nodes that nobody has used for long leave the pool, and its memory is given back. Where memory is short they
+ * are compressed on the way. Nothing is dropped for them. One call takes no longer than one page. Room on request is PoolResizer's.
  */
 
-import { type Coding, codedPage, isLast } from '../approx/codedPage.ts';
+import { type Coding, codedPage, isLast, placeOf } from '../approx/codedPage.ts';
 import { lossyWithin } from '../approx/lossyRows.ts';
 import type { CachedNodes } from '../cachedNodes.ts';
 import type { Tail } from '../pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from '../pool.ts';
 import { type PoolBudget, roundUp } from '../poolBudget.ts';
 import type { PoolResizer } from '../poolResizer.ts';
-import { placeOf, type RadixNode } from '../radixTree.ts';
+import type { RadixNode } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
 import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
@@ -118,7 +117,10 @@ export class IdleDemotion {
     return numLeft > 0;
   }
 
-  /** What frees a page leaves the pool coded; false where it has no resizer. All of it is coded before any of it leaves: where that fails, everything is as it was. */
+  /**
+   * What frees a page leaves the pool coded; false where it has no resizer. All of it is coded before any of it leaves:
+   * where that fails, everything is as it was.
+   */
   #leaveCoded(runs: readonly RadixNode[], coding: Coding): boolean {
     const bytesFree = this.#budget.maxBytes - this.#budget.borrowed - this.#pool.bytes - this.#store.bytes;
     const page = codedPage(runs, this.#resizer.numToPage, bytesFree, coding, this.#pool.shape);

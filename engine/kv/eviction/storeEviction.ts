@@ -1,15 +1,15 @@
 /**
- * Room in the store: what goes for it, and in which order. First copies of runs that the pool has, too, then runs in the order of
- * eviction, from their ends and no more of them than has to go. How much room there is to be is KvMemory's.
+ * Makes room in the store: drops copies of nodes that are in the pool too, then nodes in eviction order, from their ends and no more
+ * of them than necessary. Does not decide how much room the store gets.
  */
 import type { CachedNodes } from '../cachedNodes.ts';
-import { isUsed, type RadixTree, type RadixNode } from '../radixTree.ts';
+import { isUsed, type RadixNode, type RadixTree } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
 import type { StoredRun } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
 import { Victims } from './victims.ts';
 
-/** Least number of tokens of a run that leave the store at once; a shorter one goes whole. */
+/** Tokens of a node that leave the store at once, at least; a shorter node leaves whole. */
 const STORE_DROP_TOKENS = 128;
 
 export class StoreEviction {
@@ -64,7 +64,7 @@ export class StoreEviction {
       const victim = victims.next(null);
       if (!victim) return;
       const rest = this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
-      // Of a coded copy so many tokens are fewer bytes: more of it may have to go.
+      // In a compressed copy so many tokens are fewer bytes, so more of it may have to leave.
       if (rest && leaving.has(victim)) leaving.add(rest);
       const before = this.#store.bytes;
       if (!victim.stored) over -= this.bytesFor(victim);
@@ -74,9 +74,9 @@ export class StoreEviction {
     }
   }
 
-  /** Copies go until the store has no more than so many bytes, but for those of runs that `stay`. */
+  /** Drops copies until the store has at most `limit` bytes, except those of nodes in `stay`. */
   #dropCopies(limit: number, stay: ReadonlySet<RadixNode> = new Set()): void {
-    // Exact ones first: what has been coded takes more when it comes back from the pool, and is not coded again.
+    // Exact ones first. A compressed copy would take more bytes if it came back from the pool, because it is not compressed again.
     for (const isCoded of [false, true]) {
       for (const node of this.#tree.nodes()) {
         if (this.#store.bytes <= limit) return;
@@ -87,27 +87,30 @@ export class StoreEviction {
     }
   }
 
-  /** That a run of the pool takes here, or so many rows of it. */
+  /** Bytes in the store of a node of the pool, or of so many rows of it. */
   bytesFor(node: RadixNode, numRows = node.slots!.length): number {
     return numRows * (node.pruned ? this.#store.bytesPerKeptRow : this.#store.bytesPerToken);
   }
 
-  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */
+  /**
+   * Splits a node so that it keeps at most its last `length` tokens, because an eviction needs no more. Returns the
+   * rest, if there is any.
+   */
   cut(node: RadixNode, length: number): RadixNode | null {
     const at = node.tokenIds.length - length;
     if (at <= 0 || node.pruned) return null;
-    // A stored block goes as a whole: a part of it might free nothing.
+    // Stored blocks leave as a whole: a part of one might free nothing.
     const whole = node.stored ? this.#store.wholeBlocks(node.stored, at) : at;
     return whole > 0 ? this.#nodes.split(node, whole) : null;
   }
 }
 
-/** Whether the pool has its rows, too, and nobody needs those in the store. */
+/** Whether its rows are in the pool too, and nobody needs those in the store. */
 function isCopy({ slots, stored, storedRefs }: RadixNode): boolean {
   return slots !== null && stored !== null && storedRefs === 0;
 }
 
-/** Whether only the store has its rows, and nobody needs them. */
+/** Whether its rows are only in the store, and nobody needs them. */
 function mayDrop(node: RadixNode): boolean {
   return node.stored !== null && node.slots === null && !isUsed(node);
 }

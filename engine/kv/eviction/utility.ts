@@ -1,12 +1,15 @@
 /**
- * Utility: how often a run is found for the time that it is kept, times what computing it again would cost, over the bytes that it
- * takes. With nothing learnt that is the order of LRU, but for deep runs, which stay a little longer.
+ * The utility policy: how often a node is reused for the time it is kept, times the cost of computing it again, divided by its bytes.
+ * Before anything is learnt this is the order of LRU, except that deep nodes stay a little longer.
  */
 import { isPrefill } from '../laneIds.ts';
 import type { RadixNode } from '../radixTree.ts';
 import type { Eviction } from './eviction.ts';
 
-/** Tokens of context at which a token costs twice what it costs at the beginning: of the shape of Qwen2.5-0.5B 512 tokens take 1.4 s at 0 and 4.3 s behind 7,680. */
+/**
+ * Tokens of context at which a token costs twice what it costs at the beginning: of the shape of Qwen2.5-0.5B 512
+ * tokens take 1.4 s at 0 and 4.3 s behind 7,680.
+ */
 export const DOUBLED_AT = 3700;
 
 export class Utility implements Eviction {
@@ -63,7 +66,10 @@ export class Utility implements Eviction {
 /** Files part in their headers, not later: what parts there does not replace each other. */
 const MAX_HEADER = 64;
 
-/** Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an edit. `youngest`: see Eviction, where it is known. */
+/**
+ * Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an
+ * edit. `youngest`: see Eviction, where it is known.
+ */
 function isSuperseded(node: RadixNode, youngest?: number): boolean {
   if (node.startIndex < MAX_HEADER) return false;
   if (youngest !== undefined) return youngest > node.lastUse;
@@ -85,7 +91,10 @@ function isSuperseded(node: RadixNode, youngest?: number): boolean {
 /** Ages are counted by powers of two, from an eighth of a second up to eighteen hours. */
 const NUM_AGES = 19;
 const FIRST_MS = 125;
-/** What is taken to be known beforehand: so many runs of each age, of which this share were found within it. The same for all ages: then the younger is worth more. */
+/**
+ * What is taken to be known beforehand: so many runs of each age, of which this share were found within it. The same
+ * for all ages: then the younger is worth more.
+ */
 const PRIOR_RUNS = 3;
 const PRIOR_SHARE = 0.25;
 
@@ -140,7 +149,10 @@ export class ReuseTimes {
     this.#of(classId).ended(ageOf(idleMs), found);
   }
 
-  /** Of a run of this class, not used for so long: how often it is found for each ms that it is kept, times what it weighs. */
+  /**
+   * Of a run of this class, not used for so long: how often it is found for each ms that it is kept, times what it
+   * weighs.
+   */
   worth(classId: number, idleMs: number, weight = 1): number {
     const age = ageOf(idleMs);
     // Within an age as between ages of which nothing is known: half of it at twice the time. A product of two floats is exact: see `kind`.

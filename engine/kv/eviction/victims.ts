@@ -1,21 +1,21 @@
 /**
- * The runs that go while room is made, one by one: each is the first to go as things are then, found without looking at all others
- * again. What goes on from a run goes before it, so only ends of the tree are looked at, and runs of one kind keep their order (see
- * Eviction), so of each kind only the first is.
+ * Nodes that leave the store while room is made, one by one. Each is the first to leave at that moment, without looking at all others
+ * again: only leaves of the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the first of each kind
+ * is compared.
  */
-import type { RadixTree, RadixNode } from '../radixTree.ts';
+import type { RadixNode, RadixTree } from '../radixTree.ts';
 import { type EvictionOrder, youngestBelow } from './eviction.ts';
 
 export class Victims {
   readonly #order: EvictionOrder;
   readonly #may: (node: RadixNode) => boolean;
-  /** Places in the tree's own order: that decides between equals. */
+  /** Order of traversal: it decides between equals. */
   readonly #ranks: Map<RadixNode, number>;
   readonly #youngest: Map<RadixNode, number>;
-  /** Those that nothing goes on from and that may go, of each kind; the first to go is the last. */
+  /** Leaves that may leave, by kind; the first to leave is last in its list. */
   readonly #kinds = new Map<unknown, RadixNode[]>();
 
-  /** The tree is as it was for `order`, and changes only as `gone` is told. */
+  /** The tree must be as it was for `order`, and `gone` must be told of every change. */
   constructor(tree: RadixTree, order: EvictionOrder, may: (node: RadixNode) => boolean) {
     this.#order = order;
     this.#may = may;
@@ -26,7 +26,10 @@ export class Victims {
     for (const runs of this.#kinds.values()) runs.sort((a, b) => this.#compare(b, a));
   }
 
-  /** The first that may go, for the caller to drop, its end or all of it, and to call `gone`. Null where it does not go before `other`, or there is none. */
+  /**
+   * The first node that may leave. The caller drops it, or its end, and calls `gone`. Null where there is none, or it
+   * does not leave before `other`.
+   */
   next(other: RadixNode | null): RadixNode | null {
     let first: RadixNode[] | null = null;
     for (const [kind, runs] of this.#kinds) {
@@ -42,7 +45,7 @@ export class Victims {
     return first.pop()!;
   }
 
-  /** This one has gone, or its end; then what is left of it is its parent. */
+  /** The node has been dropped, or its end; then the rest is its parent. */
   gone(node: RadixNode): void {
     const parent = node.parent!;
     if (parent.children.size > 0) {
@@ -54,7 +57,7 @@ export class Victims {
     if (this.#may(parent)) this.#insert(parent);
   }
 
-  /** Of those beside it the youngest are of another kind, if it was younger. */
+  /** If it was the youngest of its siblings, the next youngest change their kind. */
   #youngestGone({ parent, lastUse }: RadixNode): void {
     if (lastUse < this.#youngest.get(parent!)!) return;
     let youngest = Number.NEGATIVE_INFINITY;
@@ -86,7 +89,7 @@ export class Victims {
     runs.splice(low, 0, node);
   }
 
-  /** Another is worth as much as any that goes on from it. */
+  /** A node is worth as much as the most valuable node below it. */
   #goesBefore(node: RadixNode, other: RadixNode): boolean {
     this.#reckon(other);
     if (this.#order(node, other) < 0) return true;

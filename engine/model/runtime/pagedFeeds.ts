@@ -3,7 +3,8 @@
  * Owns the tensors of these feeds, but no rows.
  */
 import type { BatchSpan, ReceivedAttention } from '../batch.ts';
-import type { Attention, KvPool } from '../../kv/pool.ts';
+import type { Attention } from '../../kv/packing.ts';
+import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';

@@ -1,6 +1,6 @@
 /**
- * What a codec is made of. A format says how the floats of one side (K or V) of one layer become bytes; everything that
- * formats have in common (header, tokens kept exactly, layers, rotation, the int8 rows at either end) is KvCodec's.
+ * The parts of a codec. A format says how the floats of one side (K or V) of one layer become bytes. What all formats share (header,
+ * exact tokens, layers, rotation, int8 rows at both ends) is in KvCodec.
  */
 import type { KvRows, KvShape } from '../../kvRows.ts';
 import { kernels } from './kernels.ts';
@@ -41,7 +41,10 @@ export interface RunFormat {
   readonly id: number;
   /** How the tokens that are not kept exactly are coded; null: all are kept exactly. */
   readonly sides: LayerSides | null;
-  /** The same of those layers that a model needs most, a fifth of them for each of these, the neediest first; of none when left out. */
+  /**
+   * The same of those layers that a model needs most, a fifth of them for each of these, the neediest first; of none
+   * when left out.
+   */
   readonly finer?: readonly LayerSides[];
   /** Tokens that are coded together at most: what scales, levels and outliers are shared by. */
   readonly blockTokens: number;

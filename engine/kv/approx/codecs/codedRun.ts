@@ -1,7 +1,7 @@
 /**
- * Tokens of a run as the pool has them, byte for byte: per layer and head K [headSize, n] int8, V [n, headSize] int8, and
- * a float32 scale per token for each. The whole of the int8 format, and in all others the tokens that are kept exactly.
- * Floats are little endian, as on every processor that the engine runs on.
+ * Header and exact tokens of an encoded run. Exact tokens are stored as the pool has them, byte for byte: per layer and head K
+ * [headSize, n] int8, V [n, headSize] int8, and a float32 scale per token for each. The int8 format has nothing else; other formats
+ * keep some tokens that way. Floats are little endian, as on every processor that the engine runs on.
  */
 import type { KvRows } from '../../kvRows.ts';
 import { type CodecShape, type ExactTokens, finite, MalformedRun } from './codecFormat.ts';

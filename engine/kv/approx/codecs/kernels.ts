@@ -1,8 +1,7 @@
 /**
- * The codecs' inner loops as WebAssembly with SIMD: their sources are in kernels/, what they are compiled to in kernelBytes.ts
- * (`npm run kernels`). A thread has one instance, made on first use, and one memory, which who calls kernels lays out: nothing in it
- * outlasts a call of a codec. It holds a layer of the longest run that has been coded, and does not become smaller.
- * Addresses and counts are not checked; beyond what they are given, kernels read and write up to SLACK bytes.
+ * Loads the codecs' inner loops: WebAssembly with SIMD, compiled from kernels/ into kernelBytes.ts by `npm run kernels`. Each thread has
+ * one instance, made on first use, with one memory that callers lay out. Nothing in it outlasts a call of a codec. It holds one layer of
+ * the longest run so far and never shrinks. Addresses and counts are not checked; kernels read and write up to SLACK bytes beyond.
  */
 import { KERNEL_BYTES } from './kernelBytes.ts';
 

@@ -1,8 +1,7 @@
 /**
- * Encodes runs of int8 rows to bytes and decodes them to rows that are ready for the pool, in one format and shape. Owns what
- * all formats share: header, tokens kept exactly at either end, blocks, layers, rotation. Knows neither store nor policy.
- * An encoded run is header, exact tokens of the beginning, exact tokens of the end, then block by block, layer by layer, K and
- * V. Pure: the same rows at the same place give the same bytes, and their number depends on sizes and place only.
+ * Encodes runs of int8 rows to bytes and decodes them to rows for the pool, in one format and shape. Does not know store or policy.
+ * An encoded run is: header, exact tokens of the beginning, exact tokens of the end, then K and V block by block, layer by layer. Pure:
+ * the same rows at the same position give the same bytes, and the number of bytes depends on sizes and position only.
  */
 import { type KvRows, newKvRows } from '../../kvRows.ts';
 import {
@@ -126,7 +125,10 @@ export class KvCodec {
     return out;
   }
 
-  /** @param positions as they were given to `encode`. @throws MalformedRun unless `bytes` are a whole run of this format and shape. */
+  /**
+   * @param positions as they were given to `encode`. @throws MalformedRun unless `bytes` are a whole run of this format
+   * and shape.
+   */
   decode(bytes: Uint8Array, positions: Int32Array | null = null): DecodedRun {
     const { format, shape } = this;
     const { kvHeads, headSize } = shape;

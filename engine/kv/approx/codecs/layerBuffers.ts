@@ -1,7 +1,7 @@
 /**
- * One layer of a run in the kernels' memory: its int8 rows as the pool has them, room for the floats and the bytes of one
- * block, and what is between rows and floats: dequantises tokens in the layout that a format wants, and quantises floats back to rows
- * as the step graph does it (symmetric, per token and head, largest value = 127).
+ * One layer of a run in the kernels' memory: its int8 rows, and room for the floats and bytes of one block. Converts tokens to floats
+ * in the layout that a format wants, and back to rows as the step graph quantises them (symmetric, per token and head, largest value =
+ * 127).
  */
 import type { KvRows } from '../../kvRows.ts';
 import type { CodecShape, Layout } from './codecFormat.ts';
@@ -43,7 +43,10 @@ export function layerRoomBytes(shape: CodecShape, all: number, n: number, bytes:
 }
 
 export class LayerRoom {
-  /** Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and MIN_SPARE at least. */
+  /**
+   * Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and MIN_SPARE at
+   * least.
+   */
   readonly x: number;
   readonly bytes: number;
   readonly spare: number;

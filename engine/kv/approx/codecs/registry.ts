@@ -1,5 +1,5 @@
 /**
- * The codecs there are. Sizes and errors: `npm run bench -- kv`. Names and ids are for good, since bytes on disk carry them.
+ * The codecs by name and id. Sizes and errors: `npm run bench -- kv`. Names and ids never change, because files on disk carry them.
  */
 import type { CodecShape, LayerSides, Rotation, RunFormat } from './codecFormat.ts';
 import { gradedKeys, gradedValues, KIVI_KEYS, KIVI_VALUES, NVFP4 } from './formats.ts';
@@ -49,7 +49,10 @@ export const FORMATS = [
 
 export type CodecName = (typeof FORMATS)[number]['name'];
 
-/** @param rotation of the model, needed by formats that are `unrotated`. @param needs see KvCodec. @throws an error that names the known ones. */
+/**
+ * @param rotation of the model, needed by formats that are `unrotated`. @param needs see KvCodec. @throws an error that
+ * names the known ones.
+ */
 export function codecNamed(
   name: CodecName | (string & {}),
   shape: CodecShape,

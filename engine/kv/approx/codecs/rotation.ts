@@ -1,6 +1,6 @@
 /**
- * Takes the rotary embedding of keys off and puts it on again: before it, a channel's values stay about the same from token to
- * token, which per-channel codes live on. What is lost by both is the rounding of a float32.
+ * The two rotations of codecs. The rotary embedding of keys is taken off before coding and put on again: without it a channel's values
+ * are about equal from token to token, which per-channel codes rely on. Both steps together lose the rounding of a float32.
  */
 import type { Layout, Rotation } from './codecFormat.ts';
 import { kernelMemory, kernels, SLACK } from './kernels.ts';
