@@ -22,7 +22,7 @@ const LOAD: LoadOptions = {
   maxBytes: 100e6,
   threads: 1,
 };
-const FILE = await readFile('engine/kv/slots.ts', 'utf8');
+const FILE = await readFile('test/fixtures/samples/slots.ts.txt', 'utf8');
 /** Of a question about it with its answer, a few more than there are. */
 const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
 /** Budgets under which it is read whole, without the memory that the disk takes; in parts, if there is a file for them; and not at all. */

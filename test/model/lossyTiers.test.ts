@@ -124,7 +124,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const codec = codecNamed(name, pool.shape, new RopeTable(config.rope, config.headSize));
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
-      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
+      .encode(`<|file_sep|>slots.ts\n${await readFile('test/fixtures/samples/slots.ts.txt', 'utf8')}`)
       .slice(0, 900);
     const tails = [
       '\n\n/** Takes',
@@ -195,9 +195,11 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const { shape } = pool;
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
-      .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
+      .encode(`<|file_sep|>slots.ts\n${await readFile('test/fixtures/samples/slots.ts.txt', 'utf8')}`)
       .slice(0, 900);
-    const lines = (await readFile('engine/kv/pool.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
+    const lines = (await readFile('test/fixtures/samples/window.ts.txt', 'utf8'))
+      .split('\n')
+      .filter((line) => line.length > 20);
     await computeAlone(alone, block);
     const exact = alone.pool.read(range(0, block.length));
     const contents = block.map((_, i) => contentOf(shape, exact, i));

@@ -181,7 +181,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const { pool } = runner;
   const tokenizer = await Tokenizer.load('model');
   const block = tokenizer
-    .encode(`<|file_sep|>slots.ts\n${await readFile('engine/kv/slots.ts', 'utf8')}`)
+    .encode(`<|file_sep|>slots.ts\n${await readFile('test/fixtures/samples/slots.ts.txt', 'utf8')}`)
     .slice(0, 1000);
   const clock = { now: 0 };
   const scratch = scratchRows(1023) * runner.prefillBytesPerToken;

@@ -16,7 +16,7 @@ const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 1 } as const;
-const SOURCE = readFileSync('engine/kv/radixTree.ts', 'utf8').slice(0, 4200);
+const SOURCE = readFileSync('test/fixtures/samples/prefixTree.ts.txt', 'utf8').slice(0, 4200);
 const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 

@@ -21,7 +21,7 @@ beforeAll(async () => {
   layout = new Layout(starter, { contextTokens: 2048, numParameters: 7.5e6 });
 });
 
-const source = readFileSync(join(root, 'engine/text/prompt/layout.ts'), 'utf8');
+const source = readFileSync(join(root, 'test/fixtures/samples/layout.ts.txt'), 'utf8');
 const document = (text: string, path = 'project/engine/layout.ts'): SourceDocument =>
   new SourceDocument('a', path, text);
 const complete = (text: string, offset: number, on = layout) =>

@@ -229,7 +229,7 @@ describe('grammars', () => {
 });
 
 const SAMPLES: Record<string, string> = {
-  typescript: readFileSync('engine/text/prompt/layout.ts', 'utf8').slice(0, 3000),
+  typescript: readFileSync('test/fixtures/samples/layout.ts.txt', 'utf8').slice(0, 3000),
   tsx: 'export const A = ({ b }: P) => (\n  <p className="x">\n    {b.map((c) => <i key={c}>{c} d</i>)}\n  </p>\n);\n'.repeat(
     4,
   ),
@@ -346,7 +346,7 @@ describe('a tree', () => {
   });
 
   it('of a long text without errors is none the worse for the halts', async () => {
-    const text = readFileSync('engine/text/prompt/layout.ts', 'utf8').repeat(12);
+    const text = readFileSync('test/fixtures/samples/layout.ts.txt', 'utf8').repeat(12);
     const language = languageOf('typescript');
     const parser = new Parser().setLanguage(language);
     const unhalted = parser.parse(text) as Tree;
