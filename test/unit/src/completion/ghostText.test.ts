@@ -11,7 +11,7 @@ import { editor, type FakeDocument } from '../../../support/editor/fakeEditor.ts
 import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
 
 vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
-const { Harness } = await import('./completionHarness.ts');
+const { Harness } = await import('../../../support/editor/completionHarness.ts');
 type Editing = InstanceType<typeof Harness>;
 
 const ACTIONS = [

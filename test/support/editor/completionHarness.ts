@@ -1,16 +1,16 @@
 /** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
-import type { Config } from '../../../../src/config.ts';
-import type { Settings } from '../../../../src/config.ts';
-import { type CompletionClasses, CompletionProvider } from '../../../../src/completion/completionProvider.ts';
-import type { SilentReason } from '../../../../src/completion/record.ts';
-import { Snooze } from '../../../../src/completion/snooze.ts';
-import { beside } from '../../../../src/context/beside.ts';
-import { SnippetSource } from '../../../../src/context/snippetSource.ts';
-import { DocumentMirror } from '../../../../src/client/documentMirror.ts';
-import type { Log } from '../../../../src/log.ts';
-import { ask, type Question, type Shown } from '../../../support/editor/editorQuestion.ts';
-import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
-import { ScriptedEngine } from '../../../support/editor/scriptedEngine.ts';
+import type { Config } from '../../../src/config.ts';
+import type { Settings } from '../../../src/config.ts';
+import { type CompletionClasses, CompletionProvider } from '../../../src/completion/completionProvider.ts';
+import type { SilentReason } from '../../../src/completion/record.ts';
+import { Snooze } from '../../../src/completion/snooze.ts';
+import { beside } from '../../../src/context/beside.ts';
+import { SnippetSource } from '../../../src/context/snippetSource.ts';
+import { DocumentMirror } from '../../../src/client/documentMirror.ts';
+import type { Log } from '../../../src/log.ts';
+import { ask, type Question, type Shown } from './editorQuestion.ts';
+import { editor, FakeDocument } from './fakeEditor.ts';
+import { ScriptedEngine } from './scriptedEngine.ts';
 
 export class Harness {
   readonly engine = new ScriptedEngine();

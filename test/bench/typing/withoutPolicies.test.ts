@@ -1,0 +1,90 @@
+/** The completion provider with single policies replaced, as suite `typing` measures it. */
+import { describe, expect, test, vi } from 'vitest';
+import type { Harness } from '../../support/editor/completionHarness.ts';
+import { editor } from '../../support/editor/fakeEditor.ts';
+import type { ScriptedRequest } from '../../support/editor/scriptedEngine.ts';
+
+vi.mock('../../../src/vscode.ts', async () => (await import('../../support/editor/fakeEditor.ts')).vscodeApi);
+const { harness, show, texts, wait, useCompletions } = await import('../../support/editor/completions.ts');
+const { without } = await import('./withoutPolicies.ts');
+
+useCompletions();
+
+describe('policies that a benchmark switches off; what they do is above', () => {
+  const asked = (h: Harness) => h.asks.map(({ text, task }) => [text, task.offset]);
+
+  test('without joining, a key that agrees with what is streaming gives it up at once, and it is asked anew', async () => {
+    const h = harness('let a = |;\n', {}, without(['joinRunning']));
+    h.ask();
+    await wait(60);
+    const [first] = h.engine.running as [ScriptedRequest];
+    first.chunk('fo');
+    await wait(1);
+    const question = h.type('f');
+    expect(first.aborted).toBe(true);
+    await wait(60);
+    expect(asked(h)).toEqual([
+      ['let a = ;\n', 8],
+      ['let a = f;\n', 9],
+    ]);
+    h.engine.running[0]!.done('oo');
+    await wait(1);
+    expect(await texts(question)).toEqual(['oo']);
+    // What has ended is typed through as before.
+    expect(await texts(h.type('o'))).toEqual(['o']);
+    expect(h.asks.length).toBe(2);
+  });
+
+  test('without joining, a question about the same text still waits for the request that is running', async () => {
+    const h = harness('let a = |;\n', {}, without(['joinRunning']));
+    h.ask();
+    await wait(60);
+    const again = h.ask();
+    await wait(60);
+    expect(h.asks.length).toBe(1);
+    h.engine.running[0]!.done('b');
+    await wait(1);
+    expect(await texts(again)).toEqual(['b']);
+  });
+
+  test('without carrying over, a key typed as suggested asks anew; a completion is found again at its own place only', async () => {
+    const h = harness('let a = |;\n', {}, without(['carryOver']));
+    await show(h, 'b + c');
+    const typed = h.type('b');
+    await wait(60);
+    expect(asked(h)).toEqual([
+      ['let a = ;\n', 8],
+      ['let a = b;\n', 9],
+    ]);
+    h.engine.running[0]!.done(' + d');
+    await wait(1);
+    expect(await texts(typed)).toEqual([' + d']);
+    expect(await texts(h.backspace())).toEqual(['b + c']);
+    expect(await texts(h.type('b'))).toEqual([' + d']);
+    expect(h.asks.length).toBe(2);
+  });
+
+  test('without carrying over, a request that is running still serves the keys that agree with it', async () => {
+    const h = harness('let a = |;\n', {}, without(['carryOver']));
+    h.ask();
+    await wait(60);
+    const [request] = h.engine.running as [ScriptedRequest];
+    request.chunk('fo');
+    await wait(1);
+    const question = h.type('f');
+    request.done('o');
+    await wait(60);
+    expect(await texts(question)).toEqual(['oo']);
+    expect(h.asks.length).toBe(1);
+  });
+
+  test('nothing is computed ahead of an acceptance, and nothing is read where the cursor comes to rest', async () => {
+    const h = harness('let a = |;\nlet b = 2;\n', {}, without(['ahead', 'warmup']));
+    await show(h, 'b');
+    await wait(1000);
+    h.type('x').cancel();
+    editor.select(h.document, 20);
+    await wait(1000);
+    expect(h.engine.requests.map(({ message }) => message.priority)).toEqual(['completion']);
+  });
+});

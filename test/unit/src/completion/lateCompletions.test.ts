@@ -1,0 +1,110 @@
+/** Completions that arrive after the editor has stopped waiting. */
+import { describe, expect, test, vi } from 'vitest';
+import { editor } from '../../../support/editor/fakeEditor.ts';
+import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
+
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
+const { harness, texts, wait, useCompletions } = await import('../../../support/editor/completions.ts');
+
+useCompletions();
+
+describe('an answer that comes after the editor’s patience', () => {
+  test.each([
+    ['nothing was returned', '', 'xyz', ['xyz']],
+    ['the whole goes on from what was returned', 'x', 'yz', ['xyz']],
+    ['the whole is what was returned', 'xyz', '', undefined],
+  ])('%s', async (_, first, rest, refreshed) => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    if (first) h.engine.running[0]!.chunk(first);
+    await wait(700);
+    expect(await texts(question)).toEqual(first ? [first] : []);
+    h.engine.running[0]!.done(rest);
+    expect(h.asked).toBeUndefined();
+    await wait(1);
+    if (!refreshed) expect(editor.commands).toEqual([]);
+    else {
+      expect(editor.commands).toEqual([['editor.action.inlineSuggest.trigger']]);
+      expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'xyz', usage: { promptTokens: 40 } });
+    }
+  });
+
+  test.each([
+    [true, 'the cursor is where it was: it is shown when it is ready'],
+    [false, 'the cursor has moved: it is given up'],
+  ])('a busy machine, where the editor stops waiting before we have noticed the time (%s: %s)', async (stays) => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    // The clock has gone on, and no timer has come yet.
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 800);
+    if (!stays) editor.select(h.document, 0);
+    question.cancel();
+    await wait(0);
+    now.mockRestore();
+    await wait(100);
+    expect(h.engine.running.length).toBe(stays ? 1 : 0);
+    if (!stays) return;
+    h.engine.running[0]!.done('xyz');
+    await wait(1);
+    expect(editor.commands).toEqual([['editor.action.inlineSuggest.trigger']]);
+  });
+
+  test('nothing at all: the reason says so in the end', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(760);
+    expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
+    h.engine.running[0]!.done();
+    await wait(1);
+    expect(h.reason).toBe('the model has nothing to add here');
+    expect(editor.commands).toEqual([]);
+  });
+
+  test('one that fails after its first part shows nothing more', async () => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.chunk('x');
+    await wait(700);
+    expect(await texts(question)).toEqual(['x']);
+    h.engine.running[0]!.chunk('y');
+    h.engine.running[0]!.fail('out of memory');
+    await wait(1000);
+    expect(editor.commands).toEqual([]);
+  });
+
+  test('one that grows slowly is shown in steps, not at every token', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(700);
+    const [request] = h.engine.running as [ScriptedRequest];
+    for (let i = 0; i < 20; i++) {
+      request.chunk('ab');
+      await wait(100);
+    }
+    const numShown = editor.commands.length;
+    expect(numShown).toBeGreaterThanOrEqual(3);
+    expect(numShown).toBeLessThanOrEqual(6);
+    request.done('c');
+    await wait(1);
+    expect(h.provider.last?.shown).toBe(`${'ab'.repeat(20)}c`);
+    expect(h.engine.requests.filter(({ message }) => message.priority === 'completion').length).toBe(1);
+  });
+
+  test('typed along meanwhile: the rest is shown where the cursor is', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [request] = h.engine.running as [ScriptedRequest];
+    request.chunk('ab');
+    await wait(700);
+    const question = h.type('a');
+    await wait(700);
+    expect(await texts(question)).toEqual(['b']);
+    request.done('c');
+    await wait(1);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'bc' });
+  });
+});

@@ -1,0 +1,149 @@
+/** Why no ghost text is shown: every reason is logged by name. */
+import { describe, expect, test, vi } from 'vitest';
+import type { Config } from '../../../../src/config.ts';
+import { editor } from '../../../support/editor/fakeEditor.ts';
+
+vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
+const { answers, harness, show, texts, wait, useCompletions } = await import('../../../support/editor/completions.ts');
+
+useCompletions();
+
+describe('complaint: nothing happens and no logs', () => {
+  test.each<[string, Partial<Config['completion']>]>([
+    ['automatic completions are off (kvasir.completion.enable)', { enable: false }],
+    ['the language is not in kvasir.completion.languages', { languages: ['*', '!typescript'] }],
+    ['the file matches kvasir.completion.exclude', { exclude: ['**/*.ts'] }],
+  ])('%s: no text is read, no engine started, and it is logged once', async (reason, completion) => {
+    const h = harness('f(|', completion);
+    for (let i = 0; i < 3; i++) expect(await texts(h.type('a'))).toEqual([]);
+    expect(h.document.numRead).toBe(0);
+    expect(h.reason).toBe(reason);
+    expect(h.engine.sent).toEqual([]);
+    expect(h.logged.filter((line) => line.includes(reason)).length).toBe(1);
+  });
+
+  test('snoozed: by name, explicitly asked for all the same, and it ends by itself', async () => {
+    const h = harness('f(|)\n');
+    h.engine.onRequest = answers('x');
+    editor.picks = 5;
+    await h.snooze.choose();
+    expect(editor.commands).toContainEqual(['setContext', 'kvasir.snoozed', true]);
+    expect(await texts(h.ask())).toEqual([]);
+    expect(h.reason).toBe('completions are snoozed');
+    const explicit = h.ask({ explicit: true });
+    await wait(100);
+    expect(await texts(explicit)).toEqual(['x']);
+    await wait(5 * 60_000);
+    expect(h.snooze.active).toBe(false);
+    expect(editor.commands.at(-1)).toEqual(['setContext', 'kvasir.snoozed', false]);
+    expect(await texts(h.ask())).toEqual(['x']);
+  });
+
+  test('snoozed until the window is reloaded: no timer', async () => {
+    const h = harness('f(|)\n');
+    editor.picks = Number.POSITIVE_INFINITY;
+    await h.snooze.choose();
+    expect(h.snooze.active).toBe(true);
+    expect(h.snooze.until).toBeUndefined();
+    expect(vi.getTimerCount()).toBe(0);
+    h.snooze.end();
+    expect(h.snooze.active).toBe(false);
+  });
+
+  test('on battery: by name, asked at most once a minute, explicitly asked for all the same', async () => {
+    const h = harness('f(|)\n', { pauseOnBattery: true });
+    h.engine.machine.onBattery = true;
+    h.engine.onRequest = answers('x');
+    for (let i = 0; i < 5; i++) expect(await texts(h.type('a'))).toEqual([]);
+    expect(h.reason).toBe('the machine runs on battery (kvasir.completion.pauseOnBattery)');
+    const asked = () => h.engine.sent.filter(({ type }) => type === 'machine').length;
+    expect(asked()).toBe(1);
+    expect(h.engine.sent.some(({ type }) => type === 'load')).toBe(false);
+    const explicit = h.ask({ explicit: true });
+    await wait(100);
+    expect(await texts(explicit)).toEqual(['x']);
+    await wait(60_000);
+    h.engine.machine.onBattery = false;
+    h.type('b');
+    await wait(100);
+    expect(asked()).toBe(2);
+    const back = h.type('c');
+    await wait(100);
+    expect(await texts(back)).toEqual(['x']);
+  });
+
+  test('a file that is too large: by name, and nothing is loaded for it', async () => {
+    const h = harness(`${'x'.repeat(10_000_000)}|`);
+    expect(await texts(h.type('a'))).toEqual([]);
+    expect(h.reason).toBe('the file is too large');
+    expect(h.engine.sent).toEqual([]);
+  });
+
+  test('while the setting is off, completions do not ask about the battery; what is computed ahead does, rarely, and never again without one', async () => {
+    const h = harness('f(|)\n');
+    const asked = () => h.engine.sent.filter(({ type }) => type === 'machine').length;
+    await show(h, 'x');
+    expect(asked()).toBe(0);
+    for (let i = 0; i < 20; i++) {
+      h.type('y');
+      await wait(60);
+      h.engine.running.at(-1)?.done('z');
+      await wait(60_000);
+    }
+    expect(asked()).toBe(1);
+    expect(h.engine.sent.filter(({ type }) => type === 'machine')).toMatchObject([{ graphics: false }]);
+  });
+
+  test('the engine fails: by name and with its message', async () => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.fail('no memory left');
+    await wait(1);
+    expect(await texts(question)).toEqual([]);
+    expect(h.provider.last).toMatchObject({ reason: 'the request failed', detail: 'no memory left' });
+  });
+
+  test('an engine that is down says so with its message, but not where something else is the reason', async () => {
+    const h = harness('f(|)\n');
+    Object.defineProperty(h.client, 'state', {
+      value: { kind: 'failed', message: 'onnxruntime is missing', retry: false },
+    });
+    expect(await texts(h.ask())).toEqual([]);
+    expect(h.provider.last).toMatchObject({ reason: 'the engine is down', detail: 'onnxruntime is missing' });
+    h.snooze.start(5);
+    expect(await texts(h.ask())).toEqual([]);
+    expect(h.provider.last).toMatchObject({ reason: 'completions are snoozed' });
+    expect(h.provider.last).not.toHaveProperty('detail');
+  });
+
+  test('the model has nothing to add', async () => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.done();
+    await wait(1);
+    expect(await texts(question)).toEqual([]);
+    expect(h.reason).toBe('the model has nothing to add here');
+  });
+
+  test('typed on during the debounce: nothing is asked, nothing is kept under the old text', async () => {
+    const h = harness('f(|)\n');
+    await show(h, 'xyz');
+    const asked = h.type('a');
+    await wait(20);
+    h.document.change({ offset: 3, deleted: 0, text: 'b' });
+    await wait(100);
+    expect(await texts(asked)).toEqual([]);
+    expect(h.reason).toBe('superseded by further typing');
+    expect(h.asks.length).toBe(1);
+  });
+
+  test('the log counts what was written and does not quote it', async () => {
+    const h = harness('f(|)\n');
+    await show(h, 'secret\nword');
+    expect(h.logged[0]).toContain('11 characters, 2 lines from engine');
+    expect(h.logged[0]).not.toContain('secret');
+    expect(h.provider.last?.shown).toBe('secret\nword');
+  });
+});
