@@ -16,7 +16,7 @@ export function log(text: string): void {
 
 /** The `done` line of `--json` (stable: outside programs read it). */
 export function doneLine(id: unknown, done: Done): object {
-  const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics } = done;
+  const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics, source } = done;
   return {
     type: 'done',
     id,
@@ -28,6 +28,7 @@ export function doneLine(id: unknown, done: Done): object {
     usage,
     timings,
     diagnostics,
+    ...(source ? { source } : {}),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Facts } from './extract/facts.ts';
 import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
 import { linesOf, listed, placesOf, type Source, sentences, toldApart } from './places.ts';
 import type { FactQuery } from './query.ts';
-import { quoted } from './words.ts';
+import { quoted, titleOf } from './words.ts';
 
 /** More definitions of one name are listed by their lines only. */
 const MAX_SAME = 8;
@@ -58,10 +58,10 @@ function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): D
 }
 
 /** Where a name is defined or imported, or else where it appears. Undefined where it does not appear. */
-export function whereAnswer(
+function whereAnswer(
   { name, owner }: FactQuery,
   called: readonly Definition[],
-  facts: Pick<Facts, 'imports'>,
+  facts: Facts,
   source: Source,
 ): string | undefined {
   const { words } = source;
@@ -172,10 +172,16 @@ function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { wor
     const isAsked =
       part === 'accessors' ? lists.accessors.length > 0 : (only?.includes(part) ?? lists[part].length > 0);
     return isAsked
-      ? [words.of(words[part], `${quoted(name)} (${words.line(line)})`, listed(lists[part].map(quoted), words))]
+      ? [
+          words.of(
+            part === 'accessors' ? words.accessors : titleOf(part, words),
+            `${quoted(name)} (${words.line(line)})`,
+            listed(lists[part].map(quoted), words),
+          ),
+        ]
       : [];
   });
-  if (told.length === 0) told.push(words.of(words.fields, `${quoted(name)} (${words.line(line)})`, ''));
+  if (told.length === 0) told.push(words.of(titleOf('fields', words), `${quoted(name)} (${words.line(line)})`, ''));
   return [...told, ...(bases.length > 0 ? [words.inherits(quoted(name))] : [])].join(' ');
 }
 

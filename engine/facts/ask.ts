@@ -4,9 +4,9 @@ import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { grammarFor } from '../text/syntax/syntaxGrammars.ts';
 import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
-import { answerFrom, commentAbout, whereAnswer } from './answers.ts';
+import { answerFrom, commentAbout } from './answers.ts';
 import { headComment } from './extract/comments.ts';
-import { type Facts, hasFacts } from './extract/facts.ts';
+import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
 import { occursIn, type Source } from './places.ts';
 import { type FactQuery, parseCommand } from './query.ts';
 import { type Question, readQuestion } from './questions.ts';
@@ -103,12 +103,9 @@ function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], f
   const answers = having.map((document) => {
     const source = sourceOf(document, words);
     const facts = factsOf(document);
-    const called = facts?.definitions.filter((each) => each.name === name) ?? [];
     const answer = facts && answerFrom(query, facts, source);
     if (answer !== undefined) return answer;
-    if (facts && called.some(({ broken }) => broken)) return words.broken(quoted(name), source.path);
-    const found =
-      name === '' ? undefined : whereAnswer({ kind: 'where', name }, called, facts ?? { imports: [] }, source);
+    const found = name === '' ? undefined : answerFrom({ kind: 'where', name }, facts ?? NO_FACTS, source);
     const why = facts ? [] : [hasFacts(document) ? words.noTree(source.path) : words.noSyntax(source.path)];
     return [...why, ...(found === undefined ? [] : [found])].join('\n\n');
   });
@@ -124,21 +121,25 @@ function questionAnswer(
 ): string | undefined {
   const words = WORDS[language];
   const { name, owner } = query;
-  const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
-  if (having.length === 0) return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
-  const knowing = name === '' ? having : having.filter((each) => knows(factsOf(each), name));
+  if (name !== '' && !documents.some(({ lf }) => occursIn(lf, name)))
+    return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
+  const asked = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
+  const knowing = asked.filter((each) => name === '' || knows(factsOf(each), name));
   if (knowing.length === 0 && !isMarked) return undefined;
-  const asked = knowing.length > 0 ? knowing : having;
   if (owner !== undefined && !asked.some((each) => knows(factsOf(each), owner))) return undefined;
-  const answers = asked.map((document) => {
+  const answers = (knowing.length > 0 ? knowing : asked).flatMap((document) => {
     const facts = factsOf(document);
-    return facts && answerFrom(query, facts, sourceOf(document, words));
+    const text = facts && answerFrom(query, facts, sourceOf(document, words));
+    return text === undefined ? [] : [{ document, text }];
   });
   // A list of what some of the files have would pass for one of all.
-  if (name === '' && answers.includes(undefined)) return undefined;
-  const told = asked.filter((_, i) => answers[i] !== undefined);
-  const found = answers.filter((answer) => answer !== undefined);
-  return found.length > 0 ? withPaths(told, found, query, documents.length) : undefined;
+  if (answers.length === 0 || (name === '' && answers.length < documents.length)) return undefined;
+  return withPaths(
+    answers.map(({ document }) => document),
+    answers.map(({ text }) => text),
+    query,
+    documents.length,
+  );
 }
 
 /** Whether the tree has the name as one that something is called by. */
@@ -195,17 +196,10 @@ export function summaryComment(
   factsOf: FactsOf,
 ): KnownAnswer | undefined {
   if (!hasFacts(document)) return undefined;
+  const facts = range && factsOf(document);
+  const name = range?.label.split(/[.#]/).at(-1) ?? '';
   const text = range
-    ? aboutDefinition(document, range, factsOf(document))
+    ? facts && commentAbout({ kind: 'purpose', name, within: range }, facts, document.lf)
     : headComment(document.lf, grammarFor(document) === 'python');
   return text === undefined ? undefined : { text, note: noteOf([document]), source: 'files' };
-}
-
-function aboutDefinition(
-  { lf }: SourceDocument,
-  { label, ...within }: { start: number; end: number; label: string },
-  facts: Facts | undefined,
-): string | undefined {
-  const name = label.split(/[.#]/).at(-1) as string;
-  return facts && commentAbout({ kind: 'purpose', name, within }, facts, lf);
 }

@@ -3,9 +3,9 @@ import type { Definition } from './extract/definitions.ts';
 import type { Exported } from './extract/exports.ts';
 import type { Facts } from './extract/facts.ts';
 import type { Import } from './extract/imports.ts';
+import type { Part } from './intents.ts';
 import { fullName, listed, named, type Source } from './places.ts';
-import type { Part } from './query.ts';
-import { quoted, type Words } from './words.ts';
+import { quoted, titleOf, type Words } from './words.ts';
 
 const IS: Readonly<Record<Part, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',
@@ -64,7 +64,7 @@ function wholeOutline(known: readonly Definition[], words: Words): string {
         const names = members.map(({ name, line }) => named(name, line, words));
         return `- ${named(each.name, each.line, words)}${names.length > 0 ? `: ${listed(names, words)}` : ''}`;
       });
-    return items.length > 0 ? [`${words[kind]}:\n${items.join('\n')}`] : [];
+    return items.length > 0 ? [`${titleOf(kind, words)}:\n${items.join('\n')}`] : [];
   }).join('\n\n');
 }
 
@@ -75,7 +75,7 @@ function kindsOf(only: readonly Part[], known: readonly Definition[], facts: Fac
     const own = all.filter((each) => !each.local && (OF_CLASSES.includes(kind) || each.owner === undefined));
     const inside = all.filter(({ local }) => local);
     return [
-      words.of(words[kind], path, own.length > 0 ? told(own, words) : words.atTopLevel),
+      words.of(titleOf(kind, words), path, own.length > 0 ? told(own, words) : words.atTopLevel),
       ...(inside.length > 0 ? [words.inside(told(inside, words))] : []),
     ];
   });
@@ -125,7 +125,7 @@ export function exportsAnswer(only: readonly Part[] | undefined, facts: Facts, {
     .filter(isWanted)
     .map((each) => exportedAs(each, isPython ? (definitionOf(each)?.line ?? 0) : each.line, words));
   const label = kinds
-    ? `${words.exports} (${words.and(kinds.map((kind) => words[kind].toLowerCase()))})`
+    ? `${words.exports} (${words.and(kinds.map((kind) => titleOf(kind, words).toLowerCase()))})`
     : words.exports;
   return [
     words.of(label, path, listed(items, words)),

@@ -1,16 +1,5 @@
 /** What a fact is asked of: the commands, and the kinds that questions share with them. */
-export type FactKind =
-  | 'outline'
-  | 'where'
-  | 'signature'
-  | 'returns'
-  | 'imports'
-  | 'exports'
-  | 'callers'
-  | 'members'
-  | 'owner'
-  | 'base'
-  | 'purpose';
+import type { FactKind, Part } from './intents.ts';
 
 export interface FactQuery {
   kind: FactKind;
@@ -23,19 +12,6 @@ export interface FactQuery {
   /** Only the definition that begins there, in the LF text. Tells several of one name apart. */
   within?: { start: number; end: number };
 }
-
-/** What lists can be restricted to. */
-export type Part =
-  | 'classes'
-  | 'functions'
-  | 'methods'
-  | 'types'
-  | 'interfaces'
-  | 'enums'
-  | 'namespaces'
-  | 'constants'
-  | 'variables'
-  | 'fields';
 
 /** The commands that are answered without the model, and whether they take a name. */
 export const FACT_COMMANDS = {

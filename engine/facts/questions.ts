@@ -1,6 +1,17 @@
 /** Recognises questions by their keywords and the name in them. What is not surely such a question is for the model. */
-import { DETERMINERS, FILE_INTENTS, FILE_WORDS, FILLERS, type Intent, NAME_INTENTS, NOUNS, PARTS } from './intents.ts';
-import { type FactQuery, type Part, pathOf } from './query.ts';
+import {
+  DETERMINERS,
+  type FactKind,
+  FILE_INTENTS,
+  FILE_WORDS,
+  FILLERS,
+  type Keywords,
+  NAME_INTENTS,
+  NOUNS,
+  PARTS,
+  type Part,
+} from './intents.ts';
+import { type FactQuery, pathOf } from './query.ts';
 import type { Language } from './words.ts';
 
 /** Longer messages say more than such a question. */
@@ -21,7 +32,10 @@ const PLAIN = /^\p{Ll}+$/u;
 
 const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 
-const split = (list: string): string[] => list.split(',').filter((word) => word !== '');
+const split = (list: string): string[] =>
+  plain(list)
+    .split(',')
+    .filter((word) => word !== '');
 
 /** Matches any phrase of a list between spaces, the longest first. */
 function anyOf(...lists: readonly string[]): RegExp {
@@ -29,46 +43,29 @@ function anyOf(...lists: readonly string[]): RegExp {
   return new RegExp(`(?<= )(?:${phrases.join('|')})(?= )`, 'gu');
 }
 
-interface Vocabulary {
-  language: Language;
-  /** All single words. */
-  words: ReadonlySet<string>;
-  file: RegExp;
-  noun: RegExp;
-  parts: readonly (readonly [Part, RegExp])[];
-  fileIntents: readonly Patterns[];
-  nameIntents: readonly Patterns[];
-}
-
-interface Patterns {
-  kind: FactQuery['kind'];
-  need: RegExp;
-  may: RegExp;
-}
-
-const VOCABULARIES: readonly Vocabulary[] = (['en', 'pt'] as const).map((language) => {
-  const [fillers, file, nouns] = [FILLERS[language], FILE_WORDS[language], NOUNS[language]];
-  const noun = `(?:${split(nouns).join('|')})`;
-  const patterns = ({ kind, [language]: list }: Intent): Patterns => {
-    const [need = '', may = ''] = list.split('|');
-    return { kind, need: anyOf(need), may: anyOf(may, fillers, '#,%') };
-  };
-  const phrases = [
-    fillers,
-    file,
-    nouns,
-    ...[...FILE_INTENTS, ...NAME_INTENTS].map(({ [language]: list }) => list.replace('|', ',')),
-  ];
+function vocabularyOf(language: Language) {
+  const [fillers, file] = [FILLERS[language], FILE_WORDS[language]];
+  const noun = `(?:${split(NOUNS[language]).join('|')})`;
+  const patterns = (intents: Readonly<Record<string, Keywords>>) =>
+    Object.entries(intents).map(([kind, { [language]: list }]) => {
+      const [need = '', may = ''] = list.split('|');
+      return { kind: kind as FactKind, need: anyOf(need), may: anyOf(may, fillers, '#,%') };
+    });
+  const intents = [...Object.values(FILE_INTENTS), ...Object.values(NAME_INTENTS)].map(({ [language]: list }) => list);
   return {
     language,
-    words: new Set(phrases.flatMap(split).flatMap((phrase) => phrase.split(' '))),
+    words: new Set(
+      split([fillers, file, NOUNS[language], ...intents].join(',')).flatMap((phrase) => phrase.split(/[ |]/)),
+    ),
     file: anyOf(file),
     noun: new RegExp(`(?<= )(?:${noun} )?#(?: ${noun})?(?= )`, 'u'),
-    parts: PARTS.map(({ part, [language]: list }) => [part, anyOf(list)] as const),
-    fileIntents: FILE_INTENTS.map(patterns),
-    nameIntents: NAME_INTENTS.map(patterns),
+    parts: Object.entries(PARTS).map(([part, { [language]: list }]) => [part as Part, anyOf(list)] as const),
+    fileIntents: patterns(FILE_INTENTS),
+    nameIntents: patterns(NAME_INTENTS),
   };
-});
+}
+type Vocabulary = ReturnType<typeof vocabularyOf>;
+const VOCABULARIES = [vocabularyOf('en'), vocabularyOf('pt')];
 
 /**
  * The question that a message asks.
@@ -99,14 +96,8 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
     const rest = merged.replace(need, (phrase) => (phrase.includes('#') ? '#' : ''));
     if (rest === merged || rest.replace(may, '').trim() !== '') return [];
     const only = vocabulary.parts.filter(([, words]) => merged.search(words) >= 0).map(([part]) => part);
-    return [
-      {
-        query: { kind, ...query, ...(only.length > 0 && kind !== 'where' ? { only } : {}) },
-        language: vocabulary.language,
-        isMarked: name?.isMarked ?? false,
-        paths: files,
-      },
-    ];
+    const asked = { kind, ...query, ...(only.length > 0 ? { only } : {}) };
+    return [{ query: asked, language: vocabulary.language, isMarked: name?.isMarked ?? false, paths: files }];
   });
 }
 
@@ -116,30 +107,27 @@ function isSurelyName(tokens: readonly string[], isBare: boolean): boolean {
   return at > 0 && !(isBare && split(DETERMINERS).includes(tokens[at - 1] as string));
 }
 
-interface Tokens {
-  /** Words in lower case and without accents; `#` for a name, `%` for a file. */
-  tokens: string[];
-  names: { text: string; isMarked: boolean }[];
-  files: string[];
-}
-
-/** Undefined where something is neither a word that is known, nor a name, nor one of the files. */
-function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[], isFirst: boolean): Tokens | undefined {
-  const read: Tokens = { tokens: [], names: [], files: [] };
+/**
+ * Words in lower case and without accents; `#` for a name, `%` for a file. Undefined where something is none of these.
+ */
+function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[], isFirst: boolean) {
+  const tokens: string[] = [];
+  const names: { text: string; isMarked: boolean }[] = [];
+  const files: string[] = [];
   for (const { 0: token, index } of said.replace(/['’]s\b/g, ' is').matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
     const isMarked = /^`|\(\)$/.test(token);
     const bare = token.replace(/\(\)$/, '').replace(/^`|`$/g, '').replace(/\(\)$/, '');
     const word = plain(bare);
     const file = paths.find((path) => path === bare || path.slice(path.lastIndexOf('/') + 1) === bare);
     if (file !== undefined) {
-      read.tokens.push('%');
-      read.files.push(file);
-    } else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) read.tokens.push(word);
-    else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) read.tokens.push('%');
+      tokens.push('%');
+      files.push(file);
+    } else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) tokens.push(word);
+    else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) tokens.push('%');
     else if (IDENTIFIER.test(bare)) {
-      read.tokens.push('#');
-      read.names.push({ text: bare, isMarked });
+      tokens.push('#');
+      names.push({ text: bare, isMarked });
     } else return undefined;
   }
-  return read;
+  return { tokens, names, files };
 }

@@ -1,4 +1,6 @@
 /** The words of answers that syntax trees give, in English and Portuguese. Names and lines come in ready for display. */
+import { PARTS, type Part } from './intents.ts';
+
 export type Language = 'en' | 'pt';
 
 /** In backticks. A name with a backtick in it gets two. */
@@ -8,16 +10,7 @@ const joined = (items: readonly string[], last: string): string =>
   items.length < 2 ? items.join('') : `${items.slice(0, -1).join(', ')} ${last} ${items.at(-1)}`;
 
 const EN = {
-  classes: 'Classes',
-  functions: 'Functions',
-  methods: 'Methods',
-  types: 'Types',
-  interfaces: 'Interfaces',
-  enums: 'Enums',
-  namespaces: 'Namespaces',
-  constants: 'Constants',
-  variables: 'Variables',
-  fields: 'Fields',
+  language: 'en' as Language,
   accessors: 'Accessors',
   imports: 'Imports',
   exports: 'Exports',
@@ -36,7 +29,6 @@ const EN = {
   outline: (path: string) => `Outline of ${path}:`,
   nothing: (path: string) => `${path} defines nothing at its top level.`,
   partly: 'The file has syntax errors, so there may be more.',
-  broken: (name: string, path: string) => `${path} has syntax errors where ${name} is defined.`,
   defined: (name: string, places: string) => `${name} is defined${places}`,
   imported: (name: string, module: string, line: number) => `${name} is imported from ${module} (line ${line}).`,
   appears: (name: string, places: string) => `${name} appears${places}`,
@@ -68,16 +60,7 @@ const EN = {
 };
 
 const PT: typeof EN = {
-  classes: 'Classes',
-  functions: 'Funções',
-  methods: 'Métodos',
-  types: 'Tipos',
-  interfaces: 'Interfaces',
-  enums: 'Enums',
-  namespaces: 'Namespaces',
-  constants: 'Constantes',
-  variables: 'Variáveis',
-  fields: 'Campos',
+  language: 'pt',
   accessors: 'Acessores',
   imports: 'Importações',
   exports: 'Exportações',
@@ -96,7 +79,6 @@ const PT: typeof EN = {
   outline: (path) => `Estrutura de ${path}:`,
   nothing: (path) => `${path} não define nada no nível do arquivo.`,
   partly: 'O arquivo tem erros de sintaxe, então pode haver mais.',
-  broken: (name, path) => `${path} tem erros de sintaxe onde ${name} é definido.`,
   defined: (name, places) => `A definição de ${name} está${places}`,
   imported: (name, module, line) => `${name} é importado de ${module} (linha ${line}).`,
   appears: (name, places) => `${name} aparece${places}`,
@@ -128,3 +110,9 @@ const PT: typeof EN = {
 
 export type Words = typeof EN;
 export const WORDS: Readonly<Record<Language, Words>> = { en: EN, pt: PT };
+
+/** The title of a list. */
+export function titleOf(part: Part, { language }: Words): string {
+  const [word = ''] = PARTS[part][language].split(',');
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+}

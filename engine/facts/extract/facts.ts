@@ -12,7 +12,7 @@ import { type Definition, definitionsAt, localsAt, type Reading } from './defini
 import { type Exports, ExportStatements } from './exports.ts';
 import { assignedField, type Field, parameterFields } from './members.ts';
 import { type Import, pythonImports, required, scriptImport } from './imports.ts';
-import { firstCode, walk } from './tree.ts';
+import { walk } from './tree.ts';
 
 export interface Facts {
   imports: Import[];
@@ -27,9 +27,19 @@ export interface Facts {
   localNames: Set<string>;
   /** The tree has errors somewhere: lists of all that the file has may be short of something. */
   broken: boolean;
-  /** There is no code in it, but there may be comments. */
-  blank: boolean;
 }
+
+/** Of a file that has no syntax tree. */
+export const NO_FACTS: Facts = {
+  imports: [],
+  reexports: [],
+  definitions: [],
+  exports: { named: [], passedOn: [], isPython: false, unclear: true },
+  calls: [],
+  fields: [],
+  localNames: new Set(),
+  broken: false,
+};
 
 const SCRIPT = ['javascript', 'typescript', 'tsx'];
 const SCRIPT_TYPES = [
@@ -100,7 +110,6 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
     fields: [],
     localNames: new Set(),
     broken: tree.rootNode.hasError,
-    blank: firstCode(tree.rootNode) === null,
   };
   const types = new Set([
     ...(isPython
