@@ -6,20 +6,20 @@ import type { Node } from 'web-tree-sitter';
 import { firstCode, type Place, present } from './tree.ts';
 
 export interface Call {
-  /** As it is called, without what it belongs to. */
+  /** Without its object. */
   name: string;
-  /** Something stands before a dot: `JSON.parse` is not the `parse` that a file imports. */
+  /** Called on an object: `JSON.parse` is not the `parse` that a file imports. */
   member?: true;
-  /** What stands right before the dot, where that is a name. */
+  /** The name right before the dot, if it is a name. */
   on?: string;
-  /** Of the name, from 1. */
+  /** Line of the name, from 1. */
   line: number;
 }
 
 export const SCRIPT_CALLS = ['call_expression', 'new_expression'];
 export const PYTHON_CALLS = ['call'];
 
-/** Undefined for what is called without a name. */
+/** Undefined if what is called has no name. */
 export function callAt(node: Node): Call | undefined {
   const called = bare(node.childForFieldName('function') ?? node.childForFieldName('constructor'));
   if (!called || called.isMissing) return undefined;
@@ -36,7 +36,7 @@ export function callAt(node: Node): Call | undefined {
   };
 }
 
-/** `load!(…)`; and the tree has `await load<Row>(…)` as a call of `await load`. */
+/** Unwraps `load!(…)` and `(load)(…)`. The tree has `await load<Row>(…)` as a call of `await load`. */
 function bare(called: Node | null): Node | null {
   let inside = called;
   while (
@@ -47,7 +47,7 @@ function bare(called: Node | null): Node | null {
   return inside;
 }
 
-/** A value, as it stands in the text. */
+/** Where a returned value stands in the text. */
 export interface Given {
   /** From 1. */
   line: number;
@@ -56,21 +56,21 @@ export interface Given {
 }
 
 export interface Returns {
-  /** A generator: `values` are those that it yields. */
+  /** `values` are those that it yields. */
   generator: boolean;
   async: boolean;
   values: Given[];
-  /** Of the first `return` without a value, from 1. */
+  /** Line of the first `return` without a value, from 1. */
   bare?: number;
 }
 
 const ABSTRACT = /^@(?:[\w.]*\.)?(?:abstract\w*|overload)\b/;
 
-/** By where the functions begin. Each has to come before what stands inside it. */
+/** Collects `return` and `yield` by the offset of their function, which must be added before them. */
 export class ReturnStatements {
   readonly #functions = new Map<number, Returns & { returned: Given[]; yielded: Given[] }>();
 
-  /** What a function gives, complete when all of it has been read; undefined for one that has no body, or one that others are to fill in. */
+  /** Filled while the function's body is walked. Undefined for abstract functions and stubs. */
   of(about: Node, { parent }: Place): Returns | undefined {
     const body = about.childForFieldName('body');
     if (
@@ -98,7 +98,7 @@ export class ReturnStatements {
     return found;
   }
 
-  /** A `return` or `yield` of the function around it. */
+  /** Adds a `return` or `yield` to the function around it. */
   add(node: Node, { functionAt }: Place): void {
     const found = functionAt === undefined ? undefined : this.#functions.get(functionAt);
     if (!found || !node.isNamed) return;
@@ -109,7 +109,7 @@ export class ReturnStatements {
       return;
     }
     Object.assign(found, { generator: true, values: found.yielded });
-    // `yield* each` gives all that `each` has.
+    // `yield* each` is quoted whole.
     if (value)
       found.yielded.push(
         node.children.some((child) => child?.type === '*' || child?.type === 'from') ? given(node) : given(value),
@@ -117,14 +117,14 @@ export class ReturnStatements {
   }
 }
 
-/** In brackets of its own or not. */
+/** Without the parentheses around it. */
 function given(value: Node): Given {
   const inside = value.type === 'parenthesized_expression' && value.namedChildCount === 1 ? value.namedChild(0) : null;
   const { startIndex, endIndex, startPosition } = inside ?? value;
   return { line: startPosition.row + 1, from: startIndex, to: endIndex };
 }
 
-/** In Python: nothing but `...`, or an error that says that it is to be written. */
+/** A Python body that is only `...` or `raise NotImplementedError`. */
 function isStub(body: Node): boolean {
   if (body.type !== 'block' || body.namedChildCount > 4) return false;
   const code = present(body.namedChildren).filter(

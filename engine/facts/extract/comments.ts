@@ -2,7 +2,7 @@
 import type { Node } from 'web-tree-sitter';
 import { firstCode } from './tree.ts';
 
-/** As it stands in the text, with its marks. */
+/** Offsets of a comment in the text, with its marks. */
 export interface Doc {
   from: number;
   to: number;
@@ -11,28 +11,31 @@ export interface Doc {
 
 interface Comment extends Doc {
   row: number;
-  /** Up to the end of its line, and those right above it are one with it. */
+  /** A line comment: adjacent ones form one comment. */
   isLine: boolean;
   /** Nothing follows on its last line. */
   isAlone: boolean;
 }
 
-/** They speak to tools, and may stand between a comment and what it is about. */
-const DIRECTIVE =
-  /^(?:\/\/|\/\*+|#)\s*(?:\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul|[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec)/i;
+/** Comments for tools. They may stand between a comment and its definition. */
+const DIRECTIVES = [
+  /\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul/,
+  /[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec/,
+];
+const DIRECTIVE = new RegExp(String.raw`^(?://|/\*+|#)\s*(?:${DIRECTIVES.map(({ source }) => source).join('|')})`, 'i');
 
 export class Comments {
   readonly #lines: readonly string[];
-  /** By the row of their end, of those that stand at the beginning of their line. */
+  /** Comments at the beginning of a line, by the row of their end. */
   readonly #comments = new Map<number, Comment>();
-  /** Lines of decorators and directives alone: the row of the end to that of the beginning. */
+  /** Decorators and directives with lines of their own: first row by last row. */
   readonly #between = new Map<number, number>();
 
   constructor(lines: readonly string[]) {
     this.#lines = lines;
   }
 
-  /** A comment or a decorator; those above a definition have to come before it. */
+  /** Adds a comment or a decorator. Those above a definition must be added before `above` is called for it. */
   add(node: Node): void {
     const { startPosition: start, endPosition: end } = node;
     if ((this.#lines[start.row] ?? '').slice(0, start.column).trim() !== '') return;
@@ -50,7 +53,7 @@ export class Comments {
       });
   }
 
-  /** Right above what begins in `row`, from 0, at `index` of the text, or before it on its line. */
+  /** The comment right above a definition, or before it on its line. @param row from 0 @param index offset in the text */
   above(row: number, index: number): Doc | undefined {
     const beside = this.#comments.get(row);
     if (beside && beside.to <= index) return { from: beside.from, to: beside.to };
@@ -69,7 +72,7 @@ export class Comments {
   }
 }
 
-/** Of a Python function or class. */
+/** The docstring of a Python function or class. */
 export function docstringOf(definition: Node): Doc | undefined {
   const first = firstCode(definition.childForFieldName('body'));
   const string = first?.type === 'expression_statement' ? first.namedChild(0) : null;
@@ -79,12 +82,13 @@ export function docstringOf(definition: Node): Doc | undefined {
 /** A longer paragraph is cut, at the end of a sentence if there is one. */
 const MAX_PARAGRAPH = 600;
 
-/** A comment that begins a file, with nothing that it could be about right below it but an import, or a module's docstring. */
-const SCRIPT_HEAD =
-  /^(?:#![^\n]*\n)?\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n\/\/[^\n]*)*)[ \t]*\n(?=\s*\n|import\b|(?:const|let|var)\b[^\n]*\brequire\(|['"]use )/;
+/** A comment at the top of a file that is not about a definition right below it, or a module's docstring. */
+const HEAD_COMMENT = /^(?:#![^\n]*\n)?\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n\/\/[^\n]*)*)/;
+const BELOW_HEAD = /[ \t]*\n(?=\s*\n|import\b|(?:const|let|var)\b[^\n]*\brequire\(|['"]use )/;
+const SCRIPT_HEAD = new RegExp(HEAD_COMMENT.source + BELOW_HEAD.source);
 const PYTHON_HEAD = /^(?:#[^\n]*\n|[ \t]*\n)*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
 
-/** The first paragraph of what a file says of itself; undefined where it says nothing. */
+/** The first paragraph of a file's own comment; undefined without one. */
 export function headComment(text: string, isPython: boolean): string | undefined {
   const written = (isPython ? PYTHON_HEAD : SCRIPT_HEAD).exec(text)?.[1];
   return written === undefined
@@ -92,15 +96,16 @@ export function headComment(text: string, isPython: boolean): string | undefined
     : firstParagraph(written, { from: 0, to: written.length, ...(isPython ? { docstring: true } : {}) });
 }
 
-/** About a file as a whole, of lawyers, or what is still to be done: nothing that says what a definition does. */
+/** Comments about licences, whole files, or work to do. They do not say what a definition does. */
 const OTHERWISE =
   /copyright|spdx-license|@license|@file\b|@fileoverview|@module\b|@packagedocumentation|^\W*(?:todo|fixme|xxx|hack)\b/i;
-/** Rules between parts of a file, or code that is not in use. */
+/** Rules between parts of a file. */
 const RULE = /[-=*#~_/]{3,}/;
+/** Code that is commented out. */
 const CODE =
   /[;{}]$|^(?:const|let|var|return|if|for|while|import|from|def|class|function|export|await|print)\b.*[({=:;]/;
 
-/** On one line; undefined where it says nothing about what it stands above. @param written with its marks */
+/** The first paragraph on one line; undefined if it describes nothing. @param written with its marks */
 export function firstParagraph(written: string, { docstring }: Doc): string | undefined {
   if (!docstring && OTHERWISE.test(written)) return undefined;
   const isBlock = written.startsWith('/*');
@@ -146,11 +151,11 @@ export function firstParagraph(written: string, { docstring }: Doc): string | un
   return cut(paragraph);
 }
 
-/** What tells of parameters and results, in the ways of JSDoc, Sphinx and Google, or shows how it is used. */
+/** Begins parameters, results or examples in the styles of JSDoc, Sphinx and Google. */
 const BLOCK_TAG =
   /^(?:@\w|:\w+[^:]*:|>>>|```|(?:Args|Arguments|Parameters|Params|Returns|Yields|Raises|Examples?|Notes?|Attributes):?$)/;
 
-/** Behind a description on the same line. */
+/** A tag behind a description on the same line. */
 const INLINE_TAG = / @(?:param|returns?|throws|example|deprecated|internal|private|type)\b.*$/;
 
 function cut(paragraph: string): string {

@@ -13,51 +13,45 @@ export interface Definition {
   name: string;
   /** The class, interface or object that it is a member of. */
   owner?: string;
-  /** Inside a function or a namespace: no part of what the file defines for others. */
+  /** Inside a function or a namespace, so invisible from other files. */
   local: boolean;
-  /** What the language calls it, of types. */
+  /** What kind of type it is. */
   word?: 'interface' | 'enum';
-  /** By `const`, or in Python in capitals. */
+  /** Declared with `const`; in Python, named in capitals. */
   constant?: true;
-  async?: true;
-  /** From what says what it is to where its body begins, in the text. */
+  /** Offsets of the declaration without its body. */
   head?: { from: number; to: number };
-  /** Of its name, from 1. */
+  /** Line of the name, from 1. */
   line: number;
-  /** That line, without indentation. */
-  text: string;
   /** Of functions, methods and accessors. */
   parameters?: Parameter[];
-  /** As it is written; undefined where nothing is. */
+  /** The declared type as written. */
   returns?: string;
-  /** What its statements give; undefined where there is no body to tell. */
+  /** What its `return` statements give; undefined without a body. */
   given?: Returns | undefined;
   /** The comment above it, or its docstring. */
   doc?: Doc | undefined;
   /** Of classes. */
   bases?: string[];
   interfaces?: string[];
-  /** The tree has errors in what is said here. Errors in a function's body are none of it. */
+  /** The tree has errors in the declaration. Errors in the body do not count. */
   broken: boolean;
-  /** The tree has errors anywhere in it: its members may be others. */
+  /** The tree has errors in the declaration or the body. */
   brokenInside: boolean;
-  /** Where it begins in the text, and where what it is a member of does, which tells two of one name apart. */
+  /** Offsets of its beginning and of its owner's. They tell two of one name apart. */
   at?: number;
   ownerAt?: number;
-  /** Where the innermost function around begins. */
+  /** Offset of the innermost function around it. */
   functionAt?: number;
-  /** A function or a class that a variable or a field holds. */
+  /** A function or class that is the value of a variable or field. */
   held?: true;
-  /** What it is assigned to has a type of its own. */
-  annotated?: true;
 }
 
 const MEMBERS =
   /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
-/** What a walk has come by so far. */
+/** State of a walk. */
 export interface Reading {
   text: string;
-  lines: readonly string[];
   comments: Comments;
   returns: ReturnStatements;
 }
@@ -79,7 +73,7 @@ export function definitionsAt(node: Node, place: Place, reading: Reading): Defin
     node.childForFieldName('property') ??
     node.childForFieldName('key') ??
     node.childForFieldName('left');
-  // `const { a } = require('a')` imports.
+  // `const { a } = require('a')` is an import.
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value'))))
     return [];
   if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
@@ -90,7 +84,7 @@ export function definitionsAt(node: Node, place: Place, reading: Reading): Defin
     name: part.text,
     local: false,
     ...(owner === undefined ? {} : { owner, ownerAt }),
-    ...whereIs(part, reading.lines),
+    line: lineOf(part),
     broken: isBroken(place, [name]),
     brokenInside: node.hasError,
     ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}),
@@ -98,15 +92,12 @@ export function definitionsAt(node: Node, place: Place, reading: Reading): Defin
   }));
 }
 
-const whereIs = (name: Node, lines: readonly string[]) => ({
-  line: name.startPosition.row + 1,
-  text: (lines[name.startPosition.row] ?? '').trim(),
-});
+const lineOf = (node: Node): number => node.startPosition.row + 1;
 
 const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean =>
   broken || parts.some((part) => part?.hasError);
 
-/** In Python a matter of custom. */
+/** Python has only a convention for constants. */
 function isConstant(node: Node, name: string, { head }: Place, { text }: Reading): boolean {
   if (node.type === 'assignment') return /^_*[A-Z][A-Z\d_]*$/.test(name);
   return (
@@ -116,7 +107,7 @@ function isConstant(node: Node, name: string, { head }: Place, { text }: Reading
   );
 }
 
-/** A docstring goes before comments: they are about how it is written. */
+/** A docstring is preferred: comments above it are about the implementation. */
 function docOf(node: Node, { head }: Place, { comments }: Reading): Doc | undefined {
   const { row } = node.startPosition;
   // `const a = 1,` may have more below it.
@@ -131,7 +122,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   const [called, on] = nameOf(name);
   if (called === undefined) return undefined;
   const value = node.childForFieldName('value') ?? node.childForFieldName('right');
-  // A type annotation without a value is where a Python name is declared; an assignment elsewhere changes what is defined already.
+  // A function or class that is assigned is the definition. Any other value leaves the definition to the name.
   const about =
     FUNCTIONS.test(node.type) ||
     CLASSES.test(node.type) ||
@@ -140,9 +131,9 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
       ? node
       : value;
   const owner = on ?? place.owner;
-  // A part of a type without a name of its own: nothing that the file defines for others.
+  // A part of a type without a name is invisible from other files.
   const isPart = owner === undefined && /^(property|method)_signature$/.test(node.type);
-  // One of a class without a name is nobody's, and a method all the same.
+  // A method of a class without a name has no owner.
   const kind = isProperty(place)
     ? 'accessor'
     : kindOf(about, owner !== undefined || isPart || (place.local && MEMBERS.test(node.type)));
@@ -157,7 +148,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
     kind,
     name: called,
     local: place.local || isPart,
-    ...whereIs(name, reading.lines),
+    line: lineOf(name),
     broken: isBroken(place, parts),
     brokenInside: node.hasError,
     at: about.startIndex,
@@ -172,7 +163,6 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   if (place.functionAt !== undefined) found.functionAt = place.functionAt;
   if (about !== node && /^(variable_declarator|assignment|public_field_definition|field_definition)$/.test(node.type))
     found.held = true;
-  if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about, place, reading);
 }
 
@@ -185,7 +175,7 @@ function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
     kind: kindOf(value, false),
     name: 'default',
     local: false,
-    ...whereIs(node, reading.lines),
+    line: lineOf(node),
     broken: isBroken(place, parts),
     brokenInside: node.hasError,
     at: value.startIndex,
@@ -194,13 +184,12 @@ function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
   return [described(found, value, place, reading)];
 }
 
-/** With what follows a function's or a class's name. */
+/** Adds parameters and return type, or base classes. */
 function described(found: Definition, about: Node, place: Place, { returns: statements }: Reading): Definition {
   const callable = FUNCTIONS.test(about.type);
   if (callable) {
     found.parameters = parametersOf(about, found.owner !== undefined);
     found.given = statements.of(about, place);
-    if (about.children.some((child) => child?.type === 'async')) found.async = true;
   }
   const returns = typeText(about.childForFieldName('return_type'));
   if (callable && returns !== undefined) found.returns = returns;
@@ -211,7 +200,7 @@ function described(found: Definition, about: Node, place: Place, { returns: stat
   return found;
 }
 
-/** A plain name, and for `Store.prototype.flush = …` whose it is. */
+/** The name, and the owner in `Store.prototype.flush = …`. */
 function nameOf(node: Node): [string | undefined, string?] {
   if (/^(identifier|type_identifier|property_identifier|private_property_identifier|number)$/.test(node.type))
     return [node.text];
@@ -237,7 +226,7 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
     : 'method';
 }
 
-/** In Python, a method that is read like a variable. */
+/** A Python method with `@property`. */
 const isProperty = ({ parent }: Place): boolean =>
   parent?.type === 'decorated_definition' &&
   present(parent.namedChildren).some(

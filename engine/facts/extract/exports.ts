@@ -6,31 +6,31 @@ import type { Node } from 'web-tree-sitter';
 import { FUNCTIONS, NO_CODE, namesIn, PATTERNS, type Place, present, stringText } from './tree.ts';
 
 export interface Exported {
-  /** As others import it; '' for what is exported without a name. */
+  /** As others import it; '' without a name. */
   name: string;
-  /** As it is called here, where that is known. */
+  /** Its name in this file, if known. */
   local?: string;
   /** From 1. */
   line: number;
   module?: string;
-  /** The default, or all that the module is. */
+  /** `whole`: the value of `module.exports`. */
   as?: 'default' | 'whole';
-  /** Where it can be told without its name. */
+  /** If it is exported without a name. */
   kind?: 'function' | 'class';
 }
 
 export interface Exports {
   named: Exported[];
-  /** All of another module's. */
+  /** Modules whose exports are all passed on. */
   passedOn: { module: string; line: number }[];
-  /** Of Python; from 1, of `__all__`. undefined: whatever has a public name. */
+  /** Line of Python's `__all__`, from 1. Without it, all public names are exported. */
   listLine?: number | undefined;
   isPython: boolean;
   /** There may be more. */
   unclear: boolean;
 }
 
-/** `exports` or `module.exports`; the text of longer ones, which may be any, is not asked for. */
+/** `exports` or `module.exports`. The length is compared first, because reading a node's text is slow. */
 const isExports = (node: Node | null | undefined): boolean =>
   !!node &&
   /^(identifier|member_expression)$/.test(node.type) &&
@@ -39,11 +39,11 @@ const isExports = (node: Node | null | undefined): boolean =>
 
 export class ExportStatements {
   readonly found: Exports;
-  /** What assignments export. In a file with export statements `exports` is any variable. */
+  /** What assignments export. Ignored in a file with export statements, where `exports` is an ordinary variable. */
   readonly #assigned: Pick<Exports, 'named' | 'unclear'> = { named: [], unclear: false };
-  /** Types of nodes that have to be read, besides those that define something. */
+  /** Types of nodes to visit besides definitions. */
   readonly types: readonly string[];
-  /** Whether the text has any of what is read besides statements: most have none, and calls need not be looked at then. */
+  /** Whether the text may assign exports. Most files do not, and their calls are skipped. */
   readonly #mayAssign: boolean;
 
   constructor(text: string, isPython: boolean) {
@@ -52,7 +52,7 @@ export class ExportStatements {
     this.types = isPython && this.#mayAssign ? ['augmented_assignment', 'call'] : [];
   }
 
-  /** Any node that may export something. */
+  /** Takes any node that may export something. */
   read(node: Node, place: Place): void {
     if (node.type === 'export_statement') {
       if (place.parentType === 'program') this.#statement(node);
@@ -63,7 +63,7 @@ export class ExportStatements {
     else if (node.type === 'variable_declarator') this.#alias(node);
   }
 
-  /** Behind the last node. */
+  /** Call after the last node. */
   end(): void {
     if (this.found.named.length + this.found.passedOn.length === 0 && !this.found.unclear)
       Object.assign(this.found, this.#assigned);
@@ -122,7 +122,7 @@ export class ExportStatements {
     else this.#add(into, { name: '', line, ...read, as: 'whole' });
   }
 
-  /** Of an object that is exported. */
+  /** A member of an exported object. */
   #member(node: Node): void {
     const key =
       node.type === 'shorthand_property_identifier'
@@ -145,7 +145,7 @@ export class ExportStatements {
         : node && /^(abstract_)?class(_declaration)?$/.test(node.type)
           ? 'class'
           : undefined;
-    // A method's name is another one's.
+    // The name of a method belongs to its object.
     const local = kind || node?.type.endsWith('_declaration') ? node?.childForFieldName('name') : null;
     return { ...(local && node?.type !== 'method_definition' ? { local: local.text } : {}), ...(kind ? { kind } : {}) };
   }
@@ -156,7 +156,7 @@ export class ExportStatements {
     if (given.some(isExports) && stringText(given[1]) !== '__esModule') this.#assigned.unclear = true;
   }
 
-  /** `const app = exports = module.exports = {}`: what it is given later is exported. */
+  /** `const app = exports = module.exports = {}`: later assignments to `app` export, too. */
   #alias(node: Node): void {
     let value = node.childForFieldName('value');
     if (value?.type === 'assignment_expression') value = value.childForFieldName('left');
@@ -189,7 +189,7 @@ export class ExportStatements {
     }
   }
 
-  /** Overloads are one. */
+  /** Adds overloads once. */
   #add({ named }: Pick<Exports, 'named'>, exported: Exported): void {
     if (exported.name === 'default') exported.as ??= 'default';
     if (!named.some(({ name, as }) => name === exported.name && as === exported.as)) named.push(exported);

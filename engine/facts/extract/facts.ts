@@ -16,16 +16,16 @@ import { walk } from './tree.ts';
 
 export interface Facts {
   imports: Import[];
-  /** Modules that something is exported from without being imported. */
+  /** Modules of `export … from`. */
   reexports: Import[];
   definitions: Definition[];
   exports: Exports;
   calls: Call[];
-  /** Of classes, besides what is defined in them as members, and of anything else that has a name. */
+  /** Fields that are assigned rather than declared. */
   fields: Field[];
-  /** Of variables and parameters in functions. */
+  /** Variables and parameters of functions. */
   localNames: Set<string>;
-  /** The tree has errors somewhere: lists of all that the file has may be short of something. */
+  /** The tree has errors, so lists may be incomplete. */
   broken: boolean;
 }
 
@@ -79,7 +79,7 @@ const PYTHON_TYPES = [
   'yield',
 ];
 const SCRIPT_IMPORTS = ['import_statement'];
-/** Read for other things than what they define. */
+/** Visited, but not for definitions. */
 const NO_DEFINITIONS = [...PYTHON_CALLS, 'new_expression', 'augmented_assignment_expression'];
 const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
 
@@ -98,8 +98,7 @@ export function readFacts(syntax: Syntax, doc: SourceDocument): Facts | undefine
 function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
   const isPython = grammar === 'python';
   if (!isPython && !SCRIPT.includes(grammar)) return undefined;
-  const lines = text.split('\n');
-  const reading: Reading = { text, lines, comments: new Comments(lines), returns: new ReturnStatements() };
+  const reading: Reading = { text, comments: new Comments(text.split('\n')), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
   const facts: Facts = {
     imports: [],

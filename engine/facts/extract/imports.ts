@@ -5,15 +5,13 @@ import { type Place, present } from './tree.ts';
 export interface Import {
   module: string;
   line: number;
-  /** As they are called here. */
+  /** Names in this file. */
   names: string[];
-  /** As they are called there, of those that have another name here. */
-  renamed?: string[];
-  /** On the file's own level. */
+  /** At the top level of the file. */
   top: boolean;
 }
 
-/** An import, or an export from another module. */
+/** An `import` statement, or `export … from`. */
 export function scriptImport(node: Node, { parentType }: Place): Import[] {
   const source =
     node.childForFieldName('source') ??
@@ -29,15 +27,11 @@ export function scriptImport(node: Node, { parentType }: Place): Import[] {
       .filter(({ id }) => !taken.has(id))
       .map(({ text }) => text),
   ];
-  const renamed = specifiers.flatMap((part) =>
-    part.childForFieldName('alias') ? [part.childForFieldName('name')?.text ?? ''] : [],
-  );
   return [
     {
       module: source.text.slice(1, -1),
       line: node.startPosition.row + 1,
       names,
-      renamed,
       top: parentType === 'program',
     },
   ];
@@ -51,10 +45,7 @@ export function required(node: Node, { parent, local, inBlock }: Place): Import[
   const names = name
     ? present(name.descendantsOfType(['identifier', 'shorthand_property_identifier_pattern'])).map(({ text }) => text)
     : [];
-  const renamed = name ? present(name.descendantsOfType(['property_identifier'])).map(({ text }) => text) : [];
-  return [
-    { module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, renamed, top: !local && !inBlock },
-  ];
+  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, top: !local && !inBlock }];
 }
 
 function moduleOf(call: Node): Node | undefined {
@@ -85,7 +76,7 @@ export function pythonImports(node: Node, { parentType }: Place): Import[] {
     }));
   const module = node.type === 'future_import_statement' ? '__future__' : node.childForFieldName('module_name')?.text;
   if (module === undefined) return [];
-  // `from . import views` is about a module of the package.
+  // `from . import views` imports a module of the package.
   if (/^\.+$/.test(module) && parts.length > 0)
     return parts.map((part) => ({
       module: `${module}${(part.childForFieldName('name') ?? part).text}`,
@@ -98,9 +89,6 @@ export function pythonImports(node: Node, { parentType }: Place): Import[] {
       module,
       line,
       names: parts.map(nameIn),
-      renamed: parts
-        .filter(({ type }) => type === 'aliased_import')
-        .map((part) => part.childForFieldName('name')?.text ?? ''),
       top,
     },
   ];

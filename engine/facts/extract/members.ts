@@ -3,13 +3,13 @@ import type { Node } from 'web-tree-sitter';
 import { FUNCTIONS, NO_CODE, oneLine, PATTERNS, type Place, present, typeText } from './tree.ts';
 
 export interface Parameter {
-  /** With the dots or stars of one that takes the rest; a pattern as it stands for one that is taken apart. */
+  /** As written: with the dots or stars of a rest parameter, or as a pattern. */
   name: string;
   type?: string;
   value?: string;
 }
 
-/** From what says what it is to where its body begins. */
+/** Offsets of the declaration without its body. */
 export const headOf = (node: Node, about: Node) => ({
   from: node.startIndex,
   to: about.childForFieldName('body')?.startIndex ?? node.endIndex,
@@ -73,15 +73,15 @@ export function heritageOf(node: Node): { bases: string[]; interfaces: string[];
 
 export interface Field {
   name: string;
-  /** Where the class begins in the text. */
+  /** Offset of the class. */
   classAt?: number;
-  /** What it is given to by name, which may be a class: `Basket.limit = 3`. */
+  /** The object's name in `Basket.limit = 3`, which may be a class. */
   of?: string;
   /** From 1. */
   line: number;
 }
 
-/** Of `constructor(private readonly path: string)`. */
+/** Fields of `constructor(private readonly path: string)`. */
 export function parameterFields(method: Node, { ownerAt }: Place): Field[] {
   if (ownerAt === undefined || method.childForFieldName('name')?.text !== 'constructor') return [];
   return present(method.childForFieldName('parameters')?.namedChildren).flatMap((parameter) => {
@@ -95,7 +95,7 @@ export function parameterFields(method: Node, { ownerAt }: Place): Field[] {
   });
 }
 
-/** Of `this.path = path`, in a method or in what keeps its `this`, and of `Basket.limit = 3` anywhere. */
+/** Fields of `this.path = path` in a method, and of `Basket.limit = 3` anywhere. */
 export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
   const left = assignment.childForFieldName('left');
   if (!left) return [];
@@ -105,7 +105,7 @@ export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
     const isOwn =
       object?.type === 'this' ||
       (object?.type === 'identifier' && target.type === 'attribute' && /^(?:self|cls)$/.test(object.text));
-    // What holds a function there is a method.
+    // A function that is assigned there is a method.
     const found =
       isOwn && thisAt !== undefined
         ? { classAt: thisAt }
@@ -116,7 +116,7 @@ export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
   });
 }
 
-/** `[this.a, this.b] = pair` has two. */
+/** `[this.a, this.b] = pair` has two targets. */
 function targetsIn(left: Node): Node[] {
   if (left.type === 'pair_pattern') return present([left.childForFieldName('value')]).flatMap(targetsIn);
   return PATTERNS.test(left.type) ? present(left.namedChildren).flatMap(targetsIn) : [left];

@@ -1,28 +1,33 @@
 /** Reads syntax trees: a walk that knows the class and function around each node, and helpers for names and texts. */
 import type { Node, Tree } from 'web-tree-sitter';
 
-export const FUNCTIONS =
-  /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
+const ofTypes = (types: string): RegExp => new RegExp(`^(?:${types.trim().split(/\s+/).join('|')})$`);
+
+export const FUNCTIONS = ofTypes(`
+  function_declaration generator_function_declaration function_signature
+  method_definition method_signature abstract_method_signature function_definition
+  arrow_function function_expression generator_function lambda
+`);
 export const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
 
 export interface Place {
-  /** The class, interface or object that it is a member of, and where that begins in the text; what a prototype has begins elsewhere than its class. */
+  /** The class, interface or object around it, and its offset. A prototype's members have no offset. */
   owner?: string;
   ownerAt?: number | undefined;
-  /** Inside a function or a namespace, or of something without a name. */
+  /** Inside a function or a namespace, or in something without a name. */
   local: boolean;
   inFunction: boolean;
   inBlock: boolean;
-  /** The tree did not make out what stands here. */
+  /** Inside a syntax error. */
   broken: boolean;
-  /** The node right above; itself where its type is one of those visited. */
+  /** The node right above; the node itself only if its type is visited. */
   parentType: string;
   parent: Node | null;
-  /** Where the innermost function around begins in the text. */
+  /** Offset of the innermost function around it. */
   functionAt?: number | undefined;
-  /** Where the class begins that `this` is of, if it surely is of one. */
+  /** Offset of the class that `this` belongs to, if that is certain. */
   thisAt?: number | undefined;
-  /** Where the statement begins that is this node alone, with `export`, `const` or decorators before it; undefined for what is none. */
+  /** Beginning of the statement that holds only this definition, with `export`, `const` or decorators. */
   head?: Start | undefined;
 }
 
@@ -33,14 +38,17 @@ interface Start {
   at: number;
 }
 
-/** What may stand before a definition. */
+/** Statements that may wrap a definition. */
 const STATEMENTS =
   /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
 
-/** In Python `self` is a variable like others. */
+/** Functions with the `this` of the code around them. In Python `self` is an ordinary variable. */
 const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
 
-/** Each node of these types, what stands above before what stands below. */
+/**
+ * Visits each node of these types, parents before children. One walk with a cursor, linear in the size of the tree: asking
+ * a node for its parent searches from the root, which takes seconds in a long chain of calls.
+ */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
   const cursor = tree.walk();
   const places: Place[] = [
@@ -71,7 +79,7 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
   }
 }
 
-/** @param start of functions and of what may stand before a definition */
+/** The place of the children. @param start of functions and of statements that may wrap a definition */
 function below(place: Place, type: string, node: Node | null, visited: boolean, start?: Start): Place {
   const { owner, ownerAt, local, inFunction, functionAt } = place;
   const here = {
@@ -98,9 +106,9 @@ function below(place: Place, type: string, node: Node | null, visited: boolean, 
       head: place.head ?? start,
       ...(owner === undefined ? {} : { owner, ownerAt }),
     };
-  // What a type of a member has, `on: { click: string }` for instance.
+  // The parts of a member's type, as in `on: { click: string }`, have no owner.
   if (type === 'object_type' && !CLASSES.test(place.parentType)) return { ...here, local, thisAt: place.thisAt };
-  // Python's `module` is the file.
+  // In Python, `module` is the whole file.
   if (type === 'internal_module' || (type === 'module' && place.parentType !== '')) return { ...here, local: true };
   if (!node || !(CLASSES.test(type) || type === 'object'))
     return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
@@ -112,9 +120,9 @@ function below(place: Place, type: string, node: Node | null, visited: boolean, 
     parent?.childForFieldName('key')
   )?.text;
   const name = named?.replace(/\.prototype$/, '');
-  // What a module exports in an object is the file's own.
+  // Members of `module.exports = { … }` count as top-level definitions.
   if (name !== undefined && /^(module\.)?exports$/.test(name)) return { ...here, local: false };
-  // What an object without a name has, an argument for instance, is nobody's.
+  // Members of an object without a name, such as an argument, have no owner.
   if (name === undefined || !/^[\p{L}\w$]+$/u.test(name)) return { ...here, local: true };
   return { ...here, owner: name, ownerAt: name === named ? node.startIndex : undefined, local: inFunction };
 }
@@ -126,21 +134,21 @@ export const present = (nodes: readonly (Node | null)[] | undefined): Node[] =>
 
 export const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
 
-/** Without the colon that an annotation begins with. */
+/** The type without the colon before it. */
 export const typeText = (node: Node | null): string | undefined =>
   node ? oneLine(node.text.replace(/^:\s*/, '')) : undefined;
 
-/** What may stand between any two nodes; in Python the end of a line that goes on is one. */
+/** Nodes that may stand anywhere. */
 export const NO_CODE = /^(comment|line_continuation)$/;
 
-/** The first that is no comment; one by one, as a body may have thousands. */
+/** The first child that is no comment. Asks for one child at a time, because a body may have thousands. */
 export function firstCode(node: Node | null): Node | null {
   let child = node?.namedChild(0) ?? null;
   for (let i = 1; child && NO_CODE.test(child.type); i++) child = node?.namedChild(i) ?? null;
   return child;
 }
 
-/** What a pattern gives names to. */
+/** The names that a pattern binds. */
 export function namesIn(pattern: Node): Node[] {
   if (/^(identifier|shorthand_property_identifier_pattern)$/.test(pattern.type)) return [pattern];
   const part =
@@ -155,7 +163,7 @@ export function namesIn(pattern: Node): Node[] {
     : [];
 }
 
-/** Of a plain string, as it is written; undefined for any other node. */
+/** The content of a string without escapes; undefined for any other node. */
 export function stringText(node: Node | null | undefined): string | undefined {
   return node?.type === 'string' ? /^[rRuU]?(['"])([^\\]*)\1$/s.exec(node.text)?.[2] : undefined;
 }
