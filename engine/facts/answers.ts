@@ -101,6 +101,9 @@ function callersAnswer(
   if (owner !== undefined && lines.length === 0) return undefined;
   if (lines.length + others.length + known.length === 0) return undefined;
   const n = quoted(name);
+  const isCallable =
+    from.length > 0 || called.some(({ parameters, kind }) => parameters !== undefined || kind === 'class');
+  if (lines.length === 0 && others.length > 0 && !isCallable) return words.appears(n, placesOf(others, source));
   const also = others.length > 0 && owner === undefined ? [words.alsoAppears(placesOf(others, source))] : [];
   const first = lines.length > 0 ? words.called(n, placesOf(lines, source)) : words.notCalled(n, path);
   return [first, ...also].join(first.includes('\n') ? '\n\n' : ' ');

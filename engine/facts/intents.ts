@@ -35,7 +35,7 @@ export const FILE_INTENTS = {
     pt: `${PT_LISTS},definições,símbolos|define,definidas,definidos,declaradas,declarados,tem,contém`,
   },
   imports: {
-    en: 'import,imports,imported,dependencies|modules,packages,libraries,have,has',
+    en: 'import,imports,imported,require,requires,dependencies|modules,packages,libraries,have,has',
     pt: 'importa,importações,importados,importadas,dependências|módulos,pacotes,bibliotecas,tem',
   },
   exports: {
@@ -71,7 +71,7 @@ export const NAME_INTENTS = {
     pt: 'métodos,membros,campos,propriedades,atributos|tem,possui,classe',
   },
   owner: {
-    en: '# belong,# belongs,owner of #,class has #,class has a #,class has an #,class has the #|class,to,has',
+    en: '# belong,# belongs,owner of #,class has #|class,to,has',
     pt: '# pertence,pertence #,classe tem #|classe,tem,que',
   },
   base: {

@@ -89,8 +89,9 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
   const [name] = names;
   if (names.length > 1) return [];
   const sentence = ` ${tokens.join(' ')} `.replace(vocabulary.file, '%');
-  const merged = sentence.replace(vocabulary.noun, '#');
-  if (name && !name.isMarked && PLAIN.test(name.text) && !isSurelyName(tokens, merged === sentence)) return [];
+  const bare = sentence.replace(vocabulary.noun, '#');
+  const merged = bare.replace(DETERMINER, '#');
+  if (name && !name.isMarked && PLAIN.test(name.text) && !isSurelyName(tokens, bare === sentence)) return [];
   const query = name ? pathOf(name.text) : { name: '' };
   return (name ? vocabulary.nameIntents : vocabulary.fileIntents).flatMap(({ kind, need, may }): Question[] => {
     const rest = merged.replace(need, (phrase) => (phrase.includes('#') ? '#' : ''));
@@ -100,6 +101,8 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
     return [{ query: asked, language: vocabulary.language, isMarked: name?.isMarked ?? false, paths: files }];
   });
 }
+
+const DETERMINER = new RegExp(`(?<= )(?:${split(DETERMINERS).join('|')}) #`, 'u');
 
 /** A plain word is a name if it neither begins the question nor follows a determiner without a noun: "the total". */
 function isSurelyName(tokens: readonly string[], isBare: boolean): boolean {

@@ -98,6 +98,7 @@ describe('each intent', () => {
     ],
     ['Qual é a classe base de Basket?', '`Basket` herda de `Map` (linha 6).'],
     ['A qual classe pertence add?', '`add` é um método de `Basket` (linha 10).'],
+    ['O que faz a classe Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['O que faz Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['Onde está `gone`?', '`gone` não aparece em `src/shop.ts`.'],
   ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
