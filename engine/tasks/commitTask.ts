@@ -84,7 +84,7 @@ export function shapeMessage(rawText: string, fence: string, finished: boolean):
   return { text, stop: false };
 }
 
-/** As much of a unified diff as a model has room for, every file with its fair share. Pure. */
+/** As much of a unified diff as fits, every file with its fair share. Pure functions. */
 
 /** No more characters than this per token of room are looked at. */
 const CHARACTERS_PER_TOKEN = 6;

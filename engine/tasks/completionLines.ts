@@ -1,7 +1,7 @@
 /**
- * How many of the lines that a model writes at a cursor belong to the block there. The syntax tree tells where one
- * exists, indentation where not. A line is judged once it is complete, by the text up to its end, and for good: so what
- * has been shown stays, however the text goes on.
+ * Decides how many of the lines that a model writes at a cursor belong to the block there. The syntax tree tells where
+ * one exists, otherwise indentation. A line is judged once it is complete, by the text up to its end, and for good:
+ * what has been shown stays.
  */
 import { t } from '@vscode/l10n';
 import type { BlockScan } from '../text/syntax/syntaxBlock.ts';

@@ -1,7 +1,7 @@
 /**
- * From what a model writes at a cursor to what is offered there: one line unless more is asked for, nothing that the
- * text after the cursor already says, nothing that goes round in circles. Works on the raw text so far, and only ever
- * adds to what it has shown: what may yet be cut is held back.
+ * Shapes what a model writes at a cursor into a completion: one line unless more is asked for, nothing that the text
+ * after the cursor already contains, and no endless repetition. Works on the raw text so far and only ever adds to
+ * what it has shown. What may still be cut is held back.
  */
 import { t } from '@vscode/l10n';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';

@@ -1,9 +1,9 @@
 /**
- * How much of what a model writes at a cursor is sure enough to be shown. The probability that all so far is right is the product of its
- * tokens' (docs/decisions/0017-confidence-limit.md has what limits are worth with the built-in model): a line is shown once it is whole, when that is not too
- * small; the words at its beginning at once, as long as it is large; further lines, whole ones only, where it is large enough for them: they
- * are rarely right, and one wrong line among right ones has to be taken out by hand. Nothing that has been shown is taken back, as it only
- * ever falls.
+ * Decides how much of a completion is confident enough to be shown. The probability that all so far is right is the
+ * product of those of its tokens. A line is shown once it is whole, if that is not too small; the words at its
+ * beginning at once while it is large; further lines, whole ones only, where it is large enough for them. They are
+ * rarely right, and one wrong line among right ones has to be removed by hand. Nothing shown is taken back, since the
+ * probability only falls. docs/decisions/0017-confidence-limit.md has the effect of limits with the built-in model.
  */
 
 export interface ConfidenceLimits {

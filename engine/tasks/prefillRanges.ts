@@ -1,7 +1,8 @@
 /**
- * PURE: which tokens of a prompt go through the prefill lane. It must follow from the prompt, the model and the machine alone, and two prompts that share
- * a beginning must agree on it there, or they could not share rows. So it goes by what the tokens are: a file block, a text
- * that somebody gave, however long the conversation has become since, and not what a model has generated.
+ * Which tokens of a prompt go through the prefill lane. It must follow from the prompt, the model and the machine
+ * alone, and two prompts that share a beginning must agree there, or they could not share rows. So it depends on what
+ * the tokens are: a file block or a text of the user, however long the conversation has become, and not on what a
+ * model has generated. A pure function.
  */
 import { MIN_PREFILL } from '../model/batch.ts';
 import type { TokenRange } from '../kv/laneIds.ts';

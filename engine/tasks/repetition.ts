@@ -1,4 +1,7 @@
-/** Finds text that goes round in circles: pure string functions on what a model has written so far. */
+/**
+ * Finds endless repetition in what a model has written so far, and reads answers that are one code block. Pure
+ * functions.
+ */
 import type { Layout } from '../text/prompt/layout.ts';
 
 /**

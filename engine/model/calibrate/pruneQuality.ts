@@ -17,7 +17,14 @@ import {
 } from '../../kv/approx/pruned/keptRows.ts';
 import type { CodecQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
-import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from '../../kv/approx/pruned/attentionMeter.ts';
+import {
+  AttentionMeter,
+  inPlace,
+  type MeterPart,
+  partSlots,
+  probes,
+  type TurnIds,
+} from '../../kv/approx/pruned/attentionMeter.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 import { addPosition, type Divergence, noDivergence } from './divergence.ts';
 import { measuredOnce } from './measuredOnce.ts';

@@ -15,7 +15,7 @@ import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 /**
  * Largest mean KL divergence, in nats, with which rows are reused. It is less than a reader of the text before the
  * edit would be off by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3. Version 2 is at 3.7e-3
- * on the sample (docs/shifted.md).
+ * on the sample (docs/decisions/0014-shifted-reuse.md).
  */
 export const MAX_SHIFT_DIVERGENCE = 5e-3;
 /** Version of the file. Raise it when the measurement changes. */

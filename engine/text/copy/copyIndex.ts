@@ -1,9 +1,12 @@
-/** PURE: where tokens, and pairs of them, stand in a text, the last places first. Grows at its end. */
+/**
+ * Finds where tokens and pairs of tokens occur in a text, last occurrence first. The text may grow at its end. Also
+ * compares the surroundings of a place with those of the cursor. Pure functions of the text.
+ */
 
-/** Places by hash, each with the one before it: [power of two], [capacity]. */
+/** Places by hash, each linked to the previous one with the same hash: [power of two], [capacity]. */
 class Chains {
   readonly #mask: number;
-  /** By hash the last place plus one, 0 where there is none; by place the one before it, likewise. */
+  /** By hash, the last place plus one, or 0 for none. By place, the previous one in the same way. */
   readonly #last: Int32Array;
   #before: Int32Array;
 
@@ -26,7 +29,7 @@ class Chains {
     this.#last[slot] = place + 1;
   }
 
-  /** The last place with such a hash, or perhaps another; -1: none. */
+  /** The last place with this hash. Different tokens may share a hash. -1: none. */
   last(hash: number): number {
     return this.#last[(hash >>> 8) & this.#mask]! - 1;
   }
@@ -44,10 +47,13 @@ export class CopyIndex {
   readonly tokens: readonly number[];
   readonly #pairs: Chains;
   readonly #singles: Chains | null;
-  /** Of `tokens`, those whose place is known: the last one has nothing behind it. */
+  /** How many of `tokens` are indexed. The last token is not, since nothing follows it. */
   #numKnown = 0;
 
-  /** @param tokens may grow, see `learn` @param room tokens that may come, about @param singles whether places of one token are to be found, too */
+  /**
+   * `tokens` may grow (see `learn`). `room`: about how many tokens may come. `singles`: also index places of single
+   * tokens.
+   */
   constructor(tokens: readonly number[], { room = 0, singles = false } = {}) {
     this.tokens = tokens;
     this.#pairs = new Chains(tokens.length + room);
@@ -55,7 +61,10 @@ export class CopyIndex {
     this.learn();
   }
 
-  /** The last place in front of the text's end where these two stand, at which the second does, or perhaps others; -1: none. Go on with `beforePair`. */
+  /**
+   * The last place before the end of the text where the second of these two follows the first. Places with the same
+   * hash may be others. -1: none. Continue with `beforePair`.
+   */
   lastPair(first: number, second: number): number {
     return this.#pairs.last(pairHashOf(first, second));
   }
@@ -64,7 +73,7 @@ export class CopyIndex {
     return this.#pairs.before(place);
   }
 
-  /** The same of one token. */
+  /** The same for one token. */
   last(tokenId: number): number {
     return this.#singles?.last(hashOf(tokenId)) ?? -1;
   }
@@ -73,7 +82,7 @@ export class CopyIndex {
     return this.#singles?.before(place) ?? -1;
   }
 
-  /** The tokens have become more. */
+  /** Indexes the tokens that were added. */
   learn(): void {
     const { tokens } = this;
     for (; this.#numKnown < tokens.length - 1; this.#numKnown++) {
@@ -85,46 +94,48 @@ export class CopyIndex {
 }
 
 /**
- * PURE: how like a place's surroundings are to the cursor's: the share of the words right before the cursor that stand around the place,
- * and of those right behind it. A line is mostly copied from where its neighbours stand, too.
+ * How similar the surroundings of a place and of the cursor are: the share of the words right before the cursor that
+ * occur around the place, plus that of the words right behind it. A line is mostly copied from where its neighbours
+ * occur, too.
  *
- * At 18,000 tokens of the projects that copying is fitted on a token costs 1.070 nats without and 1.053 with it, 1.050 where it is found out
- * for each place instead of each sixteen; rare words counting for more, or half or twice as much text, are no better (docs/decisions/0016-token-healing-and-copy-prior.md).
+ * At 18,000 tokens of the projects that copying is fitted on, a token costs 1.070 nats without this and 1.053 with it,
+ * and 1.050 if it is computed for each place instead of each sixteen. Giving rare words more weight, or half or twice
+ * as much text, is no better (docs/decisions/0016-token-healing-and-copy-prior.md).
  */
 
 /** Tokens on either side that are compared. */
 const BEFORE = 48;
 const BEHIND = 60;
-/** Places so near to one another have the same surroundings. */
+/** Places this close to one another share their surroundings. */
 const BLOCK = 16;
 const WORD = /\p{L}{2}/u;
 
-/** Distinct words among tokens: each has a number, in the order in which it comes. */
+/** The distinct words among some tokens, numbered in order of occurrence. */
 class Words {
   readonly size: number;
-  /** By token id its number plus one, 0: none. */
+  /** By token id, its number plus one, or 0 for no word. */
   readonly #numberOf: Uint8Array;
-  /** By number, the last window that had it. */
-  readonly #seenIn: Int32Array;
-  #window = 0;
+  /** By number, the last stretch that contained the word. */
+  readonly #lastStretch: Int32Array;
+  #stretch = 0;
 
   constructor(tokenIds: readonly number[], isWord: (tokenId: number) => boolean) {
     const words = [...new Set(tokenIds)].filter(isWord);
     this.size = words.length;
     this.#numberOf = new Uint8Array(words.reduce((most, id) => Math.max(most, id), -1) + 1);
-    this.#seenIn = new Int32Array(words.length);
+    this.#lastStretch = new Int32Array(words.length);
     for (const [i, id] of words.entries()) this.#numberOf[id] = i + 1;
   }
 
-  /** The share that stands in `tokens` from `start` up to `end`; 0 to 1. */
+  /** The share of the words that occur in `tokens` from `start` up to `end`: 0 to 1. */
   shareIn(tokens: readonly number[], start: number, end: number): number {
     if (this.size === 0) return 0;
-    const window = ++this.#window;
+    const stretch = ++this.#stretch;
     let found = 0;
     for (let i = Math.max(0, start); i < end; i++) {
       const number = this.#numberOf[tokens[i]!];
-      if (!number || this.#seenIn[number - 1] === window) continue;
-      this.#seenIn[number - 1] = window;
+      if (!number || this.#lastStretch[number - 1] === stretch) continue;
+      this.#lastStretch[number - 1] = stretch;
       found++;
     }
     return found / this.size;
@@ -134,10 +145,10 @@ class Words {
 export class Surroundings {
   readonly #before: Words;
   readonly #behind: Words;
-  /** By text, up to `end`: the one that goes on has what it had at first, so that an answer changes nothing of it. */
+  /** By text, up to `end`. The text that grows keeps its first length, so that an answer changes nothing. */
   readonly #likeness = new Map<readonly number[], { readonly end: number; readonly blocks: Float64Array }>();
 
-  /** @param before tokens up to the cursor; may grow @param behind those behind it @param textOf a token */
+  /** `before`: tokens up to the cursor, may grow. `behind`: tokens behind it. `textOf`: the text of a token. */
   constructor(before: readonly number[], behind: readonly number[], textOf: (tokenId: number) => string) {
     const isWord = (tokenId: number): boolean => WORD.test(textOf(tokenId));
     this.#before = new Words(before.slice(-BEFORE), isWord);
@@ -145,10 +156,10 @@ export class Surroundings {
     this.#open(before);
   }
 
-  /** Of a place in `tokens` and the cursor; 0 to 2. */
+  /** Similarity of a place in `tokens` and the cursor: 0 to 2. */
   at(tokens: readonly number[], place: number): number {
     const { end, blocks } = this.#likeness.get(tokens) ?? this.#open(tokens);
-    // What is written now stands where the cursor does.
+    // New tokens are at the cursor.
     const block = Math.min(Math.floor(place / BLOCK), blocks.length - 1);
     if (blocks[block]! < 0) {
       const start = block * BLOCK;

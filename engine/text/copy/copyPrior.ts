@@ -1,57 +1,66 @@
 /**
- * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last two tokens before the
- * cursor have stood before (or else, in this file, the last one), what followed there is a guess at what follows now; all such places
- * vote, for more where the match is longer and the surroundings are alike, other files for less. A small model, which copies badly, is an
- * eighth less uncertain by its file, and a third by a hundred more of the folder (docs/decisions/0016-token-healing-and-copy-prior.md); a large one copies by itself.
+ * Predicts the next token from copies: code mostly repeats what the file, or others like it, already contain. Where
+ * the last two tokens before the cursor (or else, in this file, the last one) occurred before, what followed there is
+ * a guess. All such places vote, with more weight for longer matches and similar surroundings, and less for other
+ * files.
  *
- * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
- * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
- * fitted by likelihood on code. A function of the texts alone, so tokens stay what they are whoever shares a step.
+ * A small model copies badly and is an eighth less uncertain with its own file, and a third with a hundred more of the
+ * folder (docs/decisions/0016-token-healing-and-copy-prior.md). A large one copies by itself.
+ * The distribution is mixed with that of the model, p = (1 - w) model + w copied, as in a cache language model (Kuhn
+ * and De Mori, 1990). The weight depends on the length of the longest match, the agreement of the places, and the
+ * confidence of the model. The manifest has the figures, fitted by likelihood on code. It is a function of the texts
+ * alone, so tokens do not depend on who shares a step.
  */
 import type { OtherNext } from '../../sequence/logitFilters.ts';
 import { CopyIndex } from './copyIndex.ts';
 import { Surroundings } from './copyIndex.ts';
 
-/** How much copying weighs: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence * (the model's likeliest) - doubt). */
+/**
+ * The weight of copying: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence
+ * * (the likeliest of the model) - doubt).
+ */
 export interface CopyWeights {
-  /** At most, 0 to 1. 0: nothing is copied. */
+  /** The largest weight, 0 to 1. With 0 nothing is copied. */
   readonly share: number;
   readonly doubt: number;
   readonly match: number;
   readonly agreement: number;
   readonly confidence: number;
-  /** What a place in another file counts for beside one in this one. 0: other files are not copied from. */
+  /** The weight of a place in another file, relative to one in this file. With 0 other files are not used. */
   readonly others: number;
 }
 
-/** Token ids of what may be copied from. */
+/** Token ids of the texts that may be copied from. */
 export interface CopySources {
   /** Texts of other files, the likeliest last. */
   readonly others: readonly (readonly number[])[];
-  /** The text up to where it goes on, in pieces. */
+  /** The text up to the cursor, in pieces. */
   readonly current: readonly (readonly number[])[];
-  /** What stands in the file behind it. */
+  /** The text of the file behind the cursor. */
   readonly behind: readonly number[];
 }
 
-/** Tokens; longer matches count as equal. */
+/** Longest match, in tokens. Longer ones count as equal. */
 const MAX_COMPARED = 32;
-/** A place's vote is its match's length to the power of LENGTH, times e to LIKENESS times what its surroundings have of the cursor's words. Fitted as the manifest's weights are. */
+/**
+ * The vote of a place is the length of its match to the power of LENGTH, times e to LIKENESS times the similarity of
+ * its surroundings. Fitted like the weights of the manifest.
+ */
 const LENGTH = 3;
 const LIKENESS = 4;
-/** Places that are looked at for one token, the last ones: a comma may stand everywhere. */
+/** Places that are used for one token, last ones first: a comma may occur everywhere. */
 const MAX_PLACES = 2048;
-/** Of tokens that may come next, the likeliest. */
+/** The number of likeliest next tokens that are kept. */
 const MAX_TOKENS = 64;
 /** For an answer, in tokens. */
 const ROOM = 64;
-/** So that what nothing has copied can still be. */
+/** Leaves a chance for tokens that no copy predicts. */
 const MAX_WEIGHT = 0.98;
 
-/** Of other files, whose ids stay the same array for as long as their texts stay. */
+/** Indexes of other files. The array of ids stays the same as long as the text does. */
 const indexes = new WeakMap<readonly number[], CopyIndex>();
 
-/** Where everything stands in another file; found out once. */
+/** The index of another file, built once. */
 export function indexOf(tokenIds: readonly number[]): CopyIndex {
   const known = indexes.get(tokenIds);
   if (known) return known;
@@ -64,17 +73,17 @@ export class CopyPrior {
   readonly #weights: CopyWeights;
   readonly #textOf: (tokenId: number) => string;
   readonly #breaks = new Map<number, boolean>();
-  /** The answer says something by now. */
+  /** Whether the answer holds more than white space. */
   #begun = false;
-  /** The text that goes on, and where everything stands in it. */
+  /** The text that grows, and its index. */
   readonly #tokens: number[];
   readonly #current: CopyIndex;
   readonly #surroundings: Surroundings;
-  /** It and what is behind it, and those of other files; the likeliest first. */
+  /** Indexes of this file, before and behind the cursor, and of other files, likeliest first. */
   readonly #own: readonly CopyIndex[];
   readonly #others: readonly CopyIndex[];
 
-  /** @param textOf of a token */
+  /** `textOf`: the text of a token. */
   constructor(weights: CopyWeights, { others, current, behind }: CopySources, textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
@@ -85,14 +94,14 @@ export class CopyPrior {
     this.#others = weights.others > 0 ? others.map(indexOf).reverse() : [];
   }
 
-  /** The text has gone on by a token; `answered`: what of it is the answer's. */
+  /** Adds a token. `answered`: the text of the answer so far. */
   push(tokenId: number, answered: string): void {
     this.#tokens.push(tokenId);
     this.#current.learn();
     this.#begun ||= answered.trim() !== '';
   }
 
-  /** What may come next; null where the last two tokens have stood nowhere, nor the last one in this file. */
+  /** The next tokens. Null if the last two tokens occur nowhere, nor the last one in this file. */
   next(): OtherNext | null {
     const { share, doubt, match, agreement, confidence, others } = this.#weights;
     const [previous, token] = [this.#tokens.at(-2), this.#tokens.at(-1)];
@@ -120,21 +129,21 @@ export class CopyPrior {
     };
   }
 
-  /** From `place` on, as `before` leads; `least` tokens have to be in common. */
+  /** Adds the votes of the places from `last` on, in the order of `before`. At minLength `minLength` tokens must match. */
   #vote(
     votes: Votes,
     { tokens }: CopyIndex,
     weight: number,
     last: number,
     before: (place: number) => number,
-    least: number,
+    minLength: number,
   ): void {
     for (let place = last; place >= 0 && votes.numPlaces < MAX_PLACES; place = before(place)) {
       votes.numPlaces++;
       const tokenId = tokens[place + 1]!;
       const length = this.#commonLength(tokens, place);
-      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
-      if (length >= least && (this.#begun || !this.#breaksLine(tokenId)))
+      // A copied line end is not offered first: the line that it comes from may be as unfinished as this one.
+      if (length >= minLength && (this.#begun || !this.#breaksLine(tokenId)))
         votes.add(
           tokenId,
           length,
@@ -152,7 +161,7 @@ export class CopyPrior {
     return breaks;
   }
 
-  /** How many tokens up to a place equal those up to the end of the text that goes on. */
+  /** How many tokens up to a place equal those up to the end of the growing text. */
   #commonLength(tokens: readonly number[], place: number): number {
     const current = this.#tokens;
     const end = current.length - 1;
@@ -168,14 +177,14 @@ export class CopyPrior {
   }
 }
 
-/** For what may come next, by token. */
+/** Votes by next token. */
 class Votes {
   readonly of = new Map<number, number>();
   numPlaces = 0;
   /** Tokens of the longest match. */
   longest = 0;
 
-  /** @param length of the match */
+  /** `length`: of the match. */
   add(tokenId: number, length: number, vote: number): void {
     this.longest = Math.max(this.longest, length);
     this.of.set(tokenId, (this.of.get(tokenId) ?? 0) + vote);

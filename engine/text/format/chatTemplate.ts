@@ -1,7 +1,7 @@
 /**
- * A model's own chat template (Jinja) and the token ids of what it renders. Messages are somebody's text: whatever in
- * them looks like a control token is kept as text by a guard character that is put inside it before rendering and taken
- * out when the ids are made. Which file goes where in a prompt is layout's business.
+ * The chat template of a model (Jinja), and the token ids of what it renders. Messages are untrusted text: whatever in
+ * them looks like a control token stays text, by a guard character that is put inside it before rendering and removed
+ * when the ids are made. Does not decide where a file goes (see layout).
  */
 import { runInNewContext } from 'node:vm';
 import { Template } from '@huggingface/jinja';
@@ -10,7 +10,7 @@ import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFo
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 
-/** What a template may see of a message; fields beyond these are passed on as they are. */
+/** A message as the template sees it. Other fields are passed on as they are. */
 export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
 
 export interface RenderOptions {
@@ -19,18 +19,19 @@ export interface RenderOptions {
   tools?: unknown[];
 }
 
-/** Part of the reasoning that a model writes itself and that its template looks for in earlier answers. */
+/** Marks of the reasoning that the model writes itself. Its template looks for them in earlier answers. */
 const OWN_MARKS = ['<think>', '</think>'];
 
 /**
- * A template is a program of the model's: it is kept small, stopped when it renders for too long, and does not run before
- * the model is loaded (selfTest.ts): looking at a folder runs nothing of it. Its ranges are bounded because a list takes its memory at once. What
- * remains: a template that doubles a list of its own in a loop can use up the engine's memory before its time is over.
+ * A template is a program in the model folder. Its size is limited, it is stopped when it renders for too long, and it
+ * does not run before the model is loaded (selfTest): inspecting a folder runs nothing of it. Its ranges are bounded,
+ * because a list takes its memory at once. One risk remains: a template that doubles a list in a loop can use up the
+ * memory of the engine before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
 const MAX_RENDER_MS = 2000;
 const MAX_RANGE = 10_000;
-/** Renders to nothing: the library lets its globals be hidden by a variable only. */
+/** Renders to nothing. The library lets only a variable hide one of its globals. */
 const HEAD = '{% set range = boundedRange %}\n';
 
 export class ChatTemplate {
@@ -38,7 +39,7 @@ export class ChatTemplate {
   readonly #template: Template;
   readonly #tokenizer: Tokenizer;
   readonly #named: Record<string, string>;
-  /** What the template writes for trial messages; undefined until somebody asks. */
+  /** What trial messages show of the template. Undefined until it is needed. */
   #found: { endOfTurnId: number | undefined; takesSystem: boolean } | undefined;
 
   /** chat_template.jinja, or chat_template of tokenizer_config.json; undefined when the model has neither. */
@@ -58,7 +59,7 @@ export class ChatTemplate {
     }
   }
 
-  /** Whether `read` would find one; it is neither parsed nor run. */
+  /** Whether `read` would find a template. It is neither parsed nor run. */
   static async exists(folder: ModelFolder): Promise<boolean> {
     return (await readSource(folder)) !== undefined;
   }
@@ -92,7 +93,7 @@ export class ChatTemplate {
     return this.#found;
   }
 
-  /** The rendered text; `badRequest` with the template's own words when it refuses the messages. */
+  /** The rendered text. `badRequest` with the template's own words if it refuses the messages. */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
     const { addGenerationPrompt = true, tools } = options;
     try {
@@ -103,7 +104,7 @@ export class ChatTemplate {
         add_generation_prompt: addGenerationPrompt,
         ...(tools === undefined ? {} : { tools }),
       };
-      // The context protects nothing: running in one is how a function can be stopped.
+      // The context is no protection. Only code in a context can be stopped.
       return runInNewContext(
         'render()',
         { render: () => this.#template.render(variables) },
@@ -120,14 +121,14 @@ export class ChatTemplate {
     }
   }
 
-  /** Ids of the rendered text: control tokens of the template are read as such, those in messages stay text. */
+  /** Ids of the rendered text. Control tokens of the template are read as such, those in messages stay text. */
   encode(messages: readonly TemplateMessage[], options: RenderOptions = {}): number[] {
     return this.encodeAround(messages, undefined, options).before;
   }
 
   /**
-   * Ids before and after `mark`, a text that one message holds: what stands in its place is encoded by the caller.
-   * Without a mark, or when the template drops it, everything is `before` and `found` tells.
+   * Ids before and after `mark`, a text that one message contains. The caller encodes what takes its place. Without a
+   * mark, or if the template drops it, everything is in `before` and `found` is false.
    */
   encodeAround(
     messages: readonly TemplateMessage[],
@@ -193,7 +194,7 @@ async function readSource(
 function boundedRange(first: number, second?: number, step = 1): number[] {
   const [start, stop] = second === undefined ? [0, first] : [first, second];
   const count = Math.max(0, Math.ceil((stop - start) / step));
-  // Also false for what is no number.
+  // Also false for values that are no number.
   if (!(step !== 0 && count <= MAX_RANGE))
     throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
   return Array.from({ length: count }, (_, i) => start + i * step);

@@ -1,7 +1,7 @@
 /**
- * Fill-in-the-middle prompts. Each family of code models has its own control tokens and order; the family is chosen by
- * the control tokens that the tokenizer knows. Control tokens go in as ids and the user's text as plain text, encoded
- * apart, so nothing in it is ever read as a placeholder or a control token.
+ * Fill-in-the-middle prompts. Each family of code models has its own control tokens and order. The control tokens that
+ * the tokenizer knows select the family. Control tokens go in as ids and the text of the user as plain text, so
+ * nothing in it is read as a placeholder or a control token.
  */
 import { RequestError } from '../../protocol/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -15,7 +15,9 @@ interface Control {
 interface Family {
   name: FimFamily;
   parts: ('prefix' | 'suffix' | Control)[];
-  /** The same with the suffix first, so that a typed character is the last token; only for models trained on it. */
+  /**
+   * The same with the suffix first, so that the last typed character is the last token. Only for models trained on it.
+   */
   suffixFirst?: ('prefix' | 'suffix' | Control)[];
   stop: string[];
   bos: boolean;

@@ -1,7 +1,7 @@
 /**
- * kvasir.json, the optional file beside a model that says what it was trained to do: which prompt layouts, in which
- * order, with which questions, and what a user should know of it. Without it, what the tokenizer offers decides.
- * Every field may be left out; a wrong one is refused by name.
+ * kvasir.json: the optional file beside a model that says what the model was trained to do. It gives prompt layouts
+ * and their order, questions, and notes for the user. Without it the tokenizer decides. Every field may be left out. A
+ * wrong one is refused by name.
  */
 import { RequestError } from '../../protocol/errors.ts';
 import type { ModelFolder } from '../../model/load/modelFolder.ts';
@@ -12,7 +12,10 @@ import type { Healing } from '../tokenizer/healing.ts';
 export interface Manifest {
   name: string;
   version: string;
-  /** What the model is, in words for its user; may be empty. In kvasir.json one text for every language, or one for each; of those, one that is left out is the other. */
+  /**
+   * What the model is, in words for the user. May be empty. In kvasir.json it is one text for every language, or one
+   * per language; a missing language takes the text of the other.
+   */
   note: ModelInfo['note'];
   can: {
     complete: boolean;
@@ -20,7 +23,10 @@ export interface Manifest {
     summarize: boolean /** Follows instructions well enough to change code. */;
     edit: boolean;
   };
-  /** Where the open file stands: after a file separator before everything else, or inside the chat template's first turn. */
+  /**
+   * Where the open file goes: after a file separator before everything else, or inside the first turn of the chat
+   * template.
+   */
   fileBlock: 'fileSeparator' | 'chatTemplate';
   completion: {
     /** Whether the file block may come before the FIM tail. */
@@ -31,11 +37,14 @@ export interface Manifest {
     multilineMaxTokens: number;
     /** Whether the model reads other files before the current one. */
     snippets: boolean;
-    /** What of the text before the cursor is taken off the prompt and said again. */
+    /** Which part of the text before the cursor is removed from the prompt and generated again. */
     heal: Healing;
-    /** How much what stands in the file already, or in others, weighs beside what the model says. */
+    /** Weights of copying from the file and from others (see CopyPrior). */
     copy: CopyWeights;
-    /** How sure it has to be of what is shown (see Confidence); its probabilities must be right for that. `lines` that is left out is `line`. */
+    /**
+     * Lowest confidence of a text that is shown (see Confidence). The probabilities of the model must be right for
+     * that. `lines` defaults to `line`.
+     */
     confidence: { line: number; words: number; lines: number };
   };
   chat: {
@@ -44,11 +53,13 @@ export interface Manifest {
     maxTokens: number;
     temperature: number;
     repetitionPenalty: number;
-    /** What it is given for a message that only greets, by the message's language; empty: the message. */
+    /** What a message that only greets is replaced by, per language. Empty: the message itself. */
     greetings: { en: string; pt: string };
-    /** Whether questions whose answer stands in the file's syntax tree are answered from that instead: for models that get them wrong. */
+    /**
+     * Whether questions that the syntax tree of the file answers are answered from it. For models that get them wrong.
+     */
     facts: boolean;
-    /** What the answers that it writes are worth, in words for its user, shown under the first one; else as `note`. */
+    /** How reliable the answers are, in words for the user. Shown under the first answer. Otherwise like `note`. */
     note: ModelInfo['note'];
   };
   summary: {
@@ -64,7 +75,7 @@ export interface Manifest {
   };
 }
 
-/** What the model's files have, whatever it was trained to do with it. */
+/** What the files of the model offer, whatever it was trained for. */
 export interface Offers {
   fim: boolean;
   chatTemplate: boolean;
@@ -72,7 +83,10 @@ export interface Offers {
   fileSeparator: boolean;
 }
 
-/** The folder's manifest, or what its files make of the model; `modelInvalid` for one that promises what the files do not have. */
+/**
+ * The manifest of the folder, or one made from what its files offer. `modelInvalid` if it promises what the files do
+ * not have.
+ */
 export async function readManifest(folder: ModelFolder, offers: Offers): Promise<Manifest> {
   const defaults = defaultManifest(folder.name, offers);
   const json = await folder.readJson('kvasir.json');
@@ -86,7 +100,7 @@ export async function readManifest(folder: ModelFolder, offers: Offers): Promise
   return manifest;
 }
 
-/** What a model without a manifest is taken for. */
+/** The manifest of a model without one. */
 function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
   return {
     name,
@@ -126,7 +140,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
   };
 }
 
-/** The manifest in `json`, with `defaults` for what it leaves out; `modelInvalid` names kvasir.json and the field. */
+/** The manifest in `json`, with `defaults` for missing fields. `modelInvalid` names kvasir.json and the field. */
 function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manifest {
   const allowed: Record<string, readonly string[]> = {
     fileBlock: ['fileSeparator', 'chatTemplate'],

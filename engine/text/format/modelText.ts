@@ -1,7 +1,6 @@
 /**
- * Everything about a model folder that has to do with text, loaded together: tokenizer, chat template, FIM family,
- * manifest, and the ids that end a generation. Reads all of them
- * through one opened folder, never weights.
+ * The text side of a model folder, loaded together: tokenizer, chat template, FIM family, manifest, and the ids that
+ * end a generation. Reads them through one open folder. Never reads weights.
  */
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
@@ -9,7 +8,7 @@ import { Fim, fimOffers } from './fim.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 
-/** What the self-test has found wrong, in words. */
+/** Faults that the self-test found, in words. */
 export interface Faults {
   complete?: string;
   chat?: string;
@@ -17,14 +16,14 @@ export interface Faults {
 
 export class ModelText {
   readonly tokenizer: Tokenizer;
-  /** What the self-test has found wrong is switched off in it. */
+  /** The self-test switches off what is faulty. */
   manifest: Manifest;
-  /** Why something that its files offer is switched off. */
+  /** Why something that the files offer is switched off. */
   faults: Faults = {};
   /** Undefined when the model has none. */
   readonly chatTemplate: ChatTemplate | undefined;
   readonly fim: Fim | undefined;
-  /** End-of-text ids of the model's own files. */
+  /** End-of-text ids of the files of the model. */
   readonly endTokenIds: readonly number[];
   readonly bosTokenId: number | undefined;
 
@@ -70,13 +69,13 @@ export class ModelText {
     this.bosTokenId = fields.bosTokenId;
   }
 
-  /** Ids that end an answer: the model's own, the end of a turn, and the start of another file. */
+  /** Ids that end an answer: those of the model, the end of a turn, and the start of another file. */
   get chatStopIds(): number[] {
     const stops = [...this.endTokenIds, this.chatTemplate?.endOfTurnId, fileSeparator(this.tokenizer)];
     return [...new Set(stops.filter((id) => id !== undefined))];
   }
 
-  /** What the template writes around a user's only message, and before the answer; nothing without a template. */
+  /** What the template writes around a single user message, and before the answer. Nothing without a template. */
   get turn(): { before: number[]; after: number[] } {
     return (
       this.chatTemplate?.encodeAround([{ role: 'user', content: MESSAGE_MARK }], MESSAGE_MARK) ?? {
@@ -91,7 +90,7 @@ export class ModelText {
   }
 }
 
-/** As good as in no template. */
+/** A text that hardly any template contains. */
 const MESSAGE_MARK = '@@message@@';
 const FILE_SEPARATORS = ['<|file_sep|>', '<file_sep>'];
 
@@ -101,7 +100,7 @@ export function fileSeparator(tokenizer: Tokenizer): number | undefined {
   return undefined;
 }
 
-/** What a model has, by the tokens that its tokenizer knows. */
+/** What a model offers, by the tokens that its tokenizer knows. */
 export function offersOf(knows: (token: string) => boolean, chatTemplate: boolean): Offers {
   return { ...fimOffers(knows), chatTemplate, fileSeparator: FILE_SEPARATORS.some(knows) };
 }

@@ -1,7 +1,7 @@
 /**
- * Whether a model's text side fits together: its tokenizer brings text back, its control tokens exist within the model,
- * and its chat template is one for this tokenizer. A wrong one makes no error by itself, only garbage; here it becomes
- * a sentence. Runs once per load.
+ * Tests whether the text side of a model fits together: the tokenizer restores a text, the control tokens exist within
+ * the model, and the chat template matches the tokenizer. A mismatch raises no error by itself, only garbage. Here it
+ * becomes a message. Runs once per load.
  */
 import { RequestError } from '../../protocol/errors.ts';
 import { type Faults, fileSeparator, type ModelText } from './modelText.ts';
@@ -10,12 +10,12 @@ import { type Faults, fileSeparator, type ModelText } from './modelText.ts';
 const SAMPLE = 'def f(x):\n\tif x > 10:\n        return "é ✓"\n';
 const QUESTION = 'KVASIR QUESTION';
 const ANSWER = 'KVASIR ANSWER';
-/** What opens or closes a turn in the published templates, at the start of a text. */
+/** Token that opens or closes a turn in the published templates, at the start of a text. */
 const MARK = /^(?:<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\/s>|<eos>|<end_of_turn>)/;
 
 /**
- * What has to be switched off, and why. `vocabSize` is the model's: ids from there on have no embedding.
- * @throws RequestError `modelInvalid` for a tokenizer that serves for nothing.
+ * Returns what must be switched off, and why. `vocabSize`: of the model; ids from there on have no embedding.
+ * @throws RequestError `modelInvalid` for an unusable tokenizer.
  */
 export function selfTest(text: ModelText, vocabSize: number): Faults {
   const { tokenizer, fim, chatTemplate } = text;
@@ -38,7 +38,7 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
   return faults;
 }
 
-/** Control tokens must be different ones, each a token of the model that reads as its name. */
+/** Control tokens must differ, and each must be a token of the model that reads as its name. */
 function controlFault(
   controls: { token: string; tokenId: number }[],
   { tokenizer }: ModelText,
@@ -55,7 +55,7 @@ function controlFault(
   return undefined;
 }
 
-/** Some tokenizers write spaces as ▁, and put one before a text. */
+/** Some tokenizers write spaces as ▁ and put one before a text. */
 function plain(token: string): string {
   return token.replaceAll('▁', ' ').trim();
 }

@@ -1,7 +1,8 @@
 /**
- * Files and selections that a question brings along besides the open file. They enter the volatile tail: whole files
- * behind the first question, where they stay from turn to turn, a selection behind the last one, which it belongs to.
- * What does not fit its share of the room is cut at a line's end and said. Owns no file block: that is layout's.
+ * Puts attached files and selections into a conversation, besides the open file. They go into the volatile tail: whole
+ * files after the first question, where they stay from turn to turn, a selection after the last one, which it belongs
+ * to. What does not fit its share is cut at a line end, and a note says so. Does not write the file block (see
+ * layout).
  */
 import { t } from '@vscode/l10n';
 import type { ChatMessage } from '../../protocol/tasks.ts';
@@ -69,11 +70,14 @@ export function fenced(text: string, path: string): string {
   return `${fence}${extension}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`;
 }
 
-/** Token counts of runs of lines, by tokenizer: a meter asks again at every pause in typing, and most runs are as they were. */
+/**
+ * Token counts of runs of lines, by tokenizer. The prompt meter asks again at every pause in typing, and most runs
+ * have not changed.
+ */
 const counted = new WeakMap<object, Map<string, number>>();
 const MAX_COUNTED = 4096;
 const RUN_LINES = 16;
-/** Nobody waits seconds for the size of what is not read: beyond these the rest counts as much as the start. */
+/** Counting must not take seconds: beyond these limits the rest is estimated from the start. */
 const MAX_RUN_CHARACTERS = 20_000;
 const MAX_CHARACTERS = 1_000_000;
 

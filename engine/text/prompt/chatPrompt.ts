@@ -1,6 +1,7 @@
 /**
- * The prompt of a chat turn or a summary: the file block, then the conversation as the model's own template writes it.
- * What does not fit is left out in this order, and said: other files, the oldest turns, the end of the file block.
+ * Builds the prompt of a chat turn or a summary: the file block, then the conversation as the model's own template
+ * writes it. What does not fit is left out in this order, with a note: other files, the oldest turns, the end of the
+ * file block.
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';

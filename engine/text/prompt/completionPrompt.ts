@@ -1,7 +1,8 @@
 /**
- * The prompt of a completion: the file block's tokens before the tail's first line (a true prefix of the block, so
- * their KV is the one that chat and summary use), the file's header again, and a small fill-in-the-middle tail with the
- * text around the cursor. The tail's prefix starts on a grid of 16 lines, so typing only adds to its end.
+ * Builds the prompt of a completion: the tokens of the file block before the first line of the tail (a true prefix of
+ * the block, so their KV is shared with chat and summary), the header of the file again, and a small
+ * fill-in-the-middle tail with the text around the cursor. The tail starts on a grid of 16 lines, so typing only adds
+ * to its end.
  */
 import { t } from '@vscode/l10n';
 import { healed } from '../tokenizer/healing.ts';
@@ -23,9 +24,10 @@ export interface CompletionPrompt {
 }
 
 /**
- * Multiply-adds that a completion with nothing cached may cost in its block part: a fixed figure, so that whether the
- * block is used does not depend on the machine or the cache. All of the block that the built-in model may have (0.65 of 4,096 tokens), 140
- * tokens of a 0.5B one. With nothing cached 2,284 tokens of a prompt with 1,932 of a block took 0.71 to 0.78 s, on two cores of an AMD EPYC.
+ * Limit in multiply-adds for the block part of a completion with nothing cached. A fixed figure, so that the use of
+ * the block does not depend on the machine or the cache. It allows the largest block of the built-in model (0.65 of
+ * 4,096 tokens), and 140 tokens of a 0.5B one. With nothing cached, 2,284 tokens of a prompt with 1,932 of a block
+ * took 0.71 to 0.78 s on two cores of an AMD EPYC.
  */
 const BLOCK_BUDGET = 7e10;
 /** The same for snippets, which many completions share: some 400 tokens of a 0.5B model. */

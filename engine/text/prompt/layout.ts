@@ -1,12 +1,12 @@
 /**
- * Where things stand in a prompt. Stable parts come first, so that their KV is shared: the file block (header and the
- * open file), the same tokens for a completion, a chat turn and a summary; then the volatile tail. This file owns the
- * file block: how much of a large file it holds and from which line on. A pure function of the text, the cursor's line,
- * the manifest and the model's sizes, never of what is cached; what is kept between calls only saves time.
+ * Where things go in a prompt. Stable parts come first, so that their KV is shared: the file block (header and open
+ * file) has the same tokens for a completion, a chat turn and a summary. The volatile tail follows. This file decides
+ * how much of a large file the block holds, and from which line on. A pure function of the text, the cursor line, the
+ * manifest and the model, never of the cache; what is kept between calls only saves time.
  *
- * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines; K is the
- * largest power of two for which 2K lines from there fit. So neither typing nor small moves shift the start, which would
- * void all of the block's KV.
+ * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines. K is the
+ * largest power of two for which 2K lines fit from there. So neither typing nor small moves shift the start, which
+ * would invalidate all KV of the block.
  */
 import { t } from '@vscode/l10n';
 import { MAX_COPIED } from '../../protocol/tasks.ts';
@@ -121,8 +121,8 @@ export class Layout {
   }
 
   /**
-   * Tokens of the text before `start` and of that behind the line of `end`; long files as far as MAX_AROUND characters on either side. Encodes
-   * what has changed since the last time.
+   * Tokens of the text before `start` and behind the line of `end`, at most MAX_AROUND characters on either side.
+   * Encodes only what changed since the last call.
    */
   around(doc: SourceDocument, start: number, end: number): { before: readonly number[]; behind: readonly number[] } {
     const { lf } = doc;
@@ -186,7 +186,8 @@ export class Layout {
 
   #toCopy(known: WeakMap<SourceDocument, IncrementalEncoding>, doc: SourceDocument, text: string): readonly number[] {
     const encoding = entry(known, doc, () => new IncrementalEncoding(this.text.tokenizer));
-    // What is written by machines is encoded as a whole at each change, and nothing to copy from. A hundred files come with each key, mostly as they were.
+    // Generated text is encoded as a whole at each change and is nothing to copy from. Each request brings a hundred
+    // files, most of them unchanged.
     if (text !== encoding.text) encoding.update(hasEndlessLine(text) ? '' : text);
     return encoding.ids;
   }

@@ -1,7 +1,7 @@
 /**
- * PURE: where in a conversation's tokens the user's messages stand. Found by their own tokens, whatever the template puts
- * around them: rendering the conversation up to each message would cost the square of its length. A message is found in the
- * same place however the conversation goes on.
+ * Finds the messages of the user in the tokens of a conversation, by their own tokens, whatever the template writes
+ * around them. Rendering the conversation up to each message would take quadratic time. A message is found in the same
+ * place however the conversation goes on. Pure functions.
  */
 
 /** Shorter messages are not worth a place of their own. */

@@ -1,6 +1,6 @@
 /**
- * One document as prompts read it: the host's text with LF line ends, its lines, and the way from the host's offsets
- * to those. Prompts never hold a carriage return of a CRLF file; results go back with the host's line ends.
+ * One document as prompts read it: the text of the host with LF line ends, its lines, and the mapping of host offsets.
+ * Prompts never contain the carriage returns of a CRLF file; results get the line ends of the host.
  */
 export class SourceDocument {
   readonly docId: string;

@@ -1,6 +1,7 @@
 /**
- * Syntax of the mirrored documents: what stands at a cursor and where a block ends, and the facts of a whole text, from a document's tree. What is answered
- * depends on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is a reason.
+ * What the syntax trees of documents tell: the place at a cursor, the end of a block, and the whole tree for facts.
+ * Answers depend on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is
+ * a reason.
  */
 import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';

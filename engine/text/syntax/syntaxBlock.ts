@@ -1,6 +1,7 @@
 /**
- * Where a completion leaves the block that the cursor is in: at the first bracket that closes more than the completion
- * has opened. Brackets in strings and comments do not count, which takes the syntax tree of the text with the completion in it.
+ * Finds where a completion leaves the block of the cursor: at the first bracket that closes more than the completion
+ * has opened. Brackets in strings and comments do not count, so this needs the syntax tree of the text with the
+ * completion.
  */
 import type { Tree } from 'web-tree-sitter';
 import { countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';

@@ -1,7 +1,7 @@
 /**
- * What a syntax tree says of a place in a text: whether code may stand there, which brackets are open, and whether what
- * comes next is a line or a block. Reads tokens rather than rules: while one types, the tree around the cursor is mostly
- * an error, but its tokens hold.
+ * What a syntax tree tells about a place in a text: whether code may be written there, which brackets are open, and
+ * whether a line or a block comes next. Reads tokens rather than rules, because while one types the tree around the
+ * cursor is mostly an error, but its tokens are right.
  */
 import type { Node, Tree, TreeCursor } from 'web-tree-sitter';
 

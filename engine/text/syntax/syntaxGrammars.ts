@@ -1,7 +1,7 @@
 /**
- * Which grammar a file is parsed with, and its loading: tree-sitter's runtime and one WebAssembly file per language from
- * a folder beside the bundle, each on first use and once per process. One that is missing or broken is said once on
- * stderr; files of that language are then read by their indentation.
+ * Chooses and loads grammars: the tree-sitter runtime and one WebAssembly file per language, from a folder beside the
+ * bundle, each on first use and once per process. A missing or broken grammar is reported once on stderr; files of
+ * that language are then read by their indentation.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

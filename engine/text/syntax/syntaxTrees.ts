@@ -1,8 +1,8 @@
 /**
- * Syntax trees of the mirrored documents. A tree is a function of its text alone: what tree-sitter finds in broken code
- * depends both on the tree that an incremental parse starts from and on where a parse is halted and resumed. So a text is
- * parsed as a whole, halted after fixed numbers of steps, never by a clock; only whether others get their turn at a halt
- * goes by time. Incremental is one step from there: a text that is read once, from the tree of the text that it is like.
+ * Parses documents and keeps their syntax trees. A tree must be a function of its text alone. But what tree-sitter
+ * finds in broken code depends on the tree that an incremental parse starts from, and on where a parse is halted. So a
+ * text is parsed as a whole, halted after fixed numbers of steps. Time only decides whether other work runs at a halt.
+ * Only a text that is read once is parsed incrementally, in one step, from the tree of a similar text.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Edit, type Language, Parser, type Point, type Tree } from 'web-tree-sitter';

@@ -1,6 +1,6 @@
 /**
- * From token ids back to text, one id at a time: bytes are held back until they form whole characters, so that a
- * reader never sees half of one. Bytes that can never become a character come out as U+FFFD, as a decoder reads them.
+ * Turns token ids back into text, one id at a time. Holds bytes until they form whole characters, so that a reader
+ * never sees half of one. Bytes that can never become a character come out as U+FFFD.
  */
 export class Detokenizer {
   readonly #bytesOf: (tokenId: number) => Uint8Array;

@@ -1,11 +1,14 @@
 /**
- * Token healing: where a text is cut within what would be one token, the model is given a beginning that it has never seen
- * there. So the last tokens are taken off the prompt, and what is generated has to begin with their characters: "retu" may then become
- * the one token "return", and the space behind a "=" the one that " foo" begins with.
+ * Token healing. A text that is cut within a token gives the model a beginning that it has never seen. So the last
+ * tokens are removed from the prompt, and the generated text must begin with their characters: "retu" may then become
+ * the one token "return", and the space after a "=" the one that " foo" begins with.
  */
 import type { Tokenizer } from './tokenizer.ts';
 
-/** The part of a word that a prefix ends in: as words are put together, "Name" of getUserName, "id" of user_id. Digits are mostly tokens by themselves, which no letter makes longer. */
+/**
+ * The part of a word that a prefix ends with: "Name" of getUserName, "id" of user_id. Digits are mostly tokens by
+ * themselves, which no letter makes longer.
+ */
 const LAST_PART = /(?:\p{Lu}?\p{Ll}+|\p{Lu}+)$/u;
 /** What has another form in some tokenizers, as accents have, is left alone. */
 const PLAIN = /^[\t\x20-\x7e]+$/;

@@ -1,7 +1,7 @@
 /**
- * The token ids of a text that changes a little at a time. The text is cut into chunks at line starts where the
- * tokenizer guarantees that both sides encode by themselves; an edit re-encodes the chunks that it touches, and the
- * result always equals encoding the whole. A tokenizer without such places has one chunk.
+ * Encodes a text that changes a little at a time. The text is cut into chunks at line starts where the tokenizer
+ * guarantees that both sides encode independently. An edit re-encodes the chunks that it touches. The result always
+ * equals encoding the whole. A tokenizer without such places has one chunk.
  */
 import type { Tokenizer } from './tokenizer.ts';
 

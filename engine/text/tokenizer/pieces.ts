@@ -1,7 +1,7 @@
 /**
- * From text to pieces and from pieces to token strings: the pipeline of one tokenizer.json (normaliser, pre-tokenizer,
- * BPE model of @huggingface/tokenizers) with no added token in it, so that whatever a user types stays text.
- * Owns what the library gets wrong or leaves out: numeric characters outside ASCII, offsets, and where a text may be
+ * Splits text into pieces and pieces into token strings: the pipeline of one tokenizer.json (normaliser,
+ * pre-tokenizer, BPE model of @huggingface/tokenizers) without added tokens, so that whatever a user types stays text.
+ * Fixes what the library gets wrong or leaves out: numeric characters outside ASCII, offsets, and where a text may be
  * cut without changing its tokens. Does not know ids of control tokens.
  */
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers';

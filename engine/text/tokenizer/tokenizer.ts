@@ -1,7 +1,7 @@
 /**
- * Text to token ids and back, on the tokenizer.json of a model folder. Two ways in: `encode` for what a user wrote,
- * where nothing is ever read as a control token, and `encodeTemplate` for our own template text, where control tokens
- * are. Neither puts anything before the text. Prompt layout lives elsewhere.
+ * Converts text to token ids and back, with the tokenizer.json of a model folder. `encode` is for text of a user:
+ * nothing in it is read as a control token. `encodeTemplate` is for our own template text with control tokens. Neither
+ * puts anything before the text.
  */
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { ModelFolder } from '../../model/load/modelFolder.ts';
