@@ -29,7 +29,7 @@ test('an error about a shared limit says how many windows share it now', () => {
 test('an error suggests a sufficient setting in bytes, rounded up, only if it is above the present one', () => {
   const limit = {
     capacity: 0,
-    sparse: { room: { capacity: 0, diskBound: null } },
+    longContexts: { capacity: 0, diskBound: null },
     displayedLimitBytes: 1e6,
     numEditorWindows: () => 1,
     needs: () => ({ numTokens: 2048, whole: 2_829_359, inParts: 1_410_000, spills: true }),
@@ -58,7 +58,7 @@ test('an error suggests a sufficient setting in bytes, rounded up, only if it is
 test("sizes use the number format of the user's language", () => {
   const limit = {
     capacity: 0,
-    sparse: { room: { capacity: 0, diskBound: null } },
+    longContexts: { capacity: 0, diskBound: null },
     displayedLimitBytes: 1_234_567,
     numEditorWindows: () => 1,
     needs: () => null,
