@@ -1,20 +1,20 @@
 /**
- * Who runs: the waiting sequences, and the running ones with their leases on the cache. Admits and preempts; which of
- * the running ones get tokens in a step is the scheduler's.
+ * Who runs: the waiting sequences, the running ones with their leases, and the batch under construction. Admits, preempts and
+ * ends sequences. Does not decide which running sequence gets tokens: that is StepBuilder's.
  *
- * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
- *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
- * - StarvationGuard: a summary, one at a time, to which chats have left no room for long counts as one of them. New ones wait for it, and
- *   do not take back what it has got then. Completions wait for nobody. From one favour to the next chats have the room as long.
+ * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens stay in
+ *   the tree; it waits and resumes there. The sequence of the highest standing always gets through.
+ * - Starvation guard: one summary at a time, for which chats have left no room for long, counts as a chat. New chats wait for
+ *   it and do not take its room back. Completions wait for nobody. Then chats have the room for at least as long.
  */
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Match } from '../kv/radixTree.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';
 import type { Policies } from './policies.ts';
-import { byStanding, isDueRoom, rank } from './fairness.ts';
-import { isDecode, reusable } from './schedule.ts';
+import { byStanding, isDueRoom, rank, type VirtualTokens } from './fairness.ts';
+import { type Ended, isDecode, reusable } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { StepBatch } from './stepBatch.ts';
+import { StepBatch } from './stepBatch.ts';
 
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
@@ -37,7 +37,10 @@ export class Admission {
   readonly standing = byStanding<Sequence>((sequence) => this.place(sequence));
   readonly #cache: KvCache;
   readonly #policies: Policies;
-  readonly #batch: StepBatch;
+  readonly #served: VirtualTokens;
+  /** Under construction; empty between steps. Slots of a sequence that gives up its lease leave it. */
+  readonly batch: StepBatch;
+  #ended: Ended[] = [];
   /** The summary that counts as a chat, until it ends or gives way. */
   #favoured: Sequence | null = null;
   /** When the last favour ended. */
@@ -45,11 +48,11 @@ export class Admission {
   /** When sequences were refused first. Not since their last chunk: what that computed may be lost again before the next. */
   readonly #refusedSince = new WeakMap<Sequence, number>();
 
-  /** `batch`: the step being put together, which those leave who give up their lease. */
-  constructor(cache: KvCache, policies: Policies, batch: StepBatch) {
+  constructor(cache: KvCache, policies: Policies, served: VirtualTokens) {
     this.#cache = cache;
     this.#policies = policies;
-    this.#batch = batch;
+    this.#served = served;
+    this.batch = new StepBatch(cache, policies);
   }
 
   *sequences(): Generator<Sequence> {
@@ -61,7 +64,20 @@ export class Admission {
     return this.waiting.has(sequence) || this.running.has(sequence);
   }
 
+  /** A sequence ends while a step is put together, without a part in it. */
+  end(sequence: Sequence, outcome: Ended['outcome']): void {
+    this.remove(sequence);
+    this.#ended.push({ sequence, outcome });
+  }
+
+  /** Sequences that have ended since the last call. */
+  takeEnded(): Ended[] {
+    return this.#ended.splice(0);
+  }
+
+  /** Forgets a sequence. Its computed tokens stay cached. */
   remove(sequence: Sequence): void {
+    if (this.has(sequence)) this.#served.leave(sequence.clientId);
     this.#giveUp(sequence);
     this.waiting.delete(sequence);
   }
@@ -112,7 +128,7 @@ export class Admission {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
       const needs = this.#needs(sequence, isLong);
-      if (this.#batch.computesFor(sequence, needs.numFound)) return null;
+      if (this.batch.computesFor(sequence, needs.numFound)) return null;
       const other = isLong ? this.long : null;
       const fits = needs.room - this.#reserved(this.running) >= needs.wanted;
       if (fits && !other && this.running.size < MAX_RUNNING) break;
@@ -122,7 +138,7 @@ export class Admission {
       if (!this.#fitsBeside(needs, (one) => !this.#givesWay(one, sequence))) return null;
       this.preempt(victim);
     }
-    if (isLong) this.#cache.reserved(numTokens, this.#batch.newSlots());
+    if (isLong) this.#cache.reserved(numTokens, this.batch.newSlots());
     const lease = this.#cache.open(sequence.priority, isLong ? { longTokens: sequence.numPromptTokens } : {});
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
@@ -186,7 +202,7 @@ export class Admission {
   /** Whether one that waits would have what it needs if of the running ones only these stayed. */
   #fitsBeside({ wanted, room, path }: Needs, stays: (sequence: Sequence) => boolean): boolean {
     const staying = [...this.running].filter(([other]) => stays(other));
-    const inFlight = staying.reduce((sum, [other]) => sum + (this.#batch.get(other)?.newSlots.length ?? 0), 0);
+    const inFlight = staying.reduce((sum, [other]) => sum + (this.batch.get(other)?.newSlots.length ?? 0), 0);
     const freed =
       this.#cache.numReferenced -
       numHeld(
@@ -206,7 +222,7 @@ export class Admission {
         reserved += Math.max(0, this.#cache.longContexts.maxSlots(lease.partial) - numLeased(lease));
         continue;
       }
-      reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);
+      reserved += sequence.tokenIds.length - numComputed(lease) - (this.batch.get(sequence)?.count ?? 0);
     }
     return reserved;
   }
@@ -219,7 +235,7 @@ export class Admission {
     }
     const lease = this.running.get(sequence);
     if (!lease) return;
-    const scheduled = this.#batch.delete(sequence);
+    const scheduled = this.batch.delete(sequence);
     if (scheduled) this.#cache.free(scheduled.newSlots);
     this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.release(lease);

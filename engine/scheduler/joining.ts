@@ -1,4 +1,4 @@
-/** PURE: whether who waits does well to run beside others of its class (see grouping), as things will be when all of them generate. */
+/** Should a waiting sequence join the running batch? Predicts the cost when all of them generate. Pure function. */
 import type { KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Policies } from './policies.ts';
@@ -12,7 +12,7 @@ interface Beside {
   readonly running: ReadonlyMap<Sequence, Lease>;
 }
 
-/** Chats and completions are read along: they do not wait. */
+/** Chats and completions are read while they are generated: they do not wait. */
 export function joins(sequence: Sequence, budget: TokenBudget, { cache, policies, running }: Beside): boolean {
   if (!policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
   const alike = [...running].filter(([{ priority }]) => priority === sequence.priority);

@@ -1,11 +1,11 @@
-/** PURE: what the scheduler decides, and what it asks of a sequence to decide it. */
+/** The parts of a step, and what the scheduler asks of a sequence. Pure functions. */
 import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Lane } from '../model/batch.ts';
 import type { RequestError } from '../protocol/errors.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 
-/** Tokens that an answer still has, at most, where nothing is known of its end. */
+/** Most tokens that an answer is assumed to generate yet. */
 const LIKELY_ANSWER = 48;
 
 /** A sequence's part in a step. */
@@ -16,22 +16,20 @@ export interface Scheduled extends Computing {
   readonly lane: Lane;
   /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
   readonly prefill: boolean;
-  /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
+  /** Drafted tokens after the sequence's last one. Their slots are kept only where the draft is right. */
   readonly draft: readonly number[];
   readonly numLogits: number;
-  /** Of its last tokens those whose queries choose what a partial lease attends to next. */
+  /** How many of its last tokens return their queries, to choose what a partial lease attends to next. */
   readonly numQueries: number;
-  /** They are computed for that only, and again afterwards. */
+  /** The tokens are computed for their queries only, and again afterwards. */
   readonly asks: boolean;
 }
 
-/** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */
+/** A sequence that ended without a part: it needs no more tokens, or there is no room for it. */
 export interface Ended {
   readonly sequence: Sequence;
   readonly outcome: FinishReason | RequestError;
 }
-
-export type OnEnd = (sequence: Sequence, outcome: Ended['outcome']) => void;
 
 export interface Schedule {
   readonly batch: Scheduled[];
@@ -64,19 +62,17 @@ export function numTokensOf(batch: readonly Scheduled[]): number {
   return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
 }
 
-/** PURE: when a sequence waits for another that is computing the very tokens it needs next. */
-
-/** Tokens of `tokenIds` from `startIndex` on, `count` of them, that a step computes and that join the prefix tree after it. */
+/** Tokens that a step computes and that join the radix tree after it: `count` of `tokenIds`, from `startIndex` on. */
 export interface Computing {
   readonly tokenIds: readonly number[];
   readonly startIndex: number;
   readonly count: number;
 }
 
-/** Whether the token at `at`, the next one that a sequence needs, is what the leader computes in this step. */
-export function follows(tokenIds: readonly number[], at: number, leader: Computing): boolean {
-  if (at < leader.startIndex || at >= leader.startIndex + leader.count) return false;
+/** In-flight prefix sharing: whether `other` computes the token at `at`, which a sequence needs next, in this step. */
+export function isComputedBy(tokenIds: readonly number[], at: number, other: Computing): boolean {
+  if (at < other.startIndex || at >= other.startIndex + other.count) return false;
   // Backwards: sequences that share the beginning differ late.
-  for (let i = at; i >= 0; i--) if (tokenIds[i] !== leader.tokenIds[i]) return false;
+  for (let i = at; i >= 0; i--) if (tokenIds[i] !== other.tokenIds[i]) return false;
   return true;
 }

@@ -1,6 +1,5 @@
 /**
- * Who waits, who runs, and what a step has. Owns the sequences; admission and the building of steps are its parts. Never
- * sees a tensor.
+ * Owns the sequences and puts steps together: Admission decides who runs, StepBuilder what each gets. Never sees a tensor.
  */
 import { Admission } from './admission.ts';
 import type { BatchSpan } from '../model/batch.ts';
@@ -12,11 +11,10 @@ import { rank } from './fairness.ts';
 import type { Policies } from './policies.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
-import type { Ended, Schedule, Scheduled } from './schedule.ts';
+import type { Schedule, Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { NO_REUSE, type RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation/speculation.ts';
-import { StepBatch } from './stepBatch.ts';
 import { StepBuilder } from './stepBuilder.ts';
 
 export class Scheduler {
@@ -24,21 +22,13 @@ export class Scheduler {
   readonly #policies: Policies;
   readonly #admission: Admission;
   readonly #builder: StepBuilder;
-  /** Being put together; empty between calls of `schedule`. */
-  readonly #batch: StepBatch;
   readonly #served = new VirtualTokens();
   #numAdded = 0;
-  #ended: Ended[] = [];
 
   constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, reuse: RowReuse = NO_REUSE) {
     this.#cache = cache;
     this.#policies = policies;
-    this.#batch = new StepBatch(cache, policies);
-    this.#admission = new Admission(cache, policies, this.#batch);
-    const onEnd = (sequence: Sequence, outcome: Ended['outcome']): void => {
-      this.remove(sequence);
-      this.#ended.push({ sequence, outcome });
-    };
+    this.#admission = new Admission(cache, policies, this.#served);
     this.#builder = new StepBuilder({
       cache,
       policies,
@@ -46,8 +36,6 @@ export class Scheduler {
       reuse,
       admission: this.#admission,
       served: this.#served,
-      batch: this.#batch,
-      onEnd,
     });
   }
 
@@ -79,7 +67,7 @@ export class Scheduler {
     if (this.#admission.has(sequence)) this.#served.move(sequence.clientId, rank(sequence, this.#policies));
   }
 
-  /** Tokens that completions have to compute before they generate, those of the first one and of others over its prompt left out. */
+  /** Tokens that completions have to compute before they generate, without the first one and others with its prompt. */
   backlog(): number {
     const prompts: Sequence[] = [];
     let numTokens = 0;
@@ -91,20 +79,19 @@ export class Scheduler {
     return numTokens;
   }
 
-  /** Tokens of a sequence that it has still to compute, as things are. */
+  /** Tokens that a sequence still has to compute, with what is cached now. */
   missing(sequence: Sequence): number {
     return Math.max(0, sequence.tokenIds.length - this.#admission.lookUp(sequence));
   }
 
-  /** Lets a sequence go; its computed tokens stay cached. */
+  /** Forgets a sequence. Its computed tokens stay cached. */
   remove(sequence: Sequence): void {
-    if (this.#admission.has(sequence)) this.#served.leave(sequence.clientId);
     this.#admission.remove(sequence);
   }
 
-  /** Sets the cache's budget, preempting what no longer fits under it. @param mostPrefill tokens of a prompt for the prefill lane */
+  /** Sets the cache's budget and preempts what no longer fits. @param mostPrefill the lane limit, in tokens */
   setMaxBytes(maxBytes: number, mostPrefill: number): void {
-    // What has not been computed yet goes through the other lane where the scratch has no room for it any more.
+    // Tokens beyond the new lane limit that have not been computed yet take the paged lane.
     for (const [sequence, lease] of this.#admission.running)
       if (!lease.partial) sequence.limitPrefill(mostPrefill, numComputed(lease));
     // What a sparse lease holds in the store is not among what could be let go.
@@ -114,11 +101,10 @@ export class Scheduler {
     this.#cache.setMaxBytes(maxBytes);
   }
 
-  /** Puts the next step together and takes slots for it. */
+  /** Builds the next step and takes slots for it. */
   schedule(budget: TokenBudget, now: number): Schedule {
-    this.#ended = [];
     this.#endLost();
-    this.#attendToLong();
+    this.#chooseLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
     const active = this.#eligible(
@@ -128,39 +114,39 @@ export class Scheduler {
     const urgent = this.#policies.classes && active.some((s) => s.priority === 'completion');
     this.#builder.next();
     this.#builder.build({ active, budget, urgent, now, admits: true });
-    // A completion that cannot run yet holds nobody up.
-    if (urgent && this.#batch.size === 0) this.#builder.build({ active, budget, urgent: false, now, admits: true });
-    // The one in the prefill lane, which only one can have, may have given way to one that did not fit after all.
-    if (this.#batch.size === 0) this.#builder.build({ active, budget, urgent: false, now, admits: false });
-    const batch = this.#batch.take();
+    // A completion that cannot run yet must not hold up others.
+    if (urgent && this.#admission.batch.size === 0)
+      this.#builder.build({ active, budget, urgent: false, now, admits: true });
+    // The prompt in the prefill lane may have been preempted for a sequence that did not fit after all.
+    if (this.#admission.batch.size === 0) this.#builder.build({ active, budget, urgent: false, now, admits: false });
+    const batch = this.#admission.batch.take();
     for (const { sequence } of batch) {
       if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
       sequence.lastServedAt = now;
     }
-    return { batch, ended: this.#ended };
+    return { batch, ended: this.#admission.takeEnded() };
   }
 
-  /** Ends who cannot go on without rows that are lost. */
+  /** Ends sequences whose rows are lost. */
   #endLost(): void {
     for (const [sequence, { failure }] of [...this.#admission.running]) {
       if (!failure) continue;
-      this.remove(sequence);
-      this.#ended.push({ sequence, outcome: lostRows(failure) });
+      this.#admission.end(sequence, lostRows(failure));
     }
   }
 
-  /** Makes room for who attends to parts of its context, and chooses those; before a step is put together. */
-  #attendToLong(): void {
+  /** Reserves room for a partial lease and chooses its rows, before a step is built. */
+  #chooseLong(): void {
     const sequence = this.#admission.long;
     this.#cache.reserved(sequence?.tokenIds.length ?? 0);
     if (!sequence) return;
     this.#cache.longContexts.choose(this.#admission.running.get(sequence)!);
   }
 
-  /** What the runner gets. Valid until the next `schedule`. */
+  /** A part of the batch for the runner. Valid until the next `schedule`. */
   span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits, numQueries }: Scheduled): BatchSpan {
     const contextSlots = this.#cache.slotsOf(lease);
-    // The scratch holds what it attends to, whatever its place.
+    // The scratch holds the chosen rows, whatever their positions.
     const prefillEnd = lease.partial
       ? Math.min(
           sequence.prefillEnd,
@@ -179,12 +165,12 @@ export class Scheduler {
     };
   }
 
-  /** Queries of a part's tokens, as the runner has them. */
+  /** Passes on the queries that the runner returned for a part. */
   saw({ lease, numQueries }: Scheduled, queries: Float32Array): void {
     this.#cache.longContexts.saw(lease, queries, numQueries);
   }
 
-  /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
+  /** A part has been computed. `numAccepted` tokens of its draft are kept; the slots of the rest are freed. */
   commit({ sequence, lease, newSlots, prefill, startIndex, count, draft, asks }: Scheduled, numAccepted: number): void {
     if (asks) {
       this.#cache.free(newSlots);
@@ -194,18 +180,18 @@ export class Scheduler {
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
-    // A long answer's rows, too, are not all to stay in the pool.
+    // The rows of a long answer must leave the pool, too.
     if (prefill || lease.partial) this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.longContexts.reached(lease, sequence.numPromptTokens);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
 
-  /** The step has failed: nothing was computed. */
+  /** A step has failed: frees its slots. */
   rollBack(batch: readonly Scheduled[]): void {
     for (const { newSlots } of batch) this.#cache.free(newSlots);
   }
 
-  /** Those that the kind of batching lets into a step. */
+  /** The sequences that the batching policy admits to a step. */
   #eligible(active: Sequence[], now: number): Sequence[] {
     if (this.#policies.batching === 'continuous' || active.length === 0) return active;
     return [

@@ -1,19 +1,19 @@
 /**
- * The step that is being put together: who has how many tokens in it, what of the time budget they take, and which pages of
- * the pool it attends to. Decides nothing; the builder asks it what another part would mean.
+ * The batch under construction: each sequence's part, what it takes of the token budget, and the pages of the pool that the
+ * step attends to. Decides nothing; says what another part would cost.
  */
 import type { Attended } from '../kv/packing.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Lease } from '../kv/lease.ts';
-import { follows } from './schedule.ts';
+import { isComputedBy } from './schedule.ts';
 import type { Policies } from './policies.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 
-/** What a part is counted as. */
+/** How a part is counted. */
 interface Weight {
-  /** Of the budget of tokens. */
+  /** Tokens of the token budget. */
   readonly spent: number;
   /** Tokens that a decode would draft in a step of its own. */
   readonly wanted: number;
@@ -23,13 +23,13 @@ export class StepBatch {
   readonly #cache: KvCache;
   readonly #leads: boolean;
   readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
-  /** Whose columns it attends to in any case. */
+  /** Leases whose columns the step attends to in any case. */
   #others: readonly Lease[] = [];
-  /** Of those in the paged lane, and of `#others`. */
+  /** Pages of the parts in the paged lane and of `#others`. */
   readonly #pages = new Set<number>();
-  /** Of the sequence that has most of them. */
+  /** Pages of the sequence that has most of them. */
   #mostPages = 0;
-  /** Tokens of drafts that are still to be added. */
+  /** Tokens of drafts that will be added. */
   drafted = 0;
 
   constructor(cache: KvCache, policies: Pick<Policies, 'leader'>) {
@@ -46,7 +46,7 @@ export class StepBatch {
     return this.#pages;
   }
 
-  /** Columns of the pool that each of its tokens pays for. */
+  /** Columns of the pool that each token of the step attends to. */
   get paidColumns(): number {
     return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.pageSlots;
   }
@@ -89,7 +89,7 @@ export class StepBatch {
     if (part.lane === 'paged') this.#addPages(part.lease);
   }
 
-  /** Puts a part with a draft in the place of the one without. */
+  /** Replaces a part by the same part with a draft. */
   replace(part: Scheduled): void {
     this.#parts.get(part.sequence)!.part = part;
   }
@@ -105,10 +105,11 @@ export class StepBatch {
     return entry.part;
   }
 
-  /** Whether the next token that a sequence needs is computed in this step, so that it does well to wait. */
+  /** Whether this step computes the token that a sequence needs next, so that the sequence should wait. */
   computesFor(sequence: Sequence, at: number): boolean {
     if (!this.#leads) return false;
-    for (const { part } of this.#parts.values()) if (part.prefill && follows(sequence.cacheIds, at, part)) return true;
+    for (const { part } of this.#parts.values())
+      if (part.prefill && isComputedBy(sequence.cacheIds, at, part)) return true;
     return false;
   }
 
@@ -120,7 +121,7 @@ export class StepBatch {
     return { gathered, paidColumns: pages * this.#cache.pageSlots };
   }
 
-  /** Whether another sequence had better have `most` tokens in this step than `tokens` in one of its own. */
+  /** Whether `most` tokens of another lease in this step cost less than `tokens` in a step of its own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
     const own = this.#poolTokens;
     if (own === 0) return true;
@@ -131,12 +132,12 @@ export class StepBatch {
     );
   }
 
-  /** What has been put together, in order; then it is empty. Slots may move. */
+  /** The parts in order; empties the batch. Slots may move. */
   take(): Scheduled[] {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inPool = parts.filter(({ lane }) => lane === 'paged');
     const numTokens = inPool.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-    // Together everybody pays for all pages; apart for as many as the one who lies in most.
+    // With shared attention each token pays for all pages; with gathered, for as many as the largest sequence has.
     const { gathered } = this.#attended(0, this.#mostPages, this.#pages);
     const packed = gathered
       ? inPool.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1)
@@ -151,7 +152,7 @@ export class StepBatch {
     return parts;
   }
 
-  /** Empties it. `others`: whose columns it attends to in any case. */
+  /** Empties the batch. `others`: leases whose columns the step attends to in any case. */
   begin(others: Iterable<Lease>): void {
     this.#parts.clear();
     this.#pages.clear();
@@ -161,7 +162,7 @@ export class StepBatch {
     for (const lease of this.#others) this.#addPages(lease);
   }
 
-  /** Tokens in the paged lane, with the drafts that decodes want. */
+  /** Tokens in the paged lane, with the drafts that decodes would like to have. */
   get #poolTokens(): number {
     let tokens = 0;
     for (const { part, weight } of this.#parts.values())
@@ -178,7 +179,7 @@ export class StepBatch {
   }
 }
 
-/** Columns of the pool that tokens of this lease attend to by themselves: whole pages, at least one. */
+/** Columns of the pool that tokens of this lease attend to in a step of their own: whole pages, at least one. */
 export function columnsOf(cache: KvCache, lease: Lease): number {
   return Math.max(1, cache.addPages(lease, new Set())) * cache.pageSlots;
 }

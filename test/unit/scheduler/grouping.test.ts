@@ -43,8 +43,8 @@ test('turns go to the longest waiting kind; of prefills and background work only
     priority: 'completion' | 'chat' | 'summary' | 'idle',
     waited: number,
     decodes: boolean,
-    aside = true,
-  ) => ({ priority, lastServedAt: 10_000 - waited, decodes, aside });
+    deferred = true,
+  ) => ({ priority, lastServedAt: 10_000 - waited, decodes, deferred });
   const next = (...running: ReturnType<typeof one>[]): number => running.indexOf(nextTurn(running, 10_000)!);
   expect(next()).toBe(-1);
   expect(next(one('chat', 100, true, false))).toBe(-1);

@@ -1,6 +1,6 @@
 /** The scheduler's pure policies of order: leader, priorities. The scheduler itself is tested in test/engine. */
 import { expect, test } from 'vitest';
-import { follows } from '../../../engine/scheduler/schedule.ts';
+import { isComputedBy } from '../../../engine/scheduler/schedule.ts';
 import { ALL_POLICIES } from '../../../engine/scheduler/policies.ts';
 import { AGEING_MS, byService, byStanding, isDueRoom, level, rank } from '../../../engine/scheduler/fairness.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
@@ -42,10 +42,10 @@ test('service order: waiting raises the class, and a step that yields a first to
 
 test('a sequence waits only for one that computes its next token on the same tree path', () => {
   const leader = { tokenIds: [1, 2, 3, 4, 5, 6], startIndex: 2, count: 2 };
-  expect(follows([1, 2, 3, 9], 2, leader)).toBe(true);
-  expect(follows([1, 2, 3, 4, 5], 3, leader)).toBe(true);
-  expect(follows([1, 2, 9], 2, leader)).toBe(false);
-  expect(follows([1, 9, 3], 2, leader)).toBe(false);
-  expect(follows([1, 2, 3], 1, leader)).toBe(false);
-  expect(follows([1, 2, 3, 4, 5], 4, leader)).toBe(false);
+  expect(isComputedBy([1, 2, 3, 9], 2, leader)).toBe(true);
+  expect(isComputedBy([1, 2, 3, 4, 5], 3, leader)).toBe(true);
+  expect(isComputedBy([1, 2, 9], 2, leader)).toBe(false);
+  expect(isComputedBy([1, 9, 3], 2, leader)).toBe(false);
+  expect(isComputedBy([1, 2, 3], 1, leader)).toBe(false);
+  expect(isComputedBy([1, 2, 3, 4, 5], 4, leader)).toBe(false);
 });
