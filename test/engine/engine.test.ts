@@ -95,7 +95,7 @@ test('an error about a memory limit shared with other windows says that it is a 
   const large = ask(engine, tokens(120));
   await drain(engine);
   expect(large.message).toMatch(
-    /120 tokens; 100 fit.*Raise kvasir\.cache\.maxBytes or send less text\. That is this window’s part: 2 windows/,
+    /120 tokens, but .* holds 100\. Raise kvasir\.cache\.maxBytes or send less text.*2 editor windows share this memory/,
   );
 });
 
