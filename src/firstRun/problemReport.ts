@@ -55,7 +55,7 @@ export function problemReport(facts: ReportFacts): string {
     '',
     '## Last completion',
     '',
-    ...(completion ? describeCompletion(completion) : ['None has been asked for.']),
+    ...(completion ? describeCompletion(completion) : ['No completion has been requested.']),
     '',
     '## Last errors',
     '',

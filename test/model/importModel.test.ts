@@ -661,7 +661,7 @@ describe('cache folder', () => {
     writeFileSync(file, '');
     await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({
       code: 'engineFailed',
-      message: expect.stringMatching(/cache folder .* is a file, or lies in one/),
+      message: expect.stringMatching(/cache folder .* is a file or is inside one/),
     });
     const cacheDir = fresh();
     const full = () =>

@@ -89,12 +89,12 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await names()).toEqual(['src/report.ts', 'src/inventory.ts']);
   });
 
-  test('the prefix tree is walked with the arrow keys and tells what is pointed at', async () => {
+  test('the radix tree is walked with the arrow keys and tells what is pointed at', async () => {
     const window = editor();
     const file = panel().getByRole('treeitem', { name: 'src/inventory.ts' }).first();
     await file.focus();
     const detail = panel().locator('.tree .detail');
-    await expect.poll(() => detail.textContent()).toMatch(/src\/inventory\.ts\s· [\d,]+ tokens\s· window/);
+    await expect.poll(() => detail.textContent()).toMatch(/src\/inventory\.ts\s· [\d,]+ tokens\s· pool/);
     const whole = await detail.textContent();
     await window.press('ArrowDown');
     await expect.poll(() => detail.textContent()).not.toBe(whole);

@@ -478,9 +478,7 @@ editorSuite('chat', FILES, (editor) => {
     await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
     await poll(() => chips().count()).toBe(0);
     const answer = await askToTheEnd('/summarize');
-    expect(await answer.innerText()).toMatch(
-      /^\s*Nothing is attached to the question\. Open a file, or attach one\.\s*$/,
-    );
+    expect(await answer.innerText()).toMatch(/^\s*Nothing is attached to the question\. Open or attach a file\.\s*$/);
     await editor().screenshot('chat-nothing-attached');
     await chat().locator('[data-part="offered"]').click();
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
@@ -537,7 +535,7 @@ editorSuite('chat', FILES, (editor) => {
       );
     await poll(() => lastAnswer().locator('.note code').allInnerTexts()).toEqual(['flush']);
     expect(await lastAnswer().locator('.note').innerText()).toBe(
-      'flush does occur in src/a.ts: the model overlooks things',
+      'flush does occur in src/a.ts: the model overlooked it',
     );
     await editor().screenshot('chat-note');
   });

@@ -147,7 +147,7 @@ editorSuite(
       await window.goTo(3, 3);
       await window.type('x');
       await window.runCommand('Kvasir: Accept Edit');
-      await toast('was changed in the meantime').waitFor();
+      await toast('The text to replace has changed').waitFor();
       expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
       await window.screenshot('edit-conflict');
       await dismissToasts();

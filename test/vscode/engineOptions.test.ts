@@ -129,7 +129,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const { codecs } = cacheReach(BUILT_IN.config, 1e9, 1e9);
     for (const [codec, text] of [
       ['kvzip', 'kvzip'],
-      ['h2o', 'h2o, of long conversations'],
+      ['h2o', 'h2o, for long conversations'],
     ] as const) {
       const [, smaller, same] =
         new RegExp(

@@ -67,10 +67,10 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');
     const answer = window.answers.last();
     expect(await answer.textContent()).toMatch(
-      /tokens; \d+ fit into the 200 kB of memory that the KV cache may take\. Raise kvasir\.cache\.maxBytes or send less text: with about /,
+      /tokens, but the KV cache limit of 200 kB holds \d+\. Raise kvasir\.cache\.maxBytes or send less text: about /,
     );
     expect(await answer.textContent()).toContain(
-      `with about ${inTwoDigits(NEEDS.whole)} up to ${BUILT_IN.contextTokens} tokens are read whole, with about ${inTwoDigits(NEEDS.inParts)} in parts.`,
+      `about ${inTwoDigits(NEEDS.whole)} are enough for ${BUILT_IN.contextTokens} tokens, or about ${inTwoDigits(NEEDS.inParts)} to read them in parts.`,
     );
     await window.screenshot('limit-none');
     await expect.poll(hover, { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
@@ -118,7 +118,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('Kvasir: Clear Cache');
     await expect
       .poll(() => window.toasts(), { timeout: PATIENCE })
-      .toEqual([expect.stringContaining('the cache is cleared. Open files are read again.')]);
+      .toEqual([expect.stringContaining('the cache is cleared. Open files will be read again.')]);
     await window.screenshot('clear-cache');
   });
 });

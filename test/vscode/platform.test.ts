@@ -149,7 +149,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect
       .poll(() => window.toasts(), { timeout: PATIENCE })
       .toEqual([expect.stringMatching(/short-lived|qwen2-untied/)]);
-    expect((await window.toasts())[0]).toMatch(/cannot be used: The setting kvasir\.model names no folder/);
+    expect((await window.toasts())[0]).toMatch(/cannot be used: The setting kvasir\.model does not name a folder/);
     await window.screenshot('choose-model-failed');
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Back to tiny-llama' }).click();
     await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');

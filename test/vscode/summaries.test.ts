@@ -90,7 +90,7 @@ editorSuite('summaries', FILES, (editor) => {
   test('the second time only what has changed is computed', async () => {
     writeFileSync(editor().file('src/twice.ts'), 'export const twice = (n: number) => 2 * n;\n');
     await summarizeFolder();
-    await report().getByText('2 of 3 files had not changed').waitFor({ timeout: PATIENCE });
+    await report().getByText('2 of 3 files have not changed').waitFor({ timeout: PATIENCE });
   });
 
   test('cancelled, it shows nothing and says nothing', async () => {

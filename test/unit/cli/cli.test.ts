@@ -147,7 +147,7 @@ describe('what to do about a text that has no room', () => {
       'Raise kvasir.cache.maxBytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts, which needs kvasir.cache.diskBytes above 0.',
     );
     expect(((await withRemedy(line, said)) as Error).message).toBe(
-      'Raise --max-bytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts with --keep DIR.',
+      'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts with --keep DIR.',
     );
   });
 

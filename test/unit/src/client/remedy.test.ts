@@ -11,7 +11,7 @@ test.each([
     'Open Setting',
   ],
   [
-    'Aumente kvasir.cache.maxBytes ou envie menos texto: com cerca de 2.9 MB',
+    'Aumente kvasir.cache.maxBytes ou envie menos texto: cerca de 2.9 MB',
     'outOfMemory',
     { kind: 'setting', key: 'kvasir.cache.maxBytes' },
     'Open Setting',

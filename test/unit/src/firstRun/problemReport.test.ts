@@ -101,7 +101,7 @@ describe('a report', () => {
       '3 failed',
       'P95 2.0',
       'run 2 times, 3.0 ms each; completion decode 1 times, 1.5 ms each',
-      'None has been asked for.',
+      'No completion has been requested.',
     ])
       expect(text).toContain(part);
   });
