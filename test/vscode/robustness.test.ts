@@ -149,6 +149,9 @@ editorSuite(
       renameSync(library, `${library}.whole`);
       try {
         writeFileSync(library, 'damaged');
+        // The extension host keeps a library that it has loaded, so it needs a new one.
+        await editor().page.reload();
+        await editor().statusItem.waitFor();
         await editor().runCommand('Kvasir: Restart Engine');
         await expect
           .poll(() => editor().toasts(), { timeout: PATIENCE })
