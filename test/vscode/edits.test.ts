@@ -148,7 +148,7 @@ editorSuite(
       await window.type('x');
       await window.runCommand('Kvasir: Accept Edit');
       await toast('The text to replace has changed').waitFor();
-      expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
+      expect(await toast('has changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
       await window.screenshot('edit-conflict');
       await dismissToasts();
       await openTheFile();

@@ -213,9 +213,9 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     for (const [index, title] of [
       'Complete code as you type',
       'Ask about the open file',
-      'Summarize what is in front of you',
-      'See what it keeps in memory',
-      'Know the model, and choose a larger one',
+      'Summarize files and folders',
+      'See what Kvasir keeps in memory',
+      'Know the model, or choose a larger one',
     ].entries()) {
       await steps.nth(index).click();
       await steps.nth(index).and(window.page.locator('.expanded')).getByText(title).first().waitFor();
