@@ -1,4 +1,4 @@
-/** `kvasir chat`: one turn, or a conversation over the terminal, with files attached. */
+/** `kvasir chat`: answers one question, or holds a conversation on the terminal. */
 import { createInterface } from 'node:readline/promises';
 import { RequestError } from '../protocol/errors.ts';
 import type { ChatMessage } from '../protocol/tasks.ts';
@@ -26,7 +26,7 @@ export async function chat(line: CommandLine): Promise<number> {
           { kind: 'chat', messages: [...messages], docIds },
           { id: running, sampling },
         );
-        // One that was stopped before it began is no turn of the conversation.
+        // An answer that was stopped before it began does not become part of the conversation.
         if (answer === '') messages.pop();
         else messages.push({ role: 'assistant', content: answer, ...(source ? { source } : {}) });
       } catch (error) {
@@ -41,16 +41,16 @@ export async function chat(line: CommandLine): Promise<number> {
       if (model.note.en && !line.json) log(model.note.en);
       const prompt = process.stdin.isTTY ? '> ' : '';
       const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt });
-      // Ctrl+C stops the answer; at the prompt it ends the conversation.
+      // Ctrl+C stops an answer. At the prompt it ends the conversation.
       terminal.on('SIGINT', () => (running === null ? terminal.close() : client.abort(running)));
       let open = true;
       terminal.on('close', () => {
         open = false;
-        // What comes next begins on a line of its own.
+        // The shell's prompt starts on a new line.
         if (process.stdin.isTTY) process.stderr.write('\n');
       });
       terminal.prompt();
-      // The input may have ended while its last lines wait to be answered.
+      // The input may end before its last lines are answered.
       for await (const question of terminal) {
         if (question.trim())
           await turn(question).catch((error: unknown) => {

@@ -1,13 +1,12 @@
 /**
- * The command line's side of the protocol: an AssistantServer in the same thread, requests as promises. Speaks the same
- * messages as the editor, so that both get the same answers.
+ * The command line's client: an AssistantServer in the same thread, with a promise per request. It sends the same
+ * messages as the editor, so both get the same answers.
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AssistantServer } from '../server/assistantServer.ts';
 import { RequestError } from '../protocol/errors.ts';
-import { readTextFile } from './cliFiles.ts';
-import { leadsToSecret } from './cliFiles.ts';
+import { leadsToSecret, readTextFile } from './cliFiles.ts';
 import type { EngineMessage, HostMessage, LoadOptions, ReplyValue } from '../protocol/messages.ts';
 import type { EngineStats, ModelInfo } from '../protocol/stats.ts';
 import type { Priority, SamplingParams, Task } from '../protocol/tasks.ts';
@@ -28,11 +27,11 @@ export interface GenerateOptions {
   sampling?: SamplingParams;
   priority?: Priority;
   onChunk?: (chunk: Chunk) => void;
-  /** For a request made of several sequences: how many have ended. */
+  /** Progress of a request made of several sequences. */
   onParts?: ((numDone: number, numTotal: number) => void) | undefined;
 }
 
-/** $XDG_CACHE_HOME/kvasir, or the system's own place for caches. */
+/** $XDG_CACHE_HOME/kvasir, or the system's folder for caches. */
 export function defaultCacheDir(
   env: NodeJS.ProcessEnv = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -65,7 +64,7 @@ export class Client {
     });
   }
 
-  /** Mirrors a file into the engine; returns its document id. */
+  /** Opens a file in the engine. @throws FileError */
   async openFile(path: string): Promise<{ docId: string; text: string }> {
     const text = await readTextFile(path);
     const full = resolve(path);
@@ -106,14 +105,14 @@ export class Client {
     return value.stats;
   }
 
-  /** The last steps as Chrome trace JSON. */
+  /** The last steps, as JSON in the Chrome trace format. */
   async trace(): Promise<string> {
     const value = await this.#ask((requestId) => ({ type: 'trace', requestId }));
     if (value.kind !== 'trace') throw new Error(`trace was answered by "${value.kind}"`);
     return value.json;
   }
 
-  /** Settles when nothing is waiting or running and idle work has ended. */
+  /** Settles when no request is left and idle prefill has ended. */
   async flush(): Promise<void> {
     await this.#ask((requestId) => ({ type: 'flush', requestId }));
   }

@@ -1,14 +1,14 @@
-/** Files that are named on the command line: read whole, or the one reason why not. */
+/** Reads files named on the command line, or says why they cannot be read. Knows which files hold secrets. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RequestError, reasonOf } from '../protocol/errors.ts';
 
-/** Of what is read whole for its lines, or to be scored. */
+/** Size limit of request files and evaluation texts. */
 export const MAX_INPUT_BYTES = 1e9;
-/** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
+/** Size limit of source files. Larger files are hardly source code, and would fill memory. */
 const MAX_FILE_BYTES = 10e6;
 
-/** @param kind as it is counted where many files are read. */
+/** @param kind how files left out for this reason are counted: `3 files too large` */
 export class FileError extends RequestError {
   readonly kind: string;
 
@@ -18,15 +18,20 @@ export class FileError extends RequestError {
   }
 }
 
-/** Its text, without a byte order mark; that there are bytes in it which are none is said. @param streams whether it may be a pipe, such as /dev/stdin. @throws FileError */
-export async function readTextFile(path: string, largest = MAX_FILE_BYTES, streams = false): Promise<string> {
-  const { text, encoding, isWhole } = await readText(path, largest, streams);
+/**
+ * The file's text, without a byte order mark. Prints a note if some bytes are not valid text.
+ * @param maxBytes size limit
+ * @param allowPipe whether it may be a pipe, such as /dev/stdin
+ * @throws FileError
+ */
+export async function readTextFile(path: string, maxBytes = MAX_FILE_BYTES, allowPipe = false): Promise<string> {
+  const { text, encoding, isWhole } = await readText(path, maxBytes, allowPipe);
   if (!isWhole)
-    process.stderr.write(`note: ${path}: not all of it is ${encoding.toUpperCase()}; what is not is read as \ufffd\n`);
+    process.stderr.write(`note: ${path}: some bytes are not ${encoding.toUpperCase()} and are read as \ufffd\n`);
   return text;
 }
 
-/** Whether it can be read, before it is. @throws FileError */
+/** Checks that the file can be read. @throws FileError */
 export async function checkTextFile(path: string): Promise<void> {
   await readText(path, MAX_FILE_BYTES, false);
 }
@@ -37,16 +42,16 @@ interface FileText {
   isWhole: boolean;
 }
 
-async function readText(path: string, largest: number, streams: boolean): Promise<FileText> {
+async function readText(path: string, maxBytes: number, allowPipe: boolean): Promise<FileText> {
   let bytes: Buffer;
   try {
     const info = await stat(path);
     if (info.isDirectory()) throw new FileError(path, 'is a folder; a file is needed', 'of another kind');
-    if (!info.isFile() && !streams) throw new FileError(path, 'is not a file', 'of another kind');
-    if (info.size > largest)
+    if (!info.isFile() && !allowPipe) throw new FileError(path, 'is not a file', 'of another kind');
+    if (info.size > maxBytes)
       throw new FileError(
         path,
-        `${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${largest / 1e6} MB`,
+        `${(info.size / 1e6).toFixed(0)} MB is too large; the limit is ${maxBytes / 1e6} MB`,
         'too large',
       );
     bytes = await readFile(path);
@@ -58,7 +63,7 @@ async function readText(path: string, largest: number, streams: boolean): Promis
   return read;
 }
 
-/** UTF-8, or UTF-16 where a byte order mark says so: shells of Windows write that. */
+/** Decodes UTF-8, or UTF-16 with a byte order mark, which shells on Windows write. */
 function textOf(bytes: Buffer): FileText {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
@@ -69,7 +74,7 @@ function textOf(bytes: Buffer): FileText {
   }
 }
 
-/** What the system says of a file, in words. */
+/** The reason of a file system error, in words. */
 export function whyNot(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ENOENT':
@@ -91,11 +96,9 @@ export function whyNot(error: unknown): string {
 }
 
 /**
- * Files that hold secrets, as the editor's setting `kvasir.completion.exclude` has them by default. On the command line whoever
- * names such a file means it; of a folder it is left out, and nothing that is computed of it is written to the disk.
+ * Globs of files that hold secrets, the default of the setting `kvasir.completion.exclude`. The command line reads such
+ * a file when it is named, leaves it out of a folder, and never writes its KV rows to disk.
  */
-
-/** Globs: `**` any folders, `*` anything of a name. */
 export const SECRETS: readonly string[] = [
   '**/.env*',
   '**/*.pem',
@@ -112,7 +115,7 @@ export const SECRETS: readonly string[] = [
   '**/.aws/credentials',
 ];
 
-/** Of a path's end, or of a folder in it: one that fits stands for all that is in it. Case does not tell on every system. */
+/** Matches the end of a path, or a folder in it. Ignores case, as some file systems do. */
 const PATTERN = new RegExp(`/(?:${SECRETS.map(patternOf).join('|')})(?:/|$)`, 'i');
 
 function patternOf(glob: string): string {
@@ -123,12 +126,12 @@ function patternOf(glob: string): string {
     .join('[^/]*');
 }
 
-/** PURE: by this name alone. */
+/** PURE: whether the path's name says that it holds secrets. Does not follow links. */
 export function isSecret(path: string): boolean {
   return PATTERN.test(resolve(path).replaceAll('\\', '/'));
 }
 
-/** By its name, or by that of the file that links lead to; also one of which that cannot be told. */
+/** Whether the file, or the file that links lead to, holds secrets. True where that is unknown. */
 export async function leadsToSecret(path: string): Promise<boolean> {
   if (isSecret(path)) return true;
   const real = await realpath(path).catch(() => null);

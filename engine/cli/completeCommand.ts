@@ -1,11 +1,11 @@
-/** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
+/** `kvasir complete`: the completion that the editor's Trigger Completion shows at a position. */
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { SEGMENT_TOKENS } from '../kv/disk/segment.ts';
 import { RequestError } from '../protocol/errors.ts';
 import { candidateSampling, type Task } from '../protocol/tasks.ts';
 import type { Done } from './cliClient.ts';
-import { type CommandLine, keepDirOf, number, required, samplingOf, texts, UsageError } from './options.ts';
+import { type CommandLine, kvCacheDirOf, number, required, samplingOf, texts, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
 import { leadsToSecret } from './cliFiles.ts';
 import { runTask, withClient } from './session.ts';
@@ -24,9 +24,9 @@ export function offsetAt(text: string, line: number, column: number): number {
   if (start + column - 1 > end)
     throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
   const offset = start + column - 1;
-  // Columns count UTF-16 units, as the editor does; none lies between the halves of a character.
+  // Columns count UTF-16 units, as the editor does. A surrogate pair is not split.
   if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? ''))
-    throw new RequestError('badRequest', `--column ${column}: is in the middle of a character`);
+    throw new RequestError('badRequest', `--column ${column} is in the middle of a character`);
   return offset;
 }
 
@@ -37,13 +37,13 @@ export async function complete(line: CommandLine): Promise<number> {
   if (row === undefined || column === undefined) throw new UsageError('complete: --line and --column are needed');
   const n = number(line, 'n', 1, 16) ?? 1;
   const sampling = samplingOf(line);
-  const keepDir = keepDirOf(line);
-  const keptBefore = await keptIn(keepDir);
+  const kvCacheDir = kvCacheDirOf(line);
+  const keptBefore = await keptIn(kvCacheDir);
   const { cachedTokens } = await withClient(line, async (client) => {
     const { docId, text } = await client.openFile(file);
     const copySources: string[] = [];
-    for (const other of texts(line, 'beside')) copySources.push((await client.openFile(other)).docId);
-    // Asked for by hand, as the editor's Trigger Completion is.
+    for (const other of texts(line, 'open-file')) copySources.push((await client.openFile(other)).docId);
+    // As with the editor's Trigger Completion, low-confidence text is shown.
     const task = {
       kind: 'complete',
       docId,
@@ -63,7 +63,8 @@ export async function complete(line: CommandLine): Promise<number> {
       }
     };
     const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
-    // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
+    // Sent together: the prompt is computed once, and each step decodes a token of every candidate. Sent after the first,
+    // so that the first one's figures show what was in the cache before.
     others = Array.from({ length: n - 1 }, (_, i) =>
       client.generate(
         { ...task, showLowConfidence: 'line' },
@@ -76,10 +77,10 @@ export async function complete(line: CommandLine): Promise<number> {
     if (line.json) printJson(statsLine(await client.stats()));
     return usage;
   });
-  // It is written when the engine ends.
-  const isNew = (await keptIn(keepDir)).some((name) => !keptBefore.includes(name));
-  if (keepDir !== undefined && cachedTokens === 0 && !isNew)
-    log(`note: nothing of this is kept in ${keepDir}: ${await whyNotKept(file)}`);
+  // The rows are written when the engine closes.
+  const isNew = (await keptIn(kvCacheDir)).some((name) => !keptBefore.includes(name));
+  if (kvCacheDir !== undefined && cachedTokens === 0 && !isNew)
+    log(`note: nothing was written to ${kvCacheDir}: ${await whyNotKept(file)}`);
   return 0;
 }
 
@@ -88,6 +89,6 @@ async function keptIn(dir: string | undefined): Promise<string[]> {
 }
 
 async function whyNotKept(file: string): Promise<string> {
-  if (await leadsToSecret(resolve(file))) return 'files with secrets never are';
-  return `of a completion it is what was read of the file above the lines around the cursor, in whole segments of ${SEGMENT_TOKENS} tokens`;
+  if (await leadsToSecret(resolve(file))) return 'files with secrets are never written';
+  return `only whole segments of ${SEGMENT_TOKENS} tokens above the lines around the cursor are written`;
 }

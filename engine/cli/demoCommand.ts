@@ -1,4 +1,4 @@
-/** `kvasir demo`: the main job. One source file, and a completion, a question and a summary of it at once, from one cache. */
+/** `kvasir demo`: completes, asks about and summarizes one file at once, and shows what the requests share in the KV cache. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { WriteStream } from 'node:tty';
@@ -11,11 +11,11 @@ import { withClient } from './session.ts';
 const NAMES = ['completion', 'chat', 'summary'];
 const QUESTION = 'What is this file for?';
 
-/** A file of this project that fits the built-in model's context whole. */
+/** A file of this project that fits the built-in model's context. */
 function defaultFile(): string {
   const source = join(__dirname, '..', 'engine', 'model', 'runtime', 'rope.ts');
   if (!existsSync(source))
-    throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
+    throw new RequestError('badRequest', 'demo: the default file is not in this installation; name a file with --file');
   return source;
 }
 
@@ -25,11 +25,14 @@ const STARTS = [
   /^\s*[\w$]+[\w$.]*[ (.]/,
 ];
 
-/** The middle of a line past the file's middle: what stands before it is "typed", what stands after it is what one hopes for. */
+/**
+ * Chooses a cursor in a line of the file's second half. The text before it counts as typed; the rest of the line is what
+ * a good completion would be.
+ */
 export function pickCursor(source: string): { offset: number; rest: string } {
   const lines = source.split('\n');
   let offset = 0;
-  // The better a line is known to begin, the more there is to see: a statement, or else any one of several words.
+  // Best are lines that begin like a statement, then other lines of several words.
   const candidates = STARTS.map((): { offset: number; rest: string }[] => []);
   for (const [index, line] of lines.entries()) {
     for (const [i, start] of STARTS.entries()) {
@@ -53,7 +56,7 @@ export async function demo(line: CommandLine): Promise<number> {
     const { docId, text: source } = await client.openFile(file);
     const cursor = pickCursor(source);
     const typed = source.slice(0, cursor.offset);
-    // The rest of the line is taken away, as if it were not yet written.
+    // The rest of the line is removed, as if it had not been written yet.
     client.send({
       type: 'documentChanged',
       docId,
@@ -64,13 +67,15 @@ export async function demo(line: CommandLine): Promise<number> {
     await client.flush();
     const read = await client.stats();
     say(
-      `\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`,
+      `\n${basename(file)}: its ${count(read.tokens.idleComputed)} tokens were computed once, in ${(performance.now() - started).toFixed(0)} ms. Now three requests at once:\n`,
     );
     const lineStart = typed.lastIndexOf('\n') + 1;
-    say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})`);
+    say(
+      `  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (the file goes on: ${cursor.rest.trim()})`,
+    );
 
     say(`  question: ${QUESTION}\n`);
-    const lanes = new Lanes(NAMES);
+    const lanes = new Columns(NAMES);
     const ask = async (lane: number, task: Parameters<typeof client.generate>[0]) => {
       const done = await client.generate(task, {
         id: NAMES[lane]!,
@@ -105,14 +110,14 @@ export async function demo(line: CommandLine): Promise<number> {
       `\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`,
     );
     say(
-      `\nKV cache: window ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens held), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes a token in ${model.kv}`,
+      `\nKV cache: pool ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes per token in ${model.kv}`,
     );
     for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
     return 0;
   });
 }
 
-/** What stands in the place of a text that there is not. */
+/** Shown in place of an empty text. */
 export function nothing({ diagnostics, suppressed }: Pick<Done, 'diagnostics' | 'suppressed'>): string {
   return suppressed
     ? '(nothing offered: the confidence of the model is too low here)'
@@ -130,12 +135,10 @@ function row(name: string, { usage, timings }: Done): string[] {
   ];
 }
 
-/** Several streams of text at once: columns side by side on a terminal, labelled lines elsewhere. */
-
 const REDRAW_MS = 50;
 const LINE_CHARS = 88;
 
-/** Breaks text into lines of at most `width` characters, at spaces where there are any. */
+/** Breaks text into lines of at most `width` characters, at spaces if possible. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const paragraph of text.split('\n')) {
@@ -151,7 +154,8 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-class Lanes {
+/** Prints several streams of text: columns side by side on a terminal, labelled lines elsewhere. */
+class Columns {
   readonly #names: string[];
   readonly #texts: string[];
   readonly #printed: number[];

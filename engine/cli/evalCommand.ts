@@ -1,155 +1,145 @@
 /**
- * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The window's
- * precision is measured over float32 weights, so that a row is its own cost; the last rows are what ships. What happens to contexts
- * that nobody uses has a table of its own (evaluateTreated).
+ * `kvasir eval`: what reduced precision costs on a text: perplexity, KL divergence and top-1 agreement. Compares weights
+ * and KV rows with float32, and codecs of the KV store with int8 rows. Does not measure answers (see test/bench/eval).
  */
+import { FORMATS } from '../kv/approx/codecs/registry.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { KvPool } from '../kv/pool.ts';
-import { addPosition, type Divergence, logProbabilities, noDivergence } from '../model/calibrate/divergence.ts';
-import { RequestError } from '../protocol/errors.ts';
+import { codecFor, measureCodec } from '../model/calibrate/codecQuality.ts';
+import {
+  addDivergence,
+  addPosition,
+  type Divergence,
+  logProbabilities,
+  noDivergence,
+} from '../model/calibrate/divergence.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape } from '../model/load/importedModel.ts';
+import { RopeTable } from '../model/runtime/rope.ts';
 import type { OnnxRunner } from '../model/runtime/runner.ts';
-import { openRunner } from '../model/calibrate/threadChoice.ts';
+import { RequestError } from '../protocol/errors.ts';
+import type { LoadOptions } from '../protocol/messages.ts';
 import type { KvPrecision, Precision } from '../protocol/tasks.ts';
 import { Tokenizer } from '../text/tokenizer/tokenizer.ts';
-import { evaluateShifted } from './evaluateShifted.ts';
-import { evaluateTreated } from './evaluateTreated.ts';
-import { TREATMENTS } from './evaluateTreatments.ts';
-import { tooFewNote } from './evaluateReport.ts';
 import { MAX_INPUT_BYTES, readTextFile } from './cliFiles.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
 import { log, paced, printJson, table } from './output.ts';
 
-/** Tokens per forward pass: logits of a chunk are held for all variants at once. */
+/** Tokens per forward pass. The logits of one chunk are in memory for all variants at once. */
 const CHUNK_TOKENS = 32;
-/** Each stretch of text is scored from an empty context; longer ones only cost time. */
-const STRETCH_TOKENS = 1024;
+/** The text is scored in stretches, each from an empty context. Longer ones only take longer. */
+const MAX_STRETCH_TOKENS = 1024;
+/** With fewer predicted tokens the figures say little: of 1,000, a top-1 share of 96% is exact to 1.2 points. */
+const MIN_TOKENS = 1000;
 
+/** Precision of weights and KV rows. */
 interface Variant {
   kv: string;
   weights: Precision;
-  window: KvPrecision;
+  rows: KvPrecision;
 }
 
 interface Score extends Divergence {
   nll: number;
 }
 
-/** Of the window. */
-const WINDOWS: Record<string, Variant> = {
-  float32: { kv: 'float32', weights: 'float32', window: 'float32' },
-  int8: { kv: 'int8', weights: 'float32', window: 'int8' },
-};
-/** Of contexts out of use; int8 is what they are without one. */
-const TREATED: readonly string[] = TREATMENTS.map(({ name }) => name).filter((name) => !Object.hasOwn(WINDOWS, name));
-const ALL = 'all';
-/** What runs, by the precision of the weights. */
+const REFERENCE: Variant = { kv: 'float32', weights: 'float32', rows: 'float32' };
+/** Over float32 weights, so that the row shows the cost of int8 KV alone. */
+const INT8_ROWS: Variant = { kv: 'int8', weights: 'float32', rows: 'int8' };
+/** What the engine runs, by weight precision. */
 const SHIPPED: readonly Variant[] = [
-  { kv: 'w8a8+int8', weights: 'int8', window: 'int8' },
-  { kv: 'w4a8+int8', weights: 'int4', window: 'int8' },
+  { kv: 'w8a8+int8', weights: 'int8', rows: 'int8' },
+  { kv: 'w4a8+int8', weights: 'int4', rows: 'int8' },
 ];
+const CODECS: readonly string[] = FORMATS.map(({ name }) => name).filter((name) => name !== 'int8');
+const ALL = 'all';
 
 export async function evaluate(line: CommandLine): Promise<number> {
-  const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
-  const unknown = wanted.filter((name) => !Object.hasOwn(WINDOWS, name) && !TREATED.includes(name) && name !== ALL);
-  if (unknown.length)
-    throw new UsageError(
-      `eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...TREATED, ALL].join(', ')}`,
-    );
-  const treated = wanted.includes(ALL) ? TREATED : wanted.filter((name) => TREATED.includes(name));
+  const { precisions, codecs } = wantedOf(line);
   const file = required(line, 'text');
   const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
   const source = await readTextFile(file, MAX_INPUT_BYTES, true);
   const tokenizer = await Tokenizer.load(options.modelDir);
   const ids = tokenizer.encode(source.replaceAll('\r\n', '\n'));
   if (ids.length < 2) throw new RequestError('badRequest', `${file}: too short to score`);
-  if (line.values.shifted === true) {
-    await evaluateShifted(source.replaceAll('\r\n', '\n'), tokenizer, options, line.json);
-    return 0;
-  }
-  if (treated.length > 0) {
-    await evaluateTreated(treated, { path: file, text: source }, options, line.json);
-    if (!wanted.some((name) => Object.hasOwn(WINDOWS, name))) return 0;
-  }
-
-  const models: Partial<Record<Precision, ImportedModel>> = {};
-  for (const { weights: precision } of [WINDOWS.float32!, ...SHIPPED])
-    models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
-  const config = models.float32!.config;
-  const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const variants = [
-    WINDOWS.float32!,
-    ...wanted.filter((name) => name !== 'float32' && Object.hasOwn(WINDOWS, name)).map((name) => WINDOWS[name]!),
-    ...SHIPPED,
-  ];
-  const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
-  const runners: OnnxRunner[] = [];
-  const progress = paced(log);
-  const tell = (numDone: number): void => progress(`scored ${numDone} of ${ids.length} tokens`);
-  try {
-    for (const variant of variants)
-      runners.push(
-        await openRunner(models[variant.weights]!, new KvPool(kvShape(config, variant.window), stretch), {
-          threads: options.threads,
-        }),
-      );
-    for (let start = 0; start + 1 < ids.length; start += stretch) {
-      await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1), (numFed) => tell(start + numFed));
-    }
-  } finally {
-    for (const runner of runners) await runner.dispose();
-  }
-
-  // float16, 2 bytes a value, is what compression is quoted against.
-  const float16Bytes = config.numLayers * config.kvHeads * config.headSize * 2 * 2;
-  const results = variants.map((variant, i) => {
-    const score = scores[i]!;
-    const nll = score.nll / score.numTokens;
-    const perToken = kvBytesPerToken(kvShape(config, variant.window));
-    return {
-      kv: variant.kv,
-      weights: variant.weights,
-      nll,
-      ppl: Math.exp(nll),
-      kldMean: score.klSum / score.numTokens,
-      kldMax: score.klMax,
-      top1: score.agreed / score.numTokens,
-      kvBytesPerToken: perToken,
-      compression: float16Bytes / perToken,
-      numTokens: score.numTokens,
-    };
-  });
-  if (line.json) for (const row of results) printJson(row);
-  else {
-    const rows = results.map((r) => [
-      r.kv,
-      r.weights,
-      r.nll.toFixed(4),
-      r.ppl.toFixed(3),
-      r.kldMean.toExponential(2),
-      r.kldMax.toExponential(2),
-      `${(100 * r.top1).toFixed(2)}%`,
-      String(r.kvBytesPerToken),
-      `${r.compression.toFixed(2)}x`,
-    ]);
-    process.stdout.write(
-      `${table([['kv', 'weights', 'nll', 'ppl', 'KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'], ...rows])}\n`,
-    );
-    log(
-      'KL and top-1 are against the first row: how far the next token is from its (KL divergence in nats), and how often the likeliest one is the same.',
-    );
-    const note = tooFewNote(results[0]!.numTokens);
-    if (note !== undefined) log(note);
-  }
+  if (precisions) await evaluatePrecisions(ids, precisions, options, line.json);
+  if (codecs.length) await evaluateCodecs(ids, codecs, (text) => tokenizer.encode(text), options, line.json);
   return 0;
 }
 
-/** Feeds the same tokens to all variants, chunk by chunk; ids has one token more than is fed, the last one's successor. */
-async function scoreStretch(
-  runners: OnnxRunner[],
-  scores: Score[],
+/** What `--kv` names. Precisions are null where only codecs are named. */
+function wantedOf(line: CommandLine): { precisions: readonly Variant[] | null; codecs: readonly string[] } {
+  const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
+  const known = ['float32', 'int8', ...CODECS, ALL];
+  const unknown = wanted.filter((name) => !known.includes(name));
+  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${known.join(', ')}`);
+  const codecs = wanted.includes(ALL) ? CODECS : CODECS.filter((name) => wanted.includes(name));
+  const withInt8 = wanted.includes('int8');
+  if (!withInt8 && !wanted.includes('float32')) return { precisions: null, codecs };
+  return { precisions: [REFERENCE, ...(withInt8 ? [INT8_ROWS] : []), ...SHIPPED], codecs };
+}
+
+// --- precisions of weights and rows ----------------------------------------------
+
+async function evaluatePrecisions(
   ids: number[],
+  variants: readonly Variant[],
+  options: LoadOptions,
+  json: boolean,
+): Promise<void> {
+  const models: Partial<Record<Precision, ImportedModel>> = {};
+  for (const { weights: precision } of [REFERENCE, ...SHIPPED])
+    models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
+  const config = models.float32!.config;
+  const stretch = Math.min(MAX_STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
+  const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
+  const runners: OnnxRunner[] = [];
+  const progress = paced(log);
+  try {
+    for (const { weights, rows } of variants)
+      runners.push(
+        await openRunner(models[weights]!, new KvPool(kvShape(config, rows), stretch), { threads: options.threads }),
+      );
+    for (let start = 0; start + 1 < ids.length; start += stretch)
+      await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1), (numFed) =>
+        progress(`scored ${start + numFed} of ${ids.length} tokens`),
+      );
+  } finally {
+    for (const runner of runners) await runner.dispose();
+  }
+  const float16Bytes = float16BytesOf(config);
+  const results = variants.map(({ kv, weights, rows }, i) => {
+    const bytes = kvBytesPerToken(kvShape(config, rows));
+    const nll = scores[i]!.nll / scores[i]!.numTokens;
+    return {
+      kv,
+      weights,
+      nll,
+      ppl: Math.exp(nll),
+      ...shares(scores[i]!),
+      kvBytesPerToken: bytes,
+      compression: float16Bytes / bytes,
+    };
+  });
+  if (json) {
+    for (const row of results) printJson(row);
+    return;
+  }
+  const rows = results.map((r) => [r.kv, r.weights, r.nll.toFixed(4), r.ppl.toFixed(3), ...cells(r)]);
+  process.stdout.write(`${table([['kv', 'weights', 'nll', 'ppl', ...HEAD], ...rows])}\n`);
+  log(
+    'KL mean and KL max: KL divergence from the first row, in nats per token. ' +
+      'top-1: how often the most probable token is the same.',
+  );
+  noteTooFew(results[0]!.numTokens);
+}
+
+/** Feeds the same tokens to all variants, chunk by chunk. `ids` has one token more than is fed: the last one's successor. */
+async function scoreStretch(
+  runners: readonly OnnxRunner[],
+  scores: readonly Score[],
+  ids: readonly number[],
   onFed: (numFed: number) => void,
 ): Promise<void> {
   const numFed = ids.length - 1;
@@ -177,4 +167,92 @@ async function scoreStretch(
       }
     }
   }
+}
+
+// --- codecs of the KV store --------------------------------------------------------
+
+/** Compares the next tokens over compressed contexts with those over int8 rows, with int8 weights. */
+async function evaluateCodecs(
+  ids: readonly number[],
+  names: readonly string[],
+  encode: (text: string) => number[],
+  options: LoadOptions,
+  json: boolean,
+): Promise<void> {
+  const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
+  const { config } = model;
+  const contextTokens = Math.min(config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
+  const stretch = Math.min(MAX_STRETCH_TOKENS, contextTokens);
+  const runner = await openRunner(model, new KvPool(kvShape(config, 'int8', model.biased), 0), {
+    threads: options.threads,
+  });
+  const progress = paced(log);
+  const results: (Shares & { kv: string; kvBytesPerToken: number; compression: number })[] = [];
+  try {
+    const rope = new RopeTable(config.rope, config.headSize);
+    for (const name of names) {
+      const codec = await codecFor(name, { model, runner, rope, encode, contextTokens });
+      const sum = noDivergence();
+      for (let start = 0; start < ids.length; start += stretch) {
+        progress(`${name}: ${start} of ${ids.length} tokens`);
+        addDivergence(sum, await measureCodec(runner, ids.slice(start, start + stretch), codec, stretch, () => {}));
+      }
+      if (sum.numTokens === 0)
+        throw new RequestError('badRequest', 'eval: the text is too short to measure a codec; take a longer one');
+      const bytes = codec.bytesPerToken(codec.format.blockTokens);
+      results.push({
+        kv: name,
+        ...shares(sum),
+        kvBytesPerToken: bytes,
+        compression: float16BytesOf(config) / bytes,
+      });
+    }
+  } finally {
+    await runner.dispose();
+  }
+  if (json) {
+    for (const row of results) printJson(row);
+    return;
+  }
+  process.stdout.write(`${table([['codec', ...HEAD], ...results.map((r) => [r.kv, ...cells(r)])])}\n`);
+  log('KL and top-1 are against int8 rows, for the tokens that follow a compressed context.');
+  noteTooFew(results[0]!.numTokens);
+}
+
+// --- both ------------------------------------------------------------------------------
+
+const HEAD = ['KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'];
+
+interface Shares {
+  kldMean: number;
+  kldMax: number;
+  top1: number;
+  numTokens: number;
+}
+
+function shares({ klSum, klMax, agreed, numTokens }: Divergence): Shares {
+  return { kldMean: klSum / numTokens, kldMax: klMax, top1: agreed / numTokens, numTokens };
+}
+
+function cells(r: Shares & { kvBytesPerToken: number; compression: number }): string[] {
+  return [
+    r.kldMean.toExponential(2),
+    r.kldMax.toExponential(2),
+    `${(100 * r.top1).toFixed(2)}%`,
+    r.kvBytesPerToken.toFixed(0),
+    `${r.compression.toFixed(2)}x`,
+  ];
+}
+
+/** Bytes of K and V per token in float16, which compression is compared with. */
+function float16BytesOf({ numLayers, kvHeads, headSize }: ImportedModel['config']): number {
+  return numLayers * kvHeads * headSize * 2 * 2;
+}
+
+function noteTooFew(numTokens: number): void {
+  if (numTokens < MIN_TOKENS)
+    log(
+      `note: the figures rest on ${numTokens} predicted ${numTokens === 1 ? 'token' : 'tokens'}; ` +
+        `take a longer text, for ${MIN_TOKENS} or more`,
+    );
 }

@@ -1,4 +1,4 @@
-/** `kvasir generate`: raw generation for one prompt, or for a file of requests that run together in one engine. */
+/** `kvasir generate`: continues raw text: one prompt, or a file of requests that run together in one engine. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../protocol/errors.ts';
 import type { Priority, SamplingParams, Task } from '../protocol/tasks.ts';
@@ -6,8 +6,7 @@ import type { Client } from './cliClient.ts';
 import { MAX_INPUT_BYTES, readTextFile } from './cliFiles.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
-import { withRemedy } from './session.ts';
-import { runTask, withClient } from './session.ts';
+import { runTask, withClient, withRemedy } from './session.ts';
 
 interface Request {
   task: Task;
@@ -16,12 +15,11 @@ interface Request {
   arriveMs: number;
 }
 
-/** What a request line may set; anything else in it is the caller's own. */
+/** What a request line may set. Other keys are ignored. */
 const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = [
   'temperature',
   'topP',
   'topK',
-  'minP',
   'repetitionPenalty',
   'seed',
   'maxTokens',
@@ -51,7 +49,7 @@ export async function generate(line: CommandLine): Promise<number> {
       failed = results.filter((ok) => !ok).length;
     }
     if (line.json) printJson(statsLine(await client.stats()));
-    if (failed) log(`kvasir: ${failed} of ${Math.max(1, lines.length)} requests failed; each has its own error line`);
+    if (failed) log(`kvasir: ${failed} of ${Math.max(1, lines.length)} requests failed; see their error lines`);
     return failed ? 1 : 0;
   });
 }
@@ -64,19 +62,19 @@ function tokenIdsOf(list: string): number[] {
 }
 
 interface RequestLine {
-  /** Of the file, from 1. */
+  /** Line number in the file, from 1. */
   number: number;
   source: string;
 }
 
-/** Lines that hold anything. */
+/** The lines that are not blank. */
 async function requestLines(file: string): Promise<RequestLine[]> {
   const lines = (await readTextFile(file, MAX_INPUT_BYTES, true))
     .split('\n')
     .map((source, i) => ({ number: i + 1, source }))
     .filter(({ source }) => source.trim());
   if (!lines.length)
-    throw new RequestError('badRequest', `${file}: holds no requests; each is a line such as {"prompt": "..."}`);
+    throw new RequestError('badRequest', `${file}: contains no requests; each is a line such as {"prompt": "..."}`);
   return lines;
 }
 
@@ -86,7 +84,7 @@ async function runLine(
   { source, number }: RequestLine,
   defaults: SamplingParams,
 ): Promise<boolean> {
-  // Reported as it was given, a number as a number.
+  // Reported with the type it was given.
   let id: unknown = String(number);
   try {
     const value = objectOf(source, number);
@@ -132,7 +130,7 @@ function objectOf(source: string, number: number): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** One line of a requests file; a malformed one fails alone. */
+/** @throws RequestError for this line only */
 function requestOf(value: Record<string, unknown>, number: number, defaults: SamplingParams): Request {
   const bad = (why: string) => badLine(number, why);
   const { ids, prompt, priority, arriveMs } = value;

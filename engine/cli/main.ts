@@ -1,6 +1,6 @@
 /**
- * `kvasir`: the engine without an editor. Parses the command line, runs one command, turns its outcome into an exit
- * status: 0 done, 1 failed (one line on stderr: what, where, what to do), 2 wrong usage.
+ * Entry of `kvasir`, the engine without an editor. Runs one command and sets the exit status: 0 done, 1 failed (one line
+ * on stderr: what, where, what to do), 2 wrong usage.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -59,10 +59,10 @@ function commandNamed(name: string): (line: CommandLine) => Promise<number> {
   return command;
 }
 
-// A reader of the answers that has gone (`kvasir ... | head`) is no failure; one of the notes beside them is none to end for.
+// A closed pipe on stdout (`kvasir ... | head`) is no failure. On stderr it does not end the command.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
-  process.stderr.write(`kvasir: what it prints cannot be written: ${whyNot(error)}\n`);
+  process.stderr.write(`kvasir: the output cannot be written: ${whyNot(error)}\n`);
   process.exit(1);
 });
 process.stderr.on('error', () => {});

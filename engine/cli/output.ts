@@ -1,4 +1,4 @@
-/** What the commands print: results on stdout, everything else on stderr. */
+/** Formats and prints output: results on stdout, all else on stderr. */
 import type { Done } from './cliClient.ts';
 import type { EngineStats } from '../protocol/stats.ts';
 
@@ -14,7 +14,7 @@ export function log(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** The `done` line of `--json` (stable: outside programs read it). */
+/** The `done` line of `--json`. Its fields are stable, because other programs read it. */
 export function doneLine(id: unknown, done: Done): object {
   const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics, source } = done;
   return {
@@ -42,7 +42,7 @@ export function count(n: number): string {
   return n.toLocaleString('en-US');
 }
 
-/** Columns padded to their widest cell; the first is left-aligned, the others right-aligned. */
+/** Aligns columns: the first to the left, the others to the right. */
 export function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, c) => Math.max(...rows.map((r) => (r[c] ?? '').length)));
   return rows
@@ -50,10 +50,10 @@ export function table(rows: string[][]): string {
     .join('\n');
 }
 
-/** How often it is said how far something is, ms. */
-const EVERY_MS = 5000;
+/** Time between two progress lines. */
+const MIN_PROGRESS_MS = 5000;
 
-/** Passes on what it is told, at most every five seconds: the first thing (from `firstMs` on), and what stands after that. */
+/** Passes texts on, at most one every five seconds. The first one passes at `firstMs` or later. */
 export function paced(
   tell: (text: string) => void,
   clock: () => number = () => performance.now(),
@@ -62,12 +62,12 @@ export function paced(
   let next = firstMs;
   return (text) => {
     if (clock() < next) return;
-    next = clock() + EVERY_MS;
+    next = clock() + MIN_PROGRESS_MS;
     tell(text);
   };
 }
 
-/** Shows how far something is, until all is done: in one line that is written over, or where that is no terminal in a line each five seconds. */
+/** Shows progress until all is done: on a terminal in one line that is overwritten, else a line every five seconds. */
 export function progressOf(
   what: string,
   out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
@@ -75,7 +75,7 @@ export function progressOf(
 ): (numDone: number, numTotal: number) => void {
   const tell = out.isTTY
     ? (text: string) => void out.write(`\r\x1b[2K${text}`)
-    : paced((text) => void out.write(`${text}\n`), clock, clock() + EVERY_MS);
+    : paced((text) => void out.write(`${text}\n`), clock, clock() + MIN_PROGRESS_MS);
   return (numDone, numTotal) => {
     if (numDone < numTotal) tell(`${numDone} of ${numTotal} ${what}`);
     else if (out.isTTY) tell('');
@@ -91,7 +91,7 @@ export function folderFooter(numFiles: number, { usage }: Done, ms: number): str
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
 export function footer(done: Done): string {
   const { usage, timings } = done;
-  if (usage.promptTokens === 0) return 'no model was asked';
+  if (usage.promptTokens === 0) return 'answered without the model';
   const parts = [
     `${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`,
     `first token ${timings.ttftMs.toFixed(0)} ms`,

@@ -1,4 +1,4 @@
-/** One command's stay in the engine: load, do the work, close, whatever happens. */
+/** Runs a command's work with a loaded model, and prints the result of a task. Closes the engine in every case. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { makeFolders } from '../kv/disk/makeFolders.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
@@ -10,7 +10,7 @@ import { leastBudget } from '../server/cacheReach.ts';
 import { inspectFolder } from '../server/inspection.ts';
 import { type Chunk, Client, type Done, type GenerateOptions } from './cliClient.ts';
 import { FileError, checkTextFile, whyNot } from './cliFiles.ts';
-import { type CommandLine, KEPT_BYTES, loadOptionsOf, samplingOf, text, texts } from './options.ts';
+import { type CommandLine, MAX_KEPT_BYTES, loadOptionsOf, samplingOf, text, texts } from './options.ts';
 import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
 
 export async function withClient<T>(
@@ -22,11 +22,11 @@ export async function withClient<T>(
   try {
     const options = loadOptionsOf(line);
     const trace = text(line, 'trace');
-    // Not found out when the model is loaded, nor when all the work is done.
-    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')])
+    // Checked before the model is loaded and the work is done.
+    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'open-file')])
       if (file !== undefined) await checkTextFile(file);
     await checkFolder('--cache-dir', options.cacheDir);
-    if (options.disk) await checkFolder('--keep', options.disk.dir, 0o700);
+    if (options.disk) await checkFolder('--kv-cache-dir', options.disk.dir, 0o700);
     if (trace !== undefined) await checkWritable(trace);
     const model = await client.load(options, (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.
@@ -44,7 +44,7 @@ export async function withClient<T>(
   }
 }
 
-/** What was asked for and is more than there can be, or comes to nothing. */
+/** Notes about options that have no effect, or less than asked for. */
 function tellLimits(line: CommandLine, options: LoadOptions, { name, contextTokens }: ModelInfo): void {
   if (options.contextTokens !== undefined && options.contextTokens > contextTokens)
     log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
@@ -54,16 +54,16 @@ function tellLimits(line: CommandLine, options: LoadOptions, { name, contextToke
   const isSingle = ['message', 'prompt', 'ids'].some((name) => text(line, name) !== undefined);
   if (options.compress !== undefined && isSingle)
     log(
-      `note: --codec ${text(line, 'codec')} changes nothing in one answer: only what nobody has used for a minute is compressed`,
+      `note: --codec ${text(line, 'codec')} changes nothing in one answer: only KV rows idle for a minute are compressed`,
     );
 }
 
-/** Makes it where it is missing. */
+/** Creates the folder if it is missing. @throws RequestError */
 async function checkFolder(option: string, dir: string, mode?: number): Promise<void> {
   try {
     await makeFolders(dir, mode);
   } catch (error) {
-    throw new RequestError('badRequest', `${option} ${dir}: ${whyNoFolder(error)}; name another folder`);
+    throw new RequestError('badRequest', `${option} ${dir}: ${whyNoFolder(error)}; choose another folder`);
   }
 }
 
@@ -71,9 +71,9 @@ function whyNoFolder(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EEXIST':
     case 'ENOTDIR':
-      return 'there is a file where a folder is needed';
+      return 'a file is in the way';
     case 'ENOENT':
-      return 'the file system takes no new folder there';
+      return 'no folder can be created there';
     default:
       return whyNot(error);
   }
@@ -87,7 +87,7 @@ async function checkWritable(file: string): Promise<void> {
   await rm(temporary, { force: true });
 }
 
-/** Whoever reads the file meanwhile, a collector for instance, finds the old text or the new one. */
+/** Writes by renaming, so that a reader finds the old file or the new one, never a part. */
 async function writeWhole(file: string, content: string): Promise<void> {
   const temporary = temporaryOf(file);
   await writing(file, async () => {
@@ -111,9 +111,9 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
 }
 
 interface Ending {
-  /** Prints what else stands above the footer. */
+  /** Prints more lines above the footer. */
   beforeFooter?: (text: string) => Promise<void>;
-  /** The footer, where it is not the usual one. */
+  /** Replaces the usual footer. */
   footerOf?: ((done: Done) => string) | undefined;
 }
 
@@ -142,7 +142,7 @@ export async function runTask(
   if (line.json) printJson(doneLine(options.id, done));
   else {
     if (done.text) process.stdout.write('\n');
-    // What is written for people goes with what qualifies it, also into a file; completions and raw text may be read by programs.
+    // Notes belong to texts for people, also in a file. Programs may read completions and raw text, so notes stay apart.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
     for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])])
       (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
@@ -152,14 +152,12 @@ export async function runTask(
   return done;
 }
 
-/** What would answer all the same, for a text that has no room, in the command line's own words. */
-
-/** An error as it is to be told: what there is no room for with what to do about it, any other one as it is. */
+/** Adds to an error about missing room what to do about it, in terms of options. Other errors stay as they are. */
 export async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
   if (!(error instanceof RequestError)) return error;
   const { code } = error;
   const message = inOptions(error.message);
-  // How much memory would do the engine says.
+  // The message already says how much memory is enough.
   if (code === 'outOfMemory') return new RequestError(code, message);
   if (code !== 'diskFull' && code !== 'writeFailed') return error;
   const { modelDir, contextTokens = Number.POSITIVE_INFINITY } = loadOptionsOf(line);
@@ -170,18 +168,18 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
   );
 }
 
-/** PURE: settings of the editor by the names that they have here. */
+/** PURE: replaces the editor's settings by options. */
 function inOptions(message: string): string {
   return message
     .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
-    .replace(', which needs kvasir.cache.diskBytes above 0', ' with --keep DIR')
+    .replace(', which needs kvasir.cache.diskBytes above 0', ' with --kv-cache-dir DIR')
     .replace('kvasir.cache.diskBytes or ', '');
 }
 
-/** PURE. `numTokens`: of the longest text. */
+/** PURE. @param numTokens of the longest text */
 export function remedyFor(code: 'diskFull' | 'writeFailed', config: ModelConfig, numTokens: number): string {
-  const whole = `with about ${bytes(leastBudget(config, numTokens, 0))} of --max-bytes a text of up to ${count(numTokens)} tokens is read whole`;
-  if (code === 'diskFull')
-    return `--keep takes up to ${bytes(KEPT_BYTES)} of its folder's disk; ${whole}, without any of it.`;
-  return `W${whole.slice(1)}, without --keep.`;
+  const needed = bytes(leastBudget(config, numTokens, 0));
+  const whole = `with --max-bytes of about ${needed}, a text of up to ${count(numTokens)} tokens fits in memory`;
+  if (code === 'diskFull') return `--kv-cache-dir uses up to ${bytes(MAX_KEPT_BYTES)} of disk; ${whole}.`;
+  return `Leave out --kv-cache-dir: ${whole}.`;
 }

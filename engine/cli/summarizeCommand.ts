@@ -1,4 +1,4 @@
-/** `kvasir summarize`: a file, one symbol of it, or a folder. */
+/** `kvasir summarize`: summarizes a file, one symbol of it, or a folder. Chooses the files of a folder. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve, sep } from 'node:path';
 import { RequestError } from '../protocol/errors.ts';
@@ -27,7 +27,7 @@ export async function summarize(line: CommandLine): Promise<number> {
         ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started)
         : undefined;
     await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts }, { footerOf });
-    // With the summaries, as what qualifies them.
+    // On stdout, because it belongs to the summaries.
     if (leftOut.toString()) (line.json ? log : print)(`note: left out: ${leftOut}`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;
@@ -69,7 +69,7 @@ async function folderTask(client: Client, folder: string, leftOut: LeftOut): Pro
 
 const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** The range of a name's definition: its first line that looks like one, and what is indented deeper below. */
+/** The range of a definition: the first line that looks like one, and the deeper-indented lines below it. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
   const name = escapeForRegExp(symbol);
   const defines = new RegExp(
@@ -95,9 +95,7 @@ export function definitionOf(source: string, symbol: string, path: string): { st
   return { start, end: start + lines.slice(0, numLines).join('\n').length };
 }
 
-/** The files of a folder that `kvasir summarize` reads, and how many it leaves out, and why. */
-
-/** A summary of more files than this is not read by anyone. */
+/** Nobody reads a summary of more files. */
 const MAX_FILES = 100;
 const SKIPPED_FOLDERS = new Set([
   'node_modules',
@@ -115,10 +113,10 @@ const SOURCE = new Set(
     ' ',
   ),
 );
-/** Names of folders that are shown. */
-const SHOWN_FOLDERS = 5;
+/** Left-out folders that are listed by name. */
+const MAX_SHOWN_FOLDERS = 5;
 
-/** What was left out, by reason. */
+/** Counts what was left out of a folder, by reason. */
 export class LeftOut {
   readonly #files = new Map<string, number>();
   readonly #folders = new Map<string, number>();
@@ -131,7 +129,7 @@ export class LeftOut {
     this.#folders.set(name, (this.#folders.get(name) ?? 0) + 1);
   }
 
-  /** "3 files not source code, 1 empty; the folders .git, node_modules"; empty where nothing was. */
+  /** For example "3 files not source code, 1 empty; the folders .git, node_modules". Empty if nothing was left out. */
   toString(): string {
     const files = [...this.#files]
       .map(([reason, count], i) => `${count}${i ? '' : count === 1 ? ' file' : ' files'} ${reason}`)
@@ -139,9 +137,9 @@ export class LeftOut {
     const names = [...this.#folders]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, count]) => (count === 1 ? name : `${name} (${count})`));
-    const more = names.length - SHOWN_FOLDERS;
+    const more = names.length - MAX_SHOWN_FOLDERS;
     const folders = names.length
-      ? `the ${names.length === 1 ? 'folder' : 'folders'} ${names.slice(0, SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+      ? `the ${names.length === 1 ? 'folder' : 'folders'} ${names.slice(0, MAX_SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
       : '';
     return [files, folders].filter(Boolean).join('; ');
   }
@@ -154,7 +152,7 @@ export async function sourceFiles(folder: string, leftOut: LeftOut): Promise<str
   return files.slice(0, MAX_FILES);
 }
 
-/** `real`: what it is where `folder` is the name of a link; links in it are left out. */
+/** Leaves links out. @param real the folder's path with links resolved */
 async function walk(folder: string, real: string, under: string, leftOut: LeftOut): Promise<string[]> {
   const found = await readdir(join(folder, under), { withFileTypes: true }).catch(() => null);
   if (!found) {

@@ -11,6 +11,12 @@ export class RequestError extends Error {
   }
 }
 
+/** Any other error is a bug: its code is `engineFailed`. */
+export function toRequestError(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  return new RequestError('engineFailed', error instanceof Error ? error.message : String(error));
+}
+
 /** The message of a system error without the path that Node appends: "ENOENT: no such file". */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);

@@ -33,8 +33,6 @@ export interface SamplingParams {
   temperature?: number;
   topP?: number;
   topK?: number;
-  /** Drops tokens less probable than minP times the most probable one. */
-  minP?: number;
   /** 1 is none; divides positive and multiplies negative logits of tokens already in the sequence. */
   repetitionPenalty?: number;
   seed?: number;

@@ -1,5 +1,5 @@
 /**
- * Draws a token of a surveyed row: temperature, top-k, top-p and min-p in this order, as in transformers. Does not know where
+ * Draws a token of a surveyed row: temperature, top-k and top-p in this order, as in transformers. Does not know where
  * its random number comes from.
  */
 import type { SamplingParams } from '../protocol/tasks.ts';
@@ -16,22 +16,18 @@ import {
 } from './logitBlocks.ts';
 
 /** See SamplingParams. */
-export type CutParams = Required<Pick<SamplingParams, 'temperature' | 'topK' | 'topP' | 'minP'>>;
+export type CutParams = Required<Pick<SamplingParams, 'temperature' | 'topK' | 'topP'>>;
 
 /**
  * A token with the probability exp((score - max) / temperature) after the cuts.
  * @param scores [vocabSize], the row that was surveyed last; @param max the highest of them; @param u uniform in [0, 1)
  */
 export function draw(scores: Float32Array, max: number, params: CutParams, u: number): number {
-  const { temperature, topK, topP, minP } = params;
+  const { temperature, topK, topP } = params;
   const cutsK = topK > 0 && topK < scores.length;
   const total = cutsK ? 0 : sumOfExp(scores, max, 1 / temperature);
-  if (!cutsK && topP === 1 && minP === 0) return drawAny(scores, max, temperature, u * total);
-  let ids = cutsK
-    ? highest(scores, topK)
-    : topP < 1
-      ? heaviest(scores, max, temperature, topP, total)
-      : sorted(scores, max + temperature * Math.log(minP) - 1e-6);
+  if (!cutsK && topP === 1) return drawAny(scores, max, temperature, u * total);
+  let ids = cutsK ? highest(scores, topK) : heaviest(scores, max, temperature, topP, total);
   const weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
   if (topP < 1) {
     const mass = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : total;
@@ -40,9 +36,7 @@ export function draw(scores: Float32Array, max: number, params: CutParams, u: nu
     ids = ids.slice(0, length);
   }
   // In the order of ids, not of ranks: rounding may swap the ranks of two tokens, and must not change the choice.
-  const kept = Array.from(ids.keys())
-    .filter((i) => weights[i]! >= minP)
-    .sort((a, b) => ids[a]! - ids[b]!);
+  const kept = Array.from(ids.keys()).sort((a, b) => ids[a]! - ids[b]!);
   let left = u * kept.reduce((sum, i) => sum + weights[i]!, 0);
   for (const i of kept) {
     left -= weights[i]!;

@@ -1,7 +1,7 @@
 /**
  * Logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so the rest of the batch, and the
  * number of tokens that a step verifies, cannot change a choice. Order as in transformers: repetition penalty, temperature,
- * top-k, top-p, min-p. Log-probabilities are those before penalty, temperature and cuts (vLLM's `raw_logprobs`), with the
+ * top-k, top-p. Log-probabilities are those before penalty, temperature and cuts (vLLM's `raw_logprobs`), with the
  * blended distribution, and among the allowed tokens. Ties go to the lower token id.
  *
  * A row has 150,000 logits, and a step has a row for each sequence and each drafted token. So one pass finds the highest of
@@ -14,10 +14,7 @@ import { highest, indexOfMax, sumOfExp, survey } from './logitBlocks.ts';
 import { blend, onlyThese, type OtherNext, penalise } from './logitFilters.ts';
 
 export type SamplerParams = Required<
-  Pick<
-    SamplingParams,
-    'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'
-  >
+  Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>
 >;
 
 /** Below it the best token has all the probability that float32 can represent, and quotients of scores overflow. */

@@ -2,16 +2,7 @@
 import { RequestError } from '../protocol/errors.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
 
-const NUMBERS = [
-  'temperature',
-  'topP',
-  'topK',
-  'minP',
-  'repetitionPenalty',
-  'seed',
-  'maxTokens',
-  'topLogprobs',
-] as const;
+const NUMBERS = ['temperature', 'topP', 'topK', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
 
 /** Fills in the defaults: greedy, 128 tokens. @throws RequestError badRequest on values out of range */
 export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
@@ -19,7 +10,6 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
     temperature: sampling.temperature ?? 0,
     topP: sampling.topP ?? 1,
     topK: sampling.topK ?? 0,
-    minP: sampling.minP ?? 0,
     repetitionPenalty: sampling.repetitionPenalty ?? 1,
     seed: sampling.seed ?? Math.floor(Math.random() * 2 ** 32),
     maxTokens: sampling.maxTokens ?? 128,
@@ -43,7 +33,6 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
   demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
   demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
   demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');
-  demand('minP', params.minP >= 0 && params.minP <= 1, 'between 0 and 1');
   demand('repetitionPenalty', params.repetitionPenalty > 0 && params.repetitionPenalty < Infinity, 'above 0');
   demand('seed', Number.isSafeInteger(params.seed), 'a whole number');
   demand('maxTokens', Number.isInteger(params.maxTokens) && params.maxTokens >= 0, 'a whole number from 0');

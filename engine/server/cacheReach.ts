@@ -1,4 +1,4 @@
-/** PURE: how far a budget for the KV cache reaches with a model: tokens of one context in the pool, tokens of others in the store. */
+/** PURE: computes how many tokens fit in a memory budget with a model, in the KV pool and in the KV store. */
 import { scratchRows } from '../model/batch.ts';
 import { codecNamed, type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
@@ -18,19 +18,19 @@ import { scratchBytesPerToken } from '../model/runtime/prefillScratch.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
 import { Snapshots } from '../kv/disk/snapshots.ts';
 
-/** Of what may be on the disk, where it is switched off: as much as is usual, in bytes. */
+/** The usual disk limit in bytes, assumed where the disk is switched off. */
 const USUAL_DISK = 1e9;
 
 export interface CacheReach {
-  /** PoolBudget of pool, store, scratch and snapshot buffers. */
+  /** Memory budget for pool, store, scratch and disk buffers, in bytes. */
   budgetBytes: number;
-  /** Of it, taken while a prompt of the whole context is read: the prefill lane's scratch, what the disk tier reads and writes with, and what sketches are made with. */
+  /** Part of it in use while a prompt of the whole context is computed: prefill scratch, disk buffers, sketch buffers. */
   workBytes: number;
-  /** Tokens of one context for which the pool has room beside that, whole pages but for very few. The model may be made for fewer. */
+  /** Tokens of one context that fit in the pool beside that. The model's own limit may be lower. */
   poolTokens: number;
-  /** The longest context that both the model and the pool take. */
+  /** The longest context that fits both the model and the pool. */
   longestContext: number;
-  /** Tokens of one context that is read in parts, for which there is room with so many bytes on the disk; the model may be made for fewer. 0: none is longer than the pool. */
+  /** Tokens of one context that is read in parts with `diskBytes` of disk. 0 if not more than `poolTokens`. */
   sketchedTokens: number;
   diskBytes: number;
   codecs: CodecReach[];
@@ -38,15 +38,18 @@ export interface CacheReach {
 
 interface CodecReach {
   codec: CodecName | PruningName;
-  /** In the store, of a long context, headers and shared scales included. */
+  /** In the store, for a long context, with headers and shared scales. */
   bytesPerToken: number;
-  /** Against two bytes a value. */
+  /** Compared with two bytes per value. */
   compression: number;
-  /** Tokens that the store has room for beside the longest context in the pool. */
+  /** Tokens that fit in the store beside the longest context in the pool. */
   storedTokens: number;
 }
 
-/** @param diskBytes that rows may take on the disk for which there is no room in memory. @param mostBytes that the budget may come to under the same settings: the prefill lane's share goes by it (see divideBudget). */
+/**
+ * @param diskBytes disk limit for rows that do not fit in memory
+ * @param mostBytes the highest budget under the same settings; it sets the size of the prefill scratch (see divideBudget)
+ */
 export function cacheReach(
   config: ModelConfig,
   budgetBytes: number,
@@ -63,14 +66,14 @@ export function cacheReach(
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
-  const ceilingBeside = (bytes: number, reserve: number): PoolBudget =>
+  const budgetBeside = (bytes: number, reserve: number): PoolBudget =>
     new PoolBudget({
       maxBytes: Math.max(0, rowBytes - besideBytes - bytes),
       bytesPerSlot: slotBytes,
       softSlots: 2 * config.contextTokens,
       reserve,
     });
-  const budget = ceilingBeside(0, 0);
+  const budget = budgetBeside(0, 0);
   const poolTokens = budget.maxSlots;
   const longestContext = Math.min(poolTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
@@ -82,7 +85,7 @@ export function cacheReach(
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
     const left = Math.max(
       0,
-      ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext),
+      budgetBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext),
     );
     return {
       codec,
@@ -117,7 +120,7 @@ export function cacheReach(
   };
 }
 
-/** What is enough for texts of so many tokens. `diskBytes`: see cacheReach; 0: there is no file for parts. */
+/** The budgets that are enough for texts of `numTokens`. @param diskBytes see cacheReach; 0: nothing is read in parts */
 export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
   return {
     numTokens,
@@ -128,8 +131,9 @@ export function needsOf(config: ModelConfig, numTokens: number, diskBytes: numbe
 }
 
 /**
- * The least budget, in bytes and about, from which on a context of so many tokens is read: whole, or, unless it is to be `whole`, in parts with so many bytes on the disk.
- * Where the parts are larger from a budget on, one a little smaller may have room for more of them: so it is looked for from above.
+ * The smallest budget, in bytes and to about 1.6%, with which a context of `numTokens` fits: whole, or in parts with
+ * `diskBytes` of disk unless `whole`. Searched from above, because a slightly smaller budget may have smaller parts and
+ * so room for more tokens.
  */
 export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number, whole = false): number {
   const reaches = (budgetBytes: number): boolean => {
@@ -138,7 +142,7 @@ export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: n
   };
   let high = 1e6;
   while (!reaches(high)) high *= 2;
-  // All do that are larger than twice this one.
+  // All budgets above twice this one are enough.
   for (high *= 2; reaches((63 / 64) * high); ) high *= 63 / 64;
   return Math.ceil(high);
 }

@@ -1,4 +1,4 @@
-/** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
+/** Chooses the codecs for a model: measures each codec of the setting once, and leaves out those that lose too much. */
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import { codecNames, type Compression, compressionOf } from '../kv/approx/compression.ts';
 import { KVZIP } from '../kv/approx/pruned/keptRows.ts';
@@ -13,30 +13,30 @@ import type { TurnIds } from '../kv/approx/pruned/attentionMeter.ts';
 import type { PruningOptions } from '../kv/approx/pruned/pruning.ts';
 
 export interface ModelCompression {
-  /** Of what may be used; null: nothing is coded. */
+  /** The codecs in use; null: none. */
   readonly compression: Compression | null;
-  /** Whether rows of files, and of conversations, may be let go of; null: none. */
+  /** Which rows pruning may drop; null: none. */
   readonly prunes: Pick<PruningOptions, 'conversations' | 'layers'> | null;
-  /** What was measured, used or not: see ModelInfo. */
+  /** All measurements, of codecs in use or not (see ModelInfo). */
   readonly qualities: readonly CodecQuality[];
 }
 
 interface Measuring {
   readonly imported: ImportedModel;
-  /** Its pool and scratch are used and given back empty. */
+  /** Its pool and scratch are used, and empty at the end. */
   readonly runner: OnnxRunner;
   readonly rope: RopeTable;
   readonly encode: (text: string) => number[];
   /** See PruningOptions. */
   readonly turn: TurnIds;
   readonly contextTokens: number;
-  /** 0..1, of all that is measured; never back. */
+  /** Progress of all measurements, 0..1, never decreasing. */
   readonly onProgress: (fraction: number) => void;
-  /** Says what is not used, and why. */
+  /** Logs which codec is not used, and why. */
   readonly log: (line: string) => void;
 }
 
-/** @param setting as LoadOptions.compress. An int8 pool. */
+/** @param setting see LoadOptions.compress. The pool must be int8. */
 export async function modelCompression(
   setting: string,
   { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring,
@@ -79,7 +79,11 @@ export async function modelCompression(
 function isUsed(name: string, quality: CodecQuality | null | undefined, log: (line: string) => void): boolean {
   if (quality && quality.klMean <= quality.bound) return true;
   log(
-    `${name} is not used: ${quality ? `with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})` : 'the context is too short to measure what it loses'}`,
+    `${name} is not used: ${
+      quality
+        ? `it loses too much with this model (mean KL divergence ${quality.klMean.toFixed(3)}, limit ${quality.bound})`
+        : 'the context is too short to measure what it loses'
+    }`,
   );
   return false;
 }

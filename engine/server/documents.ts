@@ -1,21 +1,21 @@
 /**
- * The engine's mirror of the host's documents: opened with their text, changed by edits that carry consecutive
- * versions, closed. A document that has missed an edit is of no use until its whole text comes again, and says so.
+ * Mirrors the host's documents: opened with their text, changed by edits with consecutive versions, closed. A document
+ * that missed an edit is an error until its whole text arrives again.
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { TextEdit } from '../protocol/messages.ts';
 import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
-/** A passage that is taken out is kept from so many characters on; all of them together have so many. */
+/** Removed passages are remembered, because they are often typed again. Limits in characters: of one, and of all. */
 const MIN_REMOVED = 12;
 const MAX_REMOVED = 2000;
 
 export class Documents {
   readonly #documents = new Map<string, SourceDocument>();
-  /** Why a document is unusable until its whole text comes. */
+  /** By document: why it is unusable until its whole text arrives. */
   readonly #broken = new Map<string, string>();
 
-  /** Takes the whole text of a new or known document. The known one keeps its identity, so that cached encodings stay. */
+  /** Sets the whole text of a document. A known document stays the same object, so that cached encodings stay valid. */
   open(docId: string, version: number, path: string, text: string, language?: string): SourceDocument {
     this.#broken.delete(docId);
     const known = this.#documents.get(docId);
@@ -33,7 +33,10 @@ export class Documents {
     return document;
   }
 
-  /** Applies edits that lead from the version before to `version`. Throws `unknownDocument` or `badRequest`; the document is then unusable until opened again. */
+  /**
+   * Applies the edits that lead from the previous version to `version`.
+   * @throws RequestError `unknownDocument`, or `badRequest`, which makes the document unusable until it is opened again
+   */
   edit(docId: string, version: number, edits: readonly TextEdit[]): SourceDocument {
     const document = this.get(docId);
     if (version !== document.version + 1) {
@@ -59,7 +62,7 @@ export class Documents {
     this.#broken.delete(docId);
   }
 
-  /** The document, or `unknownDocument`, or `badRequest` when it has missed an edit. */
+  /** @throws RequestError `unknownDocument`, or `badRequest` if it missed an edit */
   get(docId: string): SourceDocument {
     const problem = this.#broken.get(docId);
     if (problem !== undefined) throw new RequestError('badRequest', problem);
@@ -68,7 +71,7 @@ export class Documents {
     return document;
   }
 
-  /** Like `get`, but undefined where that throws. */
+  /** Like `get`, but returns undefined instead of throwing. */
   find(docId: string): SourceDocument | undefined {
     return this.#broken.has(docId) ? undefined : this.#documents.get(docId);
   }
@@ -83,20 +86,20 @@ export class Documents {
   }
 }
 
-/** What is typed anew after it was taken out is often the same, or nearly. */
+/** The passages that the edits removed, after those removed before. */
 function removedBy({ text, removed }: SourceDocument, edits: readonly TextEdit[]): readonly string[] {
-  // What takes out more, such as formatting the whole file, is likely to have put most of it in again.
+  // A larger removal, such as formatting the file, most likely inserts most of the text again.
   const passages = edits
     .filter(({ start, end }) => end - start <= MAX_REMOVED)
     .map(({ start, end }) => text.slice(start, end).replaceAll('\r\n', '\n'))
     .filter(({ length }) => length >= MIN_REMOVED);
   if (passages.length === 0) return removed;
-  // Edits come last to first.
+  // Edits are ordered last to first.
   const all = [...removed, ...passages.reverse()];
   return all.filter((_, i) => all.slice(i).reduce((sum, { length }) => sum + length, 0) <= MAX_REMOVED);
 }
 
-/** The text after edits ordered last to first; undefined when they are not, overlap, or lie outside. */
+/** The text after the edits. Undefined if they are not ordered last to first, overlap, or are outside the text. */
 function applyEdits(text: string, edits: readonly TextEdit[]): string | undefined {
   let limit = text.length;
   let result = text;

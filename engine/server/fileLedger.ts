@@ -1,6 +1,6 @@
 /**
- * What the monitor tells of each file, and which file blocks idle time should compute. A closed file is remembered while
- * the cache holds something of it: its bytes are somebody's.
+ * Keeps what the engine knows of each file: use, staleness, pin, secrecy and file block. Remembers closed files while
+ * the cache holds rows of them. Does not read or compute anything.
  */
 import type { Block } from '../kv/outline.ts';
 import type { Documents } from './documents.ts';
@@ -9,10 +9,10 @@ import type { FileStats } from '../protocol/stats.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
-/** Closed files remembered, with the tokens of their blocks. */
+/** Limit of remembered closed files. Each keeps the tokens of its block. */
 const MAX_CLOSED = 32;
-/** So short a beginning is not written to the disk. */
-const FEW_TOKENS = 32;
+/** Shorter beginnings are not written to disk. */
+const MIN_TOKENS = 32;
 
 interface Entry {
   open: boolean;
@@ -21,14 +21,14 @@ interface Entry {
   blockTokens: number;
   cachedTokens: number;
   lastUse: number;
-  /** Whether the text has changed since its block was last computed. */
+  /** Whether the text has changed since the block was computed. */
   stale: boolean;
   pinned: boolean;
-  /** Nothing of it is written to the disk. */
+  /** Nothing of it is ever written to disk. */
   secret: boolean;
-  /** Nothing of its text as it is. */
+  /** Its current text is not written to disk. */
   unsaved: boolean;
-  /** Where the cursor last was: decides which part of a large file is the block. */
+  /** Last cursor position: it decides which part of a large file is the block. */
   cursor: number | undefined;
   block: (Block & { layout: Layout; text: string; cursor: number | undefined }) | undefined;
 }
@@ -36,24 +36,24 @@ interface Entry {
 export class FileLedger {
   readonly #entries = new Map<string, Entry>();
 
-  /** The file was opened or edited. One that is `secret` once stays so. */
+  /** The file was opened or edited. `secret` cannot be taken back. */
   changed(docId: string, { secret = false, unsaved = false } = {}): void {
     const entry = this.#of(docId);
-    // What is remembered is of a text that was not saved, and this one may be.
+    // The remembered block is of an unsaved text, and the new text may be saved.
     if (entry.unsaved) entry.block = undefined;
     entry.secret ||= secret;
     entry.unsaved = unsaved;
     this.touch(docId);
   }
 
-  /** Its block is to be computed in idle time. */
+  /** Idle prefill should compute its block. */
   touch(docId: string): void {
     const entry = this.#of(docId);
     entry.stale = true;
     entry.open = true;
   }
 
-  /** A request for the file has ended; `cachedTokens` of its `blockTokens` had been in the cache. */
+  /** A request has ended that found `cachedTokens` of the block's `blockTokens` in the cache. */
   used(docId: string, blockTokens: number, cachedTokens: number): void {
     const entry = this.#of(docId);
     entry.hits++;
@@ -70,19 +70,19 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
-  /** Its text has been saved as it is, or turns out not to be. */
+  /** The current text was saved, or turned out not to be. */
   saved(docId: string, saved: boolean): void {
     const entry = this.#entries.get(docId);
     if (entry) entry.unsaved = !saved;
   }
 
-  /** Whether its block may be written to the disk. */
+  /** Whether its block may be written to disk. */
   mayBeKept(docId: string): boolean {
     const { secret, unsaved } = this.#of(docId);
     return !secret && !unsaved;
   }
 
-  /** When a request last used it, or when it was opened. */
+  /** Time of the last request, or of opening, in ms of performance.now. */
   lastUse(docId: string): number {
     return this.#of(docId).lastUse;
   }
@@ -96,7 +96,7 @@ export class FileLedger {
     const entry = this.#entries.get(docId);
     this.#entries.delete(docId);
     if (!entry?.block) return;
-    // Last in the order of closing. Its text is no longer needed to know whether the block is the text's.
+    // Moved to the end: entries are in the order of closing. The text is dropped, because no block will be compared with it.
     this.#entries.set(docId, {
       ...entry,
       open: false,
@@ -108,14 +108,14 @@ export class FileLedger {
     for (const [id] of closed.slice(0, -MAX_CLOSED)) this.#entries.delete(id);
   }
 
-  /** Closed files are remembered no longer. */
+  /** Forgets closed files. */
   forgetClosed(): void {
     for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
   /**
-   * The path of a file that is open (`document`) or remembered, and what its block begins with: the header or, where files have none,
-   * FEW_TOKENS, with which others may begin, too.
+   * The path of an open or remembered file and the first tokens of its block: the header or, where the layout has no
+   * headers, MIN_TOKENS tokens, which other files may share.
    */
   beginningOf(
     docId: string,
@@ -125,10 +125,10 @@ export class FileLedger {
     const header = document ? layout.header(document.path) : [];
     if (document && header.length) return { path: document.path, tokenIds: header };
     const block = document ? this.#block(document, layout) : this.#entries.get(docId)?.block;
-    return block && { path: block.path, tokenIds: block.tokenIds.slice(0, block.numHeaderTokens || FEW_TOKENS) };
+    return block && { path: block.path, tokenIds: block.tokenIds.slice(0, block.numHeaderTokens || MIN_TOKENS) };
   }
 
-  /** The stale file that was used last, no longer stale from now on. */
+  /** Takes the most recently used stale file. It is no longer stale. */
   takeStale(): string | undefined {
     const stale = [...this.#entries].filter(([, e]) => e.stale).sort(([, a], [, b]) => b.lastUse - a.lastUse)[0];
     if (!stale) return undefined;
@@ -145,12 +145,12 @@ export class FileLedger {
     for (const entry of this.#entries.values()) if (entry.open) entry.stale = true;
   }
 
-  /** The file block's tokens, around where the cursor last was; laid out once per text and cursor. */
+  /** Tokens of the file block, around the last cursor position. Laid out once per text and cursor. */
   blockIds(document: SourceDocument, layout: Layout): readonly number[] {
     return this.#block(document, layout).tokenIds;
   }
 
-  /** The blocks of all open files and of the closed ones that are remembered. */
+  /** The blocks of all open and remembered files. */
   blocks(documents: Documents, layout: Layout): Block[] {
     const blocks: Block[] = documents.all().map((document) => this.#block(document, layout));
     for (const { open, block } of this.#entries.values()) if (!open && block?.layout === layout) blocks.push(block);
@@ -163,7 +163,7 @@ export class FileLedger {
     for (const { docId, path, tokenIds, numHeaderTokens } of blocks) {
       const entry = this.#of(docId);
       const found = engine.describe(tokenIds);
-      // Less than the header is another file's.
+      // A match shorter than the header belongs to another file.
       const cached =
         found.tokens > numHeaderTokens
           ? found

@@ -1,7 +1,6 @@
 /**
- * File blocks computed while nothing else runs, so that the first question about a file, or the next after an edit,
- * finds it read. At most one at a time, in parts with a pause between them, capped in cost for each version of a text; the
- * scheduler lets it wait while there is any request, an edit of its file ends it.
+ * Computes file blocks while no request runs, so that the next question about a file finds its rows in the cache. One
+ * sequence at a time, in parts, with a cost limit per version of a text. An edit stops it; requests go first.
  */
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
@@ -9,21 +8,24 @@ import type { LoadedModel } from './loadedModel.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import { Sequence } from '../sequence/sequence.ts';
 
-/** Of a part, in multiply-adds: some seconds of two laptop cores in int8. */
+/** Cost of one part, in multiply-adds: some seconds on two laptop cores in int8. */
 const PART_MULTIPLY_ADDS = 1e12;
-/** Of a version of a text: 8,000 tokens of a model of 1.5 billion parameters take half of it, a larger one gets the block's beginning only. */
+/** Cost limit per version of a text. 8,000 tokens with 1.5 billion parameters take half of it. */
 const MAX_MULTIPLY_ADDS = 25e12;
 
-export class IdleWork {
-  /** Without request or edit for this long, the machine counts as idle. */
+export class IdlePrefill {
+  /** Time without requests and edits before idle prefill starts. */
   static readonly DELAY_MS = 1000;
   enabled = true;
   readonly #documents: Documents;
   readonly #files: FileLedger;
   #numStarted = 0;
-  /** The sequence under way and its document. */
+  /** The running sequence and its document. */
   #running: { sequenceId: string; docId: string } | null = null;
-  /** By document: the version that was computed last, what that has cost, and the tokens that the last part that was computed whole began behind; -1: none was. */
+  /**
+   * By document: the version computed last, its cost so far, and the number of cached tokens at the start of the last
+   * part that was completed (-1: none was).
+   */
   readonly #spent = new Map<string, { version: number; multiplyAdds: number; from: number }>();
 
   constructor(documents: Documents, files: FileLedger) {
@@ -36,7 +38,7 @@ export class IdleWork {
     return this.enabled && this.#running === null && this.#files.hasStale;
   }
 
-  /** Puts the stale file used last into the engine; false when there is none. */
+  /** Starts the most recently used stale file. @returns false if there is none */
   start(model: LoadedModel): boolean {
     while (this.due) {
       const docId = this.#files.takeStale();
@@ -46,12 +48,12 @@ export class IdleWork {
       if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
       const { tokens, diskTokens } = model.engine.describe(block);
       const cached = tokens + diskTokens;
-      // The document is the same object at its next version.
+      // Copied, because the document object changes with its next version.
       const { version } = document;
       const known = this.#spent.get(docId);
       const isSame = known?.version === version;
       const spent = isSame ? known.multiplyAdds : 0;
-      // A block that is longer than memory: what is computed of it is not kept.
+      // The last part left nothing in the cache: the block does not fit in memory.
       if (isSame && cached <= known.from) continue;
       const promptIds = block.slice(
         0,
@@ -65,17 +67,17 @@ export class IdleWork {
       };
       const finished = (reason: FinishReason) => {
         ended();
-        // It was closed meanwhile.
+        // The document was closed meanwhile.
         if (this.#documents.find(docId) !== document) return;
         const isWhole = reason !== 'abort';
         const numComputed = Math.max(0, sequence.numReached - cached);
-        // One that was given up says nothing of what is kept: it goes on where it was.
+        // An aborted part says nothing about what stays in the cache, so the old value is kept.
         this.#spent.set(docId, {
           version,
           multiplyAdds: spent + numComputed * model.info.parameters,
           from: isWhole ? cached : isSame ? known.from : -1,
         });
-        // The next part, after a pause.
+        // The next part follows after the idle delay.
         if (isWhole && promptIds.length < block.length) this.#files.touch(docId);
       };
       this.#running = { sequenceId, docId };
@@ -89,7 +91,7 @@ export class IdleWork {
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: () => {},
         onFinish: finished,
-        // Does not fit: requests for this file will say so themselves.
+        // The block does not fit. Requests for this file report that themselves.
         onError: ended,
       });
       model.engine.add(sequence);
@@ -98,7 +100,7 @@ export class IdleWork {
     return false;
   }
 
-  /** Gives up what is under way, for one document or for any; what it has computed stays cached. */
+  /** Stops the running sequence, of one document or of any. Computed rows stay in the cache. */
   stop(model: LoadedModel | null, docId?: string): void {
     if (!this.#running || (docId !== undefined && docId !== this.#running.docId)) return;
     const { sequenceId } = this.#running;
@@ -111,7 +113,7 @@ export class IdleWork {
     this.#spent.delete(docId);
   }
 
-  /** The engine was replaced: nothing of the old one's is running, and nothing is computed. */
+  /** The engine was replaced: nothing runs, and all blocks must be computed again. */
   forget(): void {
     this.#running = null;
     this.#spent.clear();

@@ -1,8 +1,7 @@
 /**
- * What a model folder is and can do, without loading it: the weights' side (config, shapes, sizes) and the text side
- * (what its tokenizer, chat template and manifest offer) together. Neither tensors nor the tokenizer are built and no
- * template runs, so that looking through many folders costs little; what only a load can find (bad tensor values, a
- * template that belongs to another model) is said by the load.
+ * Describes a model folder without loading it: config, shapes, sizes, and what tokenizer, chat template and manifest
+ * offer. Builds no tensors and runs no template, so that many folders can be inspected. Bad tensor values and a wrong
+ * template are found only by loading.
  */
 import { type ModelInspection, inspectModel } from '../model/import/inspectModel.ts';
 import { cacheBytesAtWork } from '../core/memoryDivision.ts';
@@ -17,7 +16,7 @@ export interface FolderInspection extends InspectedModel {
   readonly model: Omit<ModelInspection, 'tokens'>;
 }
 
-/** @throws RequestError `modelInvalid` or `modelUnsupported`: the one reason why it cannot run, in one sentence. */
+/** @throws RequestError `modelInvalid` or `modelUnsupported`: why it cannot run, in one sentence */
 export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
@@ -26,7 +25,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)),
   );
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
-  // The rows go with the weights' form; a row of the scratch is a float32 one.
+  // KV rows are float32 only with float32 weights. Scratch rows are always float32.
   const atWork = (precision: Precision) =>
     residentBytes[precision] +
     cacheBytesAtWork(

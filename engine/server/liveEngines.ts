@@ -1,31 +1,30 @@
 /**
- * The engines that are at work on this machine, one for each window of the editor that has a model loaded: they share one budget
- * (see memoryBudget.ts). Each has a file in a folder that all of them know, named after its process, and writes it anew
- * every BEAT_MS. One whose process has ended counts no more, and neither does one whose file is GONE_MS older than our own: the id of
- * its process may be another program's by now. There is no lock, and what goes wrong with the folder, a disk that is full say, is a line
- * in the log: as many count as before then, at first this one alone.
+ * Counts the engines on this machine, one per editor window with a loaded model, because they share one memory budget
+ * (see memoryBudget.ts). Each engine rewrites a file named after its process every BEAT_MS, without a lock. An engine
+ * does not count if its process has ended, or if its file is GONE_MS older than our own (its process id may be reused).
+ * Errors of the folder are logged, and the count stays as it was.
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../kv/disk/makeFolders.ts';
 
-/** Also without work: who waits for a window to give memory back does not know whether somebody uses it. */
+/** Written also while idle, because an idle engine keeps its memory. */
 export const BEAT_MS = 10_000;
 export const GONE_MS = 60_000;
 const NAME = /^([1-9]\d*)-[0-9a-f]{8}$/;
 
 export class LiveEngines {
-  /** This one included. */
+  /** Number of engines, this one included. */
   num = 1;
   readonly #folder: string;
   readonly #file: string;
   readonly #onChange: () => void;
   readonly #log: (line: string) => void;
   #timer: NodeJS.Timeout | undefined;
-  /** A look that is under way. */
+  /** A count under way. */
   #looking: Promise<void> | null = null;
-  /** The log has been told that it does not work. */
+  /** Whether the current error has been logged. */
   #failed = false;
 
   private constructor(folder: string, onChange: () => void, log: (line: string) => void) {
@@ -35,7 +34,7 @@ export class LiveEngines {
     this.#log = log;
   }
 
-  /** Counts among those in the folder, which is made if missing, until `leave`. `onChange`: `num` is another one now. */
+  /** Joins the engines in the folder, until `leave`. Creates the folder. @param onChange called when `num` has changed */
   static async join(
     folder: string,
     onChange: () => void,
@@ -49,11 +48,11 @@ export class LiveEngines {
     return engines;
   }
 
-  /** The others have the budget to themselves. */
+  /** Leaves, so that the others share the budget without this one. */
   async leave(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    // It may be about to write the file.
+    // A count under way may write the file.
     await this.#looking;
     await rm(this.#file, { force: true }).catch(() => {});
   }
@@ -78,7 +77,7 @@ export class LiveEngines {
     } catch (error) {
       if (!this.#failed)
         this.#log(
-          `The other windows are not seen, and the cache's memory is divided among ${this.num} as before: ${(error as Error).message}`,
+          `Other windows cannot be counted; the memory budget stays divided by ${this.num}: ${(error as Error).message}`,
         );
       this.#failed = true;
       return this.num;
@@ -90,9 +89,9 @@ export class LiveEngines {
     await makeFolders(this.#folder, 0o700);
     const before = await stat(this.#file).catch(() => null);
     await writeFile(this.#file, `${process.pid}\n`, { mode: 0o600 });
-    // As the folder's clock has it, which may be another machine's, and which may have been set.
+    // The time by the clock of the file system, which may be on another machine or may have been changed.
     const { mtimeMs: now } = await stat(this.#file);
-    // The machine may have slept: then the others' files are as old as this one was.
+    // After sleep, the other files are as old as this one was before.
     const times = [now, before?.mtimeMs ?? now];
     const others = (await readdir(this.#folder)).filter(
       (name) => NAME.test(name) && name !== path.basename(this.#file),
@@ -101,13 +100,13 @@ export class LiveEngines {
     return 1 + live.filter(Boolean).length;
   }
 
-  /** `times`: when this one's file was written, at last and before. */
+  /** @param times when this engine's file was written, now and the time before, in ms */
   async #isLive(name: string, times: readonly number[]): Promise<boolean> {
     const file = path.join(this.#folder, name);
     const info = await stat(file).catch(() => null);
     if (!info) return false;
     if (times.some((at) => Math.abs(at - info.mtimeMs) < GONE_MS)) return isRunning(Number(NAME.exec(name)![1]));
-    // Not sooner: where a folder is several machines', the process may run on another one.
+    // Removed only when old: in a folder shared by machines, the process may run on another one.
     await rm(file, { force: true }).catch(() => {});
     return false;
   }

@@ -1,34 +1,34 @@
 /**
- * What this machine is. The asking is machineProbe.ts's, in a thread that is given up when it takes too long: what it
- * has not told by then is null. Never rejects.
+ * Describes this machine. machineProbe.ts asks the system in a thread with a time limit; what is unknown by then is
+ * null. Never rejects.
  */
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { MachineInfo } from '../protocol/stats.ts';
 
-/** Windows and macOS may take seconds to list their graphics adapters. */
-const PATIENCE_MS = 10_000;
-/** How long what is known of the battery holds: on some systems asking starts a program. */
+/** Time limit of the probe. Windows and macOS may take seconds to list graphics adapters. */
+const MAX_PROBE_MS = 10_000;
+/** How long the battery state is cached. On some systems asking starts a program. */
 const BATTERY_MS = 5 * 60_000;
 
 export class Machine {
   readonly #script: string | URL;
   readonly #patienceMs: number;
-  /** Measured once: memory does not become faster. */
+  /** Measured once. */
   #readBytesPerSecond: number | null = null;
-  /** Under way, by what is asked for: asked twice at a time it is one answer. */
+  /** Probes under way, by what they ask for. Equal questions share one probe. */
   readonly #asking = new Map<string, Promise<MachineInfo>>();
-  /** null: there is no battery, or it does not tell; then it is not asked again. */
+  /** A value of null means no battery, or an unknown state. It is not asked again then. */
   #onBattery: { value: boolean | null; until: number } | undefined;
 
-  /** `script` is the probe beside the engine's bundle. */
-  constructor(script: string | URL = join(__dirname, 'machineProbe.js'), patienceMs = PATIENCE_MS) {
+  /** @param script the bundle of machineProbe.ts */
+  constructor(script: string | URL = join(__dirname, 'machineProbe.js'), patienceMs = MAX_PROBE_MS) {
     this.#script = script;
     this.#patienceMs = patienceMs;
   }
 
-  /** As it is now. `speed` measures how fast memory is read, unless that is known. */
+  /** @param speed also measures how fast memory is read, unless that is known */
   async describe({ graphics, speed }: { graphics: boolean; speed: boolean }): Promise<MachineInfo> {
     const wanted = { graphics, speed: speed && this.#readBytesPerSecond === null };
     const key = JSON.stringify(wanted);
@@ -42,7 +42,7 @@ export class Machine {
     return { ...machine, readBytesPerSecond: this.#readBytesPerSecond };
   }
 
-  /** Whether work that can wait should wait for mains power. */
+  /** Whether the machine runs on battery, so that idle work should wait. */
   async onBattery(): Promise<boolean> {
     const known = this.#onBattery;
     if (known && (known.value === null || performance.now() < known.until)) return known.value === true;

@@ -1,6 +1,6 @@
 /**
- * A thread of its own that asks the system about this machine and posts what it learns piece by piece: the helpers that
- * this starts (nvidia-smi, powershell, system_profiler) may be slow, or block, or hang. machine.ts starts it and ends it.
+ * Thread that asks the system about this machine and posts what it learns piece by piece. It is a thread of its own
+ * because the programs that it starts (nvidia-smi, powershell, system_profiler) may be slow or hang.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
@@ -9,20 +9,20 @@ import { parentPort, Worker, workerData } from 'node:worker_threads';
 import type { battery } from 'systeminformation/lib/battery.js';
 import type { Gpu, MachineInfo } from '../protocol/stats.ts';
 
-/** Each is asked for by itself: what one cannot tell keeps none of the others back. */
+/** What to ask for. Each answer is independent: one that fails does not delay the others. */
 type Asked = { graphics: boolean; speed: boolean; batteryAlone?: boolean };
 
 const MB = 1024 * 1024;
-/** Display adapters that draw a desktop and compute nothing. */
+/** Virtual display adapters, which cannot compute. */
 const VIRTUAL =
   /virtual|vmware|svga ii|virtio|qemu|bochs|cirrus|qxl|parallels|hyper-v|basic (display|render)|remote display|aspeed|matrox g200|mirage/i;
-/** Read by all threads together: larger than a laptop's caches. */
+/** Memory read by all threads together. It must be larger than the CPU caches. */
 const BUFFER_BYTES = 128 * MB;
 const READ_MS = 120;
 /** More threads than this add hardly any bandwidth on a laptop. */
 const MAX_READERS = 4;
 
-/** A reader's whole program: finds nothing in its buffer again and again, by the C library's memchr, from `start` on. */
+/** The program of a reader thread: after `start` it searches its buffer in vain, with the C library's memchr. */
 const READER = `
 const { parentPort, workerData } = require('node:worker_threads');
 const buffer = Buffer.alloc(workerData.bytes, 1);
@@ -35,7 +35,7 @@ parentPort.once('message', () => {
 parentPort.postMessage('ready');
 `;
 
-/** What systeminformation says of the graphics adapters, as the protocol has it. */
+/** Converts the graphics adapters of systeminformation to the protocol's form. */
 export function gpusOf(
   controllers: readonly {
     vendor?: string;
@@ -55,7 +55,7 @@ export function gpusOf(
     }));
 }
 
-/** Linux's driver for AMD tells its memory in files; `folder` is where it lists the adapters. Those of AMD in `gpus` are in the same order. */
+/** Adds the memory of AMD adapters, which Linux's driver reports in files. Assumes the same order in `folder` and `gpus`. */
 export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
   const known: Pick<Gpu, 'totalBytes' | 'usedBytes'>[] = [];
   const read = (card: string, name: string) =>
@@ -68,16 +68,16 @@ export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
         known.push({ totalBytes: read(card, 'total'), usedBytes: read(card, 'used') });
     }
   } catch {
-    // Another system, or a container that does not show them.
+    // Another system, or a container without these files.
     return gpus;
   }
   const isAmd = (gpu: Gpu) => /\bAMD\b|\bATI\b|Advanced Micro Devices/i.test(gpu.name);
-  // Which is which would be a guess otherwise.
+  // With different numbers, the match would be a guess.
   if (known.length !== gpus.filter(isAmd).length) return gpus;
   return gpus.map((gpu) => (isAmd(gpu) ? { ...gpu, ...known.shift(), estimated: false } : gpu));
 }
 
-/** null: no battery, or one that does not say. */
+/** null: no battery, or its state is unknown. */
 export function onBatteryOf({
   hasBattery,
   acConnected,

@@ -1,4 +1,4 @@
-/** Requests that wait for their documents' syntax: the engine does not know of them yet. Owns no messages. */
+/** Holds requests until the syntax trees of their documents are parsed. The engine does not know them yet. */
 import type { Priority } from '../protocol/tasks.ts';
 import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
@@ -36,7 +36,7 @@ export class Parsing {
     if (waiting) waiting.priority = priority;
   }
 
-  /** Nothing is begun of those that wait. @returns their ids */
+  /** Drops all waiting requests. @returns their ids */
   clear(): string[] {
     const ids = [...this.#waiting.keys()];
     this.#waiting.clear();
@@ -44,8 +44,8 @@ export class Parsing {
   }
 
   /**
-   * Calls `begin` with the documents as they are now once the syntax of all can be read, which may be at once: what it throws is the caller's
-   * then, and the constructor's `onError`'s later. `onReady` follows a `begin` that was not at once.
+   * Calls `begin` with the documents as they are now, when all syntax trees are parsed. If they are parsed already, it
+   * is called at once and its errors are thrown. Later, its errors go to `onError`, and `onReady` is called after it.
    */
   whenParsed(
     { requestId, priority }: { requestId: string; priority: Priority },
@@ -63,7 +63,7 @@ export class Parsing {
     void Promise.all(parsing).then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
-        // What has been typed in between belongs to the next request.
+        // Edits made meanwhile belong to the next request.
         begin(
           asked.map((then, i) => (documents[i]?.text === then.text ? documents[i] : then)),
           waiting,

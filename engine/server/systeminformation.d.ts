@@ -1,4 +1,4 @@
-/** The parts of systeminformation that are used, one by one: its index would load the other twenty as well. */
+/** Types of the parts of systeminformation in use. They are imported one by one, because its index loads all others. */
 declare module 'systeminformation/lib/cpu.js' {
   export const cpu: typeof import('systeminformation').cpu;
 }

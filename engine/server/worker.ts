@@ -1,16 +1,16 @@
-/** Entry point of the engine's worker thread: passes messages to AssistantServer and handles uncaught errors. */
+/** Entry of the engine's worker thread: passes messages on. All behaviour is in AssistantServer. */
 import { parentPort } from 'node:worker_threads';
+import type { HostMessage } from '../protocol/messages.ts';
 import { AssistantServer } from './assistantServer.ts';
-import type { EngineMessage, HostMessage } from '../protocol/messages.ts';
 
-if (!parentPort) throw new Error('worker.ts is the entry point of a worker thread; the command line is cli.ts');
+if (!parentPort) throw new Error('worker.ts is the entry of a worker thread; the command line is cli.ts');
 const port = parentPort;
-const assistant = new AssistantServer((message: EngineMessage) => port.postMessage(message));
+const assistant = new AssistantServer((message) => port.postMessage(message));
 port.on('message', (message: HostMessage) => {
   assistant.handle(message);
-  // The reply to `shutdown` is posted before the port closes. A closed port lets the thread end.
+  // Closed after the reply to `shutdown` is posted. Nothing keeps the thread alive then.
   if (message.type === 'shutdown') assistant.closed.then(() => port.close());
 });
-// A bug outside a step must not crash the editor's process: pending requests fail, then the engine is rebuilt.
+// A bug outside a step must not end the editor's process: requests get an error, then the engine is rebuilt.
 process.on('uncaughtException', (error) => assistant.fail(error));
 process.on('unhandledRejection', (reason) => assistant.fail(reason));

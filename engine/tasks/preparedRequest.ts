@@ -67,7 +67,6 @@ export function samplingFor(
     temperature: 0,
     topP: 1,
     topK: 0,
-    minP: 0,
     repetitionPenalty: 1,
     seed: 0,
     maxTokens: 128,

@@ -8,7 +8,6 @@ const PLAIN: SamplerParams = {
   temperature: 0,
   topP: 1,
   topK: 0,
-  minP: 0,
   repetitionPenalty: 1,
   logprobs: false,
   topLogprobs: 0,

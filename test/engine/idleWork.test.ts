@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Documents } from '../../engine/server/documents.ts';
 import { FileLedger } from '../../engine/server/fileLedger.ts';
-import { IdleWork } from '../../engine/server/idlePrefill.ts';
+import { IdlePrefill } from '../../engine/server/idlePrefill.ts';
 import type { LoadedModel } from '../../engine/server/loadedModel.ts';
 import { drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
 import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
@@ -29,7 +29,7 @@ function setUp(parameters = 1) {
     .join('');
   documents.open('d', 1, 'd.ts', text);
   files.touch('d');
-  const idle = new IdleWork(documents, files);
+  const idle = new IdlePrefill(documents, files);
   /** As the assistant does it. */
   const edit = (version: number, start: number, end: number, inserted: string) => {
     documents.edit('d', version, [{ start, end, text: inserted }]);

@@ -8,13 +8,14 @@ import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { AssistantServer } from '../../engine/server/assistantServer.ts';
 import { Engine } from '../../engine/core/engine.ts';
 import { BEAT_MS } from '../../engine/server/liveEngines.ts';
-import { type LoadedModel, loadModel } from '../../engine/server/loadedModel.ts';
-import { IdleWork } from '../../engine/server/idlePrefill.ts';
+import type { LoadedModel } from '../../engine/server/loadedModel.ts';
+import { loadModel } from '../../engine/server/loadModel.ts';
+import { IdlePrefill } from '../../engine/server/idlePrefill.ts';
 import type { Machine } from '../../engine/server/machine.ts';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol/messages.ts';
 import type { EngineStats } from '../../engine/protocol/stats.ts';
 import type { ChatTask, Task } from '../../engine/protocol/tasks.ts';
-import { Request } from '../../engine/server/request.ts';
+import { RequestOutput } from '../../engine/server/requestOutput.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
@@ -224,7 +225,7 @@ const failingAt = (...steps: number[]): typeof loadModel => {
         return step();
       };
     };
-    const { rebuild } = model;
+    const rebuild = model.rebuild.bind(model);
     model.rebuild = () => {
       rebuild();
       arm();
@@ -516,7 +517,7 @@ test('whoever types in one file ends the reading of another, which goes on a sec
   await talk.ask(LOAD);
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
   await expect.poll(() => begun.length, { timeout: 120_000 }).toBeGreaterThan(1);
-  expect(begun[1]! - begun[0]!).toBeGreaterThan(IdleWork.DELAY_MS - 50);
+  expect(begun[1]! - begun[0]!).toBeGreaterThan(IdlePrefill.DELAY_MS - 50);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
@@ -547,7 +548,10 @@ test('a bug in showing text that was held back to the end is an error of that re
   talk.post(LOAD);
   const task: Task = { kind: 'raw', prompt: [300, 301, 302] };
   const { text } = done(await talk.generate('whole', task, { maxTokens: 400, ignoreEos: true }));
-  const addText = vi.spyOn(Request.prototype, 'addText').mockImplementation(function (this: Request, added) {
+  const addText = vi.spyOn(RequestOutput.prototype, 'addText').mockImplementation(function (
+    this: RequestOutput,
+    added,
+  ) {
     if (added && this.requestId === 'held') throw new Error('injected fault');
     return false;
   });

@@ -68,7 +68,7 @@ test('built-in model: all layers are told, the next time without a step; a codec
   expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(
     bytesOf(codecNamed('turboquant', runner.pool.shape, rope, needs)),
   );
-  expect((await codecFor('int4', measuring)).name).toBe('int4');
+  expect((await codecFor('nvfp4', measuring)).name).toBe('nvfp4');
   await expect(codecFor('int5', measuring)).rejects.toThrow('unknown codec int5');
   await runner.dispose();
 });

@@ -56,7 +56,7 @@ test('auto has the levels that the model bears, a codec that loses too much is l
   expect([(await bears('auto')).qualities, shown]).toEqual([all.qualities, []]);
 
   const tooMuch = (codec: string): string =>
-    `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
+    `${codec} is not used: it loses too much with this model (mean KL divergence 0.200, limit 0.05)`;
   await spoil('turboquant', 0.2);
   const without = await bears('auto');
   expect([levels(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([

@@ -44,7 +44,7 @@ editorSuite(
 
     test('what stands in another file that is open is said again', async () => {
       const window = editor();
-      const complete = async (...beside: string[]): Promise<string> => {
+      const complete = async (...options: string[]): Promise<string> => {
         const { stdout } = await promisify(execFile)(process.execPath, [
           'dist/cli.js',
           'complete',
@@ -54,11 +54,11 @@ editorSuite(
           '2',
           '--column',
           String(COLUMN),
-          ...beside,
+          ...options,
         ]);
         return stdout;
       };
-      expect(await complete('--beside', window.file('lib/open.ts'))).toContain('options.fiscalYear');
+      expect(await complete('--open-file', window.file('lib/open.ts'))).toContain('options.fiscalYear');
       expect(await complete()).not.toContain('fiscalYear');
       await window.openFile('lib/open.ts');
       // Another file in its tab would close it.

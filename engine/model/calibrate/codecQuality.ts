@@ -30,7 +30,7 @@ const MAX_TOKENS = 2000;
  * Divergence of the next tokens over coded rows from those over exact rows. Needs an int8 pool. Uses the runner's pool and
  * scratch and leaves them empty; nothing else may hold slots. `onProgress` gets 0 .. 1.
  */
-async function measureCodec(
+export async function measureCodec(
   runner: OnnxRunner,
   ids: readonly number[],
   codec: KvCodec,

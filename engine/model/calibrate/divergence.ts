@@ -34,6 +34,14 @@ export function addPosition(to: Divergence, reference: Float64Array, row: Float6
   to.numTokens++;
 }
 
+/** Adds the positions of another measurement. */
+export function addDivergence(to: Divergence, { klSum, klMax, agreed, numTokens }: Divergence): void {
+  to.klSum += klSum;
+  to.klMax = Math.max(to.klMax, klMax);
+  to.agreed += agreed;
+  to.numTokens += numTokens;
+}
+
 function argmax(row: Float64Array): number {
   let best = 0;
   for (let i = 1; i < row.length; i++) if (row[i]! > row[best]!) best = i;

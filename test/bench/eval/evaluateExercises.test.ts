@@ -1,11 +1,11 @@
 /** What the quality of a compressed context is measured with: questions read off a tree, holes, needles, the parts of a file. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Parser } from 'web-tree-sitter';
-import { exercisesOf, someOfEach, textExercises, viewsOf } from '../../../engine/cli/evaluateExercises.ts';
-import { holesIn } from '../../../engine/cli/evaluateHoles.ts';
-import { needleIn } from '../../../engine/cli/evaluateNeedles.ts';
-import { judged, type Question, questionsOf } from '../../../engine/cli/evaluateQuestions.ts';
-import { baseline, qualityCells } from '../../../engine/cli/evaluateReport.ts';
+import { exercisesOf, someOfEach, textExercises, viewsOf } from '../../bench/eval/exercises.ts';
+import { holesIn } from '../../bench/eval/holes.ts';
+import { needleIn } from '../../bench/eval/needles.ts';
+import { judged, type Question, questionsOf } from '../../bench/eval/questions.ts';
+import { baseline, qualityCells } from '../../bench/eval/report.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';

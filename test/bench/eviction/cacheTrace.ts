@@ -1,6 +1,6 @@
 /** A session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
 import { Documents } from '../../../engine/server/documents.ts';
-import { IdleWork } from '../../../engine/server/idlePrefill.ts';
+import { IdlePrefill } from '../../../engine/server/idlePrefill.ts';
 import { laneIds } from '../../../engine/kv/laneIds.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 import { prepareChat } from '../../../engine/tasks/chatTask.ts';
@@ -50,11 +50,11 @@ export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Pro
   };
   for (const arrival of arrivals) {
     const { atMs, message } = arrival;
-    if (atMs - last > IdleWork.DELAY_MS) {
+    if (atMs - last > IdlePrefill.DELAY_MS) {
       for (const docId of stale) {
         const { tokenIds } = layout.fileBlock(documents.get(docId), {});
         trace.push({
-          atMs: last + IdleWork.DELAY_MS,
+          atMs: last + IdlePrefill.DELAY_MS,
           priority: 'idle',
           ids: laneIds(tokenIds, [[0, tokenIds.length]]),
           numPrompt: tokenIds.length,

@@ -1,6 +1,6 @@
 /** How far K, V and what attention makes of them are from those of the rows as they were: relative errors, root mean square. */
 import type { KvRows } from '../../../engine/kv/kvRows.ts';
-import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import type { KvSubject } from '../eval/subject.ts';
 import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
 import { rotateBias } from '../../../engine/model/runtime/rope.ts';
 

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SourceFile } from '../../../engine/cli/evaluateExercises.ts';
+import type { SourceFile } from '../eval/exercises.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../fixtures/heldout');
 

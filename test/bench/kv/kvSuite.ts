@@ -4,8 +4,8 @@
  * window's own rows cost, which these are compared with.
  */
 import path from 'node:path';
-import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import { percent } from '../../../engine/cli/evaluateReport.ts';
+import { KvSubject } from '../eval/subject.ts';
+import { percent } from '../eval/report.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
 import type { ShapeName } from '../shapes.ts';

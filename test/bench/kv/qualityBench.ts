@@ -5,10 +5,10 @@
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { type ExerciseOptions, exercisesOf, textExercises } from '../../../engine/cli/evaluateExercises.ts';
-import { measureQuality, type QualityResult } from '../../../engine/cli/evaluateQuality.ts';
-import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import { TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
+import { type ExerciseOptions, exercisesOf, textExercises } from '../eval/exercises.ts';
+import { measureQuality, type QualityResult } from '../eval/quality.ts';
+import { KvSubject } from '../eval/subject.ts';
+import { TREATMENTS } from '../eval/treatments.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';

@@ -1,13 +1,8 @@
 /** The quality part's tables and charts. Pure. */
 import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
-import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
-import {
-  answersOf,
-  type ContextBytes,
-  type QualityResult,
-  type TreatmentQuality,
-} from '../../../engine/cli/evaluateQuality.ts';
-import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
+import type { ExerciseKind } from '../eval/exercises.ts';
+import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../eval/quality.ts';
+import { answerCell, baseline, percent, qualityCells } from '../eval/report.ts';
 import type { Divergence } from '../../../engine/model/calibrate/divergence.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';

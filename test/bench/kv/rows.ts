@@ -1,8 +1,8 @@
 /** What a codec does to the rows themselves and to what attention makes of them, whatever that means for the text (see quality). */
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
-import { percent } from '../../../engine/cli/evaluateReport.ts';
-import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
-import { codecTreatment } from '../../../engine/cli/evaluateTreatments.ts';
+import { percent } from '../eval/report.ts';
+import type { KvSubject } from '../eval/subject.ts';
+import { codecTreatment } from '../eval/treatments.ts';
 import { table } from '../spread.ts';
 import { type RowErrors, rowErrors } from './attentionError.ts';
 import { queriesOf } from './queries.ts';

@@ -1,6 +1,6 @@
 /** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
-import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import type { KvSubject } from '../eval/subject.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
 

@@ -1,5 +1,5 @@
 /** Contexts that are longer than the window: answers, then costs. Pure. */
-import { answersOf } from '../../../engine/cli/evaluateQuality.ts';
+import { answersOf } from '../eval/quality.ts';
 import { short, table } from '../spread.ts';
 import type { Choosing, LongBench } from './longBench.ts';
 

@@ -1,6 +1,6 @@
 /** Kvasir as one of the peers: a loaded model and its engine, stepped until every sequence has ended. */
 import type { LoadedModel } from '../../../engine/server/loadedModel.ts';
-import { loadModel } from '../../../engine/server/loadedModel.ts';
+import { loadModel } from '../../../engine/server/loadModel.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';

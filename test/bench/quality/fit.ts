@@ -7,7 +7,7 @@
  */
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import { KvSubject } from '../eval/subject.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { answerRoom } from '../../../engine/tasks/preparedRequest.ts';
 import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';

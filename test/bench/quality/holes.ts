@@ -3,8 +3,8 @@
  * write it again. Half of the rests begin in the middle of a word: most places at which somebody pauses are such. Pure.
  */
 import type { Tree } from 'web-tree-sitter';
-import { boundariesIn, isCode, shuffled } from '../../../engine/cli/evaluateHoles.ts';
-import { named } from '../../../engine/cli/evaluateQuestions.ts';
+import { boundariesIn, isCode, shuffled } from '../eval/holes.ts';
+import { named } from '../eval/questions.ts';
 import { below, type Random } from '../../support/engine/workload.ts';
 import { isInside } from './trees.ts';
 

@@ -1,5 +1,5 @@
 /** PURE: the files that somebody who writes in one of a project has open beside it. */
-import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
+import { shuffled } from '../eval/holes.ts';
 import type { QualityText } from './sources.ts';
 import { randomOf } from './trees.ts';
 

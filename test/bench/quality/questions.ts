@@ -4,15 +4,8 @@
  * one that is helped by the syntax tree, may put it otherwise. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
-import {
-  definitionsIn,
-  judged,
-  listed,
-  named,
-  QUESTION_KINDS as READ_OFF,
-  questionsOf,
-} from '../../../engine/cli/evaluateQuestions.ts';
-import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
+import { definitionsIn, judged, listed, named, QUESTION_KINDS as READ_OFF, questionsOf } from '../eval/questions.ts';
+import { shuffled } from '../eval/holes.ts';
 import { below, type Random } from '../../support/engine/workload.ts';
 
 export const QUESTION_KINDS = ['imports', 'members', 'missing', ...READ_OFF] as const;

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import type { SourceFile } from '../../../engine/cli/evaluateExercises.ts';
+import type { SourceFile } from '../eval/exercises.ts';
 
 export const LANGUAGES = ['typescript', 'javascript', 'python'] as const;
 export type QualityLanguage = (typeof LANGUAGES)[number];

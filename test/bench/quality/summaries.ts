@@ -3,8 +3,8 @@
  * summary says of it is compared with the comment's first sentence. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
-import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
-import { named, unwrapped } from '../../../engine/cli/evaluateQuestions.ts';
+import { shuffled } from '../eval/holes.ts';
+import { named, unwrapped } from '../eval/questions.ts';
 import type { Random } from '../../support/engine/workload.ts';
 
 export interface QualitySummary {

@@ -116,7 +116,7 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
           { temperature: 1 },
           { temperature: 0.8, topK: 5 },
           { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 },
-          { temperature: 2, minP: 0.05 },
+          { temperature: 2, topP: 0.95 },
         ]),
       );
     const item: WorkItem = {

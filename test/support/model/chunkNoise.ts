@@ -55,7 +55,6 @@ export async function drawsWithin(
     temperature: 0,
     topP: 1,
     topK: 0,
-    minP: 0,
     repetitionPenalty: 1,
     topLogprobs: 0,
     seed: 0,

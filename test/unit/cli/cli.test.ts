@@ -11,7 +11,6 @@ import { nothing, pickCursor } from '../../../engine/cli/demoCommand.ts';
 import { wrap } from '../../../engine/cli/demoCommand.ts';
 import { asksForHelp, loadOptionsOf, parseCommandLine, texts } from '../../../engine/cli/options.ts';
 import { bytes, folderFooter, paced, progressOf, table } from '../../../engine/cli/output.ts';
-import { tooFewNote } from '../../../engine/cli/evaluateReport.ts';
 import { LeftOut, sourceFiles } from '../../../engine/cli/summarizeCommand.ts';
 import { remedyFor, withRemedy } from '../../../engine/cli/session.ts';
 import { isSecret, SECRETS } from '../../../engine/cli/cliFiles.ts';
@@ -147,25 +146,25 @@ describe('what to do about a text that has no room', () => {
       'Raise kvasir.cache.maxBytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts, which needs kvasir.cache.diskBytes above 0.',
     );
     expect(((await withRemedy(line, said)) as Error).message).toBe(
-      'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts with --keep DIR.',
+      'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts with --kv-cache-dir DIR.',
     );
   });
 
   test('the disk: what there may be of it, and that enough memory does without', () => {
     const words = remedyFor('diskFull', config, 2048);
     expect(words).toMatch(
-      /^--keep takes up to 1\.0 GB of its folder's disk; with about [\d.]+ MB of --max-bytes a text of up to 2,048 tokens is read whole, without any of it\.$/,
+      /^--kv-cache-dir uses up to 1\.0 GB of disk; with --max-bytes of about [\d.]+ MB, a text of up to 2,048 tokens fits in memory\.$/,
     );
     expect(cacheReach(config, figures(words)[0]!, 0).poolTokens).toBeGreaterThanOrEqual(2048);
   });
 
   test('each error with its own, and others as they are', async () => {
-    const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--keep', 'somewhere']);
+    const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--kv-cache-dir', 'somewhere']);
     const told = async (code: ErrorCode): Promise<string> =>
       ((await withRemedy(line, new RequestError(code, 'No.'))) as Error).message;
-    expect(await told('diskFull')).toMatch(/^No\. --keep takes up to 1\.0 GB/);
+    expect(await told('diskFull')).toMatch(/^No\. --kv-cache-dir uses up to 1\.0 GB/);
     expect(await told('writeFailed')).toMatch(
-      /^No\. With about [\d.]+ MB of --max-bytes .* is read whole, without --keep\.$/,
+      /^No\. Leave out --kv-cache-dir: with --max-bytes of about [\d.]+ MB, .* fits in memory\.$/,
     );
     expect(await told('contextTooLong')).toBe('No.');
   });
@@ -316,7 +315,7 @@ describe('the program', () => {
     [['generate', '--prompt', 'x', '--max-tokens', '-1'], '--max-tokens -1: it must be a whole number of at least 1'],
     [['generate', '--prompt', 'x', '--seed', '-5'], '--seed -5: it must be a whole number of at least 0'],
     [['generate', '--prompt', 'x', '--temperature', '1e3'], '--temperature 1e3: it must be a number from 0 to 5'],
-    [['generate', '--prompt', 'x', '--stop', ''], '--stop: a text is needed'],
+    [['generate', '--prompt', 'x', '--stop', ''], '--stop: the text is empty'],
     [['generate', '--prompt', '--json'], '--prompt needs a value'],
     [['complete', '--file', 'a', '--file', 'b'], '--file is given more than once'],
     [['session', '--help'], 'unknown command "session"'],
@@ -327,12 +326,12 @@ describe('the program', () => {
     ],
     [
       ['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'],
-      '--codec auto: rows in float32 are not compressed',
+      '--codec auto: float32 rows are not compressed',
     ],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'nvfp4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
-    [['inspect', 'model', '--model', 'model'], 'inspect: one model folder is looked at'],
-    [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
+    [['inspect', 'model', '--model', 'model'], 'inspect: name one model folder'],
+    [['chat', 'What is this?'], 'unexpected argument "What is this?"; use --message for a question'],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);
     expect(stderr).toContain(message);
@@ -354,7 +353,7 @@ describe('the program', () => {
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
-      [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
+      [['inspect', 'Qwen/Qwen3-0.6B'], 'run `hf download Qwen/Qwen3-0.6B`'],
       [
         ['inspect', hub],
         `models--Q--X is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`,
@@ -372,16 +371,16 @@ describe('the program', () => {
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
       [
-        ['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary],
+        ['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--open-file', temporary],
         'is a folder; a file is needed',
       ],
       [
-        ['chat', '--message', 'x', '--keep', 'package.json'],
-        '--keep package.json: there is a file where a folder is needed; name another folder',
+        ['chat', '--message', 'x', '--kv-cache-dir', 'package.json'],
+        '--kv-cache-dir package.json: a file is in the way; choose another folder',
       ],
       [
-        ['chat', '--message', 'x', '--keep', join('package.json', 'kept')],
-        'there is a file where a folder is needed; name another folder',
+        ['chat', '--message', 'x', '--kv-cache-dir', join('package.json', 'kept')],
+        'a file is in the way; choose another folder',
       ],
       [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
@@ -396,7 +395,7 @@ describe('the program', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const said =
-      /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or about (\S+ [kM]B) to read them in parts with --keep DIR\.\n$/.exec(
+      /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or about (\S+ [kM]B) to read them in parts with --kv-cache-dir DIR\.\n$/.exec(
         stderr,
       );
     const [whole, inParts] = [said?.[1], said?.[3]].map(
@@ -420,23 +419,22 @@ describe('the program', () => {
     const { status, stdout } = run('complete', '--help');
     expect(status).toBe(0);
     expect(stdout).toContain('kvasir complete --file F');
-    // The line that goes on below it.
-    expect(stdout).toContain('[--beside F]...');
+    expect(stdout).toMatch(/^ {2}--open-file F +another open file/m);
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('chat');
     // What an option does in one command is not told of it in another.
-    expect(run('chat', '--help').stdout).toMatch(/^ {2}--file F +.*may be given again$/m);
+    expect(run('chat', '--help').stdout).toMatch(/^ {2}--file F +.*may be given several times$/m);
     expect(run('demo', '--help').stdout.split('Options:\n')[1]).not.toContain('chat');
     expect(run('generate', '--help').stdout).not.toContain('eval');
-    expect(run('eval', '--help').stdout).toMatch(/^ {2}--kv NAMES +what is measured: .*codecs/m);
+    expect(run('eval', '--help').stdout).toMatch(/^ {2}--kv NAMES +what to measure: .*codecs/m);
     // Raw text comes behind what most are here for, and says what it is.
     const all = run('help').stdout;
     expect(all.indexOf('kvasir generate')).toBeGreaterThan(all.indexOf('kvasir summarize'));
-    expect(run('generate', '--help').stdout).toContain('raw text, without what makes a model answer');
+    expect(run('generate', '--help').stdout).toContain('raw text, without a chat template');
     expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
     // Each option on a line, with a word on it.
-    expect(stdout).toMatch(/^ {2}--keep DIR +\w+/m);
-    for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -2))
+    expect(stdout).toMatch(/^ {2}--kv-cache-dir DIR +\w+/m);
+    for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -1))
       expect(line).toMatch(/^ {2}--[\w-]+( [\w,]+)? {2,}\w.{10,}$/);
     for (const again of ['help', '--help', '-h'])
       expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
@@ -471,7 +469,7 @@ describe('the program', () => {
     expect({ status, stdout, stderr }).toEqual({
       status: 0,
       stdout: expect.stringContaining('SlotAllocator'),
-      stderr: 'no model was asked\n',
+      stderr: 'answered without the model\n',
     });
   });
 
@@ -489,7 +487,7 @@ describe('the program', () => {
       name: 'kvasir-starter',
       cache: { longestContext: BUILT_IN.contextTokens },
     });
-    expect(model.cache.codecs).toHaveLength(11);
+    expect(model.cache.codecs).toHaveLength(6);
     const { stdout } = run('inspect', 'model');
     expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
     expect(stdout).toContain(`The longest context in it has ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
@@ -592,7 +590,7 @@ describe('the program', () => {
       expect({ status, stdout, stderr }).toEqual({
         status: 0,
         stdout: expect.stringMatching(answer),
-        stderr: 'no model was asked\n',
+        stderr: 'answered without the model\n',
       });
       expect(stdout).toMatch(note);
       expect(stdout).not.toContain('cut off');
@@ -625,12 +623,14 @@ describe('the program', () => {
       const { stdout, stderr } = run('chat', '--file', file, '--message', 'Which classes are defined?');
       expect(stdout).toContain('`Wide`');
       expect(stderr).toBe(
-        `note: ${file}: not all of it is ${encoding}; what is not is read as \uFFFD\nno model was asked\n`,
+        `note: ${file}: some bytes are not ${encoding} and are read as \uFFFD\nanswered without the model\n`,
       );
     }
     // A text may have that sign.
     writeFileSync(file, '// \uFFFD\nexport class Wide {}\n');
-    expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stderr).toBe('no model was asked\n');
+    expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stderr).toBe(
+      'answered without the model\n',
+    );
   });
 
   test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
@@ -639,7 +639,7 @@ describe('the program', () => {
     });
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: 'kvasir: what it prints cannot be written: the disk is full\n',
+      stderr: 'kvasir: the output cannot be written: the disk is full\n',
     });
   });
 
@@ -679,7 +679,7 @@ describe('the program', () => {
     expect(run('summarize', join(folder, 'empty.ts')).stderr).toContain('empty.ts: is empty');
   });
 
-  test('--keep keeps what is computed of a file, and nothing of one with secrets', () => {
+  test('--kv-cache-dir keeps what is computed of a file, and nothing of one with secrets', () => {
     const [kept, source] = [join(temporary, 'kept'), 'export const NAME_OF_IT = 1;\n'.repeat(60)];
     const [plain, secret] = [join(temporary, 'plain.ts'), join(temporary, '.env')];
     for (const file of [plain, secret]) writeFileSync(file, source);
@@ -691,7 +691,7 @@ describe('the program', () => {
         'Which names?',
         '--max-tokens',
         '2',
-        '--keep',
+        '--kv-cache-dir',
         kept,
       );
     expect(ask(secret).status).toBe(0);
@@ -706,9 +706,9 @@ describe('the program', () => {
     expect(readdirSync(kept)).toEqual([]);
     expect(ask(plain).status).toBe(0);
     expect(readdirSync(kept)).not.toEqual([]);
-    expect(run('chat', '--message', 'x', '--keep', '')).toMatchObject({
+    expect(run('chat', '--message', 'x', '--kv-cache-dir', '')).toMatchObject({
       status: 2,
-      stderr: expect.stringContaining('--keep is an empty text'),
+      stderr: expect.stringContaining('--kv-cache-dir is empty'),
     });
   });
 
@@ -723,17 +723,28 @@ describe('the program', () => {
     ] as const)
       writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(numLines));
     const ask = (file: string, line: number) =>
-      run('complete', '--file', file, '--line', String(line), '--column', '1', '--max-tokens', '2', '--keep', kept)
-        .stderr;
+      run(
+        'complete',
+        '--file',
+        file,
+        '--line',
+        String(line),
+        '--column',
+        '1',
+        '--max-tokens',
+        '2',
+        '--kv-cache-dir',
+        kept,
+      ).stderr;
     for (const _ of [1, 2])
       expect(ask(short, 20)).toContain(
-        `note: nothing of this is kept in ${kept}: of a completion it is what was read of the file above the lines around the cursor, in whole segments of 256 tokens\n`,
+        `note: nothing was written to ${kept}: only whole segments of 256 tokens above the lines around the cursor are written\n`,
       );
-    expect(ask(secret, 59)).toContain(`note: nothing of this is kept in ${kept}: files with secrets never are\n`);
+    expect(ask(secret, 59)).toContain(`note: nothing was written to ${kept}: files with secrets are never written\n`);
     expect(readdirSync(kept)).toEqual([]);
-    expect(ask(long, 59)).not.toContain('is kept');
+    expect(ask(long, 59)).not.toContain('nothing was written');
     const again = ask(long, 59);
-    expect(again).not.toContain('is kept');
+    expect(again).not.toContain('nothing was written');
     const [, reused, all] = /^([\d,]+) of ([\d,]+) tokens reused/m
       .exec(again)!
       .map((figure) => Number(figure.replaceAll(',', ''))) as [number, number, number];
@@ -742,26 +753,17 @@ describe('the program', () => {
     expect(reused).toBeLessThan(all);
   });
 
-  test('--trace writes what the engine recorded to a file; a file that cannot be written is one line and status 1', () => {
+  test('--trace writes the last steps to a file; a file that cannot be written is one line and status 1', () => {
     const trace = join(temporary, 'trace.json');
-    expect(
-      run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--ignore-eos', '--trace', trace),
-    ).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
+    const write = (file: string) => run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--trace', file);
+    expect(write(trace)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
     const { traceEvents, otherData } = JSON.parse(readFileSync(trace, 'utf8')) as {
       traceEvents: { ph: string; name: string }[];
       otherData: object;
     };
-    expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step')).toHaveLength(3);
+    expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step').length).toBeGreaterThan(0);
     expect(otherData).toMatchObject({ precision: 'int8' });
-    const { status, stderr } = run(
-      'generate',
-      '--prompt',
-      'x',
-      '--max-tokens',
-      '1',
-      '--trace',
-      join(temporary, 'no', 'such', 'file'),
-    );
+    const { status, stderr } = write(join(temporary, 'no', 'such', 'file'));
     expect(status).toBe(1);
     expect(stderr.trim().split('\n').at(-1)).toMatch(
       /^kvasir: .*no.such.file cannot be written: its folder does not exist$/,
@@ -812,7 +814,7 @@ describe('the program', () => {
       'line 9 of the requests: not JSON',
     ]);
     for (const [content, message] of [
-      ['\n \n', 'holds no requests'],
+      ['\n \n', 'contains no requests'],
       ['a\0', 'is a binary file'],
     ] as const) {
       writeFileSync(file, content);
@@ -840,7 +842,7 @@ describe('the program', () => {
     });
     // Within one answer nothing is left alone for a minute.
     expect(short.stderr).toContain(
-      'note: --codec nvfp4 changes nothing in one answer: only what nobody has used for a minute is compressed\n',
+      'note: --codec nvfp4 changes nothing in one answer: only KV rows idle for a minute are compressed\n',
     );
     const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'nvfp4');
     expect({ status: used.status, stderr: used.stderr }).toEqual({
@@ -849,27 +851,33 @@ describe('the program', () => {
     });
   }, 60_000);
 
-  test('a measurement on little text says that it tells little, and what its columns are', () => {
-    expect(tooFewNote(1)).toBe(
-      'note: 1 predicted token is too few to tell codecs apart; take a text of 1000 tokens or more',
-    );
-    expect(tooFewNote(999)).toContain('999 predicted tokens are too few');
-    expect(tooFewNote(1000)).toBeUndefined();
+  test('eval says what its columns are and how little a short text tells', () => {
     const file = join(temporary, 'three.ts');
     writeFileSync(file, 'a b c');
     const { status, stdout, stderr } = run('eval', '--text', file);
     expect(status).toBe(0);
     expect(stdout).not.toContain('note:');
     expect(stderr).toMatch(/^scored 0 of 3 tokens$/m);
-    expect(stderr).toMatch(/^KL and top-1 are against the first row: /m);
-    expect(stderr).toContain('note: 2 predicted tokens are too few');
-    const text = join(temporary, 'some.ts');
-    writeFileSync(text, 'export const NAME_OF_IT = 1;\n'.repeat(40));
-    const treated = run('eval', '--text', text, '--kv', 'nvfp4');
-    expect(treated.status).toBe(0);
-    expect(treated.stderr).toMatch(/^kvasir-starter: 0 of \d+ contexts, 0 s$/m);
-    expect(treated.stderr).toMatch(/^lines, questions, needles: .*in brackets/m);
-    expect(treated.stderr).toContain('predicted tokens are too few');
+    expect(stderr).toMatch(/^KL mean and KL max: KL divergence from the first row, /m);
+    expect(stderr).toContain('note: the figures rest on 2 predicted tokens; take a longer text, for 1000 or more');
+    expect(run('eval', '--text', file, '--kv', 'nvfp4')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('the text is too short to measure a codec'),
+    });
+  }, 60_000);
+
+  test('eval measures codecs against int8 rows', () => {
+    const file = join(temporary, 'some.ts');
+    writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(40));
+    const [row, ...others] = lines(run('eval', '--text', file, '--kv', 'nvfp4', '--json').stdout);
+    expect(others).toEqual([]);
+    expect(row).toMatchObject({ kv: 'nvfp4', numTokens: 192 });
+    expect(row.top1).toBeGreaterThan(0.5);
+    expect(row.kldMean).toBeGreaterThan(0);
+    expect(row.compression).toBeGreaterThan(3);
+    const { stderr } = run('eval', '--text', file, '--kv', 'nvfp4');
+    expect(stderr).toMatch(/^KL and top-1 are against int8 rows/m);
+    expect(stderr).toContain('the figures rest on 192 predicted tokens');
   }, 60_000);
 
   test('complete prints the text alone on stdout, the same every time', () => {

@@ -7,7 +7,6 @@ const GREEDY: SamplerParams = {
   temperature: 0,
   topP: 1,
   topK: 0,
-  minP: 0,
   repetitionPenalty: 1,
   logprobs: true,
   topLogprobs: 0,
@@ -31,7 +30,6 @@ function reference(logits: Float32Array, params: SamplerParams, previous: number
     mass += weight;
     return keep;
   });
-  ranked = ranked.filter(({ weight }) => weight >= params.minP);
   const left = ranked.reduce((sum, { weight }) => sum + weight, 0);
   return new Map(ranked.map(({ id, weight }) => [id, weight / left]));
 }
@@ -82,7 +80,7 @@ test('a row without a valid token fails only its own sequence and does not affec
 test('rounding that swaps two equally likely tokens does not change the drawn token', () => {
   const one = Float32Array.from([1, 2, 2 + 2e-7, 0.5, 1.9]);
   const other = Float32Array.from([1, 2 + 2e-7, 2, 0.5, 1.9]);
-  for (const cut of [{ minP: 0.05 }, { topP: 0.95 }, { topK: 4 }]) {
+  for (const cut of [{ topP: 0.95 }, { topK: 4 }]) {
     const drawn = (logits: Float32Array): number[] =>
       Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 1, ...cut }, [], i).tokenId);
     expect(new Set(drawn(one)).size).toBeGreaterThan(3);
@@ -155,7 +153,6 @@ test('property: only tokens that the cuts leave are taken, each as often as its 
     temperature: fc.double({ min: 0.3, max: 3, noNaN: true }),
     topK: fc.integer({ min: 0, max: 12 }),
     topP: fc.oneof(fc.constant(1), fc.double({ min: 0.05, max: 0.999, noNaN: true })),
-    minP: fc.oneof(fc.constant(0), fc.double({ min: 0.001, max: 1, noNaN: true })),
     repetitionPenalty: fc.constantFrom(1, 1.3, 0.8),
     seed: fc.integer(),
     previous: fc.array(fc.nat(3), { maxLength: 4 }),
@@ -199,7 +196,6 @@ test('cuts are exact on round numbers', () => {
   expect(taken({ topK: 4 })).toEqual([0, 1, 2, 3]);
   expect(taken({ topP: 0.74 })).toEqual([0, 1]);
   expect(taken({ topP: 0.76 })).toEqual([0, 1, 2]);
-  expect(taken({ minP: 0.24 })).toEqual([0, 1, 2]);
   expect(taken({ topK: 3, topP: 0.8 })).toEqual([0, 1]);
 });
 

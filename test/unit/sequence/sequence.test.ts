@@ -62,7 +62,6 @@ test('sampling defaults are greedy and finite; invalid values are refused by nam
     temperature: 0,
     topP: 1,
     topK: 0,
-    minP: 0,
     repetitionPenalty: 1,
     seed: 3,
     maxTokens: 128,
@@ -71,7 +70,7 @@ test('sampling defaults are greedy and finite; invalid values are refused by nam
     logprobs: false,
     topLogprobs: 0,
   });
-  expect(() => resolveSampling({ minP: 2 })).toThrow('minP is 2; it must be between 0 and 1.');
+  expect(() => resolveSampling({ temperature: -1 })).toThrow('temperature is -1; it must be a number from 0');
   expect(() => resolveSampling({ topK: 1.5 })).toThrow('topK');
   expect(() => resolveSampling({ repetitionPenalty: 0 })).toThrow('repetitionPenalty');
 });

@@ -1,6 +1,6 @@
 /** What a request made of several sequences came to. */
 import { expect, test } from 'vitest';
-import { type Outcome, outcomeOf } from '../../../engine/server/request.ts';
+import { type Outcome, outcomeOf } from '../../../engine/server/requestOutput.ts';
 
 const part = (
   promptTokens: number,

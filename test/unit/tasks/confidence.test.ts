@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
-import { Request } from '../../../engine/server/request.ts';
+import { RequestOutput } from '../../../engine/server/requestOutput.ts';
 import { Confidence } from '../../../engine/tasks/confidence.ts';
 
 const LIMITS = { line: 0.1, words: 0.5, lines: 0.3 };
@@ -217,7 +217,7 @@ function told(
   multiline = false,
 ): { text: string; diagnostics: readonly string[]; numTokens: number; chunks: string[]; suppressed: boolean } {
   const messages: EngineMessage[] = [];
-  const request = new Request(
+  const request = new RequestOutput(
     'r',
     {
       shape: (raw, finished) =>

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Documents } from '../../../engine/server/documents.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
-import { Request } from '../../../engine/server/request.ts';
+import { RequestOutput } from '../../../engine/server/requestOutput.ts';
 import { measureChat, prepareChat, shapeAnswer } from '../../../engine/tasks/chatTask.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
@@ -360,7 +360,7 @@ describe('an answer', () => {
     `\`\`\`ts\n${'  a();\n'.repeat(12)}\`\`\``,
   ])('that the model has ended is never shortened: %j', (answer) => {
     const sent: EngineMessage[] = [];
-    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
+    const request = new RequestOutput('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
       sent.push(message),
     );
     // The last piece comes with the model's end.
@@ -372,7 +372,7 @@ describe('an answer', () => {
 
   it('that goes round in circles streams as it comes, and ends where it was stopped, with a note', () => {
     const sent: EngineMessage[] = [];
-    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
+    const request = new RequestOutput('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
       sent.push(message),
     );
     const round = 'It adds two numbers. ';
@@ -398,7 +398,7 @@ describe('an answer', () => {
       ...prepare(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] }),
     };
     const sent: EngineMessage[] = [];
-    const request = new Request(
+    const request = new RequestOutput(
       'r',
       { shape: shapeAnswer, notes: [], withAlternatives: false, ...(isProse ? { isProse } : {}) },
       (message) => sent.push(message),
@@ -416,7 +416,7 @@ describe('an answer', () => {
     "that is stopped before it begins is not the model's fault: %s, %j",
     (finishReason, text, diagnostics) => {
       const sent: EngineMessage[] = [];
-      const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
+      const request = new RequestOutput('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
         sent.push(message),
       );
       if (text) request.addText(text);

@@ -17,7 +17,6 @@ const GREEDY: SamplerParams = {
   temperature: 0,
   topP: 1,
   topK: 0,
-  minP: 0,
   repetitionPenalty: 1,
   logprobs: true,
   topLogprobs: 0,

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { switchOff } from '../../../engine/server/loadedModel.ts';
+import { switchOff } from '../../../engine/server/loadModel.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { selfTest } from '../../../engine/text/format/selfTest.ts';
 

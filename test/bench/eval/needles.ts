@@ -2,7 +2,7 @@
  * Needles: a made-up constant said once in a comment among the lines of a source, and asked for behind its end by beginning the
  * same comment again. What is between the two is the distance. Pure.
  */
-import type { Encoding } from '../text/tokenizer/tokenizer.ts';
+import type { Encoding } from '../../../engine/text/tokenizer/tokenizer.ts';
 
 export interface Needle {
   /** The source with the needle in it. */

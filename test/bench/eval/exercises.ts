@@ -3,16 +3,16 @@
  * constants to find. Made from files, with the prompts that the product makes, so that a context is what a file block is there.
  */
 import { Parser } from 'web-tree-sitter';
-import { uniform } from '../sequence/sampler.ts';
-import { chatPrompt } from '../text/prompt/chatPrompt.ts';
-import { completionPrompt } from '../text/prompt/completionPrompt.ts';
-import type { Layout } from '../text/prompt/layout.ts';
-import { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { type Grammars, grammarFor } from '../text/syntax/syntaxGrammars.ts';
-import { holesIn, shuffled } from './evaluateHoles.ts';
-import { needleIn } from './evaluateNeedles.ts';
-import { judged, type Question, QUESTION_KINDS, questionsOf } from './evaluateQuestions.ts';
-import type { Tail } from './evaluateSubject.ts';
+import { uniform } from '../../../engine/sequence/sampler.ts';
+import { chatPrompt } from '../../../engine/text/prompt/chatPrompt.ts';
+import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
+import type { Layout } from '../../../engine/text/prompt/layout.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
+import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { holesIn, shuffled } from './holes.ts';
+import { needleIn } from './needles.ts';
+import { judged, type Question, QUESTION_KINDS, questionsOf } from './questions.ts';
+import type { Tail } from './subject.ts';
 
 export type ExerciseKind = 'text' | 'fim' | 'question' | 'needle';
 

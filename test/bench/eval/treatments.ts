@@ -2,10 +2,10 @@
  * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
  * (as pruning does). To the evaluation both are the same: rows in the pool change, and slots are left that the tokens after it attend to.
  */
-import { AttentionMeter, inPlace, type MeterPart, probes } from '../kv/approx/pruned/attentionMeter.ts';
-import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
-import { type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, levelFor } from '../kv/approx/compression.ts';
+import { AttentionMeter, inPlace, type MeterPart, probes } from '../../../engine/kv/approx/pruned/attentionMeter.ts';
+import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
+import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
+import { codecNames, compressionOf, levelFor } from '../../../engine/kv/approx/compression.ts';
 import {
   H2O,
   KEPT_CODEC,
@@ -17,12 +17,12 @@ import {
   type PruningName,
   RECENT_TOKENS,
   rowsOf,
-} from '../kv/approx/pruned/keptRows.ts';
-import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../kv/approx/sparse/keySketch.ts';
-import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../kv/approx/sparse/sparseChoice.ts';
-import { SPILLED_TOKENS } from '../kv/approx/sparse/sparseRoom.ts';
-import { BLOCK_TOKENS } from '../kv/storedBlocks.ts';
-import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
+} from '../../../engine/kv/approx/pruned/keptRows.ts';
+import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../../../engine/kv/approx/sparse/keySketch.ts';
+import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../../../engine/kv/approx/sparse/sparseChoice.ts';
+import { SPILLED_TOKENS } from '../../../engine/kv/approx/sparse/sparseRoom.ts';
+import { BLOCK_TOKENS } from '../../../engine/kv/storedBlocks.ts';
+import type { ComputedContext, KvSubject } from './subject.ts';
 
 /** Of a context's tokens, those in the pool of `sketch`. */
 const CHOSEN_SHARE = 1 / 3;

@@ -1,6 +1,6 @@
 /**
- * What a `generate` message has become: its sequence's text shaped for showing, sent as `chunk`s, and its end. Makes sure
- * that exactly one `done` or `error` is sent.
+ * The output of one request: shapes the generated text and sends it as `chunk` messages, then exactly one `done` or
+ * `error`. Does not know the engine.
  */
 import { t } from '@vscode/l10n';
 import type { RequestError } from '../protocol/errors.ts';
@@ -10,7 +10,7 @@ import type { GeneratedToken } from '../sequence/sequence.ts';
 import { Confidence } from '../tasks/confidence.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 
-/** What a request, or one of its sequences, came to. */
+/** The result of a request, or of one of its sequences. */
 export interface Outcome {
   finishReason: FinishReason;
   usage: Usage;
@@ -18,8 +18,9 @@ export interface Outcome {
 }
 
 /**
- * PURE: what the sequences of one request came to together. Their tokens are added up. They are asked at once: it has waited as long as
- * the one that waited least, and the time of a token is the mean over all of them. When the first token could be shown only the caller knows: 0.
+ * PURE: one outcome for a request made of several sequences. Token counts are summed. The queue time is the shortest,
+ * because the sequences are added together. `tpotMs` is the mean over all tokens. `ttftMs` is 0: only the caller knows
+ * when the first text could be shown.
  */
 export function outcomeOf(parts: readonly Outcome[]): Outcome {
   const usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 };
@@ -49,11 +50,11 @@ export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 
   withAlternatives: boolean;
 }
 
-export class Request {
+export class RequestOutput {
   readonly requestId: string;
   readonly #presentation: Presentation;
   readonly #emit: (message: EngineMessage) => void;
-  /** null: everything is shown. */
+  /** Withholds text that the model is unsure of; null shows everything. */
   readonly #confidence: Confidence | null;
   #raw = '';
   #shown = '';
@@ -61,10 +62,10 @@ export class Request {
   #logprobs: number[] = [];
   #topLogprobs: TokenLogprob[][] = [];
   #sentTokens = 0;
-  /** Why the text was cut while it streamed. */
+  /** Why the text was cut while streaming. */
   #note: string | undefined;
   #complete = false;
-  /** More was to come, but not surely enough. */
+  /** Stopped early because the confidence fell too low. */
   #givenUp = false;
   #ended = false;
 
@@ -75,7 +76,7 @@ export class Request {
     this.#confidence = presentation.confidence ? new Confidence(presentation.confidence) : null;
   }
 
-  /** Takes one token and the text that it completes; true when the shown text is complete and decoding may stop. */
+  /** Adds one token and its text. @returns true when the shown text is complete, so that decoding may stop */
   add({ tokenId, text, logprob, topLogprobs }: GeneratedToken): boolean {
     this.#tokenIds.push(tokenId);
     if (logprob !== null) this.#logprobs.push(logprob);
@@ -84,9 +85,9 @@ export class Request {
     return this.addText(text);
   }
 
-  /** Text without tokens of its own: made from several sequences, or held back in case it became a stop string. */
+  /** Adds text that has no tokens of its own: built from several sequences, or released by the stop string filter. */
   addText(text: string): boolean {
-    // What was held back in case it became a stop string may come after the shown text is complete.
+    // The stop string filter may release text after the shown text is complete.
     if (this.#complete || this.#ended) return true;
     this.#raw += text;
     if (this.#confidence && this.#presentation.shape(this.#raw, false).stop) this.#confidence.settle();
@@ -100,7 +101,7 @@ export class Request {
 
   finish({ finishReason, usage, timings }: Outcome): void {
     if (this.#ended) return;
-    // What ends where it may have no more tokens, or is given up, has said what it had to say only as far as its lines are whole.
+    // Only a natural end makes an unfinished last line trustworthy; a length limit or an abort does not.
     if (finishReason === 'stop') this.#confidence?.settle();
     const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
@@ -110,7 +111,7 @@ export class Request {
       this.#shown === ''
         ? t('the confidence of the model is too low here')
         : t('cut where the confidence of the model is too low');
-    // That there is nothing is no fault of the model's where it was stopped.
+    // An aborted request without text needs no note about the model's confidence.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';
     const note = suppressed ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
     const cut =
@@ -140,12 +141,12 @@ export class Request {
     this.#emit({ type: 'error', requestId: this.requestId, code: error.code, message: error.message });
   }
 
-  /** What has been written, as far as it may be shown. */
+  /** The part of the raw text that may be shown. */
   get #sure(): string {
     return this.#confidence ? this.#raw.slice(0, this.#confidence.numSure) : this.#raw;
   }
 
-  /** Sends what has been added to the shown text; the tokens that made it travel with it. */
+  /** Sends what was added to the shown text, with the tokens generated since the last chunk. */
   #show(text: string): void {
     if (!text.startsWith(this.#shown))
       throw new Error(

@@ -2,20 +2,20 @@
  * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
  * pool, is treated, continued and put back as it was.
  */
-import type { TurnIds } from '../kv/approx/pruned/attentionMeter.ts';
-import { FORMATS } from '../kv/approx/codecs/registry.ts';
-import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
-import type { KvRows, KvShape } from '../kv/kvRows.ts';
-import { queriesByToken } from '../kv/approx/sparse/sparseChoice.ts';
-import { KvPool, PAGE_SLOTS } from '../kv/pool.ts';
-import { logProbabilities } from '../model/calibrate/divergence.ts';
-import { codecFor } from '../model/calibrate/codecQuality.ts';
-import { type ImportedModel, kvShape, readKeyBiases } from '../model/load/importedModel.ts';
-import { importModel } from '../model/import/importModel.ts';
-import { RopeTable } from '../model/runtime/rope.ts';
-import type { OnnxRunner } from '../model/runtime/runner.ts';
-import { openRunner } from '../model/calibrate/threadChoice.ts';
-import { ModelText } from '../text/format/modelText.ts';
+import type { TurnIds } from '../../../engine/kv/approx/pruned/attentionMeter.ts';
+import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
+import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
+import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
+import { queriesByToken } from '../../../engine/kv/approx/sparse/sparseChoice.ts';
+import { KvPool, PAGE_SLOTS } from '../../../engine/kv/pool.ts';
+import { logProbabilities } from '../../../engine/model/calibrate/divergence.ts';
+import { codecFor } from '../../../engine/model/calibrate/codecQuality.ts';
+import { type ImportedModel, kvShape, readKeyBiases } from '../../../engine/model/load/importedModel.ts';
+import { importModel } from '../../../engine/model/import/importModel.ts';
+import { RopeTable } from '../../../engine/model/runtime/rope.ts';
+import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 
 /** Tokens of a chunk when a context is computed. */
 const CHUNK_TOKENS = 512;

@@ -1,0 +1,132 @@
+/**
+ * Summarizes a folder: one sequence per file, all in one batch, then one for the whole. Does not choose the files.
+ */
+import { toRequestError } from '../protocol/errors.ts';
+import type { EngineMessage } from '../protocol/messages.ts';
+import type { SamplingParams, Task } from '../protocol/tasks.ts';
+import { type FileSummary, fileNotes, prepareSummarize, summarizeFolder } from '../tasks/summarizeTask.ts';
+import type { PreparedRequest } from '../tasks/preparedRequest.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import { type Outcome, outcomeOf } from './requestOutput.ts';
+import type { OnText, RunningRequest, RunOptions } from './runningRequest.ts';
+
+type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
+
+interface FolderSummaryOptions extends Omit<RunOptions, 'onText'> {
+  readonly requestId: string;
+  readonly task: FolderTask;
+  readonly sampling: SamplingParams | undefined;
+  /** The comment that says what the file is for, which makes asking the model unnecessary. */
+  readonly commentOf: (document: SourceDocument) => string | undefined;
+  readonly emit: (message: EngineMessage) => void;
+  /** Called when the engine has new work. */
+  readonly onReady: () => void;
+}
+
+export class FolderSummary {
+  readonly #running: RunningRequest;
+  readonly #options: FolderSummaryOptions;
+  /** What the user should know; the request's output sends them at its end. */
+  readonly #notes: string[];
+  readonly #outcomes: Outcome[] = [];
+  readonly #started = performance.now();
+  #numDone = 0;
+
+  constructor(running: RunningRequest, notes: string[], options: FolderSummaryOptions) {
+    this.#running = running;
+    this.#notes = notes;
+    this.#options = options;
+  }
+
+  /** Runs the request to its end. Never rejects. */
+  async run(): Promise<void> {
+    const running = this.#running;
+    const { task, sampling, model } = this.#options;
+    try {
+      const summaries = await Promise.all(task.docIds.map((docId, i) => this.#file(docId, i)));
+      // It may have failed meanwhile, with its engine.
+      if (running.isClosed) return;
+      let ttftMs = 0;
+      if (!running.isAborted && outcomeOf(this.#outcomes).finishReason !== 'abort') {
+        const made = summaries.filter((summary) => summary !== undefined);
+        const whole = summarizeFolder(model.layout, task.path, [...(task.summaries ?? []), ...made], sampling);
+        ttftMs = performance.now() - this.#started;
+        if (whole.kind === 'text') running.output.addText(whole.text);
+        else ttftMs += (await this.#whole(whole.request)).timings.ttftMs;
+      }
+      const total = outcomeOf(this.#outcomes);
+      const finishReason = running.isAborted ? 'abort' : total.finishReason;
+      running.close((output) => output.finish({ ...total, finishReason, timings: { ...total.timings, ttftMs } }));
+    } catch (error) {
+      running.close((output) => output.fail(toRequestError(error)));
+    }
+  }
+
+  /** One file's summary. A file that fails becomes a note, and the others go on. */
+  async #file(docId: string, index: number): Promise<FileSummary | undefined> {
+    const { task, documents, emit, requestId } = this.#options;
+    try {
+      const document = documents.get(docId);
+      return await this.#summarize(document, task.paths?.[index] ?? document.path, index);
+    } catch (error) {
+      const { message } = toRequestError(error);
+      this.#notes.push(`${task.paths?.[index] ?? docId}: ${message}`);
+      return undefined;
+    } finally {
+      if (!this.#running.isClosed)
+        emit({ type: 'progress', requestId, numDone: ++this.#numDone, numTotal: task.docIds.length });
+    }
+  }
+
+  async #summarize(document: SourceDocument, path: string, index: number): Promise<FileSummary | undefined> {
+    const { model, sampling, commentOf, requestId, onReady } = this.#options;
+    const comment = commentOf(document);
+    if (comment !== undefined) return { path, text: comment };
+    const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+    if (prepared.known) {
+      this.#notes.push(prepared.known.text.replace(document.path, () => path));
+      return undefined;
+    }
+    let raw = '';
+    let cut: string | undefined;
+    const running = this.#sequence(`${requestId}/${index}`, prepared, (text) => {
+      raw += text;
+      const shaped = prepared.shape(raw, false);
+      cut ??= shaped.note;
+      return shaped.stop;
+    });
+    onReady();
+    await running;
+    const { text, note } = prepared.shape(raw, true);
+    const own = fileNotes(document.path, [...prepared.notes, note ?? cut]);
+    return { path, text, note: own || undefined };
+  }
+
+  /** Streams the summary of the whole folder behind what the output already shows. */
+  async #whole(prepared: PreparedRequest): Promise<Outcome> {
+    const { output } = this.#running;
+    let raw = '';
+    let cut: string | undefined;
+    this.#notes.push(...prepared.notes);
+    const outcome = await this.#sequence(this.#options.requestId, prepared, (text) => {
+      const before = prepared.shape(raw, false).text.length;
+      raw += text;
+      const shaped = prepared.shape(raw, false);
+      output.addText(shaped.text.slice(before));
+      cut ??= shaped.note;
+      return shaped.stop;
+    });
+    const shaped = prepared.shape(raw, true);
+    output.addText(shaped.text.slice(prepared.shape(raw, false).text.length));
+    const note = shaped.note ?? cut;
+    if (note !== undefined) this.#notes.push(note);
+    return outcome;
+  }
+
+  async #sequence(id: string, prepared: PreparedRequest, onText: OnText): Promise<Outcome> {
+    const { priority, model, files, documents } = this.#options;
+    const outcome = await this.#running.run(id, prepared, { priority, model, files, documents, onText });
+    this.#outcomes.push(outcome);
+    return outcome;
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * Loads a model folder: import, texts, session, calibration and disk tier. Does not own the result (see loadedModel.ts).
+ */
+import { kvBytesPerToken } from '../kv/kvRows.ts';
+import { KvPool } from '../kv/pool.ts';
+import { DiskTier } from '../kv/disk/diskTier.ts';
+import { notWritable } from '../kv/disk/snapshots.ts';
+import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
+import { shiftQuality } from '../model/calibrate/shiftQuality.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
+import { importModel } from '../model/import/importModel.ts';
+import { type ImportedModel, kvShape, usualKv } from '../model/load/importedModel.ts';
+import { RopeTable } from '../model/runtime/rope.ts';
+import type { OnnxRunner } from '../model/runtime/runner.ts';
+import { reasonOf, RequestError } from '../protocol/errors.ts';
+import type { LoadOptions } from '../protocol/messages.ts';
+import type { ModelInfo } from '../protocol/stats.ts';
+import type { KvPrecision } from '../protocol/tasks.ts';
+import { type Faults, ModelText } from '../text/format/modelText.ts';
+import { selfTest } from '../text/format/selfTest.ts';
+import { Layout } from '../text/prompt/layout.ts';
+import { modelCompression } from './codecChoice.ts';
+import { LiveEngines } from './liveEngines.ts';
+import { LoadedModel, type LoadHooks, type ModelParts, type OpenedDisk } from './loadedModel.ts';
+
+export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
+
+/** Pruning drops KV rows idle for longer than this: later than the disk tier writes them. */
+const PRUNED_MS = 2 * 60_000;
+/** No known processor behaves so. */
+const NOT_EXACT =
+  'On this processor the last bits of a product with block-quantised weights depend on its number of rows, ' +
+  'so a text computed together with others may differ from the same text computed alone.';
+
+/** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field */
+export async function loadModel(
+  options: LoadOptions,
+  progress: LoadProgress = () => {},
+  hooks: LoadHooks = { onReady: () => {}, log: () => {} },
+): Promise<LoadedModel> {
+  const started = performance.now();
+  const kv = options.kv ?? usualKv(options.precision);
+  // Opened meanwhile, because a full folder has thousands of files.
+  const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : NO_DISK;
+  // Read at the same time, but errors of the weights are reported before errors of the texts.
+  const reading = ModelText.load(options.modelDir);
+  reading.catch(() => undefined);
+  const withFolder = addFolder(options.modelDir);
+  const imported = await importModel({
+    modelDir: options.modelDir,
+    cacheDir: options.cacheDir,
+    precision: options.precision,
+    onProgress: (fraction) => progress('import', fraction),
+  }).catch(withFolder);
+  const text = await reading.catch(withFolder);
+  switchOff(text, selfTest(text, imported.config.vocabSize));
+  const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
+  progress('session', 0);
+  const pool = new KvPool(kvShape(imported.config, kv, imported.biased), 0);
+  const runner = await openRunner(imported, pool, { threads: options.threads });
+  let live: LiveEngines | null = null;
+  try {
+    if (!runner.isExact) hooks.log(NOT_EXACT);
+    const onProgress = (fraction: number): void => progress('session', fraction);
+    const { parameters } = imported;
+    const minPrefill = await laneCrossover(imported.dir, runner, { parameters, contextTokens }, onProgress);
+    const measured = await measureApproximations({
+      options,
+      kv,
+      imported,
+      runner,
+      text,
+      contextTokens,
+      onProgress,
+      log: hooks.log,
+    });
+    progress('session', 1);
+    const disk = await opening;
+    let model: LoadedModel | null = null;
+    if (options.enginesDir !== undefined)
+      live = await LiveEngines.join(options.enginesDir, () => model?.follow(), hooks.log);
+    model = new LoadedModel({
+      info: {
+        ...infoOf(text, imported, runner),
+        precision: options.precision,
+        kv,
+        contextTokens,
+        loadMs: performance.now() - started,
+        ...measured.info,
+      },
+      text,
+      layout: new Layout(text, { contextTokens, numParameters: parameters, fewestPrefill: minPrefill }),
+      options,
+      imported,
+      runner,
+      disk,
+      live,
+      approximations: measured.approximations,
+      hooks,
+    });
+    return model;
+  } catch (error) {
+    // Cancelled or failed: the weights must not stay in memory beside those of the next model.
+    await live?.leave();
+    await runner.dispose();
+    throw error;
+  }
+}
+
+interface Measuring {
+  readonly options: LoadOptions;
+  readonly kv: KvPrecision;
+  readonly imported: ImportedModel;
+  readonly runner: OnnxRunner;
+  readonly text: ModelText;
+  readonly contextTokens: number;
+  readonly onProgress: (fraction: number) => void;
+  readonly log: (line: string) => void;
+}
+
+interface Measured {
+  readonly approximations: ModelParts['approximations'];
+  readonly info: Pick<ModelInfo, 'shifted' | 'compressed'>;
+}
+
+/** Measures what shifted reuse and compression cost with this model, and which of them may be used. */
+async function measureApproximations(measuring: Measuring): Promise<Measured> {
+  const { options, kv, imported, runner, text, contextTokens, onProgress, log } = measuring;
+  const encode = (source: string): number[] => text.tokenizer.encode(source);
+  const isInt8 = kv === 'int8';
+  const shifted =
+    options.reuseShifted && isInt8 ? await shiftQuality(imported, runner, encode, contextTokens, onProgress) : null;
+  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const { turn } = text;
+  const compressed =
+    options.compress && isInt8
+      ? await modelCompression(options.compress, {
+          imported,
+          runner,
+          rope,
+          encode,
+          turn,
+          contextTokens,
+          onProgress,
+          log,
+        })
+      : null;
+  return {
+    approximations: {
+      reuseShifted: shifted !== null && shifted.klMean <= shifted.bound,
+      compression: compressed?.compression ?? null,
+      pruning: compressed?.prunes ? { idleMs: PRUNED_MS, turn, ...compressed.prunes } : null,
+    },
+    info: {
+      ...(shifted ? { shifted } : {}),
+      ...(compressed?.qualities.length ? { compressed: compressed.qualities } : {}),
+    },
+  };
+}
+
+type FixedInfo = Omit<ModelInfo, 'precision' | 'kv' | 'contextTokens' | 'loadMs'>;
+
+function infoOf({ manifest }: ModelText, imported: ImportedModel, runner: OnnxRunner): FixedInfo {
+  const { can, completion } = manifest;
+  return {
+    name: manifest.name,
+    architecture: imported.config.architecture,
+    parameters: imported.parameters,
+    vocabSize: imported.config.vocabSize,
+    weightsBytes: imported.weightsBytes,
+    residentBytes: imported.residentBytes,
+    kvBytesPerToken: kvBytesPerToken(runner.pool.shape),
+    threads: runner.threads,
+    imported: imported.imported,
+    canComplete: can.complete,
+    canChat: can.chat,
+    canEdit: can.edit,
+    readsSnippets: completion.snippets,
+    copiesFiles: completion.copy.share > 0 && completion.copy.others > 0,
+    note: manifest.note,
+    chatNote: manifest.chat.note,
+  };
+}
+
+/** Adds the folder to an error about a model's file, because there may be several models. */
+function addFolder(modelDir: string): (error: unknown) => never {
+  return (error) => {
+    if (
+      !(error instanceof RequestError) ||
+      (error.code !== 'modelInvalid' && error.code !== 'modelUnsupported') ||
+      error.message.includes(modelDir)
+    )
+      throw error;
+    throw new RequestError(error.code, `${modelDir}: ${error.message}`);
+  };
+}
+
+const NO_DISK: OpenedDisk = { tier: null, fault: null };
+
+/** A folder that cannot be used becomes a line in the log. */
+async function openDisk(
+  { dir, maxBytes }: NonNullable<LoadOptions['disk']>,
+  log: LoadHooks['log'],
+): Promise<OpenedDisk> {
+  try {
+    return { tier: await DiskTier.open(dir, maxBytes, log), fault: null };
+  } catch (error) {
+    log(`The cache cannot be kept in ${dir}: ${reasonOf(error)}`);
+    return { tier: null, fault: notWritable(dir, error) };
+  }
+}
+
+/**
+ * Switches off the tasks whose self-test failed, because their answers would be garbage. The model's note says why.
+ * @throws RequestError when no task is left
+ */
+export function switchOff(text: ModelText, faults: Faults): void {
+  const { can, note } = text.manifest;
+  const left = {
+    complete: can.complete && !faults.complete,
+    chat: can.chat && !faults.chat,
+    summarize: can.summarize && !faults.chat,
+    edit: can.edit && !faults.chat,
+  };
+  const found = [can.complete && faults.complete, (can.chat || can.summarize) && faults.chat].filter(
+    (fault) => fault !== undefined && fault !== false,
+  );
+  if (!found.length) return;
+  if (!left.complete && !left.chat && !left.summarize) throw new RequestError('modelInvalid', `${found.join('; ')}.`);
+  text.faults = faults;
+  const said = [
+    can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '',
+    can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : '',
+  ];
+  const add = (own: string): string => [own, ...said].filter(Boolean).join(' ');
+  text.manifest = { ...text.manifest, can: left, note: { en: add(note.en), pt: add(note.pt) } };
+}

@@ -1,0 +1,89 @@
+/**
+ * Applies the messages about files (edits, pins, evictions) to the mirrored documents, the file ledger and the engine.
+ * Does not answer requests.
+ */
+import type { HostMessage } from '../protocol/messages.ts';
+import { indexOf } from '../text/copy/copyPrior.ts';
+import type { Syntax } from '../text/syntax/syntax.ts';
+import { Documents } from './documents.ts';
+import { FileLedger } from './fileLedger.ts';
+import { IdlePrefill } from './idlePrefill.ts';
+import type { LoadedModel } from './loadedModel.ts';
+
+type Message<T extends HostMessage['type']> = Extract<HostMessage, { type: T }>;
+
+export class OpenFiles {
+  readonly documents = new Documents();
+  /** Files that are not open; completions may copy from them. */
+  readonly sources = new Documents();
+  readonly ledger = new FileLedger();
+  readonly idle = new IdlePrefill(this.documents, this.ledger);
+  readonly #syntax: Syntax;
+
+  constructor(syntax: Syntax) {
+    this.#syntax = syntax;
+  }
+
+  changed(message: Message<'documentChanged'>, model: LoadedModel | null): void {
+    const { docId, version, unsaved } = message;
+    if ('text' in message) this.documents.open(docId, version, message.path, message.text, message.language);
+    else this.documents.edit(docId, version, message.edits);
+    this.ledger.changed(docId, { secret: 'text' in message && message.secret, unsaved });
+    // A user who types is not away, whatever file idle prefill is computing.
+    this.idle.stop(model);
+    model?.engine.typed();
+  }
+
+  closed(docId: string, model: LoadedModel | null): void {
+    this.idle.stop(model, docId);
+    this.idle.closed(docId);
+    model?.engine.pin(docId, null);
+    this.documents.close(docId);
+    this.#syntax.forget(docId);
+    this.ledger.close(docId);
+  }
+
+  sourceChanged({ docId, path, text }: Message<'sourceChanged'>, model: LoadedModel | null): void {
+    const source = this.sources.open(docId, 1, path, text);
+    // Indexed here, file by file: indexing all of them at the next completion would delay it.
+    if (model?.info.copiesFiles) indexOf(model.layout.beginning(source));
+  }
+
+  /** A file that is not open cannot be pinned. */
+  pin(docId: string, pinned: boolean, model: LoadedModel | null): void {
+    const document = this.documents.find(docId);
+    if (!document) return;
+    this.ledger.pin(docId, pinned);
+    model?.engine.pin(docId, pinned ? this.ledger.blockIds(document, model.layout) : null);
+  }
+
+  /**
+   * Drops all that begins as the file does: its blocks, old and new, and the requests about them. With `memoryOnly` the
+   * disk keeps its part; without it the disk goes too, and memory must go with it, or it would be written again.
+   */
+  evict(docId: string, memoryOnly: boolean, { engine, layout }: LoadedModel): void {
+    const file = this.ledger.beginningOf(docId, this.documents.find(docId), layout);
+    if (!file) return;
+    if (!memoryOnly) void engine.forgetDisk(file.path);
+    // No tokens would match everything.
+    if (file.tokenIds.length) engine.evict(file.tokenIds);
+  }
+
+  /** Drops everything, in memory and on disk. Keeps what is pinned, unless `pinned`. */
+  evictAll(pinned: boolean, model: LoadedModel | null): void {
+    const kept = pinned ? [] : this.documents.all().filter(({ docId }) => this.ledger.isPinned(docId));
+    model?.engine.evict([], { pinned });
+    void model?.engine.forgetDisk(
+      undefined,
+      kept.map((document) => document.path),
+    );
+    if (pinned) this.ledger.forgetClosed();
+  }
+
+  /** Tokens of a text, or of an open file's block. */
+  countTokens(message: Message<'countTokens'>, { text, layout }: LoadedModel): number {
+    return 'docId' in message
+      ? this.ledger.blockIds(this.documents.get(message.docId), layout).length
+      : text.tokenizer.encode(message.text).length;
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * One request in flight: its output and its sequences in the engine. Does not prepare prompts and does not read messages.
+ */
+import { toRequestError } from '../protocol/errors.ts';
+import type { Priority } from '../protocol/tasks.ts';
+import { Sequence } from '../sequence/sequence.ts';
+import type { PreparedRequest } from '../tasks/preparedRequest.ts';
+import type { Documents } from './documents.ts';
+import type { FileLedger } from './fileLedger.ts';
+import type { LoadedModel } from './loadedModel.ts';
+import type { Outcome, RequestOutput } from './requestOutput.ts';
+
+/** Takes generated text; returns true when the text is complete. */
+export type OnText = (text: string) => boolean;
+
+export class RunningRequest {
+  readonly clientId: string;
+  readonly output: RequestOutput;
+  /** Whether the output has sent its `done` or `error`. */
+  isClosed = false;
+  /** An aborted request starts no further sequence. */
+  isAborted = false;
+  /** Sequences that have not ended. */
+  readonly #sequenceIds = new Set<string>();
+
+  readonly #onClose: () => void;
+
+  /** @param onClose called once, before the last message is sent */
+  constructor(clientId: string, output: RequestOutput, onClose: () => void) {
+    this.clientId = clientId;
+    this.output = output;
+    this.#onClose = onClose;
+  }
+
+  abort({ engine }: LoadedModel): void {
+    this.isAborted = true;
+    for (const id of this.#sequenceIds) engine.abort(id);
+  }
+
+  prioritise(priority: Priority, { engine }: LoadedModel): void {
+    for (const id of this.#sequenceIds) engine.prioritise(id, priority);
+  }
+
+  /** Ends the output, once. */
+  close(end: (output: RequestOutput) => void): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.#onClose();
+    try {
+      end(this.output);
+    } catch (error) {
+      this.output.fail(toRequestError(error));
+    }
+  }
+
+  /** Runs one sequence to its end. Its tokens go to the output, or its text to `onText` where that is given. */
+  run(sequenceId: string, prepared: PreparedRequest, options: RunOptions): Promise<Outcome> {
+    const { priority, model, files, documents, onText } = options;
+    return new Promise<Outcome>((resolve, reject) => {
+      const sequence = new Sequence({
+        id: sequenceId,
+        clientId: this.clientId,
+        priority,
+        promptIds: prepared.promptIds,
+        prefill: prepared.prefill,
+        sampling: prepared.sampling,
+        eosIds: prepared.stopTokenIds,
+        ...(prepared.opening ? { opening: prepared.opening } : {}),
+        ...(prepared.prior ? { prior: prepared.prior } : {}),
+        ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),
+        detokenizer: model.text.tokenizer.createDetokenizer(),
+        onToken: (token) => {
+          try {
+            const isComplete = onText ? onText(token.text) : this.output.add(token);
+            if (isComplete) model.engine.stop(sequenceId);
+          } catch (error) {
+            // An error in shaping this text ends this request only; the step and the other requests go on.
+            model.engine.abort(sequenceId);
+            reject(toRequestError(error));
+          }
+        },
+        onFinish: (finishReason, rest) => {
+          this.#sequenceIds.delete(sequenceId);
+          try {
+            if (rest) (onText ?? ((text) => this.output.addText(text)))(rest);
+          } catch (error) {
+            // As above. A second rejection has no effect.
+            reject(toRequestError(error));
+          }
+          if (prepared.docId !== null) {
+            files.used(prepared.docId, prepared.blockTokens, sequence.cachedTokens);
+            // Idle work recomputes the rows that were taken over as an approximation.
+            if (sequence.approximateTokens > 0 && documents.find(prepared.docId)) files.touch(prepared.docId);
+          }
+          resolve({ finishReason, usage: usageOf(sequence, prepared), timings: sequence.timings() });
+        },
+        onError: (error) => {
+          this.#sequenceIds.delete(sequenceId);
+          reject(error);
+        },
+      });
+      this.#sequenceIds.add(sequenceId);
+      model.engine.add(sequence);
+    });
+  }
+}
+
+export interface RunOptions {
+  readonly priority: Priority;
+  readonly model: LoadedModel;
+  readonly files: FileLedger;
+  readonly documents: Documents;
+  readonly onText?: OnText;
+}
+
+function usageOf(sequence: Sequence, { blockTokens }: PreparedRequest): Outcome['usage'] {
+  const { numPromptTokens, cachedTokens, numGenerated, inParts, approximateTokens } = sequence;
+  return {
+    promptTokens: numPromptTokens,
+    cachedTokens,
+    completionTokens: numGenerated,
+    blockTokens,
+    ...(inParts ? { inParts: true } : {}),
+    ...(approximateTokens > 0 ? { shiftedTokens: approximateTokens } : {}),
+  };
+}
