@@ -1,6 +1,6 @@
 /** The engine's part of the statistics. Pure functions. */
 import type { Approximations } from '../kv/approx/approximations.ts';
-import type { Snapshots } from '../kv/disk/snapshots.ts';
+import type { Snapshots } from '../kv/snapshots.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { EngineStats } from '../protocol/stats.ts';
 import type { Journal } from './journal.ts';

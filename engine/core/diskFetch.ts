@@ -2,7 +2,7 @@
  * Reads what the disk tier has of a prompt before the prompt is scheduled. Holds the sequences that wait for the disk. Does
  * not read files itself: see Snapshots.
  */
-import type { Snapshots } from '../kv/disk/snapshots.ts';
+import type { Snapshots } from '../kv/snapshots.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { StepGate } from './stepGate.ts';

@@ -7,7 +7,7 @@
  */
 import { t } from '@vscode/l10n';
 import { Approximations, cacheOptions } from '../kv/approx/approximations.ts';
-import { type FileTokens, Snapshots } from '../kv/disk/snapshots.ts';
+import { type FileTokens, Snapshots } from '../kv/snapshots.ts';
 import { KvCache } from '../kv/kvCache.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
 import type { Block } from '../kv/outline.ts';

@@ -1,6 +1,6 @@
 /** What an engine is made of, and its limits. */
 import type { ApproximationOptions } from '../kv/approx/approximations.ts';
-import type { SnapshotOptions } from '../kv/disk/snapshots.ts';
+import type { SnapshotOptions } from '../kv/snapshots.ts';
 import type { Needs } from '../kv/kvCache.ts';
 import type { KvPool } from '../kv/pool.ts';
 import type { ModelRunner } from '../model/batch.ts';

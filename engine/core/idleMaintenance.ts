@@ -3,8 +3,8 @@
  * for a while, and gives memory back. Does not decide when the engine is idle.
  */
 import type { Approximations } from '../kv/approx/approximations.ts';
-import type { FileTokens } from '../kv/disk/snapshots.ts';
-import { QUIET_MS, type Snapshots } from '../kv/disk/snapshots.ts';
+import type { FileTokens } from '../kv/snapshots.ts';
+import { QUIET_MS, type Snapshots } from '../kv/snapshots.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { StepGate } from './stepGate.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { KvCache } from '../kv/kvCache.ts';
 import { reservedBytes } from '../kv/approx/approximations.ts';
-import { Snapshots } from '../kv/disk/snapshots.ts';
+import { Snapshots } from '../kv/snapshots.ts';
 import { prefillRows, prefillTokensIn, scratchRows } from '../model/batch.ts';
 import type { EngineOptions } from './engineOptions.ts';
 import { MAX_BYTES } from './memoryBudget.ts';

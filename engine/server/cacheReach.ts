@@ -16,7 +16,7 @@ import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../model/runtime/prefillScratch.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import { Snapshots } from '../kv/disk/snapshots.ts';
+import { Snapshots } from '../kv/snapshots.ts';
 
 /** The usual disk limit in bytes, assumed where the disk is switched off. */
 const USUAL_DISK = 1e9;

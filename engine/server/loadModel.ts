@@ -4,7 +4,7 @@
 import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { KvPool } from '../kv/pool.ts';
 import { DiskTier } from '../kv/disk/diskTier.ts';
-import { notWritable } from '../kv/disk/snapshots.ts';
+import { notWritable } from '../kv/snapshots.ts';
 import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
 import { shiftQuality } from '../model/calibrate/shiftQuality.ts';
 import { openRunner } from '../model/calibrate/threadChoice.ts';

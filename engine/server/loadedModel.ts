@@ -12,7 +12,7 @@ import {
   memoryReading,
   USUAL_SHARE,
 } from '../core/memoryBudget.ts';
-import { type SnapshotOptions, Snapshots } from '../kv/disk/snapshots.ts';
+import { type SnapshotOptions, Snapshots } from '../kv/snapshots.ts';
 import { codecNamed } from '../kv/approx/codecs/registry.ts';
 import type { DiskTier } from '../kv/disk/diskTier.ts';
 import { SpillFile } from '../kv/disk/spillFile.ts';

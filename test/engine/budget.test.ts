@@ -13,7 +13,7 @@ import { KvPool } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
 import { mostPrefillTokens } from '../../engine/core/memoryDivision.ts';
 import { MemoryBudget } from '../../engine/core/memoryBudget.ts';
-import { Snapshots } from '../../engine/kv/disk/snapshots.ts';
+import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { rope } from '../support/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, harness, tokens } from '../support/engine/harness.ts';

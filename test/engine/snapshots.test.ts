@@ -12,7 +12,7 @@ import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { KvCache } from '../../engine/kv/kvCache.ts';
 import type { Engine } from '../../engine/core/engine.ts';
 import { RequestError } from '../../engine/protocol/errors.ts';
-import { Snapshots } from '../../engine/kv/disk/snapshots.ts';
+import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { rope } from '../support/kv/codecRows.ts';
 import { fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, type Harness, harness, tokens, type Watched } from '../support/engine/harness.ts';

@@ -21,7 +21,7 @@ import { Engine } from '../../engine/core/engine.ts';
 import type { OnnxRuntime } from '../../engine/model/runtime/onnxSession.ts';
 import { PrefillFeeds } from '../../engine/model/runtime/prefillFeeds.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
-import { Snapshots } from '../../engine/kv/disk/snapshots.ts';
+import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { rope } from '../support/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';

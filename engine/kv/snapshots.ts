@@ -1,16 +1,15 @@
 /**
- * Between the KV cache and the disk tier: before a prompt is scheduled, what the disk has of it and memory has not comes into
- * the store; in idle maintenance, what has been out of use for a while goes to the disk, a segment at a time, exact rows only.
- * Decides what and when; where rows lie is the cache's, files are the disk tier's.
+ * Moves segments between the KV cache and the disk tier: reads what a prompt needs before it is scheduled, writes exact rows
+ * that have been unused for a while. Does not own rows or files.
  */
 import { t } from '@vscode/l10n';
-import type { KvCodec } from '../approx/codecs/kvCodec.ts';
-import type { DiskTier } from './diskTier.ts';
-import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './segment.ts';
-import type { KvCache } from '../kvCache.ts';
-import { plainBlocks, type StoredBlock } from '../storedBlocks.ts';
-import type { KvShape } from '../kvRows.ts';
-import { reasonOf } from '../../protocol/errors.ts';
+import type { KvCodec } from './approx/codecs/kvCodec.ts';
+import type { DiskTier } from './disk/diskTier.ts';
+import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './disk/segment.ts';
+import type { KvCache } from './kvCache.ts';
+import { plainBlocks, type StoredBlock } from './storedBlocks.ts';
+import type { KvShape } from './kvRows.ts';
+import { reasonOf } from '../protocol/errors.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
 export const QUIET_MS = 60_000;
