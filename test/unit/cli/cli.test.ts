@@ -490,8 +490,8 @@ describe('the program', () => {
     expect(model.cache.codecs).toHaveLength(6);
     const { stdout } = run('inspect', 'model');
     expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
-    expect(stdout).toContain(`The longest context in it has ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
-    expect(stdout).toContain('so many other files of 2,000 tokens');
+    expect(stdout).toContain(`Longest context that fits in it: ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
+    expect(stdout).toContain('Files of 2,000 tokens that fit beside the longest context');
     // In the table are those that can be chosen, and of what there is room for whole files.
     for (const { codec, bytesPerToken, compression, storedTokens } of model.cache.codecs) {
       const row = new RegExp(
@@ -560,8 +560,8 @@ describe('the program', () => {
       run('chat', ...files.flatMap((file) => ['--file', file]), '--message', message, '--max-tokens', '2');
     for (const [answer, note, message, ...files] of [
       [
-        /empty\.ts` is empty: it defines nothing\.\n/,
-        /note: read off the syntax tree of /,
+        /empty\.ts` is empty: there is nothing in it to answer from\.\n/,
+        /note: not written by the model\n/,
         'What does this file define?',
         empty,
       ],
@@ -578,13 +578,13 @@ describe('the program', () => {
         empty,
       ],
       [
-        /one\.ts` defines the class `One` \(line 1\)\.\n\n`.*two\.ts` defines the class `Two` \(line 1\)\.\n/,
+        /one\.ts`: `One` \(line 1\)\.\n\n.*two\.ts`: `Two` \(line 1\)\.\n/,
         /note: read off the syntax trees of .*one\.ts, .*two\.ts, not/,
         'which classes are defined',
         one,
         two,
       ],
-      [/`One` is defined in line 1: `export class One \{\}`\.\n/, /note: read off /, 'where is one defined', one],
+      [/`One` is defined in line 1: `export class One \{\}`\.\n/, /note: read off /, 'where is One defined', one],
     ] as const) {
       const { status, stdout, stderr } = ask(message, files);
       expect({ status, stdout, stderr }).toEqual({

@@ -74,7 +74,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'test/unit/src/client/engineHost.test.ts',
     'unloaded after the time without a request',
   ],
-  'kvasir.completion.enable': ['test/unit/src/completion/completionProvider.test.ts', 'enable: false'],
+  'kvasir.completion.enable': ['test/unit/src/completion/silentCompletions.test.ts', 'enable: false'],
   'kvasir.completion.debounceMs': [
     'test/unit/src/completion/completionProvider.test.ts',
     'the silence is the setting’s',
@@ -93,7 +93,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'nothing is read and nothing followed for a model without, or while the setting is off',
   ],
   'kvasir.completion.pauseOnBattery': [
-    'test/unit/src/completion/completionProvider.test.ts',
+    'test/unit/src/completion/silentCompletions.test.ts',
     'on battery: by name, asked at most once a minute, explicitly asked for all the same',
   ],
   'kvasir.chat.maxTokens': ['test/unit/src/chat/chatView.test.ts', 'kvasir.chat.maxTokens %d asks for %j'],

@@ -155,7 +155,7 @@ test('an unusable folder keeps the last count, so no engine takes the whole memo
   await rm(folder, { recursive: true });
   await writeFile(folder, 'no folder');
   beat();
-  await eventually(() => lines).toEqual([expect.stringContaining('among 2')]);
+  await eventually(() => lines).toEqual([expect.stringContaining('divided by 2')]);
   await new Promise((resolve) => setTimeout(resolve, 5));
   expect([engines.num, told]).toEqual([2, []]);
 });
@@ -165,7 +165,7 @@ test('an unusable folder is logged once, and the engine counts alone until the f
   const { engines } = await joined();
   await new Promise((resolve) => setTimeout(resolve, 5 * BEAT_MS));
   expect([engines.num, lines.length]).toEqual([1, 1]);
-  expect(lines[0]).toContain('among 1');
+  expect(lines[0]).toContain('divided by 1');
   await rm(folder);
   const other = await joined();
   await eventually(() => [engines.num, other.engines.num]).toEqual([2, 2]);
