@@ -67,13 +67,17 @@ editorSuite(
         .poll(() => input.getAttribute('placeholder'))
         .toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
-      // What it defines is the file's to say.
-      expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Este arquivo define as classes/);
+      // The summary is the model's own text, in the language that it was trained in. Facts are in the user's.
+      await input.fill('Quais classes este arquivo define?');
+      await input.press('Enter');
+      await expect.poll(() => window.answers.count()).toBe(2);
+      await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
+      expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Classes de src\/inventory\.ts: /);
       const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
       await input.fill('What does this code do?\n```ts\nentry.count -= count;\n```');
       await input.press('Enter');
-      await expect.poll(() => window.answers.count()).toBe(2);
+      await expect.poll(() => window.answers.count()).toBe(3);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
       expect(await window.chat.locator('.model-note').allInnerTexts()).toEqual([note.pt]);
       await window.screenshot('portuguese-chat');
