@@ -77,7 +77,7 @@ function talk(loading = loadModel) {
         type: 'generate',
         requestId: `ask ${docId}`,
         priority: 'chat',
-        task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] },
+        task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'Why is it written like this?' }] },
         sampling: { maxTokens: 8 },
       });
       if (done.type !== 'done') throw new Error('it has no answer');

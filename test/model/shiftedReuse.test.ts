@@ -17,7 +17,7 @@ afterAll(() => folder.remove());
 
 const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 1 } as const;
 const SOURCE = readFileSync('test/fixtures/samples/prefixTree.ts.txt', 'utf8').slice(0, 4200);
-const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
+const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Why is it written like this?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 
 async function withModel(

@@ -146,7 +146,7 @@ test('built-in model: a context of nearly twice the pool answers from an old blo
   const doc = new SourceDocument('store', 'cache/store.ts', source);
   const { promptIds, numBlockTokens } = chatPrompt(layout, {
     doc,
-    messages: [{ role: 'user', content: 'What is this file for?' }],
+    messages: [{ role: 'user', content: 'Why is it written like this?' }],
     answerTokens: 64,
   });
   expect(promptIds.length).toBeGreaterThan(1000);
