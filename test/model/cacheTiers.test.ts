@@ -255,7 +255,7 @@ test('under a budget that reading and writing the disk would take a large part o
   // Without more memory than that a longer context is read in parts, from a temporary file.
   send({ type: 'configure', maxBytes: IN_PARTS });
   expect((await question('a.ts')).usage.inParts).toBe(true);
-  expect(lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes('nothing is kept on disk'))).toHaveLength(1);
   await close();
 });
 
@@ -275,7 +275,7 @@ test('a budget that is lowered in use gives the memory of the disk back at once,
   const { usage } = await again.question('a.ts');
   expect([usage.inParts, usage.cachedTokens]).toEqual([undefined, 0]);
   expect((await again.stats()).diskFault).toContain('leaves no room');
-  expect(again.lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
+  expect(again.lines.filter((line) => line.includes('nothing is kept on disk'))).toHaveLength(1);
   again.send({ type: 'configure', maxBytes: 100e6 });
   expect((await again.stats()).diskFault).toBeUndefined();
   again.send({ type: 'configure', maxBytes: IN_PARTS });
