@@ -252,7 +252,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       // Otherwise some of it would be computed anew.
       expect(engine.describe(block).tokens).toBe(block.length);
     };
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < 12; round++) {
       for (let n = below(random, 4); n > 0; n--) put();
       while (engine.hasWork()) {
         // What begins before a step, and ends in it.
