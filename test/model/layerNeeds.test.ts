@@ -12,7 +12,7 @@ import { layerNeeds } from '../../engine/model/calibrate/layerNeeds.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
 import { randomRows } from '../support/kv/codecRows.ts';
-import { loadRunner, temporaryFolder } from '../support/model/fixtures.ts';
+import { isNarrowHere, loadRunner, temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -59,8 +59,8 @@ test('built-in model: all layers are told, the next time without a step; a codec
     ))!.klMean;
   };
   const best = await lossOf('needs', needs);
-  // 0.019 on a processor without VNNI (7-bit activations), below 0.01 with it.
-  expect(best).toBeLessThan(0.03);
+  // 0.019 with 7-bit activations.
+  expect(best).toBeLessThan(isNarrowHere ? 0.03 : 0.01);
   expect(await lossOf('reversed', needs.toReversed())).toBeGreaterThan(2 * best);
 
   // In the product it is the one that goes by them.

@@ -10,7 +10,7 @@ import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { type ModelCompression, modelCompression } from '../../engine/server/codecChoice.ts';
 import type { CodecQuality } from '../../engine/protocol/stats.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
-import { temporaryFolder } from '../support/model/fixtures.ts';
+import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -80,7 +80,8 @@ test('auto has the levels that the model bears, a codec that loses too much is l
     kvzip.prunes!.layers,
     kvzip.qualities.map(({ codec }) => codec),
   ]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
-  expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.03);
+  // 0.039 with 7-bit activations, 0.021 with 8 bits.
+  expect(kvzip.qualities[0]!.klMean).toBeLessThan(isNarrowHere ? 0.045 : 0.03);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(1.05 * hard.compression);
   // Measured with another order of the layers it would be another codec's.
   const layers = path.join(imported.dir, 'layers-turboquant.json');
