@@ -63,7 +63,8 @@ export async function complete(line: CommandLine): Promise<number> {
       }
     };
     const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
-    // Sent together: the prompt is computed once, and each step decodes a token of every candidate. Sent after the first,
+    // Sent together: the prompt is computed once, and each step decodes a token of every candidate. Sent after the
+    // first,
     // so that the first one's figures show what was in the cache before.
     others = Array.from({ length: n - 1 }, (_, i) =>
       client.generate(

@@ -1,4 +1,7 @@
-/** `kvasir demo`: completes, asks about and summarizes one file at once, and shows what the requests share in the KV cache. */
+/**
+ * `kvasir demo`: completes, asks about and summarizes one file at once, and shows what the requests share in the KV
+ * cache.
+ */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { WriteStream } from 'node:tty';
@@ -26,7 +29,8 @@ const STARTS = [
 ];
 
 /**
- * Chooses a cursor in a line of the file's second half. The text before it counts as typed; the rest of the line is what
+ * Chooses a cursor in a line of the file's second half. The text before it counts as typed; the rest of the line is
+ * what
  * a good completion would be.
  */
 export function pickCursor(source: string): { offset: number; rest: string } {

@@ -1,5 +1,6 @@
 /**
- * `kvasir eval`: what reduced precision costs on a text: perplexity, KL divergence and top-1 agreement. Compares weights
+ * `kvasir eval`: what reduced precision costs on a text: perplexity, KL divergence and top-1 agreement. Compares
+ * weights
  * and KV rows with float32, and codecs of the KV store with int8 rows. Does not measure answers (see test/bench/eval).
  */
 import { FORMATS } from '../kv/approx/codecs/registry.ts';
@@ -135,7 +136,10 @@ async function evaluatePrecisions(
   noteTooFew(results[0]!.numTokens);
 }
 
-/** Feeds the same tokens to all variants, chunk by chunk. `ids` has one token more than is fed: the last one's successor. */
+/**
+ * Feeds the same tokens to all variants, chunk by chunk. `ids` has one token more than is fed: the last one's
+ * successor.
+ */
 async function scoreStretch(
   runners: readonly OnnxRunner[],
   scores: readonly Score[],

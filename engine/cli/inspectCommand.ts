@@ -1,4 +1,7 @@
-/** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache reaches, or the one reason why not. */
+/**
+ * `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache
+ * reaches, or the one reason why not.
+ */
 import { type CacheReach, cacheReach } from '../server/cacheReach.ts';
 import { inspectFolder } from '../server/inspection.ts';
 import { memoryReading, mostWanted, USUAL_SHARE, wantedBytes } from '../core/memoryBudget.ts';

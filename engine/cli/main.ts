@@ -1,5 +1,6 @@
 /**
- * Entry of `kvasir`, the engine without an editor. Runs one command and sets the exit status: 0 done, 1 failed (one line
+ * Entry of `kvasir`, the engine without an editor. Runs one command and sets the exit status: 0 done, 1 failed (one
+ * line
  * on stderr: what, where, what to do), 2 wrong usage.
  */
 import { readFileSync } from 'node:fs';

@@ -142,7 +142,8 @@ export async function runTask(
   if (line.json) printJson(doneLine(options.id, done));
   else {
     if (done.text) process.stdout.write('\n');
-    // Notes belong to texts for people, also in a file. Programs may read completions and raw text, so notes stay apart.
+    // Notes belong to texts for people, also in a file. Programs may read completions and raw text, so notes stay
+    // apart.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
     for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])])
       (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);

@@ -1,5 +1,6 @@
 /**
- * Reads what the disk tier has of a prompt before the prompt is scheduled. Holds the sequences that wait for the disk. Does
+ * Reads what the disk tier has of a prompt before the prompt is scheduled. Holds the sequences that wait for the disk.
+ * Does
  * not read files itself: see Snapshots.
  */
 import type { Snapshots } from '../kv/snapshots.ts';
@@ -38,7 +39,10 @@ export class DiskFetch {
     this.#waiting.delete(sequence);
   }
 
-  /** Whether the disk has tokens of a prompt that memory does not have. The last token does not count: its logits are needed. */
+  /**
+   * Whether the disk has tokens of a prompt that memory does not have. The last token does not count: its logits are
+   * needed.
+   */
   isUseful({ cacheIds, numPromptTokens }: Sequence): boolean {
     const disk = this.#disk();
     if (!disk) return false;
@@ -47,7 +51,8 @@ export class DiskFetch {
   }
 
   /**
-   * Reads what the disk has of a prompt, then calls `onReady` between steps, unless the sequence has ended. Tokens that cannot
+   * Reads what the disk has of a prompt, then calls `onReady` between steps, unless the sequence has ended. Tokens that
+   * cannot
    * be read are computed, and so is the rest once the budget has no room for the disk tier.
    */
   async start(sequence: Sequence, onReady: () => void): Promise<void> {

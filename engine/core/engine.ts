@@ -1,8 +1,10 @@
 /**
- * The engine: sequences in, tokens out, one step at a time. Owns the order of a step and of what happens between steps. The
+ * The engine: sequences in, tokens out, one step at a time. Owns the order of a step and of what happens between steps.
+ * The
  * scheduler decides what a step computes, the cache where rows lie, the runner computes.
  *
- * While a step runs, changes of the cache (aborts, another budget, pins, evictions) wait. If `step` rejects, the engine has
+ * While a step runs, changes of the cache (aborts, another budget, pins, evictions) wait. If `step` rejects, the engine
+ * has
  * failed: call `failAll`, then build another engine.
  */
 import { t } from '@vscode/l10n';
@@ -102,7 +104,9 @@ export class Engine {
     });
   }
 
-  /** Adds a sequence. One that can never run ends with `onError` at once. Ids must differ among unfinished sequences. */
+  /**
+   * Adds a sequence. One that can never run ends with `onError` at once. Ids must differ among unfinished sequences.
+   */
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
@@ -167,7 +171,10 @@ export class Engine {
     return this.#planner.pauseMs(this.#sequences.values(), (sequence) => this.#scheduler.missing(sequence));
   }
 
-  /** One step: schedule, run, sample, emit. Having nothing to do is no error. Must not be called again before it has settled. */
+  /**
+   * One step: schedule, run, sample, emit. Having nothing to do is no error. Must not be called again before it has
+   * settled.
+   */
   step(): Promise<void> {
     return this.#gate.step(async () => {
       const start = this.#clock();
@@ -195,7 +202,9 @@ export class Engine {
     return this.#cache.poolBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
   }
 
-  /** Sets the memory budget. Sequences that no longer fit are preempted. `mostBytes`, `usesDisk`: as in EngineOptions. */
+  /**
+   * Sets the memory budget. Sequences that no longer fit are preempted. `mostBytes`, `usesDisk`: as in EngineOptions.
+   */
   setMaxBytes(
     maxBytes: number,
     {
@@ -218,17 +227,25 @@ export class Engine {
     this.#gate.between(() => this.#cache.pin(key, tokenIds && this.#blockIds(tokenIds)));
   }
 
-  /** A little maintenance while idle, see IdleMaintenance. Requests may come meanwhile. False: there is nothing to do. */
+  /**
+   * A little maintenance while idle, see IdleMaintenance. Requests may come meanwhile. False: there is nothing to do.
+   */
   runMaintenance(blocks: readonly FileTokens[], options: MaintenanceOptions = {}): Promise<boolean> {
     return this.#maintenance.run(blocks, options);
   }
 
-  /** Writes a segment of these blocks to the disk, if they have not been used for so long. False: there is nothing to write. */
+  /**
+   * Writes a segment of these blocks to the disk, if they have not been used for so long. False: there is nothing to
+   * write.
+   */
   save(blocks: readonly FileTokens[], quietMs = 0): Promise<boolean> {
     return this.#maintenance.save(blocks, quietMs);
   }
 
-  /** Removes files with this path from the disk; without a path, all files but those with the `kept` paths, of all models. */
+  /**
+   * Removes files with this path from the disk; without a path, all files but those with the `kept` paths, of all
+   * models.
+   */
   async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
     await this.#disk?.forget(path, kept);
   }
@@ -240,7 +257,10 @@ export class Engine {
     });
   }
 
-  /** What is cached of a file block or prompt. `prefill`: its tokens for the prefill lane. `diskTokens`: behind those in memory. */
+  /**
+   * What is cached of a file block or prompt. `prefill`: its tokens for the prefill lane. `diskTokens`: behind those in
+   * memory.
+   */
   describe(
     tokenIds: readonly number[],
     prefill: readonly TokenRange[] = [[0, tokenIds.length]],

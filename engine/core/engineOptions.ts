@@ -11,13 +11,18 @@ export interface EngineOptions extends ApproximationOptions {
   runner: ModelRunner;
   /** Resized by the engine; may start with 0 slots. */
   pool: KvPool;
-  /** The memory budget, in bytes: pool, store, the prefill lane's scratch, disk buffers and the approximate techniques. */
+  /**
+   * The memory budget, in bytes: pool, store, the prefill lane's scratch, disk buffers and the approximate techniques.
+   */
   maxBytes: number;
   /** Editor windows that share the memory of which this budget is a part; one when left out. */
   numEditorWindows?: () => number;
   /** The budgets that would be enough, for error messages; they have no figures when left out. */
   needs?: () => Needs;
-  /** The largest budget under the same settings: the lane limit depends on it (see divideBudget). `maxBytes` when left out. */
+  /**
+   * The largest budget under the same settings: the lane limit depends on it (see divideBudget). `maxBytes` when left
+   * out.
+   */
   mostBytes?: number;
   /** Bytes of scratch for a token in the prefill lane; without it every token takes the paged lane. */
   prefillBytesPerToken?: number;

@@ -1,5 +1,6 @@
 /**
- * The work that an engine does while it is idle: writes file blocks to the disk, compresses or prunes what has not been used
+ * The work that an engine does while it is idle: writes file blocks to the disk, compresses or prunes what has not been
+ * used
  * for a while, and gives memory back. Does not decide when the engine is idle.
  */
 import type { Approximations } from '../kv/approx/approximations.ts';
@@ -56,7 +57,9 @@ export class IdleMaintenance {
     return isFree() && !mustEnd() && cache.shrink();
   }
 
-  /** Writes one segment of these blocks to the disk, if they have not been used for so long. False: nothing to write. */
+  /**
+   * Writes one segment of these blocks to the disk, if they have not been used for so long. False: nothing to write.
+   */
   async save(blocks: readonly FileTokens[], quietMs: number): Promise<boolean> {
     return (await this.#parts.disk()?.save(blocks, this.#parts.blockIds, quietMs)) ?? false;
   }

@@ -1,4 +1,7 @@
-/** What the engine has done, for whoever wants to know: counters and times, and the last steps in detail. Decides nothing. */
+/**
+ * What the engine has done, for whoever wants to know: counters and times, and the last steps in detail. Decides
+ * nothing.
+ */
 import type { KvCache } from '../kv/kvCache.ts';
 import { RequestError } from '../protocol/errors.ts';
 import { Metrics, type TokenCounts } from './metrics.ts';

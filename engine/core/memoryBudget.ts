@@ -1,13 +1,18 @@
 /**
- * PURE: how much memory the KV cache may take as the machine's changes: its budget in bytes. Down as soon as memory is short, up
+ * PURE: how much memory the KV cache may take as the machine's changes: its budget in bytes. Down as soon as memory is
+ * short, up
  * slowly once it has been there for a while, so that two programs that do so do not chase each other.
  *
- * Chosen by the engine, it is a share of what is available to others and to the cache together, at most MAX_BYTES. One that the
- * user has set is never exceeded, and kept as long as the machine has a reserve: only where less would be left is it lowered,
+ * Chosen by the engine, it is a share of what is available to others and to the cache together, at most MAX_BYTES. One
+ * that the
+ * user has set is never exceeded, and kept as long as the machine has a reserve: only where less would be left is it
+ * lowered,
  * so far that the reserve is there again.
  *
- * It is divided among the engines on the machine, one for each window that has a model loaded: of the most, and of what nobody
- * takes, each has an equal part, and what it takes itself is its own. So all of them together want what one alone would.
+ * It is divided among the engines on the machine, one for each window that has a model loaded: of the most, and of what
+ * nobody
+ * takes, each has an equal part, and what it takes itself is its own. So all of them together want what one alone
+ * would.
  */
 import { totalmem } from 'node:os';
 import type { EngineStats } from '../protocol/stats.ts';
@@ -16,7 +21,10 @@ import type { EngineStats } from '../protocol/stats.ts';
 export const MAX_BYTES = 2e9;
 /** Of what is available; between half and 70% of a GPU's memory would be usual, too. */
 export const USUAL_SHARE = 0.6;
-/** Below it a request about an ordinary file would not fit, and nobody else gains: 128 MB, or the user's budget where that is less. */
+/**
+ * Below it a request about an ordinary file would not fit, and nobody else gains: 128 MB, or the user's budget where
+ * that is less.
+ */
 export const MIN_BYTES = 128e6;
 /** Of the machine's memory, left to others under a budget of the user's. */
 const RESERVE_SHARE = 0.05;
@@ -64,7 +72,9 @@ function mostShared({ maxBytes }: BudgetOptions, { numEngines = 1 }: MemoryReadi
   return Math.floor((maxBytes || MAX_BYTES) / numEngines);
 }
 
-/** What an engine alone would want, had the machine nothing else to do; even, so that each of two has the half of it. */
+/**
+ * What an engine alone would want, had the machine nothing else to do; even, so that each of two has the half of it.
+ */
 export function mostWanted(options: BudgetOptions, totalBytes: number): number {
   return 2 * Math.floor(wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 }) / 2);
 }
@@ -90,7 +100,10 @@ export class MemoryBudget {
     return this.#budget;
   }
 
-  /** What it may come to under these settings, in bytes: as long as they stay, so does this, however many engines there are. */
+  /**
+   * What it may come to under these settings, in bytes: as long as they stay, so does this, however many engines there
+   * are.
+   */
   get most(): number {
     return this.#most;
   }
@@ -128,8 +141,10 @@ export class MemoryBudget {
 }
 
 /**
- * The machine as it is now, beside a cache that takes so much. `process.availableMemory` honours a cgroup's limit and, unlike
- * os.freemem on macOS, counts reclaimable pages; `process.constrainedMemory` is that limit, 0 or more than there is without one.
+ * The machine as it is now, beside a cache that takes so much. `process.availableMemory` honours a cgroup's limit and,
+ * unlike
+ * os.freemem on macOS, counts reclaimable pages; `process.constrainedMemory` is that limit, 0 or more than there is
+ * without one.
  */
 export function memoryReading(usedBytes: number): MemoryReading {
   const constrained = process.constrainedMemory();
@@ -140,7 +155,10 @@ export function memoryReading(usedBytes: number): MemoryReading {
   };
 }
 
-/** As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else runs in it. */
+/**
+ * As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else
+ * runs in it.
+ */
 export function memoryStats(): EngineStats['memory'] {
   return { processBytes: process.memoryUsage.rss(), totalBytes: totalmem(), availableBytes: process.availableMemory() };
 }

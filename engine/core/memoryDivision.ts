@@ -1,5 +1,6 @@
 /**
- * Divides the memory budget among KV rows, the prefill lane's scratch, disk buffers and the approximate techniques; derives
+ * Divides the memory budget among KV rows, the prefill lane's scratch, disk buffers and the approximate techniques;
+ * derives
  * the lane limit. Does not choose the budget: see MemoryBudget.
  */
 import type { KvCache } from '../kv/kvCache.ts';
@@ -9,7 +10,9 @@ import { prefillRows, prefillTokensIn, scratchRows } from '../model/batch.ts';
 import type { EngineOptions } from './engineOptions.ts';
 import { MAX_BYTES } from './memoryBudget.ts';
 
-/** Most that the prefill lane's scratch takes of what the budget may come to. A longer prompt goes on in the paged lane. */
+/**
+ * Most that the prefill lane's scratch takes of what the budget may come to. A longer prompt goes on in the paged lane.
+ */
 const PREFILL_SHARE = 0.25;
 /** From this share of what the budget may come to, the scratch is as large as under the largest budget. */
 const KEPT_FROM = 0.5;
@@ -23,7 +26,8 @@ export interface DividedBudget {
 }
 
 /**
- * Rows of one lane are no hit in the other, so rows behind the lane limit are found again only under the same limit. That is
+ * Rows of one lane are no hit in the other, so rows behind the lane limit are found again only under the same limit.
+ * That is
  * why the limit seldom changes:
  *
  * - It goes in steps; each step doubles the scratch.
@@ -31,8 +35,10 @@ export interface DividedBudget {
  *   programs take and give back changes nothing in between.
  * - Below, the scratch takes a quarter of `maxBytes`, the budget of now, or what that has beyond the rows of the half.
  *
- * Just below a step, rows get what is left for them above it, so a higher budget never has less room for rows. There, some of
- * the budget stays unused: up to 29%, or half of it where there is no scratch yet. The function has no memory: a budget has
+ * Just below a step, rows get what is left for them above it, so a higher budget never has less room for rows. There,
+ * some of
+ * the budget stays unused: up to 29%, or half of it where there is no scratch yet. The function has no memory: a budget
+ * has
  * one limit, also after a restart.
  */
 export function divideBudget(
@@ -81,7 +87,8 @@ export function laneLimits(numTokens: number): number[] {
 const USUAL_TOKENS = 8192;
 
 /**
- * Bytes of the KV cache while a prompt of USUAL_TOKENS, or of the whole context, is read: its rows, and the float32 scratch of
+ * Bytes of the KV cache while a prompt of USUAL_TOKENS, or of the whole context, is read: its rows, and the float32
+ * scratch of
  * the prefill lane, under the budget of a machine with memory to spare.
  */
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {

@@ -102,7 +102,10 @@ export class Metrics {
     this.#classes[priority].firstToken.add(ttftMs);
   }
 
-  /** A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null where no token came after the first. */
+  /**
+   * A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null where no token came
+   * after the first.
+   */
   recordEnd(priority: Priority, queueMs: number, tpotMs: number | null): void {
     this.#classes[priority].queue.add(queueMs);
     if (tpotMs !== null) this.#classes[priority].perToken.add(tpotMs);

@@ -1,5 +1,6 @@
 /**
- * Keeps changes of the cache out of the time in which a step, or maintenance, runs. Actions that come meanwhile run as soon
+ * Keeps changes of the cache out of the time in which a step, or maintenance, runs. Actions that come meanwhile run as
+ * soon
  * as it has ended. Does not know what they do.
  */
 

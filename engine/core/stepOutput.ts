@@ -1,8 +1,10 @@
 /**
- * From a step's logits to tokens: samples each sequence's rows, keeps what its draft had foreseen, commits what was computed, and ends
+ * From a step's logits to tokens: samples each sequence's rows, keeps what its draft had foreseen, commits what was
+ * computed, and ends
  * those that are done. Owns nothing but the way there.
  *
- * Where logits or K/V rows are not finite their sequence ends, and what it has of its own goes: in the tree it would be found again, and one such
+ * Where logits or K/V rows are not finite their sequence ends, and what it has of its own goes: in the tree it would be
+ * found again, and one such
  * row in a page makes those of all who attend to the page the same, masked or not.
  */
 import { t } from '@vscode/l10n';
@@ -58,7 +60,8 @@ export class Emission {
           t('The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.'),
         );
       let numNew = 0;
-      // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
+      // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this
+      // token.
       for (let i = 0; i < numLogits && !outcome && !this.#isEnding(sequence); i++) {
         if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
         const hadNone = Number.isNaN(sequence.firstTokenAt);

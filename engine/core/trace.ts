@@ -67,7 +67,8 @@ export class StepTrace {
 }
 
 /**
- * JSON, one event a line. A step's phases lie within it; each sequence has a lane of its own while it runs, and its waits
+ * JSON, one event a line. A step's phases lie within it; each sequence has a lane of its own while it runs, and its
+ * waits
  * (to its first step, and between two steps where others were served or it was preempted) are on a track for its class.
  */
 export function chromeTrace(steps: readonly TracedStep[], about: Record<string, string | number>): string {

@@ -1,4 +1,6 @@
-/** The words of answers that syntax trees give, in English and Portuguese. Names and lines come in ready for display. */
+/**
+ * The words of answers that syntax trees give, in English and Portuguese. Names and lines come in ready for display.
+ */
 import { PARTS, type Part } from './intents.ts';
 
 export type Language = 'en' | 'pt';

@@ -1,5 +1,6 @@
 /**
- * Maintenance of cached nodes outside requests: takes rows for the disk tier and brings them back, compresses nodes that are long
+ * Maintenance of cached nodes outside requests: takes rows for the disk tier and brings them back, compresses nodes
+ * that are long
  * unused, prunes rows. Decides which nodes. Does not move rows itself.
  */
 
@@ -51,7 +52,8 @@ export class CacheMaintenance {
   }
 
   /**
-   * Codes a block more of the store, of what has been out of use longest, with what its age and the fullness of the budget call for
+   * Codes a block more of the store, of what has been out of use longest, with what its age and the fullness of the
+   * budget call for
    * (see compression.ts); false when there is nothing to be coded.
    */
   compress(): boolean {
@@ -136,7 +138,8 @@ export class CacheMaintenance {
   }
 
   /**
-   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that keptTokens
+   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that
+   * keptTokens
    * says of these layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
   prune(
@@ -188,8 +191,10 @@ export class CacheMaintenance {
   }
 
   /**
-   * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room, or those before them are lost. The blocks are not coded: rows as they were computed.
+   * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is
+   * here. Returns
+   * the number of tokens gained; 0 also where there is no room, or those before them are lost. The blocks are not
+   * coded: rows as they were computed.
    */
   takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], tag: string): number {
     const { tree, pool } = this.#memory;

@@ -1,5 +1,6 @@
 /**
- * The nodes of the radix tree with their rows: pool slots, stored rows, reference counts, and nodes whose stored rows are lost.
+ * The nodes of the radix tree with their rows: pool slots, stored rows, reference counts, and nodes whose stored rows
+ * are lost.
  * Does the primitive changes and keeps every count right. Does not decide which node leaves, or when.
  */
 import type { PruningName } from './approx/pruned/keptRows.ts';
@@ -60,7 +61,9 @@ export class CachedNodes {
     if (node.refCount++ === 0 && node.slots) this.numEvictable -= node.slots.length;
   }
 
-  /** Call it for the last node of a path first: a node whose stored rows are lost is dropped with all nodes below it. */
+  /**
+   * Call it for the last node of a path first: a node whose stored rows are lost is dropped with all nodes below it.
+   */
   unreference(node: RadixNode): void {
     if (--node.refCount === 0 && node.slots) this.numEvictable += node.slots.length;
     this.dropIfLost(node);
@@ -160,8 +163,10 @@ export class CachedNodes {
   }
 
   /**
-   * Stored rows of a node could not be read back. It is dropped with all nodes below it, at once or when no lease uses it any
-   * more, and computed again when somebody asks for it. Where the pool has the rows too, only the copy in the store is dropped.
+   * Stored rows of a node could not be read back. It is dropped with all nodes below it, at once or when no lease uses
+   * it any
+   * more, and computed again when somebody asks for it. Where the pool has the rows too, only the copy in the store is
+   * dropped.
    */
   lose(node: RadixNode, loss: LostRows): void {
     if (this.#losses.has(node)) return;

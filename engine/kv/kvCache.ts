@@ -115,7 +115,10 @@ export class KvCache {
     return this.#memory.spareBeside(borrowed);
   }
 
-  /** Lends bytes of the budget to one at a time, who must let go of them in `onTakenBack`: before anything leaves for want of them. False where that would be at once. */
+  /**
+   * Lends bytes of the budget to one at a time, who must let go of them in `onTakenBack`: before anything leaves for
+   * want of them. False where that would be at once.
+   */
   lend(bytes: number, onTakenBack: () => void): boolean {
     return this.#memory.lend(bytes, onTakenBack);
   }
@@ -174,7 +177,10 @@ export class KvCache {
     return this.#memory.nodes.events;
   }
 
-  /** Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes no further slots, for that reason or because running sequences hold it in place. */
+  /**
+   * Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes
+   * no further slots, for that reason or because running sequences hold it in place.
+   */
   lookUp(
     tokenIds: readonly number[],
     limit: number,
@@ -188,7 +194,10 @@ export class KvCache {
     return { numTokens: match.numTokens, numPruned, numFree, path: match };
   }
 
-  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `longTokens`: a partial lease for a context of so many tokens. */
+  /**
+   * An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see
+   * Lease; `longTokens`: a partial lease for a context of so many tokens.
+   */
   open(tag = '', { quiet = false, longTokens = 0 } = {}): Lease {
     const lease: Lease = {
       node: this.#memory.tree.root,
@@ -210,7 +219,8 @@ export class KvCache {
 
   /**
    * Moves a lease without tail on to what the tree holds of tokenIds[.. limit), promoting runs from the store.
-   * Returns the number of tokens gained; stops short where the pool has no room, or rows are lost: from there on it is computed.
+   * Returns the number of tokens gained; stops short where the pool has no room, or rows are lost: from there on it is
+   * computed.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     // A tail has been computed behind the node; what stands there by now is another's.
@@ -233,14 +243,18 @@ export class KvCache {
   }
 
   /**
-   * n slots for new tokens of a lease, with undefined contents, or null; near its last one, or else in the `preferred` pages. They
+   * n slots for new tokens of a lease, with undefined contents, or null; near its last one, or else in the `preferred`
+   * pages. They
    * belong to the caller until `append` or `free`.
    */
   allocate(n: number, lease?: Lease, preferred?: Iterable<number>): Int32Array | null {
     return this.#memory.allocate(n, lease && lastSlot(lease), preferred);
   }
 
-  /** n slots that are free as things are: nothing is evicted and the pool does not grow for them. Null when there are fewer. */
+  /**
+   * n slots that are free as things are: nothing is evicted and the pool does not grow for them. Null when there are
+   * fewer.
+   */
   takeFree(n: number, after: number): Int32Array | null {
     return this.#memory.takeFree(n, after);
   }
@@ -278,7 +292,8 @@ export class KvCache {
       this.#memory.nodes.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.#memory.nodes.slots.give(mine);
-      // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been computed from them.
+      // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been
+      // computed from them.
       else node.slots = mine;
       lease.node = node;
       slots = slots.slice(length);
@@ -296,13 +311,17 @@ export class KvCache {
     else for (const node of pathTo(lease.node).reverse()) this.#memory.nodes.unreference(node);
   }
 
-  /** Pool slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
+  /**
+   * Pool slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`,
+   * `shrink`).
+   */
   slotsOf(lease: Lease): Int32Array {
     return slotsOf(this.#memory, lease);
   }
 
   /**
-   * `numTokens` tokens are about to attend to what these leases have computed: brings it, with the `added` slots that come to it,
+   * `numTokens` tokens are about to attend to what these leases have computed: brings it, with the `added` slots that
+   * come to it,
    * into few pages where that pays. Slots move, also those of `inFlight`, which belong to a batch.
    */
   pack(
@@ -320,7 +339,10 @@ export class KvCache {
     return this.#memory.excess(maxBytes);
   }
 
-  /** Sets the budget and keeps it at once: demotes and drops unreferenced runs, shrinks the pool. Slots move. Throws where partial leases hold more. */
+  /**
+   * Sets the budget and keeps it at once: demotes and drops unreferenced runs, shrinks the pool. Slots move. Throws
+   * where partial leases hold more.
+   */
   setMaxBytes(maxBytes: number): void {
     this.#memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }
@@ -330,7 +352,10 @@ export class KvCache {
     return this.#memory.availableBeside(this.longContexts.storeBytes(numTokens));
   }
 
-  /** Keeps room in the store for what a partial lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
+  /**
+   * Keeps room in the store for what a partial lease on so many tokens holds; 0: none. Slots move, also those of
+   * `inFlight`, which belong to a batch.
+   */
   reserved(numTokens: number, inFlight: readonly Int32Array[] = []): void {
     this.#memory.reserved(numTokens === 0 ? 0 : this.longContexts.storeBytes(numTokens), [
       ...this.#tails(),
@@ -338,7 +363,11 @@ export class KvCache {
     ]);
   }
 
-  /** For idle maintenance: a page of memory is given back, or about a page's worth of what is long out of use leaves the pool, coded where the store has no room for it as it is. `codes` false: nothing is coded. False where there was nothing to do. Slots move. */
+  /**
+   * For idle maintenance: a page of memory is given back, or about a page's worth of what is long out of use leaves the
+   * pool, coded where the store has no room for it as it is. `codes` false: nothing is coded. False where there was
+   * nothing to do. Slots move.
+   */
   shrink(codes = true): boolean {
     return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }
@@ -353,12 +382,18 @@ export class KvCache {
     evictPrefix(this.#memory, prefix, pinned);
   }
 
-  /** What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
+  /**
+   * What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were
+   * let go of, lossy codecs. Changes nothing.
+   */
   describe(tokenIds: readonly number[]): ReturnType<typeof describePrefix> {
     return describePrefix(this.#memory, tokenIds);
   }
 
-  /** The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is bounded. */
+  /**
+   * The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is
+   * bounded.
+   */
   outline(blocks: readonly Block[]): OutlineNode[] {
     return outline(this.#memory.tree, blocks, this.#clock());
   }
@@ -368,7 +403,10 @@ export class KvCache {
     checkCache(this.#memory, this.#leases, inFlight);
   }
 
-  /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
+  /**
+   * Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned
+   * does not grow.
+   */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): RadixNode {
     const { tree } = this.#memory;
     if (

@@ -1,9 +1,12 @@
 /**
- * The memory for K/V rows: pool and store under one budget in bytes. Hands out slots and makes room for them. Knows nodes and
+ * The memory for K/V rows: pool and store under one budget in bytes. Hands out slots and makes room for them. Knows
+ * nodes and
  * reference counts, but no sequence. That something does not fit is a return value.
  *
- * Room is made in this order: free slots; growth of the pool up to `softSlots`; slots of unreferenced nodes, in the order of
- * eviction (demoted to the store without loss, or dropped); growth up to the budget. All calls go down: KvMemory -> IdleDemotion ->
+ * Room is made in this order: free slots; growth of the pool up to `softSlots`; slots of unreferenced nodes, in the
+ * order of
+ * eviction (demoted to the store without loss, or dropped); growth up to the budget. All calls go down: KvMemory ->
+ * IdleDemotion ->
  * PoolResizer -> StoreEviction -> CachedNodes.
  */
 import type { Coding } from './approx/codedPage.ts';
@@ -191,7 +194,8 @@ export class KvMemory {
   }
 
   /**
-   * Takes blocks over, of rows as they were computed, as a run that goes on from `parent`: in the store, or in slots of others where
+   * Takes blocks over, of rows as they were computed, as a run that goes on from `parent`: in the store, or in slots of
+   * others where
    * the pool leaves no room for one. Null when there is no room for it, older runs gone or not.
    */
   insertStored(parent: RadixNode, tokenIds: number[], blocks: readonly StoredBlock[]): RadixNode | null {

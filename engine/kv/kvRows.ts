@@ -54,7 +54,8 @@ export function newKvRows(shape: KvShape, numTokens: number): KvRows {
 const MIN_COPIED_AT_ONCE = 24;
 
 /**
- * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. The heads of all layers or pages
+ * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. The heads of all layers or
+ * pages
  * are counted through: keys [.., headSize, numTokens], values [.., numTokens, headSize], scales [.., numTokens].
  */
 export function copyRows(

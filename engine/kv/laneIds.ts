@@ -1,6 +1,8 @@
 /**
- * Token ids as the cache sees them. Pure. K/V rows of a token differ in their last bits between the two lanes of the step graph, so
- * the id says which lane computed them. Rows taken over from another place of a text (shifted reuse), and rows computed from a part of
+ * Token ids as the cache sees them. Pure. K/V rows of a token differ in their last bits between the two lanes of the
+ * step graph, so
+ * the id says which lane computed them. Rows taken over from another place of a text (shifted reuse), and rows computed
+ * from a part of
  * their context (sparse contexts), have ids of their own, which no exact row has.
  */
 

@@ -23,7 +23,10 @@ export interface Lease {
   readonly partial: PartialRows | null;
   /** Tokens of the path that have no rows in the pool: rows were dropped, or are not among those of a partial lease. */
   numPruned: number;
-  /** Pool slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
+  /**
+   * Pool slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out
+   * then.
+   */
   slots: Int32Array;
   numKnown: number;
   /** Pages of the first `numPaged` of them. */
@@ -77,7 +80,10 @@ export function* ownSlots({ tail, partial }: Lease): Generator<number[]> {
   for (const { slots } of partial?.resident ?? []) yield slots;
 }
 
-/** The pool slots of a lease's rows, in order, and the pages that they are in: from step to step only what has been added is gathered. */
+/**
+ * The pool slots of a lease's rows, in order, and the pages that they are in: from step to step only what has been
+ * added is gathered.
+ */
 
 /** Valid until the lease changes or slots move (see PageTable). */
 export function slotsOf({ nodes }: KvMemory, lease: Lease): Int32Array {

@@ -1,6 +1,8 @@
 /**
- * The radix tree as the monitor draws it. Pure, and bounded however large the tree is: looks at the nodes nearest to the root, shows
- * the largest, and joins the small ones. A node that begins inside a file's block and continues behind it (a chat whose prompt was
+ * The radix tree as the monitor draws it. Pure, and bounded however large the tree is: looks at the nodes nearest to
+ * the root, shows
+ * the largest, and joins the small ones. A node that begins inside a file's block and continues behind it (a chat whose
+ * prompt was
  * computed in one piece) is shown as two.
  */
 

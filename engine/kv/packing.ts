@@ -1,8 +1,10 @@
 /**
  * PURE: how the slots that a step looks at come to lie in as few pages of the pool as they fill. What is cached at
- * different times lies scattered, and a step attends to whole pages: where they do so together, every token of it pays for all of theirs.
+ * different times lies scattered, and a step attends to whole pages: where they do so together, every token of it pays
+ * for all of theirs.
  *
- * Prices are in tokens that attend to one page in vain, which is 0.34 ms on the shape of Qwen2.5-0.5B. There an exchange of
+ * Prices are in tokens that attend to one page in vain, which is 0.34 ms on the shape of Qwen2.5-0.5B. There an
+ * exchange of
  * slots that lie side by side takes 1 ms and 6 µs a slot, one of single slots 92 µs each.
  */
 
@@ -15,7 +17,9 @@ const MAX_PRICE = 30;
 export interface Packing {
   /** Pages that the slots lie in beyond the fewest that would hold them. */
   readonly pagesInVain: number;
-  /** Slots to be exchanged with others in `pages`; the emptiest page's first, not more than may be done before one step. */
+  /**
+   * Slots to be exchanged with others in `pages`; the emptiest page's first, not more than may be done before one step.
+   */
   readonly from: readonly number[];
   readonly price: number;
   /** Which of the pool's slots are meant, [P]. */
@@ -84,14 +88,18 @@ export function partnersOf(
 }
 
 /**
- * PURE: whether the tokens of a step attend to all its pages together, or each to those of its own sequence (see pagedLane).
- * Together nothing is copied, but every token pays for every page; apart each token's pages are gathered, as many for each
+ * PURE: whether the tokens of a step attend to all its pages together, or each to those of its own sequence (see
+ * pagedLane).
+ * Together nothing is copied, but every token pays for every page; apart each token's pages are gathered, as many for
+ * each
  * as the longest sequence has.
  */
 
 /**
- * What a page costs gathered, in pages attended to together. Measured on the shape of Qwen2.5-0.5B, where all sequences have the same
- * pages: 0.95 to 1.1 for tokens of as many sequences, up to 1.25 for 4 to 16 tokens of each; with large key biases the same.
+ * What a page costs gathered, in pages attended to together. Measured on the shape of Qwen2.5-0.5B, where all sequences
+ * have the same
+ * pages: 0.95 to 1.1 for tokens of as many sequences, up to 1.25 for 4 to 16 tokens of each; with large key biases the
+ * same.
  */
 const GATHERED_PRICE = 1.2;
 /** Bytes that may be gathered for all tokens of a step in one layer, if they are more than all its pages have. */
@@ -103,7 +111,9 @@ export interface Attended {
   readonly pages: number;
 }
 
-/** `most`: pages of the sequence that has most; `all`: of all sequences together; `pageBytes`: of a page in one layer. */
+/**
+ * `most`: pages of the sequence that has most; `all`: of all sequences together; `pageBytes`: of a page in one layer.
+ */
 export function attendedPages(numTokens: number, most: number, all: number, pageBytes: number): Attended {
   const pages = GATHERED_PRICE * most;
   const gathered = pages < all && numTokens * most * pageBytes <= Math.max(MAX_GATHERED, all * pageBytes);
@@ -112,7 +122,10 @@ export function attendedPages(numTokens: number, most: number, all: number, page
 
 /** How a step attends to the pool. */
 export interface Attention {
-  /** Gathered attention: each token attends to its own sequence's pages. False: shared attention, all tokens to all pages. */
+  /**
+   * Gathered attention: each token attends to its own sequence's pages. False: shared attention, all tokens to all
+   * pages.
+   */
   readonly gathered: boolean;
   /** The pages of each list of slots, in their order there. */
   readonly own: readonly ReadonlySet<number>[];

@@ -1,5 +1,6 @@
 /**
- * Moves rows between slots: brings the slots that a step attends to into few pages, and held slots to the front before the pool
+ * Moves rows between slots: brings the slots that a step attends to into few pages, and held slots to the front before
+ * the pool
  * shrinks. Rewrites the slot numbers of nodes and tails. Does not change who owns a row.
  */
 import { packingOf, partnersOf } from './packing.ts';
@@ -29,7 +30,8 @@ export class PageTable {
   }
 
   /**
-   * `numTokens` tokens are about to attend to `slots` together: brings these into as few pages as they fill, as far as that pays.
+   * `numTokens` tokens are about to attend to `slots` together: brings these into as few pages as they fill, as far as
+   * that pays.
    * `tails`: all slots in use that are in no run; rewritten where they move.
    */
   pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<Tail>): void {
@@ -59,7 +61,9 @@ export class PageTable {
     this.#rewrite(from, to, tails);
   }
 
-  /** Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too. */
+  /**
+   * Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too.
+   */
   compact(target: number, tails: Iterable<Tail>): void {
     const from: number[] = [];
     for (let slot = target; slot < this.#pool.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);

@@ -1,9 +1,13 @@
 /**
- * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout. Does not know who holds which slot.
+ * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout. Does not know who holds
+ * which slot.
  *
- * A slot is one token; slots need no order, because a mask says who attends to which. Slots lie in pages, pages in places, and a step
- * gets a range of places. For shared attention the pages that a step needs are first brought next to each other (see `attend`), so that
- * no token pays for rows of others. A page is contiguous in each layer, so it moves in a few copies and the pool grows in place.
+ * A slot is one token; slots need no order, because a mask says who attends to which. Slots lie in pages, pages in
+ * places, and a step
+ * gets a range of places. For shared attention the pages that a step needs are first brought next to each other (see
+ * `attend`), so that
+ * no token pays for rows of others. A page is contiguous in each layer, so it moves in a few copies and the pool grows
+ * in place.
  */
 
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
@@ -13,7 +17,8 @@ import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from
 /** Slots of a page, where the pool's size is a multiple of it; any other pool is a single page. */
 export const PAGE_SLOTS = 256;
 /**
- * What exchanging two pages costs, in tokens that attend to one page in vain. Measured on the shape of Qwen2.5-0.5B, where an
+ * What exchanging two pages costs, in tokens that attend to one page in vain. Measured on the shape of Qwen2.5-0.5B,
+ * where an
  * exchange takes 1 ms and a page in vain 0.34 ms per token.
  */
 const EXCHANGE_TOKENS = 3;
@@ -55,7 +60,8 @@ export class KvPool {
   }
 
   /**
-   * For another P, `mostSlots` or less from now on as far as is known. Rows of slots below min(old P, new P) keep their slots,
+   * For another P, `mostSlots` or less from now on as far as is known. Rows of slots below min(old P, new P) keep their
+   * slots,
    * the rest is lost.
    */
   resize(numSlots: number, mostSlots = numSlots): void {
@@ -131,13 +137,15 @@ export class KvPool {
   /** What tokens of a step pay for, of pages: see attendedPages. */
   attended(numTokens: number, most: number, all: number): Attended {
     const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
-    // Of a float32 pool steps have one way only. What the runner keeps is gathered, then joined with the step's own: two copies.
+    // Of a float32 pool steps have one way only. What the runner keeps is gathered, then joined with the step's own:
+    // two copies.
     if (kv === 'float32') return { gathered: false, pages: Math.max(1, all) };
     return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
   }
 
   /**
-   * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to it that the
+   * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to
+   * it that the
    * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
    */
   attend(lists: readonly ArrayLike<number>[], numTokens: number): Attention {

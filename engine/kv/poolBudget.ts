@@ -1,5 +1,6 @@
 /**
- * How many slots the pool may have under the memory budget in bytes. Whole pages, unless the budget has room for fewer than four.
+ * How many slots the pool may have under the memory budget in bytes. Whole pages, unless the budget has room for fewer
+ * than four.
  * Arithmetic only: knows no slots and no nodes.
  */
 import { PAGE_SLOTS } from './pool.ts';

@@ -1,6 +1,8 @@
 /**
- * Grows and shrinks the pool, and evicts to fit the budget: unreferenced nodes are demoted to the store or dropped. The budget
- * holds at every moment: a page's worth leaves, the page is given back, then the next one leaves. Does not do idle demotion.
+ * Grows and shrinks the pool, and evicts to fit the budget: unreferenced nodes are demoted to the store or dropped. The
+ * budget
+ * holds at every moment: a page's worth leaves, the page is given back, then the next one leaves. Does not do idle
+ * demotion.
  */
 
 import { isLast } from './approx/codedPage.ts';
@@ -92,8 +94,10 @@ export class PoolResizer {
   }
 
   /**
-   * Brings the pool down to `target` slots, or leaves it as small as it is. `limit`: bytes of pool and store then; meanwhile
-   * the budget's holds, so what leaves for the store leaves a page's worth at a time where there is no room for more, and the page is given back.
+   * Brings the pool down to `target` slots, or leaves it as small as it is. `limit`: bytes of pool and store then;
+   * meanwhile
+   * the budget's holds, so what leaves for the store leaves a page's worth at a time where there is no room for more,
+   * and the page is given back.
    */
   shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
     let leaving: EvictionQueue | null = null;
@@ -142,7 +146,8 @@ export class PoolResizer {
     if (fits < length && this.giveBack(tails, target)) return true;
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
     if (fits < length && victim.pruned && page <= fits) {
-      // A pruned node leaves as a whole, so a node that can leave a page at a time goes first, where both fit at the end.
+      // A pruned node leaves as a whole, so a node that can leave a page at a time goes first, where both fit at the
+      // end.
       const other = leaving.first((node) => !node.pruned && isLast(node));
       if (
         other &&
@@ -160,7 +165,8 @@ export class PoolResizer {
   }
 
   /**
-   * Takes slots from the unreferenced runs that go first, until so many are free; what the store has room for goes on, up to
+   * Takes slots from the unreferenced runs that go first, until so many are free; what the store has room for goes on,
+   * up to
    * RECLAIM_TOKENS. False where there is none.
    */
   reclaim(missing: number): boolean {

@@ -1,9 +1,12 @@
 /**
- * The radix tree: nodes of consecutive token ids, split where two sequences diverge. Says which tokens have K/V rows and where
+ * The radix tree: nodes of consecutive token ids, split where two sequences diverge. Says which tokens have K/V rows
+ * and where
  * they are. Does not move rows and does not decide about eviction.
  *
- * Invariants between calls: a node is referenced at least as often as each child, and was used at least as recently. The root is
- * empty and stands for the loaded model. A pruned node has fewer rows than tokens (see keptRows). It is useful only as a whole, so it
+ * Invariants between calls: a node is referenced at least as often as each child, and was used at least as recently.
+ * The root is
+ * empty and stands for the loaded model. A pruned node has fewer rows than tokens (see keptRows). It is useful only as
+ * a whole, so it
  * is never split, and may have a sibling that begins with the same tokens and has rows for all of them.
  */
 import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';

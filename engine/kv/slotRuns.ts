@@ -1,5 +1,6 @@
 /**
- * Copies the rows of slots out of one layer of the pool, into it and within it. Consecutive slots of a page are copied at once, head
+ * Copies the rows of slots out of one layer of the pool, into it and within it. Consecutive slots of a page are copied
+ * at once, head
  * by head. The stretches are the same in every layer, so they are found once.
  */
 import { copyRows, type KvRows, type KvShape } from './kvRows.ts';
@@ -82,7 +83,8 @@ export function copyWithin(layer: KvRows, pairs: readonly RunPair[], { kvHeads, 
 }
 
 /**
- * Arrays that grow and shrink where they are: growing copies nothing, and the old size is not held beside the new one. Only
+ * Arrays that grow and shrink where they are: growing copies nothing, and the old size is not held beside the new one.
+ * Only
  * addresses are set aside for the most that may come; memory is taken for what is used.
  */
 

@@ -1,6 +1,8 @@
 /**
- * Which pool slots are free. Does not know who holds a slot. Keeps the slots of a sequence close together, because a step gets whole
- * pages: the next slot follows the last one or lies in its page, and a new sequence starts in the page with most free slots.
+ * Which pool slots are free. Does not know who holds a slot. Keeps the slots of a sequence close together, because a
+ * step gets whole
+ * pages: the next slot follows the last one or lies in its page, and a new sequence starts in the page with most free
+ * slots.
  */
 import { PAGE_SLOTS } from './pool.ts';
 
@@ -22,7 +24,8 @@ export class SlotAllocator {
   }
 
   /**
-   * Takes n free slots; null when there are fewer. As far as there are any: in the page of slot `after`, best behind it, then in
+   * Takes n free slots; null when there are fewer. As far as there are any: in the page of slot `after`, best behind
+   * it, then in
    * the `preferred` pages.
    */
   take(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {

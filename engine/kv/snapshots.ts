@@ -1,5 +1,6 @@
 /**
- * Moves segments between the KV cache and the disk tier: reads what a prompt needs before it is scheduled, writes exact rows
+ * Moves segments between the KV cache and the disk tier: reads what a prompt needs before it is scheduled, writes exact
+ * rows
  * that have been unused for a while. Does not own rows or files.
  */
 import { t } from '@vscode/l10n';
@@ -33,7 +34,10 @@ export interface FileTokens {
   readonly tokenIds: readonly number[];
 }
 
-/** Of a budget, at most, for what is read from the disk or written to it. It comes to 768 tokens' rows: under a lower budget it would be what keeps a text of two or three thousand from being read whole. */
+/**
+ * Of a budget, at most, for what is read from the disk or written to it. It comes to 768 tokens' rows: under a lower
+ * budget it would be what keeps a text of two or three thousand from being read whole.
+ */
 const MAX_BUFFERS = 0.25;
 
 /** Of a folder of the cache that takes nothing, for the user. */
@@ -52,7 +56,10 @@ export class Snapshots {
   readonly #clock: () => number;
   /** Blocks that are on the disk as far as memory had them, so many tokens, when they were used last. */
   #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
-  /** Blocks of which there is nothing to write that was used last before this time: until then has been long enough ago they are not looked at, which is a walk over all their tokens. */
+  /**
+   * Blocks of which there is nothing to write that was used last before this time: until then has been long enough ago
+   * they are not looked at, which is a walk over all their tokens.
+   */
   #nothingBefore = new WeakMap<object, number>();
   /** One write or removal after another: what is removed must not be written meanwhile. */
   #work: Promise<unknown> = Promise.resolve();
@@ -74,13 +81,19 @@ export class Snapshots {
     this.#clock = clock;
   }
 
-  /** The most memory that reading or writing takes beside the store, one at a time: a segment as a file, its rows, and these encoded or in blocks. */
+  /**
+   * The most memory that reading or writing takes beside the store, one at a time: a segment as a file, its rows, and
+   * these encoded or in blocks.
+   */
   static bufferBytes(shape: KvShape): number {
     const { numLayers, kvHeads, headSize } = shape;
     return 3 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
   }
 
-  /** Whether a budget of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on the disk, rather than texts read in parts, or not at all. */
+  /**
+   * Whether a budget of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on
+   * the disk, rather than texts read in parts, or not at all.
+   */
   static fitUnder(maxBytes: number, shape: KvShape): boolean {
     return Snapshots.bufferBytes(shape) <= MAX_BUFFERS * maxBytes;
   }
@@ -93,7 +106,8 @@ export class Snapshots {
   }
 
   /**
-   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room and as long as it is wanted; returns the
+   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room and as long as it is
+   * wanted; returns the
    * number of tokens. `between` runs its argument when no step is under way.
    */
   async fetch(
@@ -144,7 +158,8 @@ export class Snapshots {
   }
 
   /**
-   * Writes one segment of these blocks, of what has been quiet for a while; false when there is nothing to write. What is cached of a
+   * Writes one segment of these blocks, of what has been quiet for a while; false when there is nothing to write. What
+   * is cached of a
    * block only in part is written in whole segments. `idsOf`: its tokens, as the cache knows them.
    */
   save(
@@ -155,7 +170,9 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(blocks, idsOf, quietMs));
   }
 
-  /** Removes what the disk has of files with this path, or everything but of files with the `kept` paths, of all models. */
+  /**
+   * Removes what the disk has of files with this path, or everything but of files with the `kept` paths, of all models.
+   */
   forget(path?: string, kept: readonly string[] = []): Promise<void> {
     return this.#inTurn(() => this.#forget(path, kept));
   }

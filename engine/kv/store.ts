@@ -1,6 +1,8 @@
 /**
- * The KV store: rows outside the pool, in blocks of host memory. Owns the bytes and counts them. Does not know which tokens the rows
- * are of, and does not decide when to store, compress or drop. Rows come in exact, or compressed on the way, and may be compressed
+ * The KV store: rows outside the pool, in blocks of host memory. Owns the bytes and counts them. Does not know which
+ * tokens the rows
+ * are of, and does not decide when to store, compress or drop. Rows come in exact, or compressed on the way, and may be
+ * compressed
  * later, block by block.
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
@@ -55,7 +57,8 @@ export class KvStore {
   }
 
   /**
-   * Copies the rows of `slots` out of the pool, coded on their way as `compress` would have done it here; they take what codedBytes says, once
+   * Copies the rows of `slots` out of the pool, coded on their way as `compress` would have done it here; they take
+   * what codedBytes says, once
    * they are added. `lossy`: of the rows, before and after.
    */
   codedFrom(

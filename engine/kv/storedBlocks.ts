@@ -1,6 +1,8 @@
 /**
- * Blocks of stored rows: how to read them and how many bytes they take. Pure. Blocks keep a split cheap: it copies one block at most.
- * A compressed or spilled block is not copied; its parts share it. Which rows are lossy is not said here but of the node (lossyRows.ts).
+ * Blocks of stored rows: how to read them and how many bytes they take. Pure. Blocks keep a split cheap: it copies one
+ * block at most.
+ * A compressed or spilled block is not copied; its parts share it. Which rows are lossy is not said here but of the
+ * node (lossyRows.ts).
  */
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { arraysOf, type KvRows, type KvShape, newKvRows, sliceRows } from './kvRows.ts';
@@ -117,7 +119,8 @@ export function codedBlock(
 }
 
 /**
- * Tokens [from, to) of a block of which all rows are there. Rows as they are are copied; what is coded, or out of memory, stays as it is
+ * Tokens [from, to) of a block of which all rows are there. Rows as they are are copied; what is coded, or out of
+ * memory, stays as it is
  * until the last of its parts is gone (see KvStore): decoded, or with a sketch each, they would take more than it does.
  */
 export function partOf(shape: KvShape, block: StoredBlock, from: number, to: number): StoredBlock {

@@ -25,7 +25,10 @@ import type {
 
 export const PROTOCOL_VERSION = 4;
 
-/** Replaces [start, end) of the text before the message's first edit by `text`; edits are ordered last to first and do not overlap. */
+/**
+ * Replaces [start, end) of the text before the message's first edit by `text`; edits are ordered last to first and do
+ * not overlap.
+ */
 export interface TextEdit {
   start: number;
   end: number;
@@ -39,28 +42,38 @@ export interface LoadOptions {
   precision: Precision;
   /** int8 when left out, float32 with float32 weights. */
   kv?: KvPrecision;
-  /** PoolBudget of pool, store, the prefill lane's scratch and buffers of the disk tier, of all engines in `enginesDir` together; 0 lets the engine choose. */
+  /**
+   * PoolBudget of pool, store, the prefill lane's scratch and buffers of the disk tier, of all engines in `enginesDir`
+   * together; 0 lets the engine choose.
+   */
   maxBytes: number;
   /** 0 lets the engine choose. */
   threads: number;
   /** Longest sequence; the model's own limit when left out, never more than that. */
   contextTokens?: number;
   /**
-   * Whether, behind an edit, a request may take tokens over that an older version of its file has computed, turned to their
-   * new positions, until idle time has computed them anew. An approximation: only where measuring says that this model bears it.
+   * Whether, behind an edit, a request may take tokens over that an older version of its file has computed, turned to
+   * their
+   * new positions, until idle time has computed them anew. An approximation: only where measuring says that this model
+   * bears it.
    */
   reuseShifted?: boolean;
   /** How what is long out of use is compressed with loss; nothing is when left out. */
   compress?: LossyCodec;
   /** Folder for what is kept of the cache on disk, and its most bytes; nothing is kept without it. */
   disk?: { dir: string; maxBytes: number };
-  /** Folder in which engines tell each other that they are at work, to share one budget; made if missing. Without it this one has the budget to itself. */
+  /**
+   * Folder in which engines tell each other that they are at work, to share one budget; made if missing. Without it
+   * this one has the budget to itself.
+   */
   enginesDir?: string;
 }
 
 /**
- * Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing; "auto" compresses when memory is
- * short, each run with what its age and the fullness of the budget call for; the others compress whatever is long out of use.
+ * Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing; "auto" compresses
+ * when memory is
+ * short, each run with what its age and the fullness of the budget call for; the others compress whatever is long out
+ * of use.
  */
 export const CACHE_CODECS = ['int8', 'auto', 'int4-kivi', 'nvfp4', 'turboquant', 'kvzip'] as const;
 
@@ -75,7 +88,10 @@ export function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
 export type HostMessage =
   | ({ type: 'load'; requestId: string } & LoadOptions)
   | { type: 'unload'; requestId: string }
-  /** The user's language, such as "pt-br", for numbers, and translations of the engine's sentences, by the English text; before everything else. English without it. */
+  /**
+   * The user's language, such as "pt-br", for numbers, and translations of the engine's sentences, by the English text;
+   * before everything else. English without it.
+   */
   | { type: 'language'; language: string; texts: Record<string, string> }
   | {
       type: 'configure';
@@ -109,7 +125,10 @@ export type HostMessage =
   /** Its text has been saved as it is; `saved` false: it turns out that it is not. */
   | { type: 'documentSaved'; docId: string; saved: boolean }
   | { type: 'documentClosed'; docId: string }
-  /** A file that nobody has open, for completions to copy from (`copySources`) and for nothing else: none of it is computed or kept. It has the docId of no document. */
+  /**
+   * A file that nobody has open, for completions to copy from (`copySources`) and for nothing else: none of it is
+   * computed or kept. It has the docId of no document.
+   */
   | { type: 'sourceChanged'; docId: string; path: string; text: string }
   | { type: 'sourceClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */
@@ -120,7 +139,8 @@ export type HostMessage =
   /** What a model folder is, without loading it; needs no model. */
   | { type: 'inspect'; requestId: string; modelDir: string }
   /**
-   * Memory, processors and battery of this machine; needs no model. Its graphics, too, unless `graphics` is false: listing
+   * Memory, processors and battery of this machine; needs no model. Its graphics, too, unless `graphics` is false:
+   * listing
    * them may take a second. `speed` also measures how fast memory is read.
    */
   | { type: 'machine'; requestId: string; graphics?: boolean; speed?: boolean }
@@ -154,7 +174,10 @@ export type EngineMessage =
       finishReason: FinishReason;
       /** The chunks together. */
       text: string;
-      /** All that were generated: a completion's may begin with those of text before the cursor, which is said again (see healing). */
+      /**
+       * All that were generated: a completion's may begin with those of text before the cursor, which is said again
+       * (see healing).
+       */
       tokenIds: number[];
       logprobs: number[];
       topLogprobs?: TokenLogprob[][];

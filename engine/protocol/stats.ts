@@ -1,7 +1,10 @@
 /** What the engine reports: models, machine, cache and request statistics. Plain data, no behaviour. */
 import type { KvPrecision, Precision, Priority } from './tasks.ts';
 
-/** What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after it. */
+/**
+ * What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after
+ * it.
+ */
 export interface ShiftQuality {
   /** KL divergence, in nats. */
   klMean: number;
@@ -13,7 +16,10 @@ export interface ShiftQuality {
   numTokens: number;
 }
 
-/** What compressing the store costs, measured once per model and codec on a sample: against the rows as they were, over the tokens after them. */
+/**
+ * What compressing the store costs, measured once per model and codec on a sample: against the rows as they were, over
+ * the tokens after them.
+ */
 export interface CodecQuality {
   codec: string;
   /** KL divergence, in nats. */
@@ -60,9 +66,15 @@ export interface ModelInfo {
   note: { en: string; pt: string };
   /** The same, of the answers that it writes in the chat. */
   chatNote: { en: string; pt: string };
-  /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
+  /**
+   * Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is
+   * within the bound.
+   */
   shifted?: ShiftQuality;
-  /** Left out where nothing is compressed: of each codec that is to be used, mildest first; where rows are let go of files, then of long conversations. Each is in use where its `klMean` is within the bound. */
+  /**
+   * Left out where nothing is compressed: of each codec that is to be used, mildest first; where rows are let go of
+   * files, then of long conversations. Each is in use where its `klMean` is within the bound.
+   */
   compressed?: readonly CodecQuality[];
 }
 
@@ -89,7 +101,10 @@ export interface InspectedModel {
   parameters: number;
   contextTokens: number;
   weightsBytes: Record<Precision, number>;
-  /** Of them: what writing a token reads and what stays in memory; all but the embedding, of which single rows are looked up. */
+  /**
+   * Of them: what writing a token reads and what stays in memory; all but the embedding, of which single rows are
+   * looked up.
+   */
   residentBytes: Record<Precision, number>;
   kvBytesPerToken: { int8: number; float32: number };
   /** What it takes at work: the resident weights, and the cache while an ordinary file and conversation are read. */
@@ -109,7 +124,10 @@ export interface MachineInfo {
   gpus: Gpu[] | null;
   /** null: no battery, or not known. */
   onBattery: boolean | null;
-  /** Measured by reading buffers larger than the caches with all physical cores, at most four; decoding is bound by it. null when not asked for, or while requests run. */
+  /**
+   * Measured by reading buffers larger than the caches with all physical cores, at most four; decoding is bound by it.
+   * null when not asked for, or while requests run.
+   */
   readBytesPerSecond: number | null;
 }
 
@@ -162,7 +180,10 @@ export interface FileStats {
   tier: Tier;
   /** Most of them are in the pool and, so that they can leave it at once, in the store: `bytes` counts both. */
   twice?: true;
-  /** What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store; where those are several, each of a part. "kvzip" or "h2o" first, where some were let go of. */
+  /**
+   * What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store;
+   * where those are several, each of a part. "kvzip" or "h2o" first, where some were let go of.
+   */
   codecs: string[];
   hits: number;
   /** Cached share of the block tokens that its requests asked for, 0..1. */
@@ -174,9 +195,15 @@ export interface FileStats {
 
 /** One run of tokens of the prefix tree with what goes on from it. */
 export interface TreeNode {
-  /** What prompts of several files begin with; a file's block; what a request added behind it; small runs taken together. */
+  /**
+   * What prompts of several files begin with; a file's block; what a request added behind it; small runs taken
+   * together.
+   */
   kind: 'header' | 'file' | 'request' | 'others';
-  /** A file's path, or the priority of the request that computed the run, or `shifted` for tokens taken over from before an edit; else empty. */
+  /**
+   * A file's path, or the priority of the request that computed the run, or `shifted` for tokens taken over from before
+   * an edit; else empty.
+   */
   label: string;
   /** The file that the run belongs to. */
   docId?: string;
@@ -203,18 +230,24 @@ export interface EngineStats {
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */
   scratchBytes: number;
-  /** Of the budget, too: what reads and writes the disk, the memory that codecs work in, and what is measured in idle maintenance. */
+  /**
+   * Of the budget, too: what reads and writes the disk, the memory that codecs work in, and what is measured in idle
+   * maintenance.
+   */
   bufferBytes: number;
   /** On disk: what is there, of all models, and its cap; 0 without. */
   diskBytes: number;
   diskMaxBytes: number;
-  /** Why nothing more is kept there although it is to be, in the user's language; left out where it is, or is not to be. */
+  /**
+   * Why nothing more is kept there although it is to be, in the user's language; left out where it is, or is not to be.
+   */
   diskFault?: string;
   kvBytesPerToken: number;
   poolSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
   /**
-   * `prompt` of requests that have ended, `promptCached` of it found in the cache, `promptFromDisk` of that on disk; `promptShifted` copied from where they stood
+   * `prompt` of requests that have ended, `promptCached` of it found in the cache, `promptFromDisk` of that on disk;
+   * `promptShifted` copied from where they stood
    * before an edit; `drafted` guessed ahead, `accepted` of it verified.
    */
   tokens: {

@@ -77,14 +77,23 @@ export type Task =
       kind: 'complete';
       docId: string;
       offset: number;
-      /** Text taken as already inserted at `offset`, with the cursor behind it: the completion after one that is accepted. */
+      /**
+       * Text taken as already inserted at `offset`, with the cursor behind it: the completion after one that is
+       * accepted.
+       */
       inserted?: string;
       /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
       multiline?: boolean;
       snippets?: Snippet[];
-      /** Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are left out. */
+      /**
+       * Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are
+       * left out.
+       */
       copySources?: string[];
-      /** Shows it, too, where the model is not sure: the user has asked for it. `line`: further lines only where it is sure, for what is drawn and not the most probable text. */
+      /**
+       * Shows it, too, where the model is not sure: the user has asked for it. `line`: further lines only where it is
+       * sure, for what is drawn and not the most probable text.
+       */
       showLowConfidence?: boolean | 'line';
     }
   | ChatTask
@@ -131,7 +140,10 @@ export interface Usage {
   completionTokens: number;
   /** Prompt tokens that belong to the shared file block. */
   blockTokens: number;
-  /** Cached tokens that were taken over from where they stood before an edit, an approximation; left out where there are none. */
+  /**
+   * Cached tokens that were taken over from where they stood before an edit, an approximation; left out where there are
+   * none.
+   */
   shiftedTokens?: number;
   /** The context was longer than memory: each token attended to parts of it. */
   inParts?: boolean;
@@ -146,5 +158,7 @@ export interface Timings {
   tpotMs: number;
 }
 
-/** `files`: read from the attached files, whose lines the text names. `stock`: a fixed reply, for example to a greeting. */
+/**
+ * `files`: read from the attached files, whose lines the text names. `stock`: a fixed reply, for example to a greeting.
+ */
 export type AnswerSource = 'files' | 'stock';

@@ -1,10 +1,13 @@
 /**
- * Who runs: the waiting sequences, the running ones with their leases, and the batch under construction. Admits, preempts and
+ * Who runs: the waiting sequences, the running ones with their leases, and the batch under construction. Admits,
+ * preempts and
  * ends sequences. Does not decide which running sequence gets tokens: that is StepBuilder's.
  *
- * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens stay in
+ * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
+ *   stay in
  *   the tree; it waits and resumes there. The sequence of the highest standing always gets through.
- * - Starvation guard: one summary at a time, for which chats have left no room for long, counts as a chat. New chats wait for
+ * - Starvation guard: one summary at a time, for which chats have left no room for long, counts as a chat. New chats
+ *   wait for
  *   it and do not take its room back. Completions wait for nobody. Then chats have the room for at least as long.
  */
 import type { KvCache } from '../kv/kvCache.ts';
@@ -45,7 +48,10 @@ export class Admission {
   #favoured: Sequence | null = null;
   /** When the last favour ended. */
   #favouredUntil = Number.NEGATIVE_INFINITY;
-  /** When sequences were refused first. Not since their last chunk: what that computed may be lost again before the next. */
+  /**
+   * When sequences were refused first. Not since their last chunk: what that computed may be lost again before the
+   * next.
+   */
   readonly #refusedSince = new WeakMap<Sequence, number>();
 
   constructor(cache: KvCache, policies: Policies, served: VirtualTokens) {
@@ -117,13 +123,19 @@ export class Admission {
     return null;
   }
 
-  /** Whether a sequence may be the one that attends to parts of its context: there is no other, or one that gives way to it. */
+  /**
+   * Whether a sequence may be the one that attends to parts of its context: there is no other, or one that gives way to
+   * it.
+   */
   mayBeLong(sequence: Sequence): boolean {
     const { long } = this;
     return !long || this.#givesWay(long, sequence);
   }
 
-  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; one with `isLong` needs no room for all of it. */
+  /**
+   * Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to
+   * compute; one with `isLong` needs no room for all of it.
+   */
   admit(sequence: Sequence, isLong = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
@@ -152,7 +164,8 @@ export class Admission {
     const refusedSince = this.#refusedSince.get(sequence) ?? this.now;
     this.#refusedSince.set(sequence, refusedSince);
     if (!this.#favoured || this.#favoured === sequence) {
-      // Beside completions it has to fit, or chats would wait for nothing; beside other summaries, or they would wait for those, too.
+      // Beside completions it has to fit, or chats would wait for nothing; beside other summaries, or they would wait
+      // for those, too.
       const isDue =
         isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) &&
         this.#fitsBeside(
@@ -178,7 +191,10 @@ export class Admission {
     this.numPreemptions++;
   }
 
-  /** Whether a running sequence makes room for one that waits: a lower class for a higher one. Who is favoured gets what comes free, and no more. */
+  /**
+   * Whether a running sequence makes room for one that waits: a lower class for a higher one. Who is favoured gets what
+   * comes free, and no more.
+   */
   #givesWay(victim: Sequence, sequence: Sequence): boolean {
     if (!this.#policies.preemption && victim.priority !== 'idle') return false;
     return this.place(victim) > rank(sequence, this.#policies);

@@ -1,6 +1,8 @@
 /**
- * PURE: who goes first. Two orders: `standing` decides who may take memory from whom and does not change from step to step, so that
- * the one at the top always gets through; `level` decides who is served next and rises with waiting, so that no class starves.
+ * PURE: who goes first. Two orders: `standing` decides who may take memory from whom and does not change from step to
+ * step, so that
+ * the one at the top always gets through; `level` decides who is served next and rises with waiting, so that no class
+ * starves.
  */
 import type { Priority } from '../protocol/tasks.ts';
 import { ALL_POLICIES, type Policies } from './policies.ts';
@@ -8,7 +10,10 @@ import { ALL_POLICIES, type Policies } from './policies.ts';
 const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
 /** Waiting this long without being served lifts a sequence by one class. */
 export const AGEING_MS = 2000;
-/** A summary to which chats have left no room for so long is to have some. Much longer than for its turn: they wait for all of it then. */
+/**
+ * A summary to which chats have left no room for so long is to have some. Much longer than for its turn: they wait for
+ * all of it then.
+ */
 const ROOM_AGEING_MS = 15 * AGEING_MS;
 
 interface Ranked {
@@ -58,7 +63,10 @@ export interface Merits<S> {
   served(sequence: S): number;
 }
 
-/** Order of service. At equal level the one whose first token this step can give goes first, then the one served least, then the one that came first. */
+/**
+ * Order of service. At equal level the one whose first token this step can give goes first, then the one served least,
+ * then the one that came first.
+ */
 export function byService<S extends Ranked>(
   now: number,
   merits: Merits<S>,
@@ -74,16 +82,21 @@ export function byService<S extends Ranked>(
 }
 
 /**
- * Fairness among equals, by virtual token counters ("Fairness in Serving Large Language Models", Sheng et al., 2024): of
+ * Fairness among equals, by virtual token counters ("Fairness in Serving Large Language Models", Sheng et al., 2024):
+ * of
  * two clients at the same level, the one that has been served fewer tokens goes first. A client is a request, or
- * the requests of one folder, so that its twelve files do not push out the one summary that came after them. The counter of a new client is
- * lifted to the least of those of its class that are present: who was away has saved nothing up, who comes late has nothing to catch
+ * the requests of one folder, so that its twelve files do not push out the one summary that came after them. The
+ * counter of a new client is
+ * lifted to the least of those of its class that are present: who was away has saved nothing up, who comes late has
+ * nothing to catch
  * up with, and what a lower class has been kept waiting for is no measure of it.
  */
 
 /** A generated token takes about as much of a step as two of a prompt. */
 const GENERATED_WEIGHT = 2;
-/** A prompt that has been started goes on until it has had so many tokens more than others: changing over is not free. */
+/**
+ * A prompt that has been started goes on until it has had so many tokens more than others: changing over is not free.
+ */
 const HEAD_START = 1024;
 
 interface Client {

@@ -1,6 +1,8 @@
 /**
- * Which sequences share a step, and which one goes first where not all can. Every token of the paged lane attends to as many
- * columns as the longest sequence of its step, or to those of all (see attendedPages). A step of its own costs reading the
+ * Which sequences share a step, and which one goes first where not all can. Every token of the paged lane attends to as
+ * many
+ * columns as the longest sequence of its step, or to those of all (see attendedPages). A step of its own costs reading
+ * the
  * weights once more; where sharing costs more than that, a sequence is deferred. Pure functions.
  */
 import type { Priority } from '../protocol/tasks.ts';
@@ -33,8 +35,10 @@ const READ_MS = 150;
 const OTHER_MS = 4 * READ_MS;
 
 /**
- * The deferred sequence with which the next step begins: the one whose wait is longest for its kind. Answers that somebody
- * reads take turns. Of prompts, and of answers that nobody reads, only the first of each class takes part: one after another
+ * The deferred sequence with which the next step begins: the one whose wait is longest for its kind. Answers that
+ * somebody
+ * reads take turns. Of prompts, and of answers that nobody reads, only the first of each class takes part: one after
+ * another
  * they end sooner on average, and the last one no later. `running`: in order of standing.
  */
 export function nextTurn<S extends Turn>(running: readonly S[], now: number): S | null {

@@ -1,5 +1,6 @@
 /**
- * Takes slots for a sequence's next tokens and adds its part to the batch. Does not decide whether a sequence gets a part: that
+ * Takes slots for a sequence's next tokens and adds its part to the batch. Does not decide whether a sequence gets a
+ * part: that
  * is StepBuilder's.
  */
 import type { RowReuse } from '../kv/approx/approximation.ts';
@@ -36,7 +37,8 @@ export class PartWriter {
   }
 
   /**
-   * Tokens behind the `computed` ones that the scratch has no room for take the paged lane. A long context takes no more
+   * Tokens behind the `computed` ones that the scratch has no room for take the paged lane. A long context takes no
+   * more
    * scratch for more tokens, because it holds only parts.
    */
   limitPrefill(sequence: Sequence, isLong: boolean, computed: number): void {

@@ -1,6 +1,7 @@
 /**
  * Which policies the engine follows. All are on; a benchmark switches one off to measure what it is worth, and no
- * setting of the user's reaches this. Whatever is chosen, a sequence gets the same tokens, but for what is said to be an approximation.
+ * setting of the user's reaches this. Whatever is chosen, a sequence gets the same tokens, but for what is said to be
+ * an approximation.
  */
 
 export interface Policies {
@@ -19,7 +20,10 @@ export interface Policies {
   readonly fairness: boolean;
   /** Prompt chunks as large as the learnt cost of a step allows. Off: chunks of a fixed size. */
   readonly stepTarget: boolean;
-  /** Sequences that have little of the pool in common have steps of their own where that is quicker than together, and take turns. Off: whoever has something to compute. */
+  /**
+   * Sequences that have little of the pool in common have steps of their own where that is quicker than together, and
+   * take turns. Off: whoever has something to compute.
+   */
   readonly grouping: boolean;
   /** A sequence waits for another that is computing the very tokens that it needs next. Off: both compute them. */
   readonly leader: boolean;

@@ -1,4 +1,7 @@
-/** What is said where there is no room for a text, or no way on for one that is kept on the disk as it is read: what, where, what to do. */
+/**
+ * What is said where there is no room for a text, or no way on for one that is kept on the disk as it is read: what,
+ * where, what to do.
+ */
 import { t } from '@vscode/l10n';
 import type { LostRows } from '../kv/disk/spillFile.ts';
 import type { Lack } from '../kv/lease.ts';

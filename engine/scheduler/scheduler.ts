@@ -1,5 +1,6 @@
 /**
- * Owns the sequences and puts steps together: Admission decides who runs, StepBuilder what each gets. Never sees a tensor.
+ * Owns the sequences and puts steps together: Admission decides who runs, StepBuilder what each gets. Never sees a
+ * tensor.
  */
 import { Admission } from './admission.ts';
 import type { BatchSpan } from '../model/batch.ts';

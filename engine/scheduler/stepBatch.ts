@@ -1,5 +1,6 @@
 /**
- * The batch under construction: each sequence's part, what it takes of the token budget, and the pages of the pool that the
+ * The batch under construction: each sequence's part, what it takes of the token budget, and the pages of the pool that
+ * the
  * step attends to. Decides nothing; says what another part would cost.
  */
 import type { Attended } from '../kv/packing.ts';

@@ -1,7 +1,8 @@
 /**
  * Puts a step together: decides in which order sequences get tokens, and how many. Admission decides who runs.
  *
- * A step begins with the sequence that was deferred longest, then, if completions wait or run, with those; then come all
+ * A step begins with the sequence that was deferred longest, then, if completions wait or run, with those; then come
+ * all
  * decodes, then prompt chunks in order of service up to the token budget.
  *
  * - Re-match: before each chunk a prompt moves on to what the tree holds by now, whoever computed it.
@@ -26,11 +27,14 @@ import type { Speculation } from './speculation/speculation.ts';
 import { columnsOf, type StepBatch } from './stepBatch.ts';
 
 /**
- * Beside a completion, answers have a token, and one prompt goes on, at least so often: whoever types does not read. With half of it
+ * Beside a completion, answers have a token, and one prompt goes on, at least so often: whoever types does not read.
+ * With half of it
  * completions took a fifth longer, and a chat got no more tokens in all (benchmark `mixed`, live).
  */
 const OVERDUE_MS = 300;
-/** Tokens of a prompt in the prefill lane that are worth a step. Shorter parts are combined into one that comes seldom. */
+/**
+ * Tokens of a prompt in the prefill lane that are worth a step. Shorter parts are combined into one that comes seldom.
+ */
 const LONG_PART = 64;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
@@ -136,7 +140,8 @@ export class StepBuilder {
   }
 
   /**
-   * The deferred sequence to begin with. Beside completions only overdue answers, and prompts whose waiting has made them as
+   * The deferred sequence to begin with. Beside completions only overdue answers, and prompts whose waiting has made
+   * them as
    * urgent; never twice in a row.
    */
   #turn({ active, urgent, now }: Frame): Sequence | null {
@@ -161,7 +166,10 @@ export class StepBuilder {
     return nextTurn(candidates.filter(isDue), now)?.sequence ?? null;
   }
 
-  /** Gives a sequence its part in the step, if it may have one. `own`: what the step spends on completions; what it has by now when left out. */
+  /**
+   * Gives a sequence its part in the step, if it may have one. `own`: what the step spends on completions; what it has
+   * by now when left out.
+   */
   #serve(sequence: Sequence, frame: Frame, own = this.#batch.spent): void {
     if (this.#batch.has(sequence) || !this.#admission.has(sequence)) return;
     if (this.#admission.isRunningDecode(sequence)) this.#decode(sequence, frame);
@@ -183,7 +191,8 @@ export class StepBuilder {
     const standing = this.#standing(sequence, frame);
     const room = (columns: number): number =>
       (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
-    // Beside a completion, a prompt that has waited too long gets some tokens: a few in the paged lane, seldom many in the other.
+    // Beside a completion, a prompt that has waited too long gets some tokens: a few in the paged lane, seldom many in
+    // the other.
     const isLate = room(batch.paidColumns) <= 0;
     const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
     const mayBeLate = inPrefill
@@ -234,7 +243,8 @@ export class StepBuilder {
   }
 
   /**
-   * How many tokens of the prefill lane a prompt, of which `left` are still for it behind `rows` rows, has of the step, and how
+   * How many tokens of the prefill lane a prompt, of which `left` are still for it behind `rows` rows, has of the step,
+   * and how
    * many it could have. Beside answers that somebody may read and that stand no lower: seldom, but many.
    */
   #part(
@@ -258,14 +268,20 @@ export class StepBuilder {
     return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');
   }
 
-  /** Whether a sequence, which would have `tokens` in a step of its own, is left for one: this step has no room for it, or `most` of them would make it too dear. */
+  /**
+   * Whether a sequence, which would have `tokens` in a step of its own, is left for one: this step has no room for it,
+   * or `most` of them would make it too dear.
+   */
   #defers(sequence: Sequence, lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
     if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget, most))) return false;
     this.#deferred.add(sequence);
     return true;
   }
 
-  /** Beside completions others have no drafts. Nor has who attends to parts of its context: it is due to choose them at certain tokens. */
+  /**
+   * Beside completions others have no drafts. Nor has who attends to parts of its context: it is due to choose them at
+   * certain tokens.
+   */
   #mayDraft(sequence: Sequence, urgent: boolean): boolean {
     return (
       this.#speculation !== null &&

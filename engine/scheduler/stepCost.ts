@@ -1,10 +1,12 @@
 /**
- * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns + d * columns. Every
+ * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns + d * columns.
+ * Every
  * step reads all weights once (a), every token passes through the linear layers (b) and pays for its columns, those of
  * the pool and the step's own (c), which are made ready for the products once a step (d: in the prefill lane as dear as
  * some forty tokens that attend to them). One instance per way of computing tokens.
  *
- * Robust on a machine that does other things as well: steps of about one size share a cell, which keeps the last few and
+ * Robust on a machine that does other things as well: steps of about one size share a cell, which keeps the last few
+ * and
  * speaks with their median, so single slow steps count for nothing. A cell that is not refreshed fades, but is not
  * forgotten: a thousand decodes do not make it unknown what a chunk costs. The fit minimises relative errors. A machine
  * that has become slower altogether, hot or on battery, shows in the last few steps: their median corrects the fit.
@@ -23,7 +25,8 @@ export interface Coefficients {
 }
 
 /**
- * Proportions of small models on two cores, of the paged lane and of the prefill lane. What has not been measured yet is
+ * Proportions of small models on two cores, of the paged lane and of the prefill lane. What has not been measured yet
+ * is
  * scaled from these to what has. In the paged lane steps have so few tokens that c and d could not be told apart: no d.
  */
 const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001, d: 0 };
@@ -105,7 +108,8 @@ export class StepCost {
   }
 
   /**
-   * The most tokens of a step over `columns` that stays within `ms`, each adding itself to them. 0 when none do; not many
+   * The most tokens of a step over `columns` that stays within `ms`, each adding itself to them. 0 when none do; not
+   * many
    * more than have been measured.
    */
   tokensWithin(ms: number, columns: number): number {
@@ -192,7 +196,10 @@ function solveNonNegative(matrix: readonly number[], right: readonly number[]): 
   return best;
 }
 
-/** Solves into `solution` for the unknowns in `set`, a bit each, the others 0; Gaussian elimination, which needs no pivoting here. */
+/**
+ * Solves into `solution` for the unknowns in `set`, a bit each, the others 0; Gaussian elimination, which needs no
+ * pivoting here.
+ */
 function solveSubset(matrix: readonly number[], right: readonly number[], set: number): void {
   const width = N + 1;
   for (let i = 0; i < N; i++) {

@@ -1,5 +1,6 @@
 /**
- * How large steps are: learns what they cost and gives each one its budget of tokens, by who is there and whether someone
+ * How large steps are: learns what they cost and gives each one its budget of tokens, by who is there and whether
+ * someone
  * is typing; when a step waits for more requests. Which sequences get the tokens is the scheduler's.
  */
 import type { Sequence } from '../sequence/sequence.ts';
@@ -57,13 +58,19 @@ export class StepPlanner {
     this.#typedAt = this.#clock();
   }
 
-  /** A request has come; `wasIdle`: there was nothing to do. A completion comes of typing; it waits for nobody and is no burst. */
+  /**
+   * A request has come; `wasIdle`: there was nothing to do. A completion comes of typing; it waits for nobody and is no
+   * burst.
+   */
   arrived(sequence: Sequence, wasIdle: boolean): void {
     if (sequence.priority === 'completion') this.typed();
     else if (sequence.priority !== 'idle') this.#arrivals = arrived(this.#arrivals, this.#clock(), wasIdle);
   }
 
-  /** ms that the next step should wait for requests that are about to arrive. `missing`: tokens of a sequence that are still to compute. */
+  /**
+   * ms that the next step should wait for requests that are about to arrive. `missing`: tokens of a sequence that are
+   * still to compute.
+   */
   pauseMs(sequences: Iterable<Sequence>, missing: (sequence: Sequence) => number): number {
     if (!this.#microBatch || !this.cost.known) return 0;
     const requests = [...sequences].filter((s) => s.priority !== 'idle');
@@ -76,7 +83,10 @@ export class StepPlanner {
     });
   }
 
-  /** For a step that serves some of `sequences`, whose completions have `backlog` tokens to compute before they generate. */
+  /**
+   * For a step that serves some of `sequences`, whose completions have `backlog` tokens to compute before they
+   * generate.
+   */
   budget(sequences: Iterable<Sequence>, backlog: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget);
     return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog), this.#numHeads);
@@ -93,7 +103,10 @@ export class StepPlanner {
     });
   }
 
-  /** A step took `ms`, all else left out: `numTokens` over a pool of `columns`, and a prompt's next tokens in the prefill lane. */
+  /**
+   * A step took `ms`, all else left out: `numTokens` over a pool of `columns`, and a prompt's next tokens in the
+   * prefill lane.
+   */
   learn(
     numTokens: number,
     columns: number,
@@ -104,7 +117,8 @@ export class StepPlanner {
     const cost = this.#prefillCost;
     const { count, startIndex } = prefill;
     const pool = besideWeights(this.cost, numTokens, columns + numTokens);
-    // How much longer than reckoned the step took. Beside a large part of the other lane, and where a lane is unknown yet, both
+    // How much longer than reckoned the step took. Beside a large part of the other lane, and where a lane is unknown
+    // yet, both
     // have that in common: otherwise the whole error of the large part would be taken for what the prompt costs.
     const share = ms / (pool + cost.predict(count, startIndex + count));
     cost.observe(count, startIndex + count, ms - (cost.known && pool < MAX_BESIDE * ms ? 1 : share) * pool);
@@ -114,9 +128,11 @@ export class StepPlanner {
 }
 
 /**
- * PURE: whether a step waits for requests that are about to arrive. One that comes just after a step has begun waits for
+ * PURE: whether a step waits for requests that are about to arrive. One that comes just after a step has begun waits
+ * for
  * all of it, and reads the weights once more; requests of a burst (the files of a folder, an answer and its title) come
- * within milliseconds. So when nothing else is running, a step waits for the next of a burst, if bursts are what has been
+ * within milliseconds. So when nothing else is running, a step waits for the next of a burst, if bursts are what has
+ * been
  * seen lately and the step is long enough to be worth it. Never while there is a completion.
  */
 

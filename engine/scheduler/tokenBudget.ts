@@ -2,7 +2,10 @@
 import { type Part, sharesStep } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 
-/** How a prompt stands to a step: it has the step's time; it rides along with a completion; it has waited and goes on by a long part now. */
+/**
+ * How a prompt stands to a step: it has the step's time; it rides along with a completion; it has waited and goes on by
+ * a long part now.
+ */
 export type PromptStanding = 'own' | 'beside' | 'late';
 
 /** `columns`: of the pool, those that each token of the step pays for (see attendedPages). */
@@ -13,7 +16,10 @@ export interface TokenBudget {
   beside(columns: number, ownTokens: number): number;
   /** What a prompt gets in any case when it has waited too long. */
   readonly leastTokens: number;
-  /** Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `poolTokens` in the other lane. */
+  /**
+   * Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `poolTokens` in the
+   * other lane.
+   */
   prefill(startIndex: number, columns: number, poolTokens: number, standing: PromptStanding): number;
   /** Between two parts of prompts that others have to wait for. */
   readonly betweenPartsMs: number;
@@ -26,11 +32,17 @@ export interface TokenBudget {
 /** Where nothing is learnt: what servers take. */
 export const FIXED_TOKENS = 512;
 const MAX_TOKENS = 512;
-/** Most scores of a step, over all query heads: attention writes a few intermediates of so many float32 values (64 MB each). */
+/**
+ * Most scores of a step, over all query heads: attention writes a few intermediates of so many float32 values (64 MB
+ * each).
+ */
 const MAX_SCORES = 2 ** 24;
 /** Of the prefill lane: more gain nothing, their intermediates are no longer in the processor's cache. */
 const MAX_PREFILL = 256;
-/** Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these bounds. */
+/**
+ * Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these
+ * bounds.
+ */
 const MIN_PREFILL = 16;
 const MAX_LEAST = 48;
 /** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long. */
@@ -95,19 +107,25 @@ export function besideWeights(cost: StepCost, tokens: number, columns: number): 
  */
 
 /**
- * While a completion waits or runs. Where several wait, a part of what those behind the first have to compute, within bounds:
+ * While a completion waits or runs. Where several wait, a part of what those behind the first have to compute, within
+ * bounds:
  * one that comes now waits for them in any case, and all of them end sooner in fewer, longer steps.
  */
 const URGENT_MS = 50;
 const BACKLOG_SHARE = 0.25;
-/** Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work. */
+/**
+ * Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work.
+ */
 const ATTENTIVE_MS = 150;
 const TYPING_MS = 5000;
 /** When someone has typed lately and may well do so again. */
 const NEAR_MS = 300;
 const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
-/** A few tokens of a prompt cost nearly as much as many: where others have to wait for them, they may as well be many, up to this. */
+/**
+ * A few tokens of a prompt cost nearly as much as many: where others have to wait for them, they may as well be many,
+ * up to this.
+ */
 const LATE_MS = 300;
 /**
  * A step reads all weights once, however few tokens it has: with less time than this many readings most of it would be

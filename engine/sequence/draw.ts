@@ -72,7 +72,8 @@ const BINS_PER_HALVING = 4;
 const bins = new Float64Array(HALVINGS * BINS_PER_HALVING);
 
 /**
- * Tokens that hold at least `topP` of the mass, heaviest first, and few more. A histogram over the distance from the best
+ * Tokens that hold at least `topP` of the mass, heaviest first, and few more. A histogram over the distance from the
+ * best
  * token tells where to stop.
  */
 function heaviest(scores: Float32Array, max: number, temperature: number, topP: number, total: number): number[] {

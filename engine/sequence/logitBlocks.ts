@@ -1,6 +1,8 @@
 /**
- * One row of logits in blocks of 512: the highest of each block, sums of exponentials, and the highest tokens. Later passes
- * skip blocks that cannot matter. Holds scratch space of the row that was surveyed last; no row depends on an earlier one.
+ * One row of logits in blocks of 512: the highest of each block, sums of exponentials, and the highest tokens. Later
+ * passes
+ * skip blocks that cannot matter. Holds scratch space of the row that was surveyed last; no row depends on an earlier
+ * one.
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../protocol/errors.ts';
@@ -70,7 +72,8 @@ const POWERS = Float64Array.from({ length: HALVINGS * STEPS_PER_HALVING }, (_, i
 const LN_STEP = Math.LN2 / STEPS_PER_HALVING;
 
 /**
- * 2^(-x / STEPS_PER_HALVING) for x in [0, HALVINGS * STEPS_PER_HALVING), with a relative error below 3e-7: a table, and a
+ * 2^(-x / STEPS_PER_HALVING) for x in [0, HALVINGS * STEPS_PER_HALVING), with a relative error below 3e-7: a table, and
+ * a
  * Taylor polynomial of degree 2 between its entries. Math.exp takes several times as long.
  */
 export function power(x: number): number {
@@ -114,7 +117,8 @@ export function sorted(scores: Float32Array, least: number): number[] {
     if (blockMax[b]! < least) continue;
     for (let id = start; id < Math.min(start + BLOCK, scores.length); id++) {
       if (scores[id]! < least) continue;
-      // The bits of a float in the order of its value, turned round, before the id: numbers sort many times faster than by a comparison.
+      // The bits of a float in the order of its value, turned round, before the id: numbers sort many times faster than
+      // by a comparison.
       scoreFloat[0] = scores[id]! + 0;
       const bits = scoreBits[0]!;
       sortKeys[count++] = (bits >= 0x80000000 ? bits : 0x7fffffff - bits) * ID_RANGE + id;

@@ -1,5 +1,6 @@
 /**
- * Changes of a row of logits before a token is chosen: another distribution blended in, tokens that are not allowed, the
+ * Changes of a row of logits before a token is chosen: another distribution blended in, tokens that are not allowed,
+ * the
  * repetition penalty. Each change is undone afterwards, because the caller's row must stay as it was.
  */
 
@@ -14,7 +15,8 @@ export interface OtherNext {
 }
 
 /**
- * Changes logits so that their softmax is p = (1 - weight) model + weight other. All of the model's tokens would get the factor
+ * Changes logits so that their softmax is p = (1 - weight) model + weight other. All of the model's tokens would get
+ * the factor
  * 1 - weight; it is left out, so only the other distribution's tokens change.
  * @param logits [vocabSize]
  * @param logZ log of the sum of their exp; @param max the highest

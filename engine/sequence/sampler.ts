@@ -1,11 +1,15 @@
 /**
- * Logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so the rest of the batch, and the
- * number of tokens that a step verifies, cannot change a choice. Order as in transformers: repetition penalty, temperature,
+ * Logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so the rest of the batch,
+ * and the
+ * number of tokens that a step verifies, cannot change a choice. Order as in transformers: repetition penalty,
+ * temperature,
  * top-k, top-p. Log-probabilities are those before penalty, temperature and cuts (vLLM's `raw_logprobs`), with the
  * blended distribution, and among the allowed tokens. Ties go to the lower token id.
  *
- * A row has 150,000 logits, and a step has a row for each sequence and each drafted token. So one pass finds the highest of
- * each block of 512, and later passes skip blocks that cannot matter. The exponential of every logit is taken only to draw,
+ * A row has 150,000 logits, and a step has a row for each sequence and each drafted token. So one pass finds the
+ * highest of
+ * each block of 512, and later passes skip blocks that cannot matter. The exponential of every logit is taken only to
+ * draw,
  * or for a log-probability that was asked for. Scratch space is kept between calls, so a row allocates next to nothing.
  */
 import type { SamplingParams, TokenLogprob } from '../protocol/tasks.ts';
@@ -90,7 +94,9 @@ function choice(
 /** Log of the sum of exp of the row that was surveyed last. */
 const logSum = (scores: Float32Array, max: number): number => max + Math.log(sumOfExp(scores, max, 1));
 
-/** A number in [0, 1) with 53 bits, from a hash of both (murmur3's finaliser): a counter-based generator without state. */
+/**
+ * A number in [0, 1) with 53 bits, from a hash of both (murmur3's finaliser): a counter-based generator without state.
+ */
 export function uniform(seed: number, index: number): number {
   const low = mix(mix(mix(seed | 0) ^ Math.floor(seed / 2 ** 32)) + Math.imul(index, 0x9e3779b1));
   const high = mix(low ^ 0x85ebca6b ^ index);

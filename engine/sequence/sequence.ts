@@ -1,5 +1,6 @@
 /**
- * The engine's state of one request, from the token ids of its prompt to the one `onFinish` or `onError` that ends it. Owns
+ * The engine's state of one request, from the token ids of its prompt to the one `onFinish` or `onError` that ends it.
+ * Owns
  * its tokens, stop conditions, text and times. Does not know the cache or the queues.
  */
 import { RequestError } from '../protocol/errors.ts';
@@ -71,7 +72,9 @@ export interface SequenceOptions extends SequenceEvents {
   opening?: ForcedStart;
   /** Called when the answer begins; nothing is blended in when left out. */
   prior?: () => Prior;
-  /** Called when the answer has begun: texts beside the prompt that it may repeat, the likeliest last. Null: no drafts. */
+  /**
+   * Called when the answer has begun: texts beside the prompt that it may repeat, the likeliest last. Null: no drafts.
+   */
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
 
@@ -136,7 +139,9 @@ export class Sequence {
     this.#makePrior = options.prior;
   }
 
-  /** Limits the tokens for the prefill lane. The first `computed` have rows already and keep their lane. Between steps. */
+  /**
+   * Limits the tokens for the prefill lane. The first `computed` have rows already and keep their lane. Between steps.
+   */
   limitPrefill(most: number, computed = 0): void {
     const end = Math.max(most, computed);
     if (this.prefillEnd <= end) return;
@@ -208,7 +213,9 @@ export class Sequence {
     return this.#opening?.isSaid === false;
   }
 
-  /** Takes a sampled token and reports it. Returns why the generation ends with it, or null. The caller calls `finish`. */
+  /**
+   * Takes a sampled token and reports it. Returns why the generation ends with it, or null. The caller calls `finish`.
+   */
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);

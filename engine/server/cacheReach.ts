@@ -24,7 +24,9 @@ const USUAL_DISK = 1e9;
 export interface CacheReach {
   /** Memory budget for pool, store, scratch and disk buffers, in bytes. */
   budgetBytes: number;
-  /** Part of it in use while a prompt of the whole context is computed: prefill scratch, disk buffers, sketch buffers. */
+  /**
+   * Part of it in use while a prompt of the whole context is computed: prefill scratch, disk buffers, sketch buffers.
+   */
   workBytes: number;
   /** Tokens of one context that fit in the pool beside that. The model's own limit may be lower. */
   poolTokens: number;
@@ -48,7 +50,8 @@ interface CodecReach {
 
 /**
  * @param diskBytes disk limit for rows that do not fit in memory
- * @param mostBytes the highest budget under the same settings; it sets the size of the prefill scratch (see divideBudget)
+ * @param mostBytes the highest budget under the same settings; it sets the size of the prefill scratch (see
+ * divideBudget)
  */
 export function cacheReach(
   config: ModelConfig,
@@ -120,7 +123,9 @@ export function cacheReach(
   };
 }
 
-/** The budgets that are enough for texts of `numTokens`. @param diskBytes see cacheReach; 0: nothing is read in parts */
+/**
+ * The budgets that are enough for texts of `numTokens`. @param diskBytes see cacheReach; 0: nothing is read in parts
+ */
 export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
   return {
     numTokens,

@@ -96,7 +96,8 @@ export class FileLedger {
     const entry = this.#entries.get(docId);
     this.#entries.delete(docId);
     if (!entry?.block) return;
-    // Moved to the end: entries are in the order of closing. The text is dropped, because no block will be compared with it.
+    // Moved to the end: entries are in the order of closing. The text is dropped, because no block will be compared
+    // with it.
     this.#entries.set(docId, {
       ...entry,
       open: false,

@@ -34,7 +34,9 @@ export class LiveEngines {
     this.#log = log;
   }
 
-  /** Joins the engines in the folder, until `leave`. Creates the folder. @param onChange called when `num` has changed */
+  /**
+   * Joins the engines in the folder, until `leave`. Creates the folder. @param onChange called when `num` has changed
+   */
   static async join(
     folder: string,
     onChange: () => void,

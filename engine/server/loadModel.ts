@@ -1,5 +1,6 @@
 /**
- * Loads a model folder: import, texts, session, calibration and disk tier. Does not own the result (see loadedModel.ts).
+ * Loads a model folder: import, texts, session, calibration and disk tier. Does not own the result (see
+ * loadedModel.ts).
  */
 import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { KvPool } from '../kv/pool.ts';

@@ -121,7 +121,9 @@ export class LoadedModel {
     this.engine.setMaxBytes(budget, { mostBytes: most, usesDisk: this.#usesDisk });
   }
 
-  /** Adapts the memory budget to the machine's memory, at most every MIN_LOOK_MS. Called whenever the engine is used. */
+  /**
+   * Adapts the memory budget to the machine's memory, at most every MIN_LOOK_MS. Called whenever the engine is used.
+   */
   followMemory(): void {
     if (performance.now() - this.#lookedAt >= MIN_LOOK_MS) this.follow();
   }

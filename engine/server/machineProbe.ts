@@ -55,7 +55,10 @@ export function gpusOf(
     }));
 }
 
-/** Adds the memory of AMD adapters, which Linux's driver reports in files. Assumes the same order in `folder` and `gpus`. */
+/**
+ * Adds the memory of AMD adapters, which Linux's driver reports in files. Assumes the same order in `folder` and
+ * `gpus`.
+ */
 export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
   const known: Pick<Gpu, 'totalBytes' | 'usedBytes'>[] = [];
   const read = (card: string, name: string) =>

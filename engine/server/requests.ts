@@ -109,7 +109,9 @@ export class Requests {
     });
   }
 
-  /** Commands are answered from the files. So are questions that the files settle, where the model's manifest allows it. */
+  /**
+   * Commands are answered from the files. So are questions that the files settle, where the model's manifest allows it.
+   */
   #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
     const options = this.#chatOptions(task);

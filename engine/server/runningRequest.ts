@@ -1,5 +1,6 @@
 /**
- * One request in flight: its output and its sequences in the engine. Does not prepare prompts and does not read messages.
+ * One request in flight: its output and its sequences in the engine. Does not prepare prompts and does not read
+ * messages.
  */
 import { toRequestError } from '../protocol/errors.ts';
 import type { Priority } from '../protocol/tasks.ts';

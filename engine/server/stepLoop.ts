@@ -18,7 +18,8 @@ import type { Requests } from './requests.ts';
 const MIN_MAINTENANCE_MS = 10_000;
 const MAX_MAINTENANCE_MS = 32 * MIN_MAINTENANCE_MS;
 /**
- * Time limit for saving the cache to disk when a model is unloaded. The editor waits 4 s (src/client/connection.ts), and
+ * Time limit for saving the cache to disk when a model is unloaded. The editor waits 4 s (src/client/connection.ts),
+ * and
  * VS Code waits 5 s.
  */
 const MAX_SAVE_MS = 3000;

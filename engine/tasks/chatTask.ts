@@ -31,7 +31,8 @@ export interface ChatOptions {
 }
 
 /**
- * Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that
+ * Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question
+ * that
  * does not fit.
  */
 export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {

@@ -1,4 +1,6 @@
-/** A commit message task: the diff as far as it fits, the project's habits, and the answer reduced to the message. Pure. */
+/**
+ * A commit message task: the diff as far as it fits, the project's habits, and the answer reduced to the message. Pure.
+ */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../protocol/errors.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
@@ -20,7 +22,10 @@ const MAX_TOKENS = 256;
 const MAX_SUBJECTS = 8;
 const SUBJECT_CHARACTERS = 100;
 
-/** Throws `badRequest` for a model that does not follow instructions or an empty diff, `contextTooLong` when not even a part of it fits. */
+/**
+ * Throws `badRequest` for a model that does not follow instructions or an empty diff, `contextTooLong` when not even a
+ * part of it fits.
+ */
 export function prepareCommitMessage(
   layout: Layout,
   { diff, subjects = [] }: CommitMessageOptions,
@@ -141,7 +146,10 @@ function missingLines(count: number): string {
   return `[${count} more lines of this file's diff]`;
 }
 
-/** Small ones get what they need, the others the same share of what is left; the last get none when that would be too little. */
+/**
+ * Small ones get what they need, the others the same share of what is left; the last get none when that would be too
+ * little.
+ */
 function shareOut(sizes: readonly number[], room: number, least: number): number[] {
   const shares = sizes.map(() => 0);
   const total = sizes.reduce((sum, size) => sum + size, 0);

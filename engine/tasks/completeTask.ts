@@ -27,7 +27,10 @@ export interface CompleteOptions {
   showLowConfidence?: boolean | 'line' | undefined;
 }
 
-/** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
+/**
+ * `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot
+ * complete.
+ */
 export function prepareComplete(
   layout: Layout,
   doc: SourceDocument,
@@ -86,7 +89,8 @@ export function prepareComplete(
 }
 
 /**
- * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have taken out of the file
+ * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have
+ * taken out of the file
  * lately. The cursor's own place stays out: what followed there is behind the cursor.
  */
 function elsewhere(
@@ -106,7 +110,8 @@ function elsewhere(
 }
 
 /**
- * What stands around the tail, and in other files; the cursor's own place stays out, as above. Not what edits have taken out: what is shown
+ * What stands around the tail, and in other files; the cursor's own place stays out, as above. Not what edits have
+ * taken out: what is shown
  * depends on the texts alone.
  */
 function priorOf(
@@ -124,7 +129,10 @@ function priorOf(
   return () => new CopyPrior(copy, { others, current: [before, prefixIds], behind }, (id) => tokenizer.decode([id]));
 }
 
-/** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */
+/**
+ * The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the
+ * cursor behind it.
+ */
 export function completedDocument(
   doc: SourceDocument,
   { offset, inserted = '' }: { offset: number; inserted?: string },

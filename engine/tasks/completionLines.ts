@@ -11,7 +11,9 @@ export interface LinesContext {
   before: string;
   /** The next line that is not blank, with its indentation; empty at the end. */
   nextLine: string;
-  /** When a block opens before the cursor, whose lines follow: the indentation of the line where its statement begins. */
+  /**
+   * When a block opens before the cursor, whose lines follow: the indentation of the line where its statement begins.
+   */
   openIndent?: number;
   /** Stop at the end of the paragraph, too: the cursor is on a blank line in the midst of a block. */
   paragraph: boolean;
@@ -38,14 +40,26 @@ const BRACKETS = /^[})\]]+[;,]?/;
 const WORDS = ['end', 'fi', 'done', 'esac'];
 const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
 
-/** A whole statement behind which nothing of its block is reached; not a property, a member or a function of such a name. */
+/**
+ * A whole statement behind which nothing of its block is reached; not a property, a member or a function of such a
+ * name.
+ */
 const LEAVES = /^(return|throw|raise|break|continue)(;|\s+(.*[^-([{,=+*&|?:.<>\\])?)?$/;
-/** In some languages what is behind it decides whether it does, or goes on with the lines of a text. Python has `else` in what is no such condition. */
+/**
+ * In some languages what is behind it decides whether it does, or goes on with the lines of a text. Python has `else`
+ * in what is no such condition.
+ */
 const DEPENDS = /\s(unless|while|until)\s|\sif\s(?!.*\selse\s)|<<[-~<]?["'\w]/;
-/** What is reached all the same: a label, what ends or parts a block whose lines are not indented, a function that may be called before it stands there. */
+/**
+ * What is reached all the same: a label, what ends or parts a block whose lines are not indented, a function that may
+ * be called before it stands there.
+ */
 const REACHED = /^(\w+:|(case|default|end|fi|done|esac|else|elif|elsif|when|rescue|ensure|function|async function)\b)/;
 
-/** From the line that opens a block: its `cases`. Most write those of Go, Swift and Ruby so, and many those of C and of shells. */
+/**
+ * From the line that opens a block: its `cases`. Most write those of Go, Swift and Ruby so, and many those of C and of
+ * shells.
+ */
 export function casesOf(opening: string, words: boolean): RegExp | undefined {
   if (/\b(switch|select)\b.*\{$/.test(opening)) return /^(case|default|@unknown default)\b/;
   if (!words || !/^\s*case\b/.test(opening)) return undefined;

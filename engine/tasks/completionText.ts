@@ -16,7 +16,10 @@ export interface CursorContext extends LinesContext {
   lineEnd: '\n' | '\r\n';
 }
 
-/** Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but not 16 letters or semicolons alike. */
+/**
+ * Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but not 16 letters or semicolons
+ * alike.
+ */
 const minCopies = (period: number, unit: () => string): number =>
   period >= 8
     ? 3
@@ -86,7 +89,10 @@ function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
     : { ...cut, keep, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
 }
 
-/** Outside strings: where a bracket closes one that the text has not opened, and how many it leaves open. `quote` is that of a string that the text starts in. */
+/**
+ * Outside strings: where a bracket closes one that the text has not opened, and how many it leaves open. `quote` is
+ * that of a string that the text starts in.
+ */
 function closersOf(text: string, closer: string, quote = ''): { at: number[]; open: number; quote: string } {
   const opener = '([{'[')]}'.indexOf(closer)];
   const at: number[] = [];

@@ -7,7 +7,10 @@
  */
 
 export interface ConfidenceLimits {
-  /** Least probability, 0 to 1, of the first line that is not blank, of words at its beginning by themselves, and of more lines, each with all before it. All 0: everything is shown. */
+  /**
+   * Least probability, 0 to 1, of the first line that is not blank, of words at its beginning by themselves, and of
+   * more lines, each with all before it. All 0: everything is shown.
+   */
   readonly line: number;
   readonly words: number;
   readonly lines: number;

@@ -24,7 +24,10 @@ const EXTRA_TOKENS = 256;
 /** Tables and generated code repeat themselves; more than this is a model that goes round in circles. */
 const minCopies = (period: number): number => Math.max(12, 240 / period);
 
-/** Throws `badRequest` for a model that does not follow instructions or a range outside the text, `contextTooLong` for one that does not fit. */
+/**
+ * Throws `badRequest` for a model that does not follow instructions or a range outside the text, `contextTooLong` for
+ * one that does not fit.
+ */
 export function prepareEdit(
   layout: Layout,
   doc: SourceDocument,

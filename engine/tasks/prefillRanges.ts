@@ -7,7 +7,10 @@
 import { MIN_PREFILL } from '../model/batch.ts';
 import type { TokenRange } from '../kv/laneIds.ts';
 
-/** @param numBlock tokens of the file block. @param texts behind it, in order, counted from its end. @param fewest tokens of a text that is worth it. */
+/**
+ * @param numBlock tokens of the file block. @param texts behind it, in order, counted from its end. @param fewest
+ * tokens of a text that is worth it.
+ */
 export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fewest = MIN_PREFILL): TokenRange[] {
   const ranges: TokenRange[] = [[0, numBlock]];
   for (const [from, to] of texts) {

@@ -35,7 +35,10 @@ export interface PreparedRequest {
   stopTokenIds: number[];
   /** Texts beside the prompt that the answer may repeat, the likeliest last. */
   draftSources?: () => readonly (readonly number[])[];
-  /** How sure the model has to be of what is shown; its log-probabilities are asked for then. All is shown when left out. */
+  /**
+   * How sure the model has to be of what is shown; its log-probabilities are asked for then. All is shown when left
+   * out.
+   */
   confidence?: ConfidenceLimits;
   /** People read it: where it ends because it may have no more tokens, that is said. */
   isProse?: true;
@@ -48,7 +51,8 @@ export interface PreparedRequest {
 }
 
 /**
- * The task's defaults for what is not given, and never more tokens than the context leaves. Whether values make sense is
+ * The task's defaults for what is not given, and never more tokens than the context leaves. Whether values make sense
+ * is
  * the sequence's to check. Throws `contextTooLong`.
  */
 export function samplingFor(

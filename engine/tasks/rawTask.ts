@@ -8,7 +8,8 @@ import { type PreparedRequest, samplingFor } from './preparedRequest.ts';
 
 /**
  * Control tokens in a text prompt are read as such: whoever writes a raw prompt means them. What the model's tokenizer
- * puts before every text (its BOS) comes first, unless the text brings it itself. Ids stay as given. Throws `badRequest`.
+ * puts before every text (its BOS) comes first, unless the text brings it itself. Ids stay as given. Throws
+ * `badRequest`.
  */
 export function prepareRaw(
   layout: Layout,

@@ -53,7 +53,9 @@ export function measureSummarize(
   return measureAnswer(layout, options, defaults, sampling);
 }
 
-/** The summary of a file without text; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
+/**
+ * The summary of a file without text; undefined for any other. Throws `badRequest` for a model that cannot summarise.
+ */
 export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
   summarizer(layout);
   return lf.trim() === ''
@@ -101,7 +103,10 @@ export interface FileSummary {
   note?: string | undefined;
 }
 
-/** What there is to know of a summary of one file, which stands beside the file's name: its own name is left out. @param path as the notes have it. */
+/**
+ * What there is to know of a summary of one file, which stands beside the file's name: its own name is left out. @param
+ * path as the notes have it.
+ */
 export function fileNotes(path: string, notes: readonly (string | undefined)[]): string {
   const own = `${path}: `;
   return notes

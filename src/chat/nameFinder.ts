@@ -27,5 +27,7 @@ export async function namesIn(refs: readonly ContextRef[], query: string): Promi
     .map(({ each }) => each);
 }
 
-/** Language extensions may add parameters or brackets to a name. Undefined for what is no name, such as `<function>`. */
+/**
+ * Language extensions may add parameters or brackets to a name. Undefined for what is no name, such as `<function>`.
+ */
 const bareName = (name: string): string | undefined => /^[#\p{L}_$][\p{L}\p{N}_$]*/u.exec(name)?.[0];

@@ -134,7 +134,8 @@ export class CompletionRequests implements vscode.Disposable {
   }
 
   /**
-   * A question about `version` that waited for `request` was cancelled. Further typing may ask again soon; anything else
+   * A question about `version` that waited for `request` was cancelled. Further typing may ask again soon; anything
+   * else
    * ends the request.
    */
   leave(request: CompletionRequest, document: vscode.TextDocument, version: number): void {

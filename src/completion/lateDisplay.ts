@@ -34,7 +34,8 @@ export class LateDisplay implements vscode.Disposable {
   #refreshing: Spot | null = null;
 
   /**
-   * Shows what `request` writes from now on. `returned` is what the editor is given now. `onDone` is called when the request
+   * Shows what `request` writes from now on. `returned` is what the editor is given now. `onDone` is called when the
+   * request
    * ends, before its text is shown.
    */
   watch(

@@ -115,7 +115,8 @@ export class Tree {
       this.#drawing.append(cell);
     }
     const pinned = node.pinned && node.kind === 'file';
-    cell.className = `cell ${node.kind} tier-${node.tier}` + (node.inUse ? ' running' : '') + (pinned ? ' pinned' : '');
+    const states = [node.inUse ? 'running' : '', pinned ? 'pinned' : ''];
+    cell.className = ['cell', node.kind, `tier-${node.tier}`, ...states].join(' ').trim();
     const shown = `${this.#name(node)} · ${numbers.count(node.tokens)}`;
     cell.lastElementChild!.textContent = shown;
     cell.setAttribute('aria-level', String(level + 1));

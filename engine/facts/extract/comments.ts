@@ -53,7 +53,9 @@ export class Comments {
       });
   }
 
-  /** The comment right above a definition, or before it on its line. @param row from 0 @param index offset in the text */
+  /**
+   * The comment right above a definition, or before it on its line. @param row from 0 @param index offset in the text
+   */
   above(row: number, index: number): Doc | undefined {
     const beside = this.#comments.get(row);
     if (beside && beside.to <= index) return { from: beside.from, to: beside.to };

@@ -1,5 +1,6 @@
 /**
- * Reads what a file exports: `export` statements, assignments to `module.exports`, Python's `__all__`. Marks the list as
+ * Reads what a file exports: `export` statements, assignments to `module.exports`, Python's `__all__`. Marks the list
+ * as
  * unclear where a file exports in other ways, for example at run time.
  */
 import type { Node } from 'web-tree-sitter';

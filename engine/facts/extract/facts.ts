@@ -1,5 +1,6 @@
 /**
- * Reads the facts of a file off its syntax tree: definitions, imports, exports, calls, fields. Knows TypeScript, JavaScript
+ * Reads the facts of a file off its syntax tree: definitions, imports, exports, calls, fields. Knows TypeScript,
+ * JavaScript
  * and Python. Marks what a tree with errors may have wrong; guesses nothing.
  */
 import type { Tree } from 'web-tree-sitter';

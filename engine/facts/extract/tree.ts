@@ -46,7 +46,8 @@ const STATEMENTS =
 const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
 
 /**
- * Visits each node of these types, parents before children. One walk with a cursor, linear in the size of the tree: asking
+ * Visits each node of these types, parents before children. One walk with a cursor, linear in the size of the tree:
+ * asking
  * a node for its parent searches from the root, which takes seconds in a long chain of calls.
  */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {

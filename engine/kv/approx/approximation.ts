@@ -1,5 +1,6 @@
 /**
- * What the engine and the scheduler know of the optional, approximate techniques. Each technique is a folder beside this
+ * What the engine and the scheduler know of the optional, approximate techniques. Each technique is a folder beside
+ * this
  * file and implements one of these interfaces. Does not choose which of them run: see approximations.ts.
  */
 import type { Priority } from '../../protocol/tasks.ts';
@@ -17,7 +18,8 @@ export interface CachedRequest {
 }
 
 /**
- * Contexts that are longer than the pool. A partial lease has rows of parts of its context in the pool. Methods that take a
+ * Contexts that are longer than the pool. A partial lease has rows of parts of its context in the pool. Methods that
+ * take a
  * lease do nothing, or set no limit, where the lease is not partial.
  */
 export interface LongContexts {

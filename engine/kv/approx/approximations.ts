@@ -70,7 +70,8 @@ export class Approximations {
   }
 
   /**
-   * A little of the work that is done while idle: compresses or prunes what has not been used for a while. No step may run
+   * A little of the work that is done while idle: compresses or prunes what has not been used for a while. No step may
+   * run
    * meanwhile. Ends soon once `mustEnd`. False: there is nothing to do.
    */
   async maintain(contexts: () => readonly Context[], mustEnd: () => boolean): Promise<boolean> {

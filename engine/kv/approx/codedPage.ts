@@ -1,5 +1,6 @@
 /**
- * Which nodes leave a full pool at once, compressed on the way, so that a page of it is given back. Pure. What leaves takes no more
+ * Which nodes leave a full pool at once, compressed on the way, so that a page of it is given back. Pure. What leaves
+ * takes no more
  * bytes than the page did. While both exist, reserved bytes are used (see codingReserve), so nothing is dropped for it.
  */
 import type { KvShape } from '../kvRows.ts';
@@ -31,7 +32,8 @@ interface Free {
 }
 
 /**
- * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`: first to go
+ * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`:
+ * first to go
  * first, each after what goes on from it. Takes time in proportion to them.
  */
 export function codedPage(
@@ -84,8 +86,10 @@ function freeRuns(runs: readonly RadixNode[], coding: Coding): ReadonlyMap<Radix
 }
 
 /**
- * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already, and has come back,
- * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave, and is worth it.
+ * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already,
+ * and has come back,
+ * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave,
+ * and is worth it.
  */
 function worthLeaving(free: ReadonlyMap<RadixNode, Free>, shape: KvShape): ReadonlyMap<RadixNode, number> {
   const firstRows = new Map<RadixNode, number>();

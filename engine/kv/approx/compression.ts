@@ -1,7 +1,8 @@
 /**
  * Compression levels: which codec the store uses for a node, by how long it is unused and how full the budget is. Pure.
  *
- * A block that has been through a lossy codec is never compressed again, because only the loss of one pass is measured with the model.
+ * A block that has been through a lossy codec is never compressed again, because only the loss of one pass is measured
+ * with the model.
  * So a node keeps its codec as it gets older, and parts of one node may have different codecs.
  */
 import { BLOCK_TOKENS } from '../storedBlocks.ts';
@@ -33,9 +34,12 @@ const MINUTE = 60_000;
 /** The setting that chooses by age and fullness. */
 const AUTO = 'auto';
 /**
- * Of `auto`. turboquant is four tenths smaller than 4 bits and diverges twice as much, so it is for what is hardly read again: a file
- * left for half an hour is come back to seven times more rarely than one left for five to ten minutes, one left for ten to thirty
- * minutes twice (test/bench/eviction/returns.ts, days of the model of behaviour). Nearly full, runs are about to be dropped, and
+ * Of `auto`. turboquant is four tenths smaller than 4 bits and diverges twice as much, so it is for what is hardly read
+ * again: a file
+ * left for half an hour is come back to seven times more rarely than one left for five to ten minutes, one left for ten
+ * to thirty
+ * minutes twice (test/bench/eviction/returns.ts, days of the model of behaviour). Nearly full, runs are about to be
+ * dropped, and
  * to compute them again costs more than any codec: then ten minutes are enough.
  */
 const AUTO_LEVELS: readonly (Omit<CompressionLevel, 'codec'> & { name: CodecName })[] = [
@@ -77,14 +81,16 @@ export function levelFor(
 }
 
 /**
- * PURE: how much of the kernels' memory (codecs/kernels.ts) a cache comes to use. That memory never becomes smaller, so what it
+ * PURE: how much of the kernels' memory (codecs/kernels.ts) a cache comes to use. That memory never becomes smaller, so
+ * what it
  * comes to is kept free for it under the budget, as the prefill lane's scratch is.
  */
 
 /** For coding what the store has, and decoding it again. */
 export function codingBytes(compression: Compression | null): number {
   const codecs = compression?.levels.map(({ codec }) => codec) ?? [];
-  // As many of the store's blocks as it takes for one of a codec's. The last may reach beyond it, and be what a cut has left of a coded one.
+  // As many of the store's blocks as it takes for one of a codec's. The last may reach beyond it, and be what a cut has
+  // left of a coded one.
   const mostTokens = 2 * Math.max(0, ...codecs.map(({ format }) => format.blockTokens)) + BLOCK_TOKENS;
   return kernelBytesWith(Math.max(0, ...codecs.map((codec) => codec.kernelBytes(mostTokens))));
 }

@@ -1,6 +1,8 @@
 /**
- * Which rows of a node have been through a lossy step. Pure. The extents belong to the node and stay with it wherever its rows lie;
- * neither pool nor block repeats them. Pruning is marked on the node as a whole (RadixNode.pruned), because such a node is never split.
+ * Which rows of a node have been through a lossy step. Pure. The extents belong to the node and stay with it wherever
+ * its rows lie;
+ * neither pool nor block repeats them. Pruning is marked on the node as a whole (RadixNode.pruned), because such a node
+ * is never split.
  */
 
 /** Rows [from, to) of a run. */

@@ -1,5 +1,6 @@
 /**
- * Which blocks of a node one lossy block may replace, how many bytes the node takes then, and how many bytes are reserved for that.
+ * Which blocks of a node one lossy block may replace, how many bytes the node takes then, and how many bytes are
+ * reserved for that.
  * Pure. The same for stored nodes and for nodes on their way from the pool (KvStore.compress, KvStore.codedFrom).
  */
 
@@ -23,8 +24,10 @@ export interface BlockRange {
 type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'codec' | 'sketch'>;
 
 /**
- * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would be smaller. What
- * a codec keeps exactly, recent tokens say, would only become larger. `lossy`: of the run. Coding one leaves the others as they are.
+ * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would
+ * be smaller. What
+ * a codec keeps exactly, recent tokens say, would only become larger. `lossy`: of the run. Coding one leaves the others
+ * as they are.
  */
 export function* toCode(
   shape: KvShape,
@@ -99,8 +102,10 @@ function plainSizes(numRows: number): Sized[] {
 }
 
 /**
- * Bytes that are kept free where blocks of all rows are compressed, for a page of the pool that is coded before it is given back: it
- * takes no more than its rows, whatever contexts begin and end in it. Where the budget has no two pages beside them, fewer are (see PoolBudget).
+ * Bytes that are kept free where blocks of all rows are compressed, for a page of the pool that is coded before it is
+ * given back: it
+ * takes no more than its rows, whatever contexts begin and end in it. Where the budget has no two pages beside them,
+ * fewer are (see PoolBudget).
  */
 export function codingReserve(compression: Compression | null, shape: KvShape): number {
   return compression?.only === null ? PAGE_SLOTS * exactBytesPerToken(shape) : 0;

@@ -1,7 +1,9 @@
 /**
- * The disk tier: segments of contexts as files in one folder, under a cap, so that the cache survives a restart. Owns the folder, its
+ * The disk tier: segments of contexts as files in one folder, under a cap, so that the cache survives a restart. Owns
+ * the folder, its
  * index and the order of removal. Does not decide what is written, or when.
- * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the same time: files
+ * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the
+ * same time: files
  * appear whole (renamed into place) and may disappear at any time. The cap is for all processes.
  */
 import { randomBytes } from 'node:crypto';
@@ -82,7 +84,10 @@ export class DiskTier {
     return found;
   }
 
-  /** The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length: a root has hundreds of segments. */
+  /**
+   * The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length: a
+   * root has hundreds of segments.
+   */
   #longest(parent: string, ids: readonly number[], startIndex: number): Entry | undefined {
     const lengths = new Set(this.#byParent.get(parent)?.map(({ numTokens }) => numTokens));
     for (const numTokens of [...lengths].sort((a, b) => b - a)) {
@@ -117,7 +122,8 @@ export class DiskTier {
   }
 
   /**
-   * Writes a segment of a file with this path; others may have to go. False where the cap has no room beside the segments before it.
+   * Writes a segment of a file with this path; others may have to go. False where the cap has no room beside the
+   * segments before it.
    * @throws an error of the file system; nothing is left behind then.
    */
   async write(segment: FoundSegment, runs: readonly Uint8Array[], filePath: string): Promise<boolean> {
@@ -157,7 +163,10 @@ export class DiskTier {
     return true;
   }
 
-  /** Removes these segments and all that continue them, the last ones first. @throws the first error of the file system, after removing the rest. */
+  /**
+   * Removes these segments and all that continue them, the last ones first. @throws the first error of the file system,
+   * after removing the rest.
+   */
   async remove(segments: readonly SegmentName[]): Promise<void> {
     await removeFiles(this.#forgetAll(segments).map((entry) => path.join(this.folder, fileName(entry))));
   }
@@ -173,13 +182,19 @@ export class DiskTier {
     });
   }
 
-  /** Removes all segments of files with this path, of any model, and all that continue them. @throws the first error, after removing the rest. */
+  /**
+   * Removes all segments of files with this path, of any model, and all that continue them. @throws the first error,
+   * after removing the rest.
+   */
   async removeFile(filePath: string): Promise<void> {
     await this.#look();
     await this.remove([...this.#byKey.values()].filter(({ key, owner }) => owner === ownerOf(key, filePath)));
   }
 
-  /** Removes everything except segments of files with the `kept` paths and those before them. @throws the first error, after removing the rest. */
+  /**
+   * Removes everything except segments of files with the `kept` paths and those before them. @throws the first error,
+   * after removing the rest.
+   */
   async clear(kept: readonly string[] = []): Promise<void> {
     await this.#look();
     const staying = new Set<Entry>();
@@ -204,7 +219,8 @@ export class DiskTier {
   }
 
   /**
-   * Updates the index with what other processes wrote and removed. Removes files that dead processes left half written, files of
+   * Updates the index with what other processes wrote and removed. Removes files that dead processes left half written,
+   * files of
    * earlier versions, and one of two that two processes wrote for the same segment.
    */
   async #look(): Promise<void> {

@@ -3,7 +3,8 @@ import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
- * Makes a folder and those above it; one that is there stays as it is. Like mkdir's `recursive`, which never returns where a file
+ * Makes a folder and those above it; one that is there stays as it is. Like mkdir's `recursive`, which never returns
+ * where a file
  * system refuses new folders with ENOENT (Linux /proc). @throws an error of the file system.
  */
 export async function makeFolders(dir: string, mode = 0o777): Promise<void> {

@@ -1,13 +1,18 @@
 /**
- * Segments of a context as files. Pure. A segment's key is a hash over all token ids from the first one on and over what makes rows
- * comparable (model, precision, kernels, codec). So contexts share the file of a common prefix, and the file name alone says whether a
+ * Segments of a context as files. Pure. A segment's key is a hash over all token ids from the first one on and over
+ * what makes rows
+ * comparable (model, precision, kernels, codec). So contexts share the file of a common prefix, and the file name alone
+ * says whether a
  * context is there. The name holds: the key of the segment before, the own key, the owner, the number of tokens.
  *
- * The owner is a hash over the key and the path of the file that the segment was written for. Who knows the path finds all segments of
- * it, whichever model computed them. The names do not tell a path, nor which segments belong together. The owner is no secret from
+ * The owner is a hash over the key and the path of the file that the segment was written for. Who knows the path finds
+ * all segments of
+ * it, whichever model computed them. The names do not tell a path, nor which segments belong together. The owner is no
+ * secret from
  * somebody who guesses the path: who may list the folder may read it, and rows are the text.
  *
- * File format, little endian: magic "KVSG", version u32, tokens u32, position of the first token u32, SHA-256 of the key and of the
+ * File format, little endian: magic "KVSG", version u32, tokens u32, position of the first token u32, SHA-256 of the
+ * key and of the
  * rest [32], then encoded runs (see KvCodec), each behind its length u32.
  */
 import { createHash } from 'node:crypto';

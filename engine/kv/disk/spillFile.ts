@@ -1,10 +1,15 @@
 /**
- * Rows of contexts that are longer than memory, in one temporary file, for the life of this process. Reads and writes are synchronous: a
- * piece takes a fraction of the time of computing its tokens, and the system caches much of the file in memory that is otherwise free.
+ * Rows of contexts that are longer than memory, in one temporary file, for the life of this process. Reads and writes
+ * are synchronous: a
+ * piece takes a fraction of the time of computing its tokens, and the system caches much of the file in memory that is
+ * otherwise free.
  *
- * The rows may be of conversations and unsaved text. So the file is encrypted with a key that only memory has, and removed as soon as it
- * is open, where the system allows that (on Windows: when it is closed, or by the next process). Each piece is sealed (AES-256-GCM): a
- * piece with a changed bit, or another piece's bytes, is not taken for rows. Sealing takes 0.14 ms per MB more than encryption alone
+ * The rows may be of conversations and unsaved text. So the file is encrypted with a key that only memory has, and
+ * removed as soon as it
+ * is open, where the system allows that (on Windows: when it is closed, or by the next process). Each piece is sealed
+ * (AES-256-GCM): a
+ * piece with a changed bit, or another piece's bytes, is not taken for rows. Sealing takes 0.14 ms per MB more than
+ * encryption alone
  * (0.50 after 0.36, pieces of 209 kB; a CRC beside it 0.27, SHA-256 as in segments 0.78).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';

@@ -1,5 +1,6 @@
 /**
- * The order of eviction: the node that is worth least leaves first, pinned nodes last, and no node before its children. Does not
+ * The order of eviction: the node that is worth least leaves first, pinned nodes last, and no node before its children.
+ * Does not
  * say what a node is worth; that is the policy's.
  */
 import type { RadixNode, RadixTree } from '../radixTree.ts';

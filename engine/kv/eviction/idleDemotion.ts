@@ -1,6 +1,8 @@
 /**
- * Demotion while idle: nodes that nobody has used for long leave the pool, and its memory is given back. Where memory is short they
- * are compressed on the way. Nothing is dropped for them. One call takes no longer than one page. Room on request is PoolResizer's.
+ * Demotion while idle: nodes that nobody has used for long leave the pool, and its memory is given back. Where memory
+ * is short they
+ * are compressed on the way. Nothing is dropped for them. One call takes no longer than one page. Room on request is
+ * PoolResizer's.
  */
 
 import { type Coding, codedPage, isLast, placeOf } from '../approx/codedPage.ts';
@@ -48,9 +50,12 @@ export class IdleDemotion {
   }
 
   /**
-   * A page of the pool's memory is given back; or else about a page's worth of stale runs leaves it, first to go first and each from its
-   * end: so what has left is not kept twice for longer than a moment. True where that has been done, and others may be next: no more at a
-   * time, for somebody may ask meanwhile. `coding`: for what the store has no room for as it is; null: that stays. `tails`: see PageTable.
+   * A page of the pool's memory is given back; or else about a page's worth of stale runs leaves it, first to go first
+   * and each from its
+   * end: so what has left is not kept twice for longer than a moment. True where that has been done, and others may be
+   * next: no more at a
+   * time, for somebody may ask meanwhile. `coding`: for what the store has no room for as it is; null: that stays.
+   * `tails`: see PageTable.
    */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
     // Those that the store has leave first, and nothing is copied for them; what goes on from a run before it.
@@ -75,8 +80,10 @@ export class IdleDemotion {
   }
 
   /**
-   * About a page's worth of stale `runs` leaves the pool, and nothing goes for it: those that the store has room for as they are, whole or
-   * as much as frees a page; or else a page of what may be coded, straight out of the pool, which is given back; or else what fits. False
+   * About a page's worth of stale `runs` leaves the pool, and nothing goes for it: those that the store has room for as
+   * they are, whole or
+   * as much as frees a page; or else a page of what may be coded, straight out of the pool, which is given back; or
+   * else what fits. False
    * where nothing has left.
    */
   #leavePage(runs: readonly RadixNode[], tails: readonly Tail[], coding: Coding | null): boolean {
@@ -154,7 +161,9 @@ export class IdleDemotion {
     return this.#resizer.giveBack(tails, Math.max(this.#resizer.slotsAround(0), this.#pool.numSlots - PAGE_SLOTS));
   }
 
-  /** Unreferenced runs in the pool that nobody has used for long, pinned ones left out, in the order in which they go. */
+  /**
+   * Unreferenced runs in the pool that nobody has used for long, pinned ones left out, in the order in which they go.
+   */
   #stale(order: EvictionOrder): RadixNode[] {
     const now = this.#nodes.now;
     return [...this.#nodes.tree.nodes()]

@@ -1,5 +1,6 @@
 /**
- * Makes room in the store: drops copies of nodes that are in the pool too, then nodes in eviction order, from their ends and no more
+ * Makes room in the store: drops copies of nodes that are in the pool too, then nodes in eviction order, from their
+ * ends and no more
  * of them than necessary. Does not decide how much room the store gets.
  */
 import type { CachedNodes } from '../cachedNodes.ts';
@@ -25,7 +26,8 @@ export class StoreEviction {
 
   /**
    * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has been reckoned; of what is left afterwards it says about the same.
+   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has been reckoned; of what is
+   * left afterwards it says about the same.
    */
   make(limit: number, before: RadixNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
@@ -50,8 +52,10 @@ export class StoreEviction {
   }
 
   /**
-   * Brings the store and what is to come into it down to `limit` bytes. Copies go, then of all that those that go first,
-   * out of the pool or the store, reckoned once for all of them: `make` looks at all runs for each that comes. `coming`: runs that
+   * Brings the store and what is to come into it down to `limit` bytes. Copies go, then of all that those that go
+   * first,
+   * out of the pool or the store, reckoned once for all of them: `make` looks at all runs for each that comes.
+   * `coming`: runs that
    * nobody references, of which so many bytes are to come.
    */
   makeRoomForAll(limit: number, coming: ReadonlySet<RadixNode>, bytes: number, order: EvictionOrder): void {
@@ -76,7 +80,8 @@ export class StoreEviction {
 
   /** Drops copies until the store has at most `limit` bytes, except those of nodes in `stay`. */
   #dropCopies(limit: number, stay: ReadonlySet<RadixNode> = new Set()): void {
-    // Exact ones first. A compressed copy would take more bytes if it came back from the pool, because it is not compressed again.
+    // Exact ones first. A compressed copy would take more bytes if it came back from the pool, because it is not
+    // compressed again.
     for (const isCoded of [false, true]) {
       for (const node of this.#tree.nodes()) {
         if (this.#store.bytes <= limit) return;

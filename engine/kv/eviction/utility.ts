@@ -1,5 +1,6 @@
 /**
- * The utility policy: how often a node is reused for the time it is kept, times the cost of computing it again, divided by its bytes.
+ * The utility policy: how often a node is reused for the time it is kept, times the cost of computing it again, divided
+ * by its bytes.
  * Before anything is learnt this is the order of LRU, except that deep nodes stay a little longer.
  */
 import { isPrefill } from '../laneIds.ts';
@@ -47,8 +48,10 @@ export class Utility implements Eviction {
   }
 
   /**
-   * Who computed it; what its last tokens are (a run goes from its end: there files, and what the user wrote, are in the prefill
-   * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether its text has
+   * Who computed it; what its last tokens are (a run goes from its end: there files, and what the user wrote, are in
+   * the prefill
+   * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether
+   * its text has
    * gone on in another way since.
    */
   #classOf(node: RadixNode, youngest?: number): number {
@@ -78,14 +81,21 @@ function isSuperseded(node: RadixNode, youngest?: number): boolean {
 }
 
 /**
- * PURE: what keeping a run is good for, by its class and by how long it has not been used: learnt from the runs that were found
- * and from those that went. As "KVCache in the Wild" (arXiv 2506.02634) has it, classes differ by far more than ages do within
- * one: what was typed past is never found again, a file's block is, an hour later, an answer within minutes or not at all.
+ * PURE: what keeping a run is good for, by its class and by how long it has not been used: learnt from the runs that
+ * were found
+ * and from those that went. As "KVCache in the Wild" (arXiv 2506.02634) has it, classes differ by far more than ages do
+ * within
+ * one: what was typed past is never found again, a file's block is, an hour later, an answer within minutes or not at
+ * all.
  *
- * What is learnt is, for each doubling of the age, the share of the runs that came to it and were found within it. Runs that went
- * count as far as they came, so that evicting early is not mistaken for never being needed. From these shares follows how often
- * keeping pays for each ms that it lasts, if one keeps for as long as that is most (Gittins' index): the chance to be found at
- * all would keep what may come in hours before what comes in seconds, the chance of the next moment would not wait for anything.
+ * What is learnt is, for each doubling of the age, the share of the runs that came to it and were found within it. Runs
+ * that went
+ * count as far as they came, so that evicting early is not mistaken for never being needed. From these shares follows
+ * how often
+ * keeping pays for each ms that it lasts, if one keeps for as long as that is most (Gittins' index): the chance to be
+ * found at
+ * all would keep what may come in hours before what comes in seconds, the chance of the next moment would not wait for
+ * anything.
  */
 
 /** Ages are counted by powers of two, from an eighth of a second up to eighteen hours. */
@@ -155,7 +165,8 @@ export class ReuseTimes {
    */
   worth(classId: number, idleMs: number, weight = 1): number {
     const age = ageOf(idleMs);
-    // Within an age as between ages of which nothing is known: half of it at twice the time. A product of two floats is exact: see `kind`.
+    // Within an age as between ages of which nothing is known: half of it at twice the time. A product of two floats is
+    // exact: see `kind`.
     return Math.fround(this.#of(classId).worth(age)) * Math.fround((weight * startOf(age)) / Math.max(1, idleMs));
   }
 

@@ -1,6 +1,8 @@
 /**
- * Nodes that leave the store while room is made, one by one. Each is the first to leave at that moment, without looking at all others
- * again: only leaves of the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the first of each kind
+ * Nodes that leave the store while room is made, one by one. Each is the first to leave at that moment, without looking
+ * at all others
+ * again: only leaves of the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the
+ * first of each kind
  * is compared.
  */
 import type { RadixNode, RadixTree } from '../radixTree.ts';

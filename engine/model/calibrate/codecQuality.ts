@@ -27,7 +27,8 @@ const ENDS = [0.5, 0.75, 1];
 const MAX_TOKENS = 2000;
 
 /**
- * Divergence of the next tokens over coded rows from those over exact rows. Needs an int8 pool. Uses the runner's pool and
+ * Divergence of the next tokens over coded rows from those over exact rows. Needs an int8 pool. Uses the runner's pool
+ * and
  * scratch and leaves them empty; nothing else may hold slots. `onProgress` gets 0 .. 1.
  */
 export async function measureCodec(

@@ -1,5 +1,6 @@
 /**
- * Measures what pruning costs with a model. Computes a text, keeps only the rows that pruning keeps of an unused file or of
+ * Measures what pruning costs with a model. Computes a text, keeps only the rows that pruning keeps of an unused file
+ * or of
  * a conversation, codes them as they are outside the pool, and compares the next tokens with those over all rows.
  * The result decides whether the model may prune. It is measured once per model.
  */
@@ -167,7 +168,10 @@ class PruneMeasurement {
     return meter.sum;
   }
 
-  /** Prunes tokens 0 .. end-1 in place and returns the slots that hold what stays. The last `recent` tokens all stay, exact. */
+  /**
+   * Prunes tokens 0 .. end-1 in place and returns the slots that hold what stays. The last `recent` tokens all stay,
+   * exact.
+   */
   #prune(name: PruningName, attention: Float32Array, end: number, recent: number): Int32Array {
     const { pool } = this.#runner;
     const { numLayers, kvHeads } = pool.shape;

@@ -15,7 +15,10 @@ export function numChunks(numTokens: number): number {
   return Math.ceil(numTokens / CHUNK);
 }
 
-/** Computes the K/V rows of tokens from .. end-1 in chunks and writes them to their slots. `slots` holds one slot per token. */
+/**
+ * Computes the K/V rows of tokens from .. end-1 in chunks and writes them to their slots. `slots` holds one slot per
+ * token.
+ */
 export async function computeRows(
   runner: OnnxRunner,
   ids: readonly number[],
@@ -39,7 +42,9 @@ export async function computeRows(
   }
 }
 
-/** Feeds `ids` behind a context, in the paged lane. Returns the log-probabilities of the next token after each of them. */
+/**
+ * Feeds `ids` behind a context, in the paged lane. Returns the log-probabilities of the next token after each of them.
+ */
 export async function scoreTokens(
   runner: OnnxRunner,
   ids: readonly number[],

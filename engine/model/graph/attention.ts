@@ -1,5 +1,6 @@
 /**
- * Attention of the step graph, layer by layer: in one lane over a float32 pool, by lane over an int8 pool. Collects the new
+ * Attention of the step graph, layer by layer: in one lane over a float32 pool, by lane over an int8 pool. Collects the
+ * new
  * K/V rows in their stored form. Does not write the linear layers around it.
  */
 import { FEEDS } from './feeds.ts';
@@ -14,7 +15,10 @@ export type CommonInputs = Pick<
   'mask' | 'scoresShape' | 'rowsShape' | 'split' | 'pastShape' | 'pagesShape'
 >;
 
-/** Writes the attention of layer l. q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads * headSize]. */
+/**
+ * Writes the attention of layer l. q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads *
+ * headSize].
+ */
 export interface LayerAttention {
   attend(q: string, k: string, v: string, l: number): string;
   /** The new rows of each layer, [1, 2 * kvHeads, T, headSize] as stored. */
@@ -93,7 +97,10 @@ export class Int8Attention implements LayerAttention {
     return this.#isBiased(l);
   }
 
-  /** Codes the new rows for the pool. Then tokens of a prompt attend in the prefill lane and all others in the paged lane. */
+  /**
+   * Codes the new rows for the pool. Then tokens of a prompt attend in the prefill lane and all others in the paged
+   * lane.
+   */
   attend(q: string, k: string, v: string, l: number): string {
     const coded = this.#code(k, v);
     this.#declareRows(l);
@@ -133,7 +140,9 @@ export class Int8Attention implements LayerAttention {
     if (this.#isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
   }
 
-  /** The result of the lanes that the step uses, and the attention that columns received. Only that branch is computed. */
+  /**
+   * The result of the lanes that the step uses, and the attention that columns received. Only that branch is computed.
+   */
   #chooseLane(q: string, coded: CodedRows, l: number): [string, string] {
     const { g, config } = this.#ops;
     const { numHeads, kvHeads, headSize } = config;
@@ -242,7 +251,10 @@ function declareInputs({ g }: GraphOps) {
   };
 }
 
-/** The rotations of all columns, float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W]: pool first, then the step's tokens. */
+/**
+ * The rotations of all columns, float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W]: pool first, then the
+ * step's tokens.
+ */
 function gatherRotations(ops: GraphOps, { gathered, tokenPages, ownShape }: Int8Inputs): string {
   const { g } = ops;
   const { headSize } = ops.config;

@@ -1,10 +1,12 @@
 /**
- * Names and shapes of what a step feeds to the graph and fetches from it. Fed besides these are the pool (`k{l}`, `ks{l}`,
+ * Names and shapes of what a step feeds to the graph and fetches from it. Fed besides these are the pool (`k{l}`,
+ * `ks{l}`,
  * `v{l}`, `vs{l}` of layer l) and the scratch of the prefill lane (`pk{l}`, `pv{l}`).
  */
 
 /**
- * Dimensions: T tokens, the prefill lane's first, then the W of the paged lane; S rows with logits; N pages of L slots with
+ * Dimensions: T tokens, the prefill lane's first, then the W of the paged lane; S rows with logits; N pages of L slots
+ * with
  * P columns in all, at least one page; C rows of scratch, at least one. The feeds of a lane without tokens are ignored.
  * With gathered attention (see pagedLane) each token has a list of Q pages, and P = Q * L.
  */
@@ -24,8 +26,10 @@ export const FEEDS = {
   /** bool: whether any logits are wanted. */
   hasLogits: 'hasLogits',
   /**
-   * int64 [4]: paddings that add n rows of zeros after the T tokens, [0, 0, n, 0], and remove them again, [0, 0, -n, 0].
-   * Only where the number of rows must be a multiple (see paddedProducts in weightPlan). S is such a multiple then, too.
+   * int64 [4]: paddings that add n rows of zeros after the T tokens, [0, 0, n, 0], and remove them again, [0, 0, -n,
+   * 0].
+   * Only where the number of rows must be a multiple (see paddedProducts in weightPlan). S is such a multiple then,
+   * too.
    */
   pad: 'pad',
   crop: 'crop',
@@ -46,7 +50,8 @@ export const FEEDS = {
   /** int64 [4]: W, 1, 1, 1. */
   ownShape: 'ownShape',
   /**
-   * float32 [N, headSize, L] and [headSize, W]: cosines above sines, of the positions of the pool's slots and of the new
+   * float32 [N, headSize, L] and [headSize, W]: cosines above sines, of the positions of the pool's slots and of the
+   * new
    * tokens. Only where a layer has a large key bias.
    */
   poolRotations: 'poolRotations',
@@ -57,7 +62,9 @@ export const FEEDS = {
   tiles: 'tiles',
   /** bool: the tokens of the paged lane have gathered attention. */
   gathered: 'gathered',
-  /** bool: the step returns the attention that each column receives. All tokens are in the paged lane, of one sequence. */
+  /**
+   * bool: the step returns the attention that each column receives. All tokens are in the paged lane, of one sequence.
+   */
   measures: 'measures',
   /** int64 [n]: which of the T tokens return their queries. */
   queryRows: 'queryRows',
@@ -67,7 +74,8 @@ export const FEEDS = {
   /** int64 [2]: T - W, W. */
   lanes: 'lanes',
   /**
-   * int32 [1] and a scalar: the number of rows that the prefill lane attends to, less one, and that number. It counts one
+   * int32 [1] and a scalar: the number of rows that the prefill lane attends to, less one, and that number. It counts
+   * one
    * row more than the prompt has (see prefillLane).
    */
   lastRow: 'lastRow',
@@ -83,11 +91,15 @@ export const FETCHES = {
   valueScales: 'valueScales',
 } as const;
 
-/** Of a step that measures, with an int8 pool: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see pagedLaneMeasured). */
+/**
+ * Of a step that measures, with an int8 pool: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see
+ * pagedLaneMeasured).
+ */
 export const RECEIVED = 'received';
 
 /**
- * With an int8 pool: float32 [numLayers, numHeads, n, headSize], the wanted queries. They are as the products with the keys
+ * With an int8 pool: float32 [numLayers, numHeads, n, headSize], the wanted queries. They are as the products with the
+ * keys
  * take them, except that a large key bias is not in them.
  */
 export const QUERIES = 'queries';

@@ -1,9 +1,12 @@
 /**
- * The paged lane in tiles, for many tokens behind a long context. The arithmetic is that of pagedLaneShared, but one page of
+ * The paged lane in tiles, for many tokens behind a long context. The arithmetic is that of pagedLaneShared, but one
+ * page of
  * the pool after the other, so that intermediates stay in the processor's cache. Does not decide when to use tiles.
  *
- * Only the scores of all pages are kept, because the largest score of a row must be known before its codes. A token's result
- * has the same bits as without tiles: the largest score is the same, sums of products are integers, and sums of powers are in
+ * Only the scores of all pages are kept, because the largest score of a row must be known before its codes. A token's
+ * result
+ * has the same bits as without tiles: the largest score is the same, sums of products are integers, and sums of powers
+ * are in
  * float64, whose order hardly ever shows in a float32.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
@@ -71,8 +74,10 @@ export function splitMask(
 
 /**
  * From here on tiles save more than the work per page costs: the number of scores of one page, and of all pages.
- * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, time at once over time
- * in tiles: 16 tokens 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite `engine`,
+ * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, time at once over
+ * time
+ * in tiles: 16 tokens 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite
+ * `engine`,
  * group `tiles`).
  */
 const MIN_PAGE_SCORES = 90_000;
@@ -96,7 +101,10 @@ interface Scores {
   readonly largestScore: string;
   /** float32 [kvHeads, 1, W, 1]: the largest scale of the values that a row sees. */
   readonly largestScale: string;
-  /** float32 [N, kvHeads, groupSize, W, L]: masked scores of the pages, and [kvHeads, groupSize, W, W]: of the own tokens. */
+  /**
+   * float32 [N, kvHeads, groupSize, W, L]: masked scores of the pages, and [kvHeads, groupSize, W, W]: of the own
+   * tokens.
+   */
   readonly ofPages: string;
   readonly ofOwn: string;
 }
@@ -241,5 +249,7 @@ class Tiles {
   }
 }
 
-/** Of n columns: keys [kvHeads, headSize, n], their scales [kvHeads, 1, n], the mask [1, W, n], rotations [headSize, n]. */
+/**
+ * Of n columns: keys [kvHeads, headSize, n], their scales [kvHeads, 1, n], the mask [1, W, n], rotations [headSize, n].
+ */
 type Columns = [keys: string, scales: string, mask: string, rotations: string | undefined];

@@ -5,9 +5,11 @@
  * The precisions of weights and KV pool are independent.
  * int8: weights have one scale per output column. Activations become 8-bit codes per row at run time,
  * x = (code - zero) * max / K, with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0
- * afterwards, so no guard is needed. Attention works alike: queries and probabilities are coded per row, K and V per token
+ * afterwards, so no guard is needed. Attention works alike: queries and probabilities are coded per row, K and V per
+ * token
  * and head. The head has the form that it has in int4.
- * int4: weights in blocks of 4 bits, some of 8 (see weightPlan). The operator codes the activations in blocks of 8 bits.
+ * int4: weights in blocks of 4 bits, some of 8 (see weightPlan). The operator codes the activations in blocks of 8
+ * bits.
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
@@ -145,7 +147,9 @@ class StepGraph {
     return this.#attention.attend(q, k, v, l);
   }
 
-  /** What follows the attention of layer l: the output projection, the feed-forward layers and the next layer's norm. */
+  /**
+   * What follows the attention of layer l: the output projection, the feed-forward layers and the next layer's norm.
+   */
   #feedForward(mixed: string, l: number): void {
     const { outputBias, ffnBias, numLayers } = this.#config;
     const ops = this.#ops;
@@ -179,7 +183,8 @@ class StepGraph {
   }
 
   /**
-   * Nothing after the last attention looks at other tokens. So only the rows whose logits are wanted go on, and inside a
+   * Nothing after the last attention looks at other tokens. So only the rows whose logits are wanted go on, and inside
+   * a
    * prompt there are none.
    */
   #logits(last: string): void {

@@ -12,7 +12,9 @@ import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/m
 import { Weights } from '../load/weights.ts';
 import { HEAD, type WeightPlan, planWeights } from '../load/weightPlan.ts';
 
-/** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */
+/**
+ * Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves.
+ */
 const FORMAT = 3;
 const JSON_FILES = [
   'config.json',

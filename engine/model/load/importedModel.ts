@@ -1,5 +1,6 @@
 /**
- * A model in the cache folder: its weight file, its graphs, and what they hold. Reads the weights that the runtime needs
+ * A model in the cache folder: its weight file, its graphs, and what they hold. Reads the weights that the runtime
+ * needs
  * outside the graph. Does not import or check a model (see import/).
  */
 import { open } from 'node:fs/promises';

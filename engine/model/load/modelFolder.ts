@@ -25,7 +25,10 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** "Qwen3-0.6B" of `models--Qwen--Qwen3-0.6B/snapshots/<revision>`, the layout of the Hugging Face cache; undefined elsewhere. */
+/**
+ * "Qwen3-0.6B" of `models--Qwen--Qwen3-0.6B/snapshots/<revision>`, the layout of the Hugging Face cache; undefined
+ * elsewhere.
+ */
 function hubName(dir: string): string | undefined {
   const [repository, folder] = dir.split(path.sep).slice(-3);
   return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;

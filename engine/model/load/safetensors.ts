@@ -1,5 +1,6 @@
 /**
- * The header of a safetensors file: tensor names, types, shapes and places. Validated as strictly as the reference library
+ * The header of a safetensors file: tensor names, types, shapes and places. Validated as strictly as the reference
+ * library
  * does. Does not read tensors.
  */
 import { invalid, unsupported } from './modelFolder.ts';

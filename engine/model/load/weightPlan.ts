@@ -99,7 +99,8 @@ const BYTES: Readonly<Record<string, number>> = { uint8: 1, int8: 1, int16: 2, f
 const ALIGNMENT = 4096;
 
 /**
- * `tied`: the embedding is also the output head. `biased`: layers with a large key bias (see keyBias). When it is left out,
+ * `tied`: the embedding is also the output head. `biased`: layers with a large key bias (see keyBias). When it is left
+ * out,
  * all that can have one.
  */
 export function planWeights(
@@ -159,7 +160,8 @@ class WeightPlanner {
 
   /**
    * The embedding is stored for the lookup and the head for the product, also when they are tied. The lookup's copy is
-   * mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason the
+   * mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason
+   * the
    * embedding's rows can afford 16 bits (see quantiseRows16).
    */
   #embedding(): StoredTensor {

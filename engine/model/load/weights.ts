@@ -1,6 +1,7 @@
 /**
  * The weights of a model folder: the safetensors files, shards by the index file, and rows of one tensor at a time as
- * float32. Matrices may be stored as compressed-tensors' int8: NAME holds codes (I8, [rows, width]), NAME_scale one scale
+ * float32. Matrices may be stored as compressed-tensors' int8: NAME holds codes (I8, [rows, width]), NAME_scale one
+ * scale
  * per row ([rows, 1]), and x = code * scale. Does not know what the tensors mean.
  */
 import { type Hash, createHash } from 'node:crypto';

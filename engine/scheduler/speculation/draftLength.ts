@@ -49,7 +49,10 @@ export const MIN_RATE = 0.15;
 export const PROBE_EVERY = 32;
 /** From so many matching tokens on: a pair or three, some, many. */
 const KINDS = [2, 4, 8] as const;
-/** Before anything is known of a class; where a sequence begins, at least and at most; and how many trials that counts for. */
+/**
+ * Before anything is known of a class; where a sequence begins, at least and at most; and how many trials that counts
+ * for.
+ */
 const FIRST_RATES = [0.35, 0.6, 0.8] as const;
 const MIN_FIRST_RATE = 0.2;
 const MAX_FIRST_RATE = 0.9;
@@ -86,7 +89,10 @@ export class Acceptance {
     this.#hits = KINDS.map((_, kind) => ofClass.firstRate(kind) * FIRST_TRIALS);
   }
 
-  /** Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to draft at most. Probes apart. */
+  /**
+   * Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to
+   * draft at most. Probes apart.
+   */
   peek(matchLength: number, most: number): { rate: number; most: number } {
     const kind = kindOf(matchLength);
     if (kind < 0) return { rate: 0, most: 0 };
@@ -121,7 +127,8 @@ function kindOf(matchLength: number): number {
 }
 
 /**
- * PURE: what a step costs beside its rows, in rows, learnt from the steps that only decode. A least-squares line through
+ * PURE: what a step costs beside its rows, in rows, learnt from the steps that only decode. A least-squares line
+ * through
  * the recent ones, older ones fading; steps of one size say nothing of the slope, then the last one that could be told
  * stands. What a row costs for the columns that it attends to differs from step to step and is reckoned apart.
  */

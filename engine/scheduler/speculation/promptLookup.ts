@@ -3,7 +3,8 @@
  * sequence's last tokens have stood before; what followed there is a guess at what follows now. The longest match goes
  * first, of equals the most recent; the sequence is more recent than its sources, the last source than those before it.
  *
- * As in LZ77 compressors: a hash of every pair of tokens heads a chain of the places where that pair stands, and a match
+ * As in LZ77 compressors: a hash of every pair of tokens heads a chain of the places where that pair stands, and a
+ * match
  * that goes on needs no search. All in typed arrays: adding a token costs O(1) on average and leaves no garbage. A
  * search looks at no more than 64 places.
  */
@@ -71,12 +72,17 @@ export class PromptLookup {
     if (this.#next === NOWHERE) this.#search();
   }
 
-  /** How many of the sequence's last tokens stand where the guess comes from, 0 without one; longer ones count as 32. */
+  /**
+   * How many of the sequence's last tokens stand where the guess comes from, 0 without one; longer ones count as 32.
+   */
   get matchLength(): number {
     return this.#next === NOWHERE ? 0 : Math.min(this.#matched, MAX_COMPARED);
   }
 
-  /** The next tokens as they followed the match, at most `most`; they may run into themselves, as in a repetition. Empty without a match. */
+  /**
+   * The next tokens as they followed the match, at most `most`; they may run into themselves, as in a repetition. Empty
+   * without a match.
+   */
   guess(most: number): number[] {
     const guessed: number[] = [];
     if (this.#next === NOWHERE) return guessed;

@@ -1,6 +1,7 @@
 /**
  * Drafts for the sequences that decode: what each could go on with, how much of that is worth a row, and what became of
- * it. Keeps what it has learnt of a sequence as long as that lives. Decides nothing about tokens: the engine samples every
+ * it. Keeps what it has learnt of a sequence as long as that lives. Decides nothing about tokens: the engine samples
+ * every
  * position from the model's own logits, so a wrong draft costs time and never changes a text.
  */
 import type { Priority } from '../../protocol/tasks.ts';
@@ -37,7 +38,10 @@ export class Speculation {
     idle: new ClassRates(),
   };
 
-  /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. `columnMs`: see RowCost. */
+  /**
+   * Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. `columnMs`:
+   * see RowCost.
+   */
   propose(sequences: readonly Sequence[], mostTokens: number, columnMs: number): Map<Sequence, number[]> {
     const drafts = new Map<Sequence, number[]>();
     const most = Math.min(mostTokens, MAX_ROWS - sequences.length);
@@ -60,7 +64,10 @@ export class Speculation {
     return draftLengths([this.#guess(sequence, most, 'peek').chance], 1, this.#cost.fixedRows(columnMs), most)[0]!;
   }
 
-  /** A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if `rejected`. */
+  /**
+   * A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if
+   * `rejected`.
+   */
   verified(sequence: Sequence, numAccepted: number, rejected: boolean): void {
     const drafter = this.#drafters.get(sequence);
     drafter?.acceptance.observe(drafter.matchLength, numAccepted, rejected);

@@ -129,7 +129,9 @@ export class CopyPrior {
     };
   }
 
-  /** Adds the votes of the places from `last` on, in the order of `before`. At minLength `minLength` tokens must match. */
+  /**
+   * Adds the votes of the places from `last` on, in the order of `before`. At minLength `minLength` tokens must match.
+   */
   #vote(
     votes: Votes,
     { tokens }: CopyIndex,

@@ -156,7 +156,10 @@ export class Fim {
     return ids;
   }
 
-  /** Other files of the repository before a prompt, ending with the current file's path; undefined if the family has no such layout. */
+  /**
+   * Other files of the repository before a prompt, ending with the current file's path; undefined if the family has no
+   * such layout.
+   */
   repositoryHead(
     name: string,
     files: readonly { path: string; text: string }[],

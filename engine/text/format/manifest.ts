@@ -31,7 +31,10 @@ export interface Manifest {
   completion: {
     /** Whether the file block may come before the FIM tail. */
     layout: 'blockAndTail' | 'tail';
-    /** `suffixFirst` ends the prompt with the prefix; `family` is the order that the family of control tokens is known for. */
+    /**
+     * `suffixFirst` ends the prompt with the prefix; `family` is the order that the family of control tokens is known
+     * for.
+     */
     order: 'suffixFirst' | 'family';
     maxTokens: number;
     multilineMaxTokens: number;

@@ -108,7 +108,9 @@ export function countTokens(layout: Layout, text: string, fromEnd = false): numb
   return total;
 }
 
-/** What each gets of `room`: all that it wants if that is less than an even share, and the others share what it leaves. */
+/**
+ * What each gets of `room`: all that it wants if that is less than an even share, and the others share what it leaves.
+ */
 function shares(wanted: readonly number[], room: number): number[] {
   const given = wanted.map(() => 0);
   let left = Math.max(0, room);

@@ -38,7 +38,10 @@ export interface ChatPromptOptions {
   answerTokens: number;
 }
 
-/** Throws `badRequest` for messages that the template refuses, `contextTooLong` when the last question alone does not fit. */
+/**
+ * Throws `badRequest` for messages that the template refuses, `contextTooLong` when the last question alone does not
+ * fit.
+ */
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
   const { doc, answerTokens } = options;
   const { chatTemplate, manifest, tokenizer } = layout.text;

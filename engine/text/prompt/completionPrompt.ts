@@ -123,7 +123,9 @@ function tailPrefix(
   }
 }
 
-/** The text after the cursor: whole lines, at most 15 after the current one and 64 tokens. Typing does not change it. */
+/**
+ * The text after the cursor: whole lines, at most 15 after the current one and 64 tokens. Typing does not change it.
+ */
 function suffixText(layout: Layout, doc: SourceDocument, offset: number): string {
   const limit = Math.max(4, Math.min(SUFFIX_TOKENS, Math.floor(layout.contextTokens / 16)));
   const end = doc.lineStart(doc.lineAt(offset) + SUFFIX_LINES + 1);

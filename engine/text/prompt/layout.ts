@@ -108,7 +108,8 @@ export class Layout {
   }
 
   /**
-   * Tokens of the text before the line of `start` and behind that of `end`, as far as the file was encoded before, perhaps
+   * Tokens of the text before the line of `start` and behind that of `end`, as far as the file was encoded before,
+   * perhaps
    * some edits ago: encodes nothing, so for guesses only.
    */
   knownAround(doc: SourceDocument, start: number, end: number): { before: number[]; behind: number[] } {
@@ -140,7 +141,10 @@ export class Layout {
     return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MAX_COPIED));
   }
 
-  /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */
+  /**
+   * Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they
+   * are the same.
+   */
   removedIds({ removed }: SourceDocument): readonly (readonly number[])[] {
     return entry(this.#removed, removed, () => removed.map((text) => this.text.tokenizer.encode(text)));
   }
@@ -161,7 +165,9 @@ export class Layout {
     return header;
   }
 
-  /** The messages with a file's place marked in the first turn: system where the template takes one, else the user's. */
+  /**
+   * The messages with a file's place marked in the first turn: system where the template takes one, else the user's.
+   */
   messagesWithFile<M extends { role: string; content: string }>(
     path: string,
     messages: readonly M[],

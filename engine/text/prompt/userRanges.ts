@@ -12,8 +12,10 @@ const MARK_TOKENS = 12;
 const MAX_BEHIND = 32;
 
 /**
- * @param contents of the user's messages, in order. @param behind what the template writes behind a message (see tokensBehind).
- * @returns places of the long ones with what stands behind each, apart and in order; the first message's begins with the conversation.
+ * @param contents of the user's messages, in order. @param behind what the template writes behind a message (see
+ * tokensBehind).
+ * @returns places of the long ones with what stands behind each, apart and in order; the first message's begins with
+ * the conversation.
  */
 export function userRanges(
   tokenIds: readonly number[],
@@ -43,7 +45,8 @@ interface Place {
 }
 
 /**
- * Where a message's tokens stand, with what is written behind it: an answer may hold the same text. Where it is nowhere written
+ * Where a message's tokens stand, with what is written behind it: an answer may hold the same text. Where it is nowhere
+ * written
  * so, the first place of the message alone: its last token may be one with what follows.
  */
 function placeOf(
@@ -65,7 +68,10 @@ function placeOf(
   return alone;
 }
 
-/** Tokens that the template writes behind a user's message, the opening of the answer with them; none where that cannot be told. */
+/**
+ * Tokens that the template writes behind a user's message, the opening of the answer with them; none where that cannot
+ * be told.
+ */
 export function tokensBehind(
   encodeChat: (content: string) => number[],
   encode: (text: string) => number[],

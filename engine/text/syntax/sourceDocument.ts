@@ -9,7 +9,10 @@ export class SourceDocument {
   version: number;
   /** The editor's name of it, where the path does not tell. */
   readonly language: string | undefined;
-  /** What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). Another array once it changes. */
+  /**
+   * What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). Another array
+   * once it changes.
+   */
   removed: readonly string[] = [];
   #text: string;
   #lf: string | undefined;
@@ -47,7 +50,10 @@ export class SourceDocument {
     return first > 0 && this.#text[first - 1] === '\r' ? '\r\n' : '\n';
   }
 
-  /** What this document would be with a text put in at an offset, with this document's line ends. Changed by the next call. */
+  /**
+   * What this document would be with a text put in at an offset, with this document's line ends. Changed by the next
+   * call.
+   */
   withInserted(offset: number, inserted: string): SourceDocument {
     // Always the same one, so that what is known of its text is brought up to date rather than made anew.
     this.#ahead ??= new SourceDocument(this.docId, this.path, '', this.version, this.language);
@@ -80,7 +86,10 @@ export class SourceDocument {
     return this.lineStarts.length;
   }
 
-  /** As they are told of: the empty one behind a final line break, which editors number, is nothing that could be read or left out. */
+  /**
+   * As they are told of: the empty one behind a final line break, which editors number, is nothing that could be read
+   * or left out.
+   */
   get numWrittenLines(): number {
     return this.lf === '' || this.lf.endsWith('\n') ? this.numLines - 1 : this.numLines;
   }

@@ -14,7 +14,10 @@ import { MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 export interface PlaceSyntax {
   /** In a comment or a string. */
   inText: boolean;
-  /** Something opens before the cursor, at the end of its line or before its blank line: the indentation of that statement. */
+  /**
+   * Something opens before the cursor, at the end of its line or before its blank line: the indentation of that
+   * statement.
+   */
   openIndent: number | undefined;
   /** What opens there ends with a word. */
   words: boolean;
@@ -37,7 +40,10 @@ export class Syntax {
     this.#grammars = grammars;
   }
 
-  /** Makes `at` and `read` quick for the document as it stands. Undefined when it is, else settles when it is; never rejects. */
+  /**
+   * Makes `at` and `read` quick for the document as it stands. Undefined when it is, else settles when it is; never
+   * rejects.
+   */
   prepare(doc: SourceDocument): Promise<void> | undefined {
     const grammar = grammarFor(doc);
     if (grammar === undefined || doc.lf.length > MAX_PARSED_TEXT) return undefined;

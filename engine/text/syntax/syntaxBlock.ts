@@ -7,7 +7,10 @@ import type { Tree } from 'web-tree-sitter';
 import { countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
 
 export interface BlockScan {
-  /** How much of the completion stays inside, with the block's own closing bracket where the text lacks it; undefined when all does. */
+  /**
+   * How much of the completion stays inside, with the block's own closing bracket where the text lacks it; undefined
+   * when all does.
+   */
   end: number | undefined;
   /** Its end lies in a string, a comment, or brackets that it has opened: what follows may be indented anyhow. */
   nested: boolean;
@@ -84,7 +87,10 @@ export function numMissing(tree: Tree, text: string, offset: number, open: reado
   return missing;
 }
 
-/** Indentation of the line on which the statement around an offset begins: further up where brackets closed before it were opened. */
+/**
+ * Indentation of the line on which the statement around an offset begins: further up where brackets closed before it
+ * were opened.
+ */
 export function statementIndent(text: string, offset: number): number {
   let lineStart = text.lastIndexOf('\n', offset) + 1;
   let depth = 0;
@@ -100,7 +106,9 @@ export function statementIndent(text: string, offset: number): number {
   return indentAt(text, lineStart);
 }
 
-/** The closing brackets that begin the first line below which is not indented deeper; empty when it is indented less. */
+/**
+ * The closing brackets that begin the first line below which is not indented deeper; empty when it is indented less.
+ */
 function closersBelow(text: string, offset: number, indent: number): string {
   for (let at = text.indexOf('\n', offset); at >= 0; at = text.indexOf('\n', at + 1)) {
     const lineIndent = indentAt(text, at + 1);

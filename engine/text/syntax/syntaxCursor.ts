@@ -138,7 +138,9 @@ function isQuote(type: string): boolean {
   return QUOTES.has(type) || type === 'string_start' || type === 'string_end';
 }
 
-/** Tokens that begin in [from, to), in order; `skip` leaves out subtrees without an error, whose brackets are balanced. */
+/**
+ * Tokens that begin in [from, to), in order; `skip` leaves out subtrees without an error, whose brackets are balanced.
+ */
 export function eachToken(
   tree: Tree,
   from: number,

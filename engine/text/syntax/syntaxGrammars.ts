@@ -61,7 +61,9 @@ export class Grammars {
     this.#folder = folder;
   }
 
-  /** The language; null when it cannot be loaded; undefined when it has not been asked for by `load`, or is on its way. */
+  /**
+   * The language; null when it cannot be loaded; undefined when it has not been asked for by `load`, or is on its way.
+   */
   get(grammar: string): Language | null | undefined {
     return this.#loaded.get(grammar);
   }

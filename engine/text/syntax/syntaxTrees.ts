@@ -47,7 +47,10 @@ export class SyntaxTrees {
     return at >= 0 ? this.#entries.at(-1)?.tree : undefined;
   }
 
-  /** Parses the text, which is not too long. Undefined when it is done already, else settles when it is; `get` has the tree. */
+  /**
+   * Parses the text, which is not too long. Undefined when it is done already, else settles when it is; `get` has the
+   * tree.
+   */
   update(docId: string, language: Language, text: string): Promise<void> | undefined {
     const before = this.#parsing.get(docId);
     const parsing = before ? before.then(() => this.#parse(docId, language, text)) : this.#parse(docId, language, text);
@@ -92,7 +95,9 @@ export class SyntaxTrees {
     }
   }
 
-  /** What `read` finds in a tree of `text`, made from that of `base`, which is like it but for a small edit; not kept. */
+  /**
+   * What `read` finds in a tree of `text`, made from that of `base`, which is like it but for a small edit; not kept.
+   */
   withEdited<T>(docId: string, language: Language, base: string, text: string, read: (tree: Tree) => T): T {
     let parser = this.#parsers.get(language);
     if (!parser) {
@@ -130,7 +135,10 @@ export class SyntaxTrees {
   }
 }
 
-/** Yields at halts that depend on the text alone: a resumed parse recovers from errors in other ways than one that was not halted. */
+/**
+ * Yields at halts that depend on the text alone: a resumed parse recovers from errors in other ways than one that was
+ * not halted.
+ */
 function* parseInSlices(language: Language, text: string): Generator<undefined, Tree> {
   // Its own: another text may be parsed between two slices.
   const parser = new Parser().setLanguage(language);

@@ -31,7 +31,10 @@ export class Detokenizer {
   }
 }
 
-/** How many bytes at the end are the start of a character. An encoded surrogate counts as one until its third byte, as in Python. */
+/**
+ * How many bytes at the end are the start of a character. An encoded surrogate counts as one until its third byte, as
+ * in Python.
+ */
 function numUnfinished(bytes: Uint8Array): number {
   for (let length = 1; length <= Math.min(3, bytes.length); length++) {
     const lead = bytes[bytes.length - length] as number;

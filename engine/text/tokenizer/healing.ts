@@ -12,7 +12,10 @@ import type { Tokenizer } from './tokenizer.ts';
 const LAST_PART = /(?:\p{Lu}?\p{Ll}+|\p{Lu}+)$/u;
 /** What has another form in some tokenizers, as accents have, is left alone. */
 const PLAIN = /^[\t\x20-\x7e]+$/;
-/** Each may have to be said again in a step of its own, before anything is seen. A part of so many is no word that the model knows. */
+/**
+ * Each may have to be said again in a step of its own, before anything is seen. A part of so many is no word that the
+ * model knows.
+ */
 const MAX_TOKENS = 3;
 
 /** What a generated text has to begin with, token by token. */
@@ -52,7 +55,10 @@ export class Opening {
   }
 }
 
-/** What is taken off a prompt: nothing, the last part of a word that it ends in, or besides, where it ends in none, the last token. */
+/**
+ * What is taken off a prompt: nothing, the last part of a word that it ends in, or besides, where it ends in none, the
+ * last token.
+ */
 export type Healing = 'none' | 'word' | 'token';
 
 /** The ids of a prefix without what is said again, and the text of these; '': all of them. */

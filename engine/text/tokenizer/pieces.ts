@@ -209,7 +209,9 @@ function utf8Size(code: number): number {
   return code < 0x10000 ? 3 : 4;
 }
 
-/** For each offset of the composed text, the offset of the source that it stands for; exact at every ASCII character. */
+/**
+ * For each offset of the composed text, the offset of the source that it stands for; exact at every ASCII character.
+ */
 function sourceOffsets(text: string, normalize: (part: string) => string): number[] {
   const map = [0];
   let source = 0;

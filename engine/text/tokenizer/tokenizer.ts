@@ -109,7 +109,10 @@ export class Tokenizer {
     return { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
   }
 
-  /** The same for a text that `next` follows, a visible ASCII character after a line break; undefined if it cannot be cut there. */
+  /**
+   * The same for a text that `next` follows, a visible ASCII character after a line break; undefined if it cannot be
+   * cut there.
+   */
   encodeBefore(text: string, next: string, continues: boolean): Encoding | undefined {
     const tokens = this.#pieces.encodeBefore(text, next, continues);
     return tokens && { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
@@ -142,7 +145,10 @@ export class Tokenizer {
     return ids;
   }
 
-  /** The text with `guard` put inside whatever `encodeTemplate` would read as a control token, but for those in `except`. */
+  /**
+   * The text with `guard` put inside whatever `encodeTemplate` would read as a control token, but for those in
+   * `except`.
+   */
   guardLookalikes(text: string, guard: string, except: readonly string[] = []): string {
     if (this.#addedPattern === undefined) return text;
     let guarded = text;
@@ -177,7 +183,10 @@ export class Tokenizer {
       : text.replaceAll(' ', '▁');
   }
 
-  /** Whether there is a token for each character of ASCII text, so that whatever has been said of it, it can be gone on with. */
+  /**
+   * Whether there is a token for each character of ASCII text, so that whatever has been said of it, it can be gone on
+   * with.
+   */
   canSpell(text: string): boolean {
     return [...text].every(
       (character) => this.#idOf.has(this.spelling(character)) || this.#byteToken(character) !== undefined,

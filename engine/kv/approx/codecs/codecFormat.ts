@@ -1,5 +1,6 @@
 /**
- * The parts of a codec. A format says how the floats of one side (K or V) of one layer become bytes. What all formats share (header,
+ * The parts of a codec. A format says how the floats of one side (K or V) of one layer become bytes. What all formats
+ * share (header,
  * exact tokens, layers, rotation, int8 rows at both ends) is in KvCodec.
  */
 import type { KvRows, KvShape } from '../../kvRows.ts';
@@ -8,11 +9,15 @@ import { kernels } from './kernels.ts';
 /** Of int8 rows; what KvShape says besides is of no concern here. */
 export type CodecShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
-/** Floats of one side of one layer: for n tokens, `byChannel` [kvHeads, headSize, n] or `byToken` [kvHeads, n, headSize]. */
+/**
+ * Floats of one side of one layer: for n tokens, `byChannel` [kvHeads, headSize, n] or `byToken` [kvHeads, n,
+ * headSize].
+ */
 export type Layout = 'byChannel' | 'byToken';
 
 /**
- * Pure: the same floats give the same bytes. The number of bytes depends on sizes only. Floats and bytes are at addresses of the
+ * Pure: the same floats give the same bytes. The number of bytes depends on sizes only. Floats and bytes are at
+ * addresses of the
  * kernels' memory (kernels.ts); at `spare` there is room for what is kept beside them (layerRoom.ts).
  */
 export interface SideFormat {
@@ -99,7 +104,10 @@ export class MalformedRun extends Error {
 
 /** What may be read back as a scale. */
 
-/** A scale as it was read, whose codes are up to `mostCode`. @throws MalformedRun when what they stand for is not finite. */
+/**
+ * A scale as it was read, whose codes are up to `mostCode`. @throws MalformedRun when what they stand for is not
+ * finite.
+ */
 export function finite(scale: number, mostCode: number): number {
   if (!(scale >= 0 && scale * mostCode < 1e38)) throw new MalformedRun(`it has a scale of ${scale}`);
   return scale;

@@ -1,6 +1,8 @@
 /**
- * Header and exact tokens of an encoded run. Exact tokens are stored as the pool has them, byte for byte: per layer and head K
- * [headSize, n] int8, V [n, headSize] int8, and a float32 scale per token for each. The int8 format has nothing else; other formats
+ * Header and exact tokens of an encoded run. Exact tokens are stored as the pool has them, byte for byte: per layer and
+ * head K
+ * [headSize, n] int8, V [n, headSize] int8, and a float32 scale per token for each. The int8 format has nothing else;
+ * other formats
  * keep some tokens that way. Floats are little endian, as on every processor that the engine runs on.
  */
 import type { KvRows } from '../../kvRows.ts';
@@ -56,7 +58,9 @@ export function writeExact(
     );
 }
 
-/** @throws MalformedRun when a scale is not finite: as one of the pool's it would spoil every sequence, masked or not. */
+/**
+ * @throws MalformedRun when a scale is not finite: as one of the pool's it would spoil every sequence, masked or not.
+ */
 export function readExact(
   shape: CodecShape,
   bytes: Uint8Array,
@@ -76,8 +80,10 @@ export function readExact(
 }
 
 /**
- * The header of an encoded run, 32 bytes, little endian: magic "KVR1", format id u16, flags u16 (0), layers u32, kvHeads
- * u16, headSize u16, tokens u32, position of the first token u32, tokens kept exactly at the beginning u16, 0 u16, and at the end u32.
+ * The header of an encoded run, 32 bytes, little endian: magic "KVR1", format id u16, flags u16 (0), layers u32,
+ * kvHeads
+ * u16, headSize u16, tokens u32, position of the first token u32, tokens kept exactly at the beginning u16, 0 u16, and
+ * at the end u32.
  */
 
 export const HEADER_BYTES = 32;

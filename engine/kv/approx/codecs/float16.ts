@@ -1,5 +1,6 @@
 /**
- * IEEE half precision: float32 to bits, to nearest even, and back, exactly. Values beyond 65504 become 65504, so that scales stay finite.
+ * IEEE half precision: float32 to bits, to nearest even, and back, exactly. Values beyond 65504 become 65504, so that
+ * scales stay finite.
  */
 const word = new Float32Array(1);
 const bits = new Uint32Array(word.buffer);

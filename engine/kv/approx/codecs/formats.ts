@@ -1,14 +1,18 @@
 /**
- * The lossy number formats of the codecs: how the floats of one side (K or V) of one layer become bytes. Does not know headers,
+ * The lossy number formats of the codecs: how the floats of one side (K or V) of one layer become bytes. Does not know
+ * headers,
  * rotation or which tokens stay exact; those are KvCodec's. The loops are in kernels/.
  */
 import { finite, finiteScales, MalformedRun, type SideFormat, type TokenFormat } from './codecFormat.ts';
 import { kernels } from './kernels.ts';
 
 /*
- * NVFP4: E2M1 codes, an E4M3 scale for 16 consecutive values of a token and head, and a float32 scale of the tensor, which is one
- * layer's K or V of a block of tokens: x = code * blockScale * tensorScale. As published, tensorScale = largest / (6 * 448) and
- * blockScale = (largest of the 16 / 6) / tensorScale. Two codes a byte, the first in the low half. A head size that is no multiple
+ * NVFP4: E2M1 codes, an E4M3 scale for 16 consecutive values of a token and head, and a float32 scale of the tensor,
+ * which is one
+ * layer's K or V of a block of tokens: x = code * blockScale * tensorScale. As published, tensorScale = largest / (6 *
+ * 448) and
+ * blockScale = (largest of the 16 / 6) / tensorScale. Two codes a byte, the first in the low half. A head size that is
+ * no multiple
  * of 16 ends in a shorter group. Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes
  * [kvHeads, n, headSize / 2].
  */
@@ -33,10 +37,14 @@ export const NVFP4: TokenFormat = {
 };
 
 /*
- * 4 bits as in KIVI (arXiv 2402.02750): K by channel over the tokens of a block, because channels differ far more than tokens, and V
- * by token in groups of 32 channels. Asymmetric: a group spans lo .. hi in 15 steps. KIVI keeps lo and the step in 16 bits each, 5
- * bits a value. Here lo and hi are 8-bit codes in units of the head's largest value in the block / 127, 4.5 bits a value, which is as
- * fine as the pool's own rows. Bytes: units [kvHeads] float32; then for each group lo, hi and its values, two a byte, the first in
+ * 4 bits as in KIVI (arXiv 2402.02750): K by channel over the tokens of a block, because channels differ far more than
+ * tokens, and V
+ * by token in groups of 32 channels. Asymmetric: a group spans lo .. hi in 15 steps. KIVI keeps lo and the step in 16
+ * bits each, 5
+ * bits a value. Here lo and hi are 8-bit codes in units of the head's largest value in the block / 127, 4.5 bits a
+ * value, which is as
+ * fine as the pool's own rows. Bytes: units [kvHeads] float32; then for each group lo, hi and its values, two a byte,
+ * the first in
  * the low half.
  */
 
@@ -71,11 +79,16 @@ export const KIVI_VALUES: TokenFormat = {
 };
 
 /*
- * 2, 3 or 4 bits for values that a Hadamard rotation has made about normal, at the levels that are best for a normal density (Max
- * 1960), as in TurboQuant (arXiv 2504.19874): x = mean of the channel in the block + level * scale of the token. In some heads the
- * means are most of K before the rotary embedding; what is left takes up to two bits less for the same error. The scale makes
- * products with the row right on average. The scale of least squared error gave a third more divergence. Bytes: for each head the
- * units of means and scales, float32; means [channels] int8; scales [tokens], how far below their unit in steps of about a 32nd of
+ * 2, 3 or 4 bits for values that a Hadamard rotation has made about normal, at the levels that are best for a normal
+ * density (Max
+ * 1960), as in TurboQuant (arXiv 2504.19874): x = mean of the channel in the block + level * scale of the token. In
+ * some heads the
+ * means are most of K before the rotary embedding; what is left takes up to two bits less for the same error. The scale
+ * makes
+ * products with the row right on average. The scale of least squared error gave a third more divergence. Bytes: for
+ * each head the
+ * units of means and scales, float32; means [channels] int8; scales [tokens], how far below their unit in steps of
+ * about a 32nd of
  * an octave (255: zero); then the codes.
  */
 

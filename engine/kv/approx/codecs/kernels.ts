@@ -1,7 +1,10 @@
 /**
- * Loads the codecs' inner loops: WebAssembly with SIMD, compiled from kernels/ into kernelBytes.ts by `npm run kernels`. Each thread has
- * one instance, made on first use, with one memory that callers lay out. Nothing in it outlasts a call of a codec. It holds one layer of
- * the longest run so far and never shrinks. Addresses and counts are not checked; kernels read and write up to SLACK bytes beyond.
+ * Loads the codecs' inner loops: WebAssembly with SIMD, compiled from kernels/ into kernelBytes.ts by `npm run
+ * kernels`. Each thread has
+ * one instance, made on first use, with one memory that callers lay out. Nothing in it outlasts a call of a codec. It
+ * holds one layer of
+ * the longest run so far and never shrinks. Addresses and counts are not checked; kernels read and write up to SLACK
+ * bytes beyond.
  */
 import { KERNEL_BYTES } from './kernelBytes.ts';
 

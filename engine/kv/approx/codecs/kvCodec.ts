@@ -1,6 +1,8 @@
 /**
- * Encodes runs of int8 rows to bytes and decodes them to rows for the pool, in one format and shape. Does not know store or policy.
- * An encoded run is: header, exact tokens of the beginning, exact tokens of the end, then K and V block by block, layer by layer. Pure:
+ * Encodes runs of int8 rows to bytes and decodes them to rows for the pool, in one format and shape. Does not know
+ * store or policy.
+ * An encoded run is: header, exact tokens of the beginning, exact tokens of the end, then K and V block by block, layer
+ * by layer. Pure:
  * the same rows at the same position give the same bytes, and the number of bytes depends on sizes and position only.
  */
 import { type KvRows, newKvRows } from '../../kvRows.ts';
@@ -42,7 +44,8 @@ export class KvCodec {
 
   /**
    * @param rotation of the model; formats that code K before it cannot do without.
-   * @param needs its layers, those first that lose most by being coded (see layerNeeds); when left out the last come first. Bytes are read with the one that they were written with.
+   * @param needs its layers, those first that lose most by being coded (see layerNeeds); when left out the last come
+   * first. Bytes are read with the one that they were written with.
    */
   constructor(format: RunFormat, shape: CodecShape, rotation: Rotation | null, needs?: readonly number[]) {
     if (format.unrotated && rotation?.half !== shape.headSize / 2)

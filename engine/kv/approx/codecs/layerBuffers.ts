@@ -1,6 +1,8 @@
 /**
- * One layer of a run in the kernels' memory: its int8 rows, and room for the floats and bytes of one block. Converts tokens to floats
- * in the layout that a format wants, and back to rows as the step graph quantises them (symmetric, per token and head, largest value =
+ * One layer of a run in the kernels' memory: its int8 rows, and room for the floats and bytes of one block. Converts
+ * tokens to floats
+ * in the layout that a format wants, and back to rows as the step graph quantises them (symmetric, per token and head,
+ * largest value =
  * 127).
  */
 import type { KvRows } from '../../kvRows.ts';

@@ -1,5 +1,6 @@
 /**
- * The codecs by name and id. Sizes and errors: `npm run bench -- kv`. Names and ids never change, because files on disk carry them.
+ * The codecs by name and id. Sizes and errors: `npm run bench -- kv`. Names and ids never change, because files on disk
+ * carry them.
  */
 import type { CodecShape, LayerSides, Rotation, RunFormat } from './codecFormat.ts';
 import { gradedKeys, gradedValues, KIVI_KEYS, KIVI_VALUES, NVFP4 } from './formats.ts';

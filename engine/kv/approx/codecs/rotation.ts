@@ -1,6 +1,8 @@
 /**
- * The two rotations of codecs. The rotary embedding of keys is taken off before coding and put on again: without it a channel's values
- * are about equal from token to token, which per-channel codes rely on. Both steps together lose the rounding of a float32.
+ * The two rotations of codecs. The rotary embedding of keys is taken off before coding and put on again: without it a
+ * channel's values
+ * are about equal from token to token, which per-channel codes rely on. Both steps together lose the rounding of a
+ * float32.
  */
 import type { Layout, Rotation } from './codecFormat.ts';
 import { kernelMemory, kernels, SLACK } from './kernels.ts';
@@ -27,7 +29,10 @@ export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, places: I
   }
 }
 
-/** x [kvHeads, headSize, n] of the run's tokens from `from` on, in place. @param direction -1 takes it off, 1 puts it on. */
+/**
+ * x [kvHeads, headSize, n] of the run's tokens from `from` on, in place. @param direction -1 takes it off, 1 puts it
+ * on.
+ */
 export function rotateKeys(
   x: number,
   kvHeads: number,
@@ -41,7 +46,8 @@ export function rotateKeys(
 }
 
 /**
- * Fast Walsh-Hadamard transform along the head, normalised, so that it is its own inverse and keeps dot products: what is
+ * Fast Walsh-Hadamard transform along the head, normalised, so that it is its own inverse and keeps dot products: what
+ * is
  * large in a few channels becomes a little in all. A head size that is no power of two is transformed in blocks of its
  * largest power of two.
  */
@@ -61,6 +67,7 @@ export function hadamard(x: Float32Array, kvHeads: number, headSize: number, n: 
 
 /** As above, of floats at an address of the kernels' memory. */
 export function hadamardAt(x: number, kvHeads: number, headSize: number, n: number, layout: Layout): void {
-  // By token a vector's values are neighbours; by channel n values of one channel are, and go through the same steps together.
+  // By token a vector's values are neighbours; by channel n values of one channel are, and go through the same steps
+  // together.
   kernels().hadamard(x, kvHeads * headSize * n, layout === 'byToken' ? 1 : n, headSize & -headSize);
 }

@@ -1,7 +1,10 @@
 /**
- * Lets rows of long contexts go that hardly anything attends to: in idle maintenance, of what nobody has used for a while. Of a file
- * those stay that parts of it, said again, attend to most (after KVzip, arXiv 2505.23416): whatever is asked later, that holds what there is to say.
- * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048): only where
+ * Lets rows of long contexts go that hardly anything attends to: in idle maintenance, of what nobody has used for a
+ * while. Of a file
+ * those stay that parts of it, said again, attend to most (after KVzip, arXiv 2505.23416): whatever is asked later,
+ * that holds what there is to say.
+ * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048):
+ * only where
  * nothing else begins with it. Decides what and when; what is measured is the meter's, where rows lie the cache's.
  */
 import {
@@ -83,8 +86,10 @@ export class Pruning {
   }
 
   /**
-   * Measures some parts more of one of these files, or when memory is short of a conversation, and lets rows go when all are measured; false
-   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`. What is measured so far is kept until
+   * Measures some parts more of one of these files, or when memory is short of a conversation, and lets rows go when
+   * all are measured; false
+   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`. What is measured so
+   * far is kept until
    * somebody needs the room.
    */
   async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {

@@ -1,9 +1,14 @@
 /**
- * PURE: which tokens of a text stand in an older version of it, though at other places. An edit leaves whole runs as they
- * were; they are found by short pieces that occur once in the older text, and followed in both directions as far as they go.
+ * PURE: which tokens of a text stand in an older version of it, though at other places. An edit leaves whole runs as
+ * they
+ * were; they are found by short pieces that occur once in the older text, and followed in both directions as far as
+ * they go.
  */
 
-/** Tokens `start` to `end` (exclusive) of the text are those of the older one that stand `by` earlier there; by may be negative. */
+/**
+ * Tokens `start` to `end` (exclusive) of the text are those of the older one that stand `by` earlier there; by may be
+ * negative.
+ */
 export interface CommonRun {
   start: number;
   end: number;
@@ -29,7 +34,10 @@ function hashes(ids: readonly number[], from: number, to: number): Int32Array {
   return result;
 }
 
-/** Runs of `ids` within [from, to), in order. A run may begin before `from`: then that much before it is the same in both texts. */
+/**
+ * Runs of `ids` within [from, to), in order. A run may begin before `from`: then that much before it is the same in
+ * both texts.
+ */
 export function commonRuns(older: readonly number[], ids: readonly number[], from: number, to: number): CommonRun[] {
   /** Index in the older text; -1 for what occurs more than once. */
   const places = new Map<number, number>();

@@ -1,7 +1,9 @@
 /**
  * Position-shifted reuse: behind an edit, a request takes over rows that an older version of its text has of the same
- * tokens, with their keys turned to the new positions. An approximation, because those rows were computed behind the text
- * before the edit; idle prefill computes the exact rows later. Decides for which request; ShiftedRuns finds and copies rows.
+ * tokens, with their keys turned to the new positions. An approximation, because those rows were computed behind the
+ * text
+ * before the edit; idle prefill computes the exact rows later. Decides for which request; ShiftedRuns finds and copies
+ * rows.
  */
 import type { KvCache } from '../../kvCache.ts';
 import { exactId, shiftedId } from '../../laneIds.ts';

@@ -1,8 +1,12 @@
 /**
- * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the rows
- * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are never
- * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over, those
- * of file blocks, and only rows as they were computed: what is lost where a codec has changed them before is not measured. Owns nothing but the way there; which request may use it is ShiftedReuse's.
+ * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the
+ * rows
+ * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are
+ * never
+ * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over,
+ * those
+ * of file blocks, and only rows as they were computed: what is lost where a codec has changed them before is not
+ * measured. Owns nothing but the way there; which request may use it is ShiftedReuse's.
  */
 import { isPrefill, isShifted, shiftedId } from '../../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
@@ -21,7 +25,8 @@ export interface Shift extends CommonRun {
 export type ShiftKeys = (rows: KvRows, by: number) => void;
 
 /**
- * Tokens behind an edit that are computed all the same: they see most of what has changed. With the built-in model more of
+ * Tokens behind an edit that are computed all the same: they see most of what has changed. With the built-in model more
+ * of
  * them, up to 256, do not bring the rest closer to exact.
  */
 const COMPUTED = 64;
@@ -51,7 +56,10 @@ export class ShiftedRuns {
     this.#clock = clock;
   }
 
-  /** What of tokens[0 .. limit) could be taken over, behind what is cached as it is; in order, without overlap. Changes nothing. */
+  /**
+   * What of tokens[0 .. limit) could be taken over, behind what is cached as it is; in order, without overlap. Changes
+   * nothing.
+   */
   plan(cacheIds: readonly number[], limit: number): Shift[] {
     const { nodes, lastLength, numTokens } = this.#memory.tree.match(cacheIds, limit);
     const shifts: Shift[] = [];
@@ -71,7 +79,10 @@ export class ShiftedRuns {
     return shifts.sort((a, b) => a.start - b.start);
   }
 
-  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or coded. The slots belong to the caller. */
+  /**
+   * Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or
+   * coded. The slots belong to the caller.
+   */
   copy(shift: Shift, at: number, shiftKeys: ShiftKeys): Int32Array | null {
     const { pool } = this.#memory;
     const from = at - shift.by;
@@ -125,7 +136,10 @@ export class ShiftedRuns {
     }
   }
 
-  /** The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not all as they were computed. */
+  /**
+   * The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not
+   * all as they were computed.
+   */
   #runs({ source, by, end }: Shift, at: number): readonly RadixNode[] | null {
     const { tree } = this.#memory;
     const match = tree.match(source, end - by, tree.root, false);

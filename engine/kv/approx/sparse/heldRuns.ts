@@ -1,5 +1,6 @@
 /**
- * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are, and which of
+ * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are,
+ * and which of
  * their blocks are brought back, is SparseLeases'.
  */
 import { sketchBytes } from './keySketch.ts';
@@ -22,7 +23,10 @@ export class HeldRuns {
     this.#memory = memory;
   }
 
-  /** Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is no room for them. What stands before it is held. */
+  /**
+   * Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is
+   * no room for them. What stands before it is held.
+   */
   hold(node: RadixNode): boolean {
     this.lack = null;
     if (node.storedRefs === 0 && !this.#spill(node)) return false;
@@ -36,7 +40,10 @@ export class HeldRuns {
     this.#memory.nodes.dropIfLost(node);
   }
 
-  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
+  /**
+   * Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for
+   * them. `lossy`: of them.
+   */
   add(parent: RadixNode, tokenIds: number[], rows: KvRows, lossy: Lossy): RadixNode | null {
     const { store, tree, pool } = this.#memory;
     this.lack = null;
@@ -93,7 +100,10 @@ export class HeldRuns {
     });
   }
 
-  /** That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows are missing. */
+  /**
+   * That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows
+   * are missing.
+   */
   #bytesSketched(node: RadixNode): number {
     const { shape } = this.#memory.pool;
     const n = numRows(node);
@@ -113,7 +123,10 @@ export class HeldRuns {
   }
 }
 
-/** Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context begins a run. */
+/**
+ * Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context
+ * begins a run.
+ */
 function growsWith(
   { parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: RadixNode,
   more: readonly number[],

@@ -1,8 +1,12 @@
 /**
- * PURE: a copy of keys in 2 bits a value, from which it can be told which tokens a query attends to most: the low-bit copy that
- * SpeCache (arXiv 2503.16163) keeps of what lies in slow memory. Of each head of a block of n tokens: the mean of the keys, and each
- * token's difference from it in four levels. Rotated by a Hadamard matrix first, so that all channels are alike and one factor for
- * each token is enough (as in TurboQuant, arXiv 2504.19874); it is such that the products with the key itself come out right.
+ * PURE: a copy of keys in 2 bits a value, from which it can be told which tokens a query attends to most: the low-bit
+ * copy that
+ * SpeCache (arXiv 2503.16163) keeps of what lies in slow memory. Of each head of a block of n tokens: the mean of the
+ * keys, and each
+ * token's difference from it in four levels. Rotated by a Hadamard matrix first, so that all channels are alike and one
+ * factor for
+ * each token is enough (as in TurboQuant, arXiv 2504.19874); it is such that the products with the key itself come out
+ * right.
  *
  * Of all heads: means, float16 [headSize]; factors, float16 [n]; then codes, 4 values to a byte, [headSize / 4, n].
  */
@@ -12,7 +16,10 @@ import type { KvRows, KvShape } from '../../kvRows.ts';
 
 export type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
-/** Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum distortion, 1960). */
+/**
+ * Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum
+ * distortion, 1960).
+ */
 const LEVELS = [-1.51, -0.4528, 0.4528, 1.51];
 const BORDER = 0.9816;
 /** So far below the largest score a token counts for nothing: e^-15. */
@@ -64,7 +71,10 @@ export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }
   return sketch;
 }
 
-/** A block's number of tokens, the sketch that they are in, and from which of its tokens on; from the first when left out. */
+/**
+ * A block's number of tokens, the sketch that they are in, and from which of its tokens on; from the first when left
+ * out.
+ */
 export interface SketchedBlock {
   readonly sketch: Uint8Array;
   readonly from?: number;
@@ -72,9 +82,12 @@ export interface SketchedBlock {
 }
 
 /**
- * The largest share of its attention that any of these queries gives to each block, roughly: [blocks.length]. Where one head of a
- * hundred looks for something it looks nowhere else, and that is what must be there: in a sum over heads it would be lost.
- * `queries`: of each token [numLayers * numHeads, headSize], as the products with keys have them; `without`: layers that do not count.
+ * The largest share of its attention that any of these queries gives to each block, roughly: [blocks.length]. Where one
+ * head of a
+ * hundred looks for something it looks nowhere else, and that is what must be there: in a sum over heads it would be
+ * lost.
+ * `queries`: of each token [numLayers * numHeads, headSize], as the products with keys have them; `without`: layers
+ * that do not count.
  */
 export function sketchedAttention(
   shape: SketchShape,
@@ -138,7 +151,10 @@ function fillTable(table: Float32Array, query: Float32Array): void {
   }
 }
 
-/** Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on, the next four channels' after `stride`. */
+/**
+ * Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on,
+ * the next four channels' after `stride`.
+ */
 interface SketchedHead {
   readonly mean: Float32Array;
   readonly factors: Float32Array;

@@ -1,18 +1,27 @@
 /**
- * PURE: which blocks of a context that is longer than the pool are in it, and which of its tokens say so (see sparseLeases).
+ * PURE: which blocks of a context that is longer than the pool are in it, and which of its tokens say so (see
+ * sparseLeases).
  */
 
 /** What it is called where codecs are named: rows that were computed from a part of their context. */
 export const SKETCH = 'sketch';
-/** Of the chosen tokens beside the first block, the last of the context at most: where few blocks are there, more than these are chosen (docs/decisions/0013-sparse-contexts.md). */
+/**
+ * Of the chosen tokens beside the first block, the last of the context at most: where few blocks are there, more than
+ * these are chosen (docs/decisions/0013-sparse-contexts.md).
+ */
 const RECENT_SHARE = 0.5;
-/** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
+/**
+ * The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they
+ * see the second time.
+ */
 export const LAST_PART = 16;
 /** Tokens of an answer between two choices. */
 export const STRIDE = 16;
 /**
- * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
- * are there: to ask for others at the end of each part gained nothing that shows (docs/decisions/0013-sparse-contexts.md).
+ * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the
+ * newest blocks
+ * are there: to ask for others at the end of each part gained nothing that shows
+ * (docs/decisions/0013-sparse-contexts.md).
  */
 export const ASKING = { last: 8, stride: 1 };
 
@@ -22,7 +31,10 @@ export interface Choosable {
   readonly attention: number;
 }
 
-/** Of a context's blocks, in order, those that are there, at most `mostTokens` of them: the first, the last ones, and those that receive most. */
+/**
+ * Of a context's blocks, in order, those that are there, at most `mostTokens` of them: the first, the last ones, and
+ * those that receive most.
+ */
 export function chosenBlocks<T extends Choosable>(blocks: readonly T[], mostTokens: number): Set<T> {
   const chosen = new Set<T>();
   let left = mostTokens;

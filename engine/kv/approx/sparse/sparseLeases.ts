@@ -1,7 +1,10 @@
 /**
- * Leases on contexts that are longer than the pool: their rows are on the disk, and each lease has those blocks in slots of its
- * own that its tokens attend to most, as a sketch of the keys in memory says (SpeCache, arXiv 2503.16163); the first block, to which
- * all attend, and the last ones always. Rows are as they were computed, but computed from a part of what stands before them.
+ * Leases on contexts that are longer than the pool: their rows are on the disk, and each lease has those blocks in
+ * slots of its
+ * own that its tokens attend to most, as a sketch of the keys in memory says (SpeCache, arXiv 2503.16163); the first
+ * block, to which
+ * all attend, and the last ones always. Rows are as they were computed, but computed from a part of what stands before
+ * them.
  *
  * Owns which blocks are there. Where runs lie is KvMemory's, when to choose anew is the scheduler's.
  */
@@ -91,8 +94,10 @@ export class SparseLeases implements LongContexts {
   readonly #biased: ReadonlySet<number>;
 
   /**
-   * @param spillFile null: there are none of these leases. `ranks`: otherwise the newest blocks are chosen. `biased`: layers whose keys
-   * are coded without their bias: what such a key receives depends on its place first of all, and a sketch does not know of that.
+   * @param spillFile null: there are none of these leases. `ranks`: otherwise the newest blocks are chosen. `biased`:
+   * layers whose keys
+   * are coded without their bias: what such a key receives depends on its place first of all, and a sketch does not
+   * know of that.
    */
   constructor(
     memory: KvMemory,
@@ -161,7 +166,10 @@ export class SparseLeases implements LongContexts {
     };
   }
 
-  /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
+  /**
+   * Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if
+   * any, is the caller's to let go.
+   */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
@@ -180,7 +188,10 @@ export class SparseLeases implements LongContexts {
     return endIndex(lease.node) - before;
   }
 
-  /** Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with instead. */
+  /**
+   * Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with
+   * instead.
+   */
   commit(lease: Lease, tokenIds: readonly number[]): void {
     const { pool, tree } = this.#memory;
     while (lease.tail.length >= BLOCK) {
@@ -282,7 +293,10 @@ export class SparseLeases implements LongContexts {
     this.#bringIn(lease);
   }
 
-  /** Of so many queries, and so many layers, that it takes no longer than a step: the last ones, every second one, and so on. */
+  /**
+   * Of so many queries, and so many layers, that it takes no longer than a step: the last ones, every second one, and
+   * so on.
+   */
   #attention(blocks: readonly SketchedBlock[], queries: readonly Float32Array[]): Float32Array {
     const { shape } = this.#memory.pool;
     const perQuery = blocks.reduce((sum, { numTokens }) => sum + numTokens, 0) * queries[0]!.length;

@@ -1,5 +1,6 @@
 /**
- * How many slots and bytes a context takes that is longer than the pool (see sparseLeases), and how long one may be. Arithmetic
+ * How many slots and bytes a context takes that is longer than the pool (see sparseLeases), and how long one may be.
+ * Arithmetic
  * only, under a budget that moves.
  */
 import type { PoolBudget } from '../../poolBudget.ts';
@@ -9,7 +10,10 @@ import { sketchBytes, type SketchShape } from './keySketch.ts';
 /** Tokens of a block, which leaves memory and comes back as a whole. */
 export const SPILLED_TOKENS = 32;
 const BLOCK = SPILLED_TOKENS;
-/** Of what the budget allows as a pool, what chosen blocks take at least. The rest is for sketches, for what is computed, and for others. */
+/**
+ * Of what the budget allows as a pool, what chosen blocks take at least. The rest is for sketches, for what is
+ * computed, and for others.
+ */
 const MIN_SHARE = 0.2;
 /** Tokens of a prompt between two choices, at most; an eighth of that pool. */
 const PART = 512;
@@ -40,7 +44,10 @@ export class SparseRoom {
     return Math.max(BLOCK, Math.min(PART, Math.floor(this.#budget.maxSlots / 8 / BLOCK) * BLOCK));
   }
 
-  /** Slots that a context needs of which so many tokens are chosen: theirs, a part of the prompt, and what is not yet a block. */
+  /**
+   * Slots that a context needs of which so many tokens are chosen: theirs, a part of the prompt, and what is not yet a
+   * block.
+   */
   slotsWith(numChosen: number): number {
     return numChosen + this.part + BLOCK;
   }
@@ -50,7 +57,10 @@ export class SparseRoom {
     return this.slotsWith(this.chosenFor(numTokens));
   }
 
-  /** Slots of chosen blocks, of so many tokens: all that sketches leave, but for what is computed, and as much for others; no more than the prefill lane has room for. */
+  /**
+   * Slots of chosen blocks, of so many tokens: all that sketches leave, but for what is computed, and as much for
+   * others; no more than the prefill lane has room for.
+   */
   chosenFor(numTokens: number): number {
     return Math.min(
       Math.max(this.#leastChosen, this.#budget.slotsBeside(this.storeBytes(numTokens)) - 2 * this.part - BLOCK),
@@ -77,7 +87,9 @@ export class SparseRoom {
     return BLOCK * Math.max(0, Math.floor(Math.min(this.#blocksInMemory, this.#blocksOnDisk)));
   }
 
-  /** Bytes that these contexts may take of the disk, where that bounds them; null: memory does, or they have no file. */
+  /**
+   * Bytes that these contexts may take of the disk, where that bounds them; null: memory does, or they have no file.
+   */
   get diskBound(): number | null {
     return this.#diskBytes > 0 && this.#blocksOnDisk < this.#blocksInMemory ? this.#diskBytes : null;
   }

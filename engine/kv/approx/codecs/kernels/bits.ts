@@ -1,4 +1,7 @@
-/** Packs codes of two, three or four bits into bytes and unpacks them. The first code is in the lowest bits; eight codes of three bits take three bytes. */
+/**
+ * Packs codes of two, three or four bits into bytes and unpacks them. The first code is in the lowest bits; eight codes
+ * of three bits take three bytes.
+ */
 
 /** Reads up to 15 codes and writes up to 3 bytes beyond the last. */
 export function packTwo(codes: usize, n: i32, out: usize): void {

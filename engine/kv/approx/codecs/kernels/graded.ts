@@ -1,6 +1,8 @@
 /**
- * Graded formats (formats.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are tokens and columns channels (byToken)
- * or the other way round. For each head the units of its means and of its scales, float32, then means [channels], scales [tokens] and
+ * Graded formats (formats.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are
+ * tokens and columns channels (byToken)
+ * or the other way round. For each head the units of its means and of its scales, float32, then means [channels],
+ * scales [tokens] and
  * the codes in the order of x.
  */
 import { packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
@@ -29,7 +31,9 @@ function sizeOf(tokens: i32, channels: i32, bits: i32): i32 {
   return UNITS + channels + tokens + ((tokens * channels * bits + 7) >> 3);
 }
 
-/** @param spare room for channels + 3 * tokens + width floats, a byte for each value of a head, and six times PADDING. */
+/**
+ * @param spare room for channels + 3 * tokens + width floats, a byte for each value of a head, and six times PADDING.
+ */
 export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byToken: bool, bits: i32, out: usize, spare: usize): void {
   const tokens = byToken ? rows : width;
   const channels = byToken ? width : rows;
@@ -164,7 +168,10 @@ function codeMeans(means: usize, channels: i32, out: usize): void {
   }
 }
 
-/** What each token's values are multiplied by to be coded, once the means are off: 1 over the root of their mean square. @param inverse 1 over the largest value: large ones have squares, too. */
+/**
+ * What each token's values are multiplied by to be coded, once the means are off: 1 over the root of their mean square.
+ * @param inverse 1 over the largest value: large ones have squares, too.
+ */
 function factorsOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize, inverse: f32, factors: usize): void {
   const scale = f32x4.splat(inverse);
   if (!byToken) fill(factors, width, 0);
@@ -240,7 +247,8 @@ function levelsAt(codes: usize, levels: v128): v128 {
 }
 
 /**
- * Of each token the scale with which the product of what is read back and what was is the square of what was: least squares would
+ * Of each token the scale with which the product of what is read back and what was is the square of what was: least
+ * squares would
  * make all scores of the token's key a little smaller, and those that stand out most.
  */
 function codeScales(products: usize, squares: usize, factors: usize, tokens: i32, out: usize, codes: usize): void {
@@ -272,7 +280,10 @@ function codeRow(x: usize, width: i32, means: usize, factors: usize, bits: i32, 
   }
 }
 
-/** Four of them in 32 bits: of the levels' magnitudes, how many bounds are below; those of negative values are counted down from the middle. */
+/**
+ * Four of them in 32 bits: of the levels' magnitudes, how many bounds are below; those of negative values are counted
+ * down from the middle.
+ */
 @inline
 function codeOf(x: usize, means: usize, factors: usize, bits: i32): v128 {
   const v = f32x4.mul(f32x4.sub(v128.load(x), v128.load(means)), v128.load(factors));

@@ -1,4 +1,7 @@
-/** All kernels. Arguments are addresses, which the caller lays out, and counts. Nothing here allocates or keeps anything. */
+/**
+ * All kernels. Arguments are addresses, which the caller lays out, and counts. Nothing here allocates or keeps
+ * anything.
+ */
 export { gradedDecode, gradedEncode } from './graded';
 export { kiviDecode, kiviEncode } from './kivi';
 export { nvfp4Decode, nvfp4Encode } from './nvfp4';

@@ -106,7 +106,8 @@ function rounded(value: f64): f64 {
 }
 
 /**
- * x [rows, width], groups along the rows: the least and the largest of each, in turn; what is NaN does not count, and where
+ * x [rows, width], groups along the rows: the least and the largest of each, in turn; what is NaN does not count, and
+ * where
  * all are both are 0. @returns the largest magnitude.
  */
 function findBounds(x: usize, rows: i32, width: i32, group: i32, bounds: usize): f32 {

@@ -1,7 +1,9 @@
 /**
  * NVFP4 (formats.ts): E2M1 codes, an E4M3 scale for 16 values, a scale of the tensor. x [rows, width].
- * The small floats are those of the OCP formats: E4M3 (sign, 4 bits of exponent with bias 7, 3 of mantissa; no infinities, NaN is
- * 0x7f, largest 448) and E2M1 (bias 1, 1 bit of mantissa; 0 .5 1 1.5 2 3 4 6). Conversion from float32 rounds to nearest even and
+ * The small floats are those of the OCP formats: E4M3 (sign, 4 bits of exponent with bias 7, 3 of mantissa; no
+ * infinities, NaN is
+ * 0x7f, largest 448) and E2M1 (bias 1, 1 bit of mantissa; 0 .5 1 1.5 2 3 4 6). Conversion from float32 rounds to
+ * nearest even and
  * saturates: after adding a large enough power of two only the mantissa's bits are left.
  */
 import { bytesOf, floatsOf, largestOf, lowBytes, MAGNITUDE, MIN_SCALE, scaled } from './vectors';

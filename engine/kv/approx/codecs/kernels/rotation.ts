@@ -2,7 +2,8 @@
 import { doublesAt, floatsOf } from './vectors';
 
 /**
- * x [kvHeads, headSize, n], in place; cosines and sines [headSize / 2, stride], of n tokens and up to three more. Products and sums are
+ * x [kvHeads, headSize, n], in place; cosines and sines [headSize / 2, stride], of n tokens and up to three more.
+ * Products and sums are
  * those of doubles, rounded once. Writes up to 3 floats beyond x.
  * @param direction 1 or -1
  */
@@ -54,7 +55,8 @@ function turn(low: usize, high: usize, cos: usize, sin: usize, sign: v128, n: i3
 }
 
 /**
- * Fast Walsh-Hadamard transform, in place, of numValues floats, in blocks of block * unit of which each unit-th belongs to one
+ * Fast Walsh-Hadamard transform, in place, of numValues floats, in blocks of block * unit of which each unit-th belongs
+ * to one
  * vector. Two steps at a time. With unit = 1 it writes up to 7 floats beyond x.
  */
 export function hadamard(x: usize, numValues: i32, unit: i32, block: i32): void {

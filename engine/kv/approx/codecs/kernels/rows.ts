@@ -1,6 +1,8 @@
 /**
- * Between int8 rows and floats. By token: codes and floats [rows, width], a scale per row. By channel: codes [kvHeads, headSize,
- * all] of which n tokens are meant, floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and quotients of scales are those
+ * Between int8 rows and floats. By token: codes and floats [rows, width], a scale per row. By channel: codes [kvHeads,
+ * headSize,
+ * all] of which n tokens are meant, floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and quotients of
+ * scales are those
  * of doubles, rounded once.
  */
 import { doublesAt, highBytes, highShorts, largestOf, lowBytes, lowShorts, MAGNITUDE, MIN_SCALE, ROUND, storeScaled } from './vectors';

@@ -1,6 +1,11 @@
-/** What kernels share: between floats and doubles, four values at a time, and the bytes of integers that are in floats. */
+/**
+ * What kernels share: between floats and doubles, four values at a time, and the bytes of integers that are in floats.
+ */
 
-/** Adding this to a double rounds it to the nearest integer, half to even; the lowest bits of the sum are that integer. 1.5 * 2^52. */
+/**
+ * Adding this to a double rounds it to the nearest integer, half to even; the lowest bits of the sum are that integer.
+ * 1.5 * 2^52.
+ */
 export const ROUND: f64 = 6755399441055744;
 /** Adding this to a float of an integer of 0 .. 2^22 leaves it in the lowest bits. 2^23. */
 const TO_BITS: f32 = 8388608;
