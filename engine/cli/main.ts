@@ -12,7 +12,8 @@ import { evaluate } from './evalCommand.ts';
 import { whyNot } from './cliFiles.ts';
 import { generate } from './generateCommand.ts';
 import { inspect } from './inspectCommand.ts';
-import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './options.ts';
+import { HELP, helpOf } from './commandTable.ts';
+import { asksForHelp, type CommandLine, parseCommandLine, UsageError } from './options.ts';
 import { summarize } from './summarizeCommand.ts';
 
 /** Each returns the exit status. */
