@@ -7,7 +7,7 @@ import type { SamplingParams, Task } from '../protocol/tasks.ts';
 import { type FileSummary, fileNotes, prepareSummarize, summarizeFolder } from '../tasks/summarizeTask.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { type Outcome, outcomeOf } from './requestOutput.ts';
+import { lengthNote, type Outcome, outcomeOf } from './requestOutput.ts';
 import type { OnText, RunningRequest, RunOptions } from './runningRequest.ts';
 
 type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
@@ -96,9 +96,9 @@ export class FolderSummary {
       return shaped.stop;
     });
     onReady();
-    await running;
+    const outcome = await running;
     const { text, note } = prepared.shape(raw, true);
-    const own = fileNotes(document.path, [...prepared.notes, note ?? cut]);
+    const own = fileNotes(document.path, [...prepared.notes, note ?? cut, ...lengthNote(prepared, outcome)]);
     return { path, text, note: own || undefined };
   }
 

@@ -45,6 +45,14 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
   };
 }
 
+/** The note on prose that reached its token limit; else empty. */
+export function lengthNote(
+  { isProse }: Pick<PreparedRequest, 'isProse'>,
+  { finishReason, usage }: Pick<Outcome, 'finishReason' | 'usage'>,
+): string[] {
+  return isProse && finishReason === 'length' ? [t('cut off after {0} tokens', usage.completionTokens)] : [];
+}
+
 export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
@@ -114,10 +122,7 @@ export class RequestOutput {
     // An aborted request without text needs no note about the model's confidence.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';
     const note = suppressed ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
-    const cut =
-      this.#presentation.isProse && finishReason === 'length'
-        ? [t('cut off after {0} tokens', usage.completionTokens)]
-        : [];
+    const cut = lengthNote(this.#presentation, { finishReason, usage });
     this.#ended = true;
     this.#emit({
       type: 'done',

@@ -42,7 +42,7 @@ vi.mock('../../src/vscode.ts', () => {
     env: { language: 'en' },
     languages: { match: () => 1 },
     commands: { executeCommand: async () => undefined },
-    pool: {
+    window: {
       get activeTextEditor() {
         return editor.active;
       },

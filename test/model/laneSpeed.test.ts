@@ -21,7 +21,7 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
       laneCrossover(model.dir, runner, { parameters, contextTokens });
     expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);
     const run = runner.run.bind(runner);
-    const before: Record<string, number[]> = { pool: [], prefill: [] };
+    const before: Record<string, number[]> = { paged: [], prefill: [] };
     runner.run = (spans) => {
       before[spans[0]!.lane!]!.push(spans[0]!.contextSlots[0]!);
       return run(spans);
