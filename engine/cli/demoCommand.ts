@@ -12,7 +12,7 @@ import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts
 import { withClient } from './session.ts';
 
 const NAMES = ['completion', 'chat', 'summary'];
-const QUESTION = 'What is this file for?';
+const QUESTION = 'Explain this code.';
 
 /** A file of this project that fits the built-in model's context. */
 function defaultFile(): string {

@@ -6,7 +6,8 @@ import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { PrefillScratch } from './prefillScratch.ts';
-import { type RopeTable, rotateBias } from './rope.ts';
+import { rotateBias } from './keyRotation.ts';
+import { type RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
 export class PrefillFeeds {

@@ -14,7 +14,7 @@ import { loadOnnxruntime, blockRowMultiple, type OnnxRuntime, openSession } from
 import { PrefillFeeds } from './prefillFeeds.ts';
 import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
-import { shiftKeys } from './rope.ts';
+import { shiftKeys } from './keyRotation.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/feeds.ts';
 import { paddedProducts } from '../load/weightForms.ts';
 import { PagedFeeds } from './pagedFeeds.ts';

@@ -6,7 +6,7 @@ import { newKvRows } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { laneIds } from '../../../engine/kv/laneIds.ts';
 import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers } from '../../../engine/model/load/keyBias.ts';
-import { rotateBias } from '../../../engine/model/runtime/rope.ts';
+import { rotateBias } from '../../../engine/model/runtime/keyRotation.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { commonRuns } from '../../../../../engine/kv/approx/shifted/commonRuns.ts';
 import { newKvRows } from '../../../../../engine/kv/kvRows.ts';
-import { shiftKeys } from '../../../../../engine/model/runtime/rope.ts';
+import { shiftKeys } from '../../../../../engine/model/runtime/keyRotation.ts';
 import { RopeTable } from '../../../../../engine/model/runtime/rope.ts';
 import { exactId, isPrefill, isShifted, laneIds, shiftedId } from '../../../../../engine/kv/laneIds.ts';
 import { seededRandom } from '../../../../support/engine/workload.ts';
