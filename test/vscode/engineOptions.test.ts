@@ -7,6 +7,7 @@ import { formatBytes } from '../../engine/protocol/formatBytes.ts';
 import type { ProductForm } from '../../engine/model/load/weightForms.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
+import { isNarrowHere } from '../support/model/fixtures.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -56,47 +57,51 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('behind an edit, tokens that are approximated are told apart until they are computed', async () => {
-    const window = editor();
-    window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
-    await window.openFile('src/inventory.ts');
-    const ask = async (question: string) => {
-      const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-      await input.fill(question);
-      await input.press('Enter');
-    };
-    await window.runCommand('Kvasir: Open Chat');
-    await ask('What is this file for?');
-    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
-    await expect
-      .poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE })
-      .toMatch(/^[\d,]{3,}$/);
-    await cell('tokens').scrollIntoViewIfNeeded();
-    const exact = await cell('tokens').textContent();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(1, 1);
-    // As when a file is changed on disk: nothing is asked for before the question.
-    writeFileSync(
-      window.file('src/inventory.ts'),
-      INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'),
-    );
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
-    await ask('How are articles counted?');
-    // For a second or more: idle time computes them.
-    await cell('tokens')
-      .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
-      .waitFor({ timeout: PATIENCE });
-    const title = await cell('tokens').getAttribute('title');
-    await window.screenshot('engine-approximated');
-    await chat()
-      .locator('[data-role="assistant"] footer', { hasText: /\d approximated/ })
-      .waitFor();
-    expect(title).toMatch(/^[\d,]+ tokens are approximated: computed before an edit/);
-    await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
-    expect(await cell('tokens').textContent()).not.toBe(exact);
-    expect(await cell('tokens').getAttribute('title')).toBe('');
-    expect(window.problems).toEqual([]);
-  });
+  // With 7-bit activations the built-in model loses too much for it, so it is not used there.
+  test.skipIf(isNarrowHere)(
+    'behind an edit, tokens that are approximated are told apart until they are computed',
+    async () => {
+      const window = editor();
+      window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
+      await window.openFile('src/inventory.ts');
+      const ask = async (question: string) => {
+        const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+        await input.fill(question);
+        await input.press('Enter');
+      };
+      await window.runCommand('Kvasir: Open Chat');
+      await ask('What is this file for?');
+      await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
+      await expect
+        .poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE })
+        .toMatch(/^[\d,]{3,}$/);
+      await cell('tokens').scrollIntoViewIfNeeded();
+      const exact = await cell('tokens').textContent();
+      await window.openFile('src/inventory.ts');
+      await window.goTo(1, 1);
+      // As when a file is changed on disk: nothing is asked for before the question.
+      writeFileSync(
+        window.file('src/inventory.ts'),
+        INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'),
+      );
+      await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
+      await ask('How are articles counted?');
+      // For a second or more: idle time computes them.
+      await cell('tokens')
+        .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
+        .waitFor({ timeout: PATIENCE });
+      const title = await cell('tokens').getAttribute('title');
+      await window.screenshot('engine-approximated');
+      await chat()
+        .locator('[data-role="assistant"] footer', { hasText: /\d approximated/ })
+        .waitFor();
+      expect(title).toMatch(/^[\d,]+ tokens are approximated: computed before an edit/);
+      await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
+      expect(await cell('tokens').textContent()).not.toBe(exact);
+      expect(await cell('tokens').getAttribute('title')).toBe('');
+      expect(window.problems).toEqual([]);
+    },
+  );
 });
 
 /** Longer than the memory that it gets below, and shorter than the model's context. */
@@ -153,7 +158,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
       .locator('[data-role="assistant"] footer', { hasText: 'read in parts' })
       .waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
-    expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than the window/);
+    expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than memory/);
     await cell('src/long.ts', 'codec').hover();
     await window.screenshot('codec-sketch');
     expect(window.problems).toEqual([]);
