@@ -7,7 +7,7 @@ import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { PrefillScratch } from './prefillScratch.ts';
 import { rotateBias } from './keyRotation.ts';
-import { type RopeTable } from './rope.ts';
+import type { RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
 export class PrefillFeeds {

@@ -6,7 +6,7 @@
 import { prefillRows } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { rotateBias } from './keyRotation.ts';
-import { type RopeTable } from './rope.ts';
+import type { RopeTable } from './rope.ts';
 
 /**
  * The operator allocates as many rows as it is given. So a step gets no more than it needs, rounded up to STRIDE_STEP.

@@ -667,7 +667,7 @@ describe('the program', () => {
     mkdirSync(join(folder, 'b', 'c'));
     writeFileSync(join(folder, 'b', 'c', 'long.ts'), 'export const value = [1, 2, 3];\n'.repeat(2000));
     const long = run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n');
-    expect(long[2]).toMatch(/^- b\/c\/long\.ts: .*\(lines [\d-]+ of 2000 left out\)$/);
+    expect(long[2]).toMatch(/^- b\/c\/long\.ts: .*\(lines [\d-]+ of 2000 left out; cut off after 4 tokens\)$/);
     expect(long.filter((text) => text.includes('long.ts'))).toHaveLength(1);
     rmSync(join(folder, 'a'), { recursive: true });
     rmSync(join(folder, 'b'), { recursive: true });
