@@ -148,15 +148,21 @@ export class Finder {
   }
 
   /** The text that an unfinished request has so far. The rest is shown when it is ready. */
-  #part(request: CompletionRequest, { document, place }: Question, record: CompletionRecord): Found | undefined {
-    const insertion = request.rest(place);
+  #part(request: CompletionRequest, question: Question, record: CompletionRecord): Found | undefined {
+    const insertion = request.rest(question.place);
     const found = insertion?.text.trim() ? { insertion } : undefined;
-    this.#late.watch(request, document, found ? request.text : '', (done) => {
-      noteCost(record, done);
-      if (!found && !done.text)
-        record.reason = done.suppressed
-          ? 'the confidence of the model is too low here'
-          : 'the model has nothing to add here';
+    this.#late.watch(request, question.document, found ? request.text : '', () => {
+      const { done } = request;
+      if (done && done.finishReason !== 'abort') {
+        noteCost(record, done);
+        if (!found && !done.text)
+          record.reason = done.suppressed
+            ? 'the confidence of the model is too low here'
+            : 'the model has nothing to add here';
+      }
+      // The editor does not ask again at this place, so the engine is asked for it here.
+      if (!found && endedForAnotherPlace(request, question.place) && isStillAt(question))
+        this.#part(this.#start(question, record), question, record);
     });
     if (found) record.source = 'engine, first part';
     return found;
@@ -174,6 +180,14 @@ export class Finder {
 /** A completion asked for by hand also shows text of low confidence. */
 function wantsMore({ suppressed }: Pick<Completion, 'suppressed'>, { trigger }: CompletionRecord): boolean {
   return suppressed === true && trigger === 'explicit';
+}
+
+/** Whether a request of an earlier place has ended without a text for `place`. */
+function endedForAnotherPlace(request: CompletionRequest, place: Place): boolean {
+  if (request.place.offset === place.offset) return false;
+  // It is aborted as soon as its text contradicts what was typed.
+  if (request.standing(place) === 'diverged') return true;
+  return request.done !== undefined && request.done.finishReason !== 'abort' && !request.rest(place)?.text.trim();
 }
 
 /** Whether text and cursor are unchanged since the question. */

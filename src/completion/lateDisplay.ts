@@ -4,7 +4,6 @@
  * remembered to recognize it.
  */
 import * as vscode from '../vscode.ts';
-import type { Done } from '../client/connection.ts';
 import { carryOver, type Place } from './place.ts';
 import type { CompletionRequest } from './completionRequest.ts';
 
@@ -25,7 +24,7 @@ interface Watched {
   /** When the editor was last given something. */
   at: number;
   timer?: ReturnType<typeof setTimeout>;
-  onDone: (done: Done) => void;
+  onEnd: () => void;
 }
 
 export class LateDisplay implements vscode.Disposable {
@@ -34,25 +33,19 @@ export class LateDisplay implements vscode.Disposable {
   #refreshing: Spot | null = null;
 
   /**
-   * Shows what `request` writes from now on. `returned` is what the editor is given now. `onDone` is called when the
-   * request
-   * ends, before its text is shown.
+   * Shows what `request` writes from now on. `returned` is what the editor is given now. `onEnd` is called when the
+   * request ends, before its text is shown.
    */
-  watch(
-    request: CompletionRequest,
-    document: vscode.TextDocument,
-    returned: string,
-    onDone: (done: Done) => void,
-  ): void {
+  watch(request: CompletionRequest, document: vscode.TextDocument, returned: string, onEnd: () => void): void {
     const known = this.#watched.get(request);
     const at = performance.now();
     if (known) {
       // The last answer is the one on the screen.
-      Object.assign(known, { returned, at, onDone });
+      Object.assign(known, { returned, at, onEnd });
       return;
     }
     request.late = true;
-    this.#watched.set(request, { document, returned, at, onDone });
+    this.#watched.set(request, { document, returned, at, onEnd });
     const subscription = request.onChange(() => {
       if (request.ended) {
         subscription.dispose();
@@ -77,9 +70,8 @@ export class LateDisplay implements vscode.Disposable {
     this.#watched.delete(request);
     if (!watched) return;
     clearTimeout(watched.timer);
-    if (!request.done || request.done.finishReason === 'abort') return;
-    watched.onDone(request.done);
-    void this.#show(request, watched);
+    watched.onEnd();
+    if (request.done && request.done.finishReason !== 'abort') void this.#show(request, watched);
   }
 
   #grown(request: CompletionRequest): void {

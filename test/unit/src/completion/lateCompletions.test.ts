@@ -107,4 +107,44 @@ describe('an answer that comes after the editor’s patience', () => {
     await wait(1);
     expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'bc' });
   });
+
+  test.each([
+    ['writes another text', (request: ScriptedRequest) => request.chunk('q')],
+    ['has nothing to add', (request: ScriptedRequest) => request.done()],
+    ['is not sure enough', (request: ScriptedRequest) => request.done('', 'stop', true)],
+  ])(
+    'the request of an earlier place %s: the engine is asked again, for the place where the cursor is',
+    async (_, end) => {
+      const h = harness('f(|)\n');
+      h.ask();
+      await wait(60);
+      const [earlier] = h.engine.running as [ScriptedRequest];
+      h.type('a');
+      await wait(760);
+      expect(h.engine.running).toEqual([earlier]);
+      expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
+      end(earlier);
+      await wait(1);
+      const [later] = h.engine.running as [ScriptedRequest];
+      expect(later.text).toBe('f(a)\n');
+      later.done('bc');
+      await wait(1);
+      expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'bc' });
+      expect(h.engine.running).toEqual([]);
+    },
+  );
+
+  test('the request of an earlier place ends after the cursor has moved: the engine is not asked again', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [earlier] = h.engine.running as [ScriptedRequest];
+    h.type('a');
+    await wait(760);
+    editor.select(h.document, 2);
+    earlier.done('q');
+    await wait(1);
+    expect(h.engine.running).toEqual([]);
+    expect(editor.commands).toEqual([]);
+  });
 });
