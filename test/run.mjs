@@ -1,6 +1,7 @@
 // All tests, in the order of their cost: first the checks of the source (types, lint, import directions, dead code) and the
 // bundles, two at a time; then unit, engine and model tests in one run; then the packaged extension in a real VS Code.
 // The last line is "N passed, N failed" over everything. `node test/run.mjs unit` runs the parts whose name starts with "unit".
+// `--long` runs random tests at their full length.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 
@@ -80,7 +81,8 @@ const CHECKS = {
 };
 const FOLDERS = ['unit', 'engine', 'model'];
 
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((word) => word !== '--long');
+if (process.argv.includes('--long')) process.env.KVASIR_TEST_LENGTH = 'full';
 const isWanted = (name) => !wanted.length || wanted.some((word) => name.startsWith(word));
 
 const checks = Object.keys(CHECKS).filter(isWanted);

@@ -22,6 +22,7 @@ import {
   seededRandom,
   type WorkItem,
 } from '../support/engine/workload.ts';
+import { part } from '../support/testLength.ts';
 
 const EOS_IDS = [7];
 
@@ -53,12 +54,12 @@ function compare(
   }
 }
 
-test('2,000 requests under a tight budget equal the oracle, with hundreds of evictions and preemptions', async () => {
+test('random requests under a tight budget equal the oracle, with many evictions and preemptions', async () => {
   const slots = 300;
   const maxContext = 280;
   const items = makeWorkload({
     seed: 1,
-    numRequests: 2000,
+    numRequests: part(2000),
     numTokens: VOCAB_SIZE,
     fileTokens: 50,
     maxTokens: 40,
@@ -76,9 +77,9 @@ test('2,000 requests under a tight budget equal the oracle, with hundreds of evi
   });
   compare(items, outcomes, { maxContext, capacity: slots });
   const { events } = engine.stats();
-  expect(events.evictions).toBeGreaterThanOrEqual(200);
-  expect(events.preemptions).toBeGreaterThanOrEqual(200);
-  expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(5);
+  expect(events.evictions).toBeGreaterThanOrEqual(part(200));
+  expect(events.preemptions).toBeGreaterThanOrEqual(part(200));
+  expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(part(5));
 }, 60_000);
 
 test('a small pool beside a store: demotions and promotions keep every row', async () => {
@@ -133,7 +134,7 @@ test("property: any memory budget, token budget, class mix and abort order gives
       const held = engine.stats().poolSlots;
       expect(held.free + held.held).toBe(held.total);
     }),
-    { seed: 3, numRuns: 150 },
+    { seed: 3, numRuns: part(150) },
   );
 }, 60_000);
 
@@ -192,7 +193,7 @@ test('property: the budget, pins and evictions change while requests run', async
         }
       },
     ),
-    { seed: 4, numRuns: 80 },
+    { seed: 4, numRuns: part(80) },
   );
 }, 60_000);
 

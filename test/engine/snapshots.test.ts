@@ -18,6 +18,7 @@ import { fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, type Harness, harness, tokens, type Watched } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
+import { part } from '../support/testLength.ts';
 
 const MINUTE = 60_000;
 
@@ -391,7 +392,9 @@ test('for a prompt larger than the free memory, the part that fits is read from 
   expect(long.tokenIds).toHaveLength(60);
 });
 
-test('10,000 random operations over files, memory and disk keep the bytes exact and the tokens those of each request alone', async () => {
+const NUM_OPERATIONS = part(10_000);
+
+test(`${NUM_OPERATIONS} random operations over files, memory and disk keep the bytes exact and the tokens those of each request alone`, async () => {
   const random = seededRandom(11);
   const blocks = Array.from({ length: 12 }, (_, i) => tokens(100 + below(random, 500), 100 + i));
   let { engine, clock, disk } = await opened(1500, 200_000);
@@ -409,7 +412,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
     }
     asked = asked.filter(({ watched }) => watched.numEnds === 0);
   };
-  for (let i = 0; i < 10_000; i++) {
+  for (let i = 0; i < NUM_OPERATIONS; i++) {
     clock.now += 100;
     const what = random();
     if (what < 0.06 && asked.length < 6) {
@@ -437,7 +440,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
   await drain(engine);
   settle();
   expect(asked).toEqual([]);
-  expect(numAsked).toBeGreaterThan(200);
+  expect(numAsked).toBeGreaterThan(part(200));
 }, 120_000);
 
 test('maintenance checks a file once more than it has something to write of it, whatever is written or encoded of other files', async () => {

@@ -1,20 +1,23 @@
 /** A long random life in a process of its own, over the fake runner: every token is the oracle's, every slot accounted for, memory stays flat. */
 import { expect, test } from 'vitest';
 import { MAX_GROWTH_BYTES, soakProcess } from '../support/soak/startSoak.ts';
+import { part } from '../support/testLength.ts';
 import { slope } from '../support/soak/soakRun.ts';
 
-test('10,000 requests, edits, aborts and evictions: same tokens as each request alone, no lost slot, flat memory', async () => {
-  const result = await soakProcess({ numRequests: 10_000, seed: 1 });
-  expect(result.finished + result.aborted + result.failed).toBe(10_000);
+const NUM_REQUESTS = part(10_000);
+
+test(`${NUM_REQUESTS} requests, edits, aborts and evictions: same tokens as each request alone, no lost slot, flat memory`, async () => {
+  const result = await soakProcess({ numRequests: NUM_REQUESTS, seed: 1 });
+  expect(result.finished + result.aborted + result.failed).toBe(NUM_REQUESTS);
   for (const { count, least } of [
-    { count: result.aborted, least: 500 },
-    { count: result.failed, least: 50 },
-    { count: result.tokensCompared, least: 80_000 },
+    { count: result.aborted, least: part(500) },
+    { count: result.failed, least: part(50) },
+    { count: result.tokensCompared, least: part(80_000) },
   ])
     expect(count).toBeGreaterThan(least);
   expect(result.tokensDiffering).toBe(0);
-  expect(result.events.evictions).toBeGreaterThanOrEqual(200);
-  expect(result.events.preemptions).toBeGreaterThanOrEqual(200);
+  expect(result.events.evictions).toBeGreaterThanOrEqual(part(200));
+  expect(result.events.preemptions).toBeGreaterThanOrEqual(part(200));
   expect(1000 * slope(result.samples, 'heapBytes')).toBeLessThan(MAX_GROWTH_BYTES);
   // When memory goes back to the system is not for a test to say: its slope is measured by the suite, here it has a bound.
   expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(150e6);

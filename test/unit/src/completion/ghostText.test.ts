@@ -7,6 +7,7 @@
  */
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { part } from '../../../support/testLength.ts';
 import { editor, type FakeDocument } from '../../../support/editor/fakeEditor.ts';
 import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
 
@@ -295,7 +296,7 @@ test('what is offered is what the engine wrote for this very text, after any ste
         expect(editor.numListeners, 'listeners left').toBe(0);
       },
     ),
-    { numRuns: 1500, seed: 20 },
+    { numRuns: part(1500), seed: 20 },
   );
   expect(numSteps).toBeGreaterThan(20_000);
   for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(10);
