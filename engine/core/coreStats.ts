@@ -35,12 +35,12 @@ export function coreStats({
     requests: { ...journal.requests, waiting: journal.requests.waiting + numFetching },
     tokens: { ...journal.tokens, ...approximations.stats(), promptFromDisk: disk?.numFetched ?? 0 },
     ...bytes,
-    poolBytes: cache.poolBytes,
-    storeBytes: cache.storeBytes,
+    poolBytes: cache.memory.pool.bytes,
+    storeBytes: cache.memory.store.bytes,
     diskBytes: disk?.disk.bytes ?? 0,
     diskMaxBytes: disk?.disk.maxBytes ?? 0,
     ...(diskFault ? { diskFault } : {}),
-    kvBytesPerToken: cache.bytesPerToken,
-    poolSlots: cache.poolSlots,
+    kvBytesPerToken: cache.memory.budget.bytesPerSlot,
+    poolSlots: cache.memory.poolSlots,
   };
 }

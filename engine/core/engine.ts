@@ -12,7 +12,7 @@ import { Approximations, cacheOptions } from '../kv/approx/approximations.ts';
 import { type FileTokens, Snapshots } from '../kv/snapshots.ts';
 import { KvCache } from '../kv/kvCache.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
-import type { Block } from '../kv/outline.ts';
+import { type Block, outline } from '../kv/outline.ts';
 import { type ModelRunner, separatesShort } from '../model/batch.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { TreeNode } from '../protocol/stats.ts';
@@ -199,7 +199,7 @@ export class Engine {
 
   /** Bytes that count under the budget, as they are now. */
   get cacheBytes(): number {
-    return this.#cache.poolBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
+    return this.#cache.memory.bytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
   }
 
   /**
@@ -224,7 +224,7 @@ export class Engine {
 
   /** Evicts the rows of a prefix last, also those computed later, until the key's prefix is replaced or null. */
   pin(key: string, tokenIds: readonly number[] | null): void {
-    this.#gate.between(() => this.#cache.pin(key, tokenIds && this.#blockIds(tokenIds)));
+    this.#gate.between(() => this.#cache.prefixes.pin(key, tokenIds && this.#blockIds(tokenIds)));
   }
 
   /**
@@ -253,7 +253,7 @@ export class Engine {
   /** Drops unused rows that begin with a prefix: without one, all but `pinned` ones; with one, pinned ones too. */
   evict(prefix: readonly number[] = [], { pinned = prefix.length > 0 } = {}): void {
     this.#gate.between(() => {
-      for (const ids of this.#everyBlockIds(prefix)) this.#cache.evict(ids, pinned);
+      for (const ids of this.#everyBlockIds(prefix)) this.#cache.prefixes.evict(ids, pinned);
     });
   }
 
@@ -278,7 +278,11 @@ export class Engine {
 
   /** The radix tree for the monitor, with the files' blocks named. */
   outline(blocks: readonly Block[]): TreeNode[] {
-    return this.#cache.outline(blocks.map((block) => ({ ...block, tokenIds: this.#blockIds(block.tokenIds) })));
+    return outline(
+      this.#cache.memory.tree,
+      blocks.map((block) => ({ ...block, tokenIds: this.#blockIds(block.tokenIds) })),
+      this.#clock(),
+    );
   }
 
   /** The last steps, oldest first. */

@@ -67,14 +67,14 @@ export class Journal {
           numGenerated,
           priorities: spans.map(({ priority }) => priority),
         });
-        const { poolBytes, storeBytes, events } = this.#cache;
+        const { pool, store, nodes } = this.#cache.memory;
         const { numPreemptions: preemptions } = this.#scheduler;
         this.#trace.add({
           ...times,
           spans,
-          events: { ...events, preemptions },
-          poolBytes,
-          storeBytes,
+          events: { ...nodes.events, preemptions },
+          poolBytes: pool.bytes,
+          storeBytes: store.bytes,
           waiting: this.#scheduler.counts().waiting,
         });
       },
@@ -110,7 +110,7 @@ export class Journal {
     return {
       requests: { ...this.#scheduler.counts(), ...metrics.requests },
       tokens: { ...metrics.tokens },
-      events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps: metrics.steps },
+      events: { ...this.#cache.memory.nodes.events, preemptions: this.#scheduler.numPreemptions, steps: metrics.steps },
       tokensPerSecond: metrics.tokensPerSecond(now),
       utilisation: metrics.utilisation(now),
       busyMs: metrics.busyMs,

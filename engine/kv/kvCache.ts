@@ -3,18 +3,13 @@
  * Owns leases, reference counts and what joins the tree; where rows lie and what is evicted is KvMemory's. Nothing
  * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
  */
-import type { TreeNode as OutlineNode } from '../protocol/stats.ts';
-import type { Attended } from './packing.ts';
 import type { Compression } from './approx/compression.ts';
 import { CacheMaintenance } from './cacheMaintenance.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { lastSlot, type Lease, ownSlots } from './lease.ts';
-import { addPages, slotsOf } from './lease.ts';
-import { type Block, outline } from './outline.ts';
-import { Pins } from './prefixRuns.ts';
-import { describePrefix, evictPrefix } from './prefixRuns.ts';
+import { addPages, type Lease, ownSlots, slotsOf } from './lease.ts';
+import { CachedPrefixes } from './cachedPrefixes.ts';
 import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
 import { ShiftedRuns } from './approx/shifted/shiftedRuns.ts';
 import { SparseLeases } from './approx/sparse/sparseLeases.ts';
@@ -57,7 +52,10 @@ export interface Needs {
 }
 
 export class KvCache {
-  readonly #memory: KvMemory;
+  /** Slots and bytes. Whoever takes slots from it gives them back, or to a lease by `append`. */
+  readonly memory: KvMemory;
+  /** What users see of cached prefixes, and what they pin and evict. */
+  readonly prefixes: CachedPrefixes;
   /** Tokens of changed texts, taken over from where they stood before. */
   readonly shifted: ShiftedRuns;
   /** For what is no request: the disk tier, and what idle maintenance do. */
@@ -72,7 +70,6 @@ export class KvCache {
   needs: () => Needs | null = () => null;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
-  readonly #pins: Pins;
 
   constructor({
     pool,
@@ -86,95 +83,23 @@ export class KvCache {
     eviction = new Utility(kvBytesPerToken(pool.shape)),
     staleMs = 0,
   }: KvCacheOptions) {
-    this.#memory = new KvMemory({ pool, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
-    this.#pins = new Pins(this.#memory.tree);
+    this.memory = new KvMemory({ pool, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
+    this.prefixes = new CachedPrefixes(this.memory);
     this.#clock = clock;
     this.displayedLimitBytes = maxBytes;
-    this.shifted = new ShiftedRuns(this.#memory, clock);
-    this.longContexts = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
-    this.runs = new CacheMaintenance(this.#memory, { clock, compression, onInsert: () => this.#pins.mark() });
+    this.shifted = new ShiftedRuns(this.memory, clock);
+    this.longContexts = new SparseLeases(this.memory, { spillFile, clock, ranks, biased });
+    this.runs = new CacheMaintenance(this.memory, { clock, compression, onInsert: () => this.prefixes.markPinned() });
   }
 
-  /** The most tokens that fit at once, with nothing else in the cache. */
+  /** The most tokens that fit in the pool, with nothing else in the cache. */
   get capacity(): number {
-    return this.#memory.budget.maxSlots;
-  }
-
-  /** Slots that `allocate` could hand out now. */
-  get available(): number {
-    return this.#memory.available;
-  }
-
-  /** Slots that it could hand out without anything else leaving the pool or the store. */
-  get spare(): number {
-    return this.#memory.spare;
-  }
-
-  /** The same, were so many bytes lent, and no others; 0 where those have no room. */
-  spareBeside(borrowed: number): number {
-    return this.#memory.spareBeside(borrowed);
-  }
-
-  /**
-   * Lends bytes of the budget to one at a time, who must let go of them in `onTakenBack`: before anything leaves for
-   * want of them. False where that would be at once.
-   */
-  lend(bytes: number, onTakenBack: () => void): boolean {
-    return this.#memory.lend(bytes, onTakenBack);
-  }
-
-  /** Ends what `lend` began, if anything. */
-  takeBack(): void {
-    this.#memory.takeBack();
-  }
-
-  get borrowedBytes(): number {
-    return this.#memory.budget.borrowed;
-  }
-
-  /** Slots of what sequences hold. */
-  get numReferenced(): number {
-    return this.#memory.numReferenced;
-  }
-
-  get poolBytes(): number {
-    return this.#memory.pool.bytes;
-  }
-
-  /** Of the rows of one token. */
-  get bytesPerToken(): number {
-    return this.#memory.budget.bytesPerSlot;
-  }
-
-  get storeBytes(): number {
-    return this.#memory.store.bytes;
-  }
-
-  get poolSlots(): { total: number; free: number; held: number } {
-    return {
-      total: this.#memory.pool.numSlots,
-      free: this.#memory.nodes.slots.numFree,
-      held: this.#memory.nodes.slots.numHeld,
-    };
-  }
-
-  /** Slots of a page of the pool: a step attends to whole pages. */
-  get pageSlots(): number {
-    return this.#memory.pool.pageSlots;
-  }
-
-  /** What tokens of a step pay for, of pages: see attendedPages. */
-  attended(numTokens: number, most: number, all: number): Attended {
-    return this.#memory.pool.attended(numTokens, most, all);
+    return this.memory.budget.maxSlots;
   }
 
   /** Adds the pages of the pool that a lease's computed tokens lie in; returns how many those are. */
   addPages(lease: Lease, pages: Set<number>): number {
-    return addPages(this.#memory, lease, pages);
-  }
-
-  get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
-    return this.#memory.nodes.events;
+    return addPages(this.memory, lease, pages);
   }
 
   /**
@@ -185,7 +110,7 @@ export class KvCache {
     tokenIds: readonly number[],
     limit: number,
   ): { numTokens: number; numPruned: number; numFree: number; path: Match } {
-    const match = this.#memory.tree.match(tokenIds, limit);
+    const match = this.memory.tree.match(tokenIds, limit);
     let [numPruned, numFree] = [0, 0];
     for (const [node, length] of lengths(match)) {
       numPruned += prunedTokens(node);
@@ -200,7 +125,7 @@ export class KvCache {
    */
   open(tag = '', { quiet = false, longTokens = 0 } = {}): Lease {
     const lease: Lease = {
-      node: this.#memory.tree.root,
+      node: this.memory.tree.root,
       tail: [],
       partial: longTokens > 0 ? this.longContexts.begin(longTokens) : null,
       numPruned: 0,
@@ -225,42 +150,21 @@ export class KvCache {
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     // A tail has been computed behind the node; what stands there by now is another's.
     if (lease.partial) return lease.tail.length > 0 ? 0 : this.longContexts.advance(lease, tokenIds, limit);
-    const { tree } = this.#memory;
+    const { tree } = this.memory;
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#memory.nodes.matchedNodes(match);
-    for (const node of nodes) this.#memory.nodes.reference(node);
-    const missing = nodes.findIndex((node) => !this.#memory.promote(node));
+    const nodes = this.memory.nodes.matchedNodes(match);
+    for (const node of nodes) this.memory.nodes.reference(node);
+    const missing = nodes.findIndex((node) => !this.memory.promote(node));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
-    for (const node of nodes.slice(placed.length).reverse()) this.#memory.nodes.unreference(node);
+    for (const node of nodes.slice(placed.length).reverse()) this.memory.nodes.unreference(node);
     const now = this.#clock();
-    if (!lease.quiet) for (const node of placed) this.#memory.nodes.eviction.hit(node, now - node.lastUse);
+    if (!lease.quiet) for (const node of placed) this.memory.nodes.eviction.hit(node, now - node.lastUse);
     lease.numPruned += placed.reduce((sum, node) => sum + prunedTokens(node), 0);
     lease.node = placed.at(-1) ?? lease.node;
     if (!lease.quiet) this.#touch(lease.node);
     return endIndex(lease.node) - before;
-  }
-
-  /**
-   * n slots for new tokens of a lease, with undefined contents, or null; near its last one, or else in the `preferred`
-   * pages. They
-   * belong to the caller until `append` or `free`.
-   */
-  allocate(n: number, lease?: Lease, preferred?: Iterable<number>): Int32Array | null {
-    return this.#memory.allocate(n, lease && lastSlot(lease), preferred);
-  }
-
-  /**
-   * n slots that are free as things are: nothing is evicted and the pool does not grow for them. Null when there are
-   * fewer.
-   */
-  takeFree(n: number, after: number): Int32Array | null {
-    return this.#memory.takeFree(n, after);
-  }
-
-  free(slots: Int32Array): void {
-    this.#memory.nodes.slots.give(slots);
   }
 
   /** The tokens of `slots` have been computed: they become the lease's tail. */
@@ -274,7 +178,7 @@ export class KvCache {
    */
   commit(lease: Lease, tokenIds: readonly number[]): void {
     if (lease.partial) return this.longContexts.commit(lease, tokenIds);
-    const { tree } = this.#memory;
+    const { tree } = this.memory;
     let slots = Int32Array.from(lease.tail);
     lease.tail.length = 0;
     while (slots.length > 0) {
@@ -288,10 +192,10 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = this.#memory.nodes.beginning(child, length);
-      this.#memory.nodes.reference(node);
+      const node = this.memory.nodes.beginning(child, length);
+      this.memory.nodes.reference(node);
       const mine = slots.slice(0, length);
-      if (node.slots) this.#memory.nodes.slots.give(mine);
+      if (node.slots) this.memory.nodes.slots.give(mine);
       // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been
       // computed from them.
       else node.slots = mine;
@@ -299,16 +203,16 @@ export class KvCache {
       slots = slots.slice(length);
     }
     this.#touch(lease.node);
-    this.#pins.mark();
+    this.prefixes.markPinned();
   }
 
   /** Ends a lease. What is in the tree stays cached until its room is needed; commit first, or the tail is lost. */
   release(lease: Lease): void {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
-    this.#memory.nodes.slots.give(lease.tail);
+    this.memory.nodes.slots.give(lease.tail);
     if (!lease.quiet) this.#touch(lease.node);
     if (lease.partial) this.longContexts.release(lease);
-    else for (const node of pathTo(lease.node).reverse()) this.#memory.nodes.unreference(node);
+    else for (const node of pathTo(lease.node).reverse()) this.memory.nodes.unreference(node);
   }
 
   /**
@@ -316,7 +220,7 @@ export class KvCache {
    * `shrink`).
    */
   slotsOf(lease: Lease): Int32Array {
-    return slotsOf(this.#memory, lease);
+    return slotsOf(this.memory, lease);
   }
 
   /**
@@ -331,12 +235,7 @@ export class KvCache {
     inFlight: readonly Int32Array[],
   ): void {
     const slots = Array.from(leases, (lease) => this.slotsOf(lease));
-    this.#memory.nodes.pageTable.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
-  }
-
-  /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */
-  excess(maxBytes: number): number {
-    return this.#memory.excess(maxBytes);
+    this.memory.nodes.pageTable.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
   }
 
   /**
@@ -344,12 +243,7 @@ export class KvCache {
    * where partial leases hold more.
    */
   setMaxBytes(maxBytes: number): void {
-    this.#memory.setMaxBytes(maxBytes, [...this.#tails()]);
-  }
-
-  /** Slots that `allocate` could hand out beside what a partial lease on so many tokens holds. */
-  availableBeside(numTokens: number): number {
-    return this.#memory.availableBeside(this.longContexts.storeBytes(numTokens));
+    this.memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }
 
   /**
@@ -357,7 +251,7 @@ export class KvCache {
    * `inFlight`, which belong to a batch.
    */
   reserved(numTokens: number, inFlight: readonly Int32Array[] = []): void {
-    this.#memory.reserved(numTokens === 0 ? 0 : this.longContexts.storeBytes(numTokens), [
+    this.memory.reserved(numTokens === 0 ? 0 : this.longContexts.storeBytes(numTokens), [
       ...this.#tails(),
       ...inFlight,
     ]);
@@ -369,38 +263,12 @@ export class KvCache {
    * nothing to do. Slots move.
    */
   shrink(codes = true): boolean {
-    return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
-  }
-
-  /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */
-  pin(key: string, tokenIds: readonly number[] | null): void {
-    this.#pins.pin(key, tokenIds);
-  }
-
-  /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
-  evict(prefix: readonly number[] = [], pinned = prefix.length > 0): void {
-    evictPrefix(this.#memory, prefix, pinned);
-  }
-
-  /**
-   * What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were
-   * let go of, lossy codecs. Changes nothing.
-   */
-  describe(tokenIds: readonly number[]): ReturnType<typeof describePrefix> {
-    return describePrefix(this.#memory, tokenIds);
-  }
-
-  /**
-   * The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is
-   * bounded.
-   */
-  outline(blocks: readonly Block[]): OutlineNode[] {
-    return outline(this.#memory.tree, blocks, this.#clock());
+    return this.memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }
 
   /** Throws at the first broken invariant. `inFlight` are slots that a batch holds. */
   checkIntegrity(inFlight: Iterable<number> = []): void {
-    checkCache(this.#memory, this.#leases, inFlight);
+    checkCache(this.memory, this.#leases, inFlight);
   }
 
   /**
@@ -408,7 +276,7 @@ export class KvCache {
    * does not grow.
    */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): RadixNode {
-    const { tree } = this.#memory;
+    const { tree } = this.memory;
     if (
       parent.parent &&
       parent.refCount === 1 &&

@@ -147,6 +147,15 @@ export class KvMemory {
     return this.nodes.slots.take(n, after);
   }
 
+  free(slots: Int32Array): void {
+    this.nodes.slots.give(slots);
+  }
+
+  get poolSlots(): { total: number; free: number; held: number } {
+    const { numFree, numHeld } = this.nodes.slots;
+    return { total: this.pool.numSlots, free: numFree, held: numHeld };
+  }
+
   /** Whether the store has room for so many bytes, after evicting if necessary. This node stays. */
   makeRoomInStore(bytes: number, node: RadixNode): boolean {
     return this.nodes.withReferences([node], () => this.#makeInStore(bytes));

@@ -210,9 +210,9 @@ export class Admission {
         path: this.#cache.lookUp([], 0).path,
         numFound,
         wanted: this.#cache.longContexts.slotsFor(numTokens),
-        room: this.#cache.availableBeside(numTokens),
+        room: this.#cache.memory.availableBeside(this.#cache.longContexts.storeBytes(numTokens)),
       };
-    return { path, numFound, wanted: numTokens - numFree, room: this.#cache.available };
+    return { path, numFound, wanted: numTokens - numFree, room: this.#cache.memory.available };
   }
 
   /** Whether one that waits would have what it needs if of the running ones only these stayed. */
@@ -220,7 +220,7 @@ export class Admission {
     const staying = [...this.running].filter(([other]) => stays(other));
     const inFlight = staying.reduce((sum, [other]) => sum + (this.batch.get(other)?.newSlots.length ?? 0), 0);
     const freed =
-      this.#cache.numReferenced -
+      this.#cache.memory.numReferenced -
       numHeld(
         staying.map(([, lease]) => lease),
         path,
@@ -252,7 +252,7 @@ export class Admission {
     const lease = this.running.get(sequence);
     if (!lease) return;
     const scheduled = this.batch.delete(sequence);
-    if (scheduled) this.#cache.free(scheduled.newSlots);
+    if (scheduled) this.#cache.memory.free(scheduled.newSlots);
     this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.release(lease);
     this.running.delete(sequence);

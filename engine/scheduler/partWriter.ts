@@ -5,7 +5,7 @@
  */
 import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { KvCache } from '../kv/kvCache.ts';
-import { type Lease, numComputed } from '../kv/lease.ts';
+import { lastSlot, type Lease, numComputed } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
 import { lacking, lostRows, tooLarge } from './roomErrors.ts';
@@ -80,10 +80,13 @@ export class PartWriter {
       return false;
     }
     for (; running.has(sequence); ) {
-      const count = Math.min(most, this.#cache.available);
+      const count = Math.min(most, this.#cache.memory.available);
       // With shared attention, a token in a page of its own would cost every sequence a page. Many tokens begin a page.
       const isFew = count <= FEW && !this.#admission.batch.with(lease, count).gathered;
-      const newSlots = count > 0 ? this.#cache.allocate(count, lease, isFew ? this.#admission.batch.pages : []) : null;
+      const newSlots =
+        count > 0
+          ? this.#cache.memory.allocate(count, lastSlot(lease), isFew ? this.#admission.batch.pages : [])
+          : null;
       if (newSlots) {
         const startIndex = numComputed(lease);
         const isLast = startIndex + count === sequence.tokenIds.length;
@@ -127,7 +130,7 @@ export class PartWriter {
   addDrafts(drafts: ReadonlyMap<Sequence, readonly number[]>): void {
     for (const [sequence, draft] of drafts) {
       const scheduled = this.#admission.batch.get(sequence);
-      const slots = scheduled && this.#cache.takeFree(draft.length, scheduled.newSlots.at(-1)!);
+      const slots = scheduled && this.#cache.memory.takeFree(draft.length, scheduled.newSlots.at(-1)!);
       if (slots)
         this.#admission.batch.replace({
           ...scheduled,

@@ -98,7 +98,7 @@ export class Scheduler {
     // What a sparse lease holds in the store is not among what could be let go.
     for (const [sequence, { partial }] of this.#admission.running) if (partial) this.#admission.preempt(sequence);
     this.#cache.reserved(0);
-    while (this.#cache.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
+    while (this.#cache.memory.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
     this.#cache.setMaxBytes(maxBytes);
   }
 
@@ -174,12 +174,12 @@ export class Scheduler {
   /** A part has been computed. `numAccepted` tokens of its draft are kept; the slots of the rest are freed. */
   commit({ sequence, lease, newSlots, prefill, startIndex, count, draft, asks }: Scheduled, numAccepted: number): void {
     if (asks) {
-      this.#cache.free(newSlots);
+      this.#cache.memory.free(newSlots);
       this.#cache.longContexts.asked(lease);
       return;
     }
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
-    if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
+    if (numAccepted < draft.length) this.#cache.memory.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
     // The rows of a long answer must leave the pool, too.
     if (prefill || lease.partial) this.#cache.commit(lease, sequence.cacheIds);
@@ -189,7 +189,7 @@ export class Scheduler {
 
   /** A step has failed: frees its slots. */
   rollBack(batch: readonly Scheduled[]): void {
-    for (const { newSlots } of batch) this.#cache.free(newSlots);
+    for (const { newSlots } of batch) this.#cache.memory.free(newSlots);
   }
 
   /** The sequences that the batching policy admits to a step. */

@@ -49,7 +49,7 @@ export class StepBatch {
 
   /** Columns of the pool that each token of the step attends to. */
   get paidColumns(): number {
-    return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.pageSlots;
+    return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.memory.pool.pageSlots;
   }
 
   /** Tokens of the budget that are spent. */
@@ -119,7 +119,7 @@ export class StepBatch {
     const all = new Set(this.#pages);
     const most = Math.max(this.#mostPages, this.#cache.addPages(lease, all));
     const { gathered, pages } = this.#attended(tokens, most, all);
-    return { gathered, paidColumns: pages * this.#cache.pageSlots };
+    return { gathered, paidColumns: pages * this.#cache.memory.pool.pageSlots };
   }
 
   /** Whether `most` tokens of another lease in this step cost less than `tokens` in a step of its own. */
@@ -176,11 +176,11 @@ export class StepBatch {
   }
 
   #attended(moreTokens: number, most: number, pages: ReadonlySet<number>): Attended {
-    return this.#cache.attended(this.#poolTokens + moreTokens, most, pages.size);
+    return this.#cache.memory.pool.attended(this.#poolTokens + moreTokens, most, pages.size);
   }
 }
 
 /** Columns of the pool that tokens of this lease attend to in a step of their own: whole pages, at least one. */
 export function columnsOf(cache: KvCache, lease: Lease): number {
-  return Math.max(1, cache.addPages(lease, new Set())) * cache.pageSlots;
+  return Math.max(1, cache.addPages(lease, new Set())) * cache.memory.pool.pageSlots;
 }

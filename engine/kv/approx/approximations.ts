@@ -2,6 +2,7 @@
  * The registry of the approximate techniques: makes those that the options ask for. To remove a technique, delete its
  * folder and its lines here. Does not decide when they run: that is the engine's and the scheduler's.
  */
+import type { PrefixState } from '../cachedPrefixes.ts';
 import type { KvCache, KvCacheOptions } from '../kvCache.ts';
 import type { KvShape } from '../kvRows.ts';
 import { isShifted } from '../laneIds.ts';
@@ -66,7 +67,7 @@ export class Approximations {
 
   /** Bytes beside rows that the techniques take now. */
   get bytes(): number {
-    return kernelBytes() + this.#cache.borrowedBytes;
+    return kernelBytes() + this.#cache.memory.budget.borrowed;
   }
 
   /**
@@ -85,8 +86,8 @@ export class Approximations {
   }
 
   /** What is cached of a prefix, and what its rows have been through. */
-  describe(cacheIds: readonly number[]): ReturnType<KvCache['describe']> & { shiftedTokens: number } {
-    const found = this.#cache.describe(cacheIds);
+  describe(cacheIds: readonly number[]): PrefixState & { shiftedTokens: number } {
+    const found = this.#cache.prefixes.describe(cacheIds);
     return {
       ...found,
       codecs: found.codecs.length > 0 ? found.codecs : [this.#shape.kv],

@@ -101,7 +101,7 @@ export function replayCache(
     run.cost += costOf(at, numPrompt);
     run.fullCost += costOf(0, numPrompt);
     if (priority !== 'idle') run.waitCost += costOf(at, numPrompt);
-    const slots = cache.allocate(ids.length - at);
+    const slots = cache.memory.allocate(ids.length - at);
     if (slots) {
       pool.write(slots, newKvRows(SHAPE, slots.length), 0, at);
       cache.append(lease, slots);
@@ -109,7 +109,7 @@ export function replayCache(
     }
     cache.release(lease);
   }
-  run.evictions = cache.events.evictions;
+  run.evictions = cache.memory.nodes.events.evictions;
   return run;
 }
 

@@ -57,7 +57,7 @@ export function laddered({
     compute(ids: readonly number[]): void {
       const lease = cache.open();
       const known = cache.advance(lease, ids, ids.length);
-      const slots = cache.allocate(ids.length - known)!;
+      const slots = cache.memory.allocate(ids.length - known)!;
       pool.write(slots, randomRows(SHAPE, ids.length - known, ids[0]!), 0, known);
       cache.append(lease, slots);
       cache.commit(lease, ids);
@@ -84,7 +84,7 @@ export function laddered({
     toPool(ids: readonly number[]): void {
       const lease = cache.open();
       cache.advance(lease, ids, ids.length);
-      cache.free(cache.allocate(cache.available)!);
+      cache.memory.free(cache.memory.allocate(cache.memory.available)!);
       cache.release(lease);
       cache.checkIntegrity();
     },

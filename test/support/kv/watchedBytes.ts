@@ -6,7 +6,7 @@ import type { KvPool } from '../../../engine/kv/pool.ts';
 export function watched({ cache, pool }: { cache: KvCache; pool: KvPool }): { most: number } {
   const seen = { most: 0 };
   const look = (): void => {
-    seen.most = Math.max(seen.most, cache.poolBytes + cache.storeBytes);
+    seen.most = Math.max(seen.most, cache.memory.pool.bytes + cache.memory.store.bytes);
   };
   const { read, resize, exchange } = pool;
   pool.read = (slots) => {

@@ -38,7 +38,7 @@ function newCache(
 function compute(cache: KvCache, pool: KvPool, lease: Lease, tokenIds: number[]): boolean {
   cache.advance(lease, tokenIds, tokenIds.length);
   const at = numComputed(lease);
-  const slots = cache.allocate(tokenIds.length - at);
+  const slots = cache.memory.allocate(tokenIds.length - at);
   if (!slots) return false;
   pool.write(slots, newKvRows(pool.shape, slots.length), 0, at);
   cache.append(lease, slots);
@@ -62,7 +62,8 @@ test.each([
   ({ numOld, left }) => {
     const { cache, pool, clock } = newCache(2048);
     const [old, young] = [run(numOld, 1), run(1024, 2)];
-    const most = (): void => expect(cache.poolBytes + cache.storeBytes).toBeLessThanOrEqual(2048 * BYTES);
+    const most = (): void =>
+      expect(cache.memory.pool.bytes + cache.memory.store.bytes).toBeLessThanOrEqual(2048 * BYTES);
     // Between the steps of a demotion, too.
     const { read, resize } = pool;
     pool.read = (slots) => {
@@ -79,8 +80,8 @@ test.each([
       while (cache.shrink()) cache.checkIntegrity();
       cache.checkIntegrity();
     }
-    expect(cache.poolSlots.held).toBe(left);
-    expect([cache.describe(young).tokens, cache.describe(old).tokens]).toEqual([1024, numOld]);
+    expect(cache.memory.poolSlots.held).toBe(left);
+    expect([cache.prefixes.describe(young).tokens, cache.prefixes.describe(old).tokens]).toEqual([1024, numOld]);
   },
 );
 
@@ -92,13 +93,13 @@ test.each([0, 100])(
     const { cache, pool } = newCache(2048 + room, 2048, { spillFile, maxBytes });
     cached(cache, pool, run(1024, 1));
     cached(cache, pool, run(1024, 2));
-    expect(cache.poolSlots).toMatchObject({ total: 2048, free: 0 });
+    expect(cache.memory.poolSlots).toMatchObject({ total: 2048, free: 0 });
     const seen = watched({ cache, pool });
     cache.reserved(8000);
     cache.checkIntegrity();
     expect(seen.most).toBeLessThanOrEqual(maxBytes);
-    expect(cache.poolSlots.total).toBeLessThanOrEqual(1024);
-    const left = cache.describe(run(1024, 1)).tokens + cache.describe(run(1024, 2)).tokens;
+    expect(cache.memory.poolSlots.total).toBeLessThanOrEqual(1024);
+    const left = cache.prefixes.describe(run(1024, 1)).tokens + cache.prefixes.describe(run(1024, 2)).tokens;
     expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
   },
 );
@@ -108,7 +109,7 @@ test.each([1000, 3000])('a pool of one page can shrink below a page: %i tokens o
   cached(cache, pool, run(256, 1));
   cache.reserved(numTokens);
   cache.checkIntegrity();
-  expect([cache.poolSlots.total < 256, cache.available < 256]).toEqual([true, true]);
+  expect([cache.memory.poolSlots.total < 256, cache.memory.available < 256]).toEqual([true, true]);
 });
 
 test('a lower budget is reached page by page; the old one holds meanwhile, and rows that fit the new one stay', () => {
@@ -118,8 +119,8 @@ test('a lower budget is reached page by page; the old one holds meanwhile, and r
   cache.setMaxBytes((1024 + 200) * BYTES);
   cache.checkIntegrity();
   expect(seen.most).toBe(2048 * BYTES);
-  expect(cache.poolSlots).toEqual({ total: 1024, free: 0, held: 1024 });
-  expect(cache.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
+  expect(cache.memory.poolSlots).toEqual({ total: 1024, free: 0, held: 1024 });
+  expect(cache.prefixes.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
 });
 
 /** Texts that begin as one of a few files and go on in a way of their own. */
@@ -159,13 +160,13 @@ function shortRuns(n: number): { cache: KvCache; held: number; counted: { worths
   }
   countLooks(counted);
   counted.worths = 0;
-  return { cache, held: cache.poolSlots.held, counted };
+  return { cache, held: cache.memory.poolSlots.held, counted };
 }
 
 /** Tokens of a long context beside which the pool has so many slots. */
 function besidePool(cache: KvCache, slots: number): number {
   let numTokens = 1;
-  while (cache.availableBeside(numTokens) > slots) numTokens *= 1.1;
+  while (cache.memory.availableBeside(cache.longContexts.storeBytes(numTokens)) > slots) numTokens *= 1.1;
   return Math.floor(numTokens);
 }
 
@@ -184,9 +185,9 @@ test.each([
 ])('as $what who goes is reckoned once for all runs that leave', ({ leave, numEvents }) => {
   const n = 512;
   const { cache, held, counted } = shortRuns(n);
-  const before = cache.events[numEvents];
+  const before = cache.memory.nodes.events[numEvents];
   leave(cache, held);
-  expect(cache.events[numEvents] - before).toBeGreaterThan(n / 2);
+  expect(cache.memory.nodes.events[numEvents] - before).toBeGreaterThan(n / 2);
   // Once for the order, and as it is by then for the first of each kind as they go; slots move a few times. Of each that leaves it would be n at least.
   expect(counted.worths).toBeLessThan(12 * n);
   expect(counted.looks).toBeLessThan(24 * n);
@@ -236,7 +237,7 @@ test('property: a falling budget evicts the same nodes as a freshly computed ord
           const leases: Lease[] = [];
           for (const { text, idleMs, pin, stays, prunes } of all) {
             const ids = textOf(text);
-            if (pin) cache.pin(`${text.file}`, run(text.length, text.file));
+            if (pin) cache.prefixes.pin(`${text.file}`, run(text.length, text.file));
             const lease = cache.open();
             compute(cache, pool, lease, ids);
             if (stays && leases.length < 2) leases.push(lease);
@@ -244,20 +245,30 @@ test('property: a falling budget evicts the same nodes as a freshly computed ord
             clock.now += idleMs;
             const { numLayers, kvHeads } = pool.shape;
             if (prunes && leases.length === 0)
-              cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), {
-                keep: 0.7,
-                layers: new Set([0]),
-                name: 'h2o',
-              });
+              cache.runs.prune(
+                ids,
+                text.length,
+                new Float32Array(numLayers * kvHeads * cache.prefixes.describe(ids).tokens),
+                {
+                  keep: 0.7,
+                  layers: new Set([0]),
+                  name: 'h2o',
+                },
+              );
           }
           for (const { slots, aside } of budgets) {
-            if (cache.excess(slots * BYTES) > 0) continue;
+            if (cache.memory.excess(slots * BYTES) > 0) continue;
             cache.setMaxBytes(slots * BYTES);
-            if (aside > 0 && cache.availableBeside(aside) >= 0) cache.reserved(aside);
+            if (aside > 0 && cache.memory.availableBeside(cache.longContexts.storeBytes(aside)) >= 0)
+              cache.reserved(aside);
             cache.checkIntegrity();
-            bytes.push(cache.poolBytes + cache.storeBytes);
+            bytes.push(cache.memory.pool.bytes + cache.memory.store.bytes);
             gone.push(
-              JSON.stringify([cache.events, cache.poolSlots, ...all.map(({ text }) => cache.describe(textOf(text)))]),
+              JSON.stringify([
+                cache.memory.nodes.events,
+                cache.memory.poolSlots,
+                ...all.map(({ text }) => cache.prefixes.describe(textOf(text))),
+              ]),
             );
           }
           spied.mockRestore();
@@ -292,14 +303,16 @@ test.each([
     });
     clock.now++;
     cached(cache, pool, run(1600, 2));
-    expect(cache.poolSlots).toEqual({ total: 2048, free: 0, held: 2048 });
+    expect(cache.memory.poolSlots).toEqual({ total: 2048, free: 0, held: 2048 });
     cache.checkIntegrity();
     const seen = watched({ cache, pool });
     cache.setMaxBytes((2048 + room - 16) * BYTES);
     cache.reserved(4000);
     cache.checkIntegrity();
     expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
-    expect([cache.describe(pruned).tokens === 640, cache.describe(run(1600, 2)).tokens]).toEqual(left);
+    expect([cache.prefixes.describe(pruned).tokens === 640, cache.prefixes.describe(run(1600, 2)).tokens]).toEqual(
+      left,
+    );
   },
 );
 
@@ -308,7 +321,7 @@ test('a node with a copy in the store leaves the pool first, which makes room fo
   cached(cache, pool, run(60, 1));
   clock.now += 61_000;
   while (cache.shrink()) cache.checkIntegrity();
-  expect(cache.describe(run(60, 1)).tier).toBe('store');
+  expect(cache.prefixes.describe(run(60, 1)).tier).toBe('store');
   cached(cache, pool, run(1024 - 256, 2));
   clock.now++;
   // Back in the pool, with its rows in the store as well.
@@ -317,7 +330,7 @@ test('a node with a copy in the store leaves the pool first, which makes room fo
   while (cache.shrink()) cache.checkIntegrity();
   cache.checkIntegrity();
   // It leaves first, nothing goes for it; then the other one can, a page at a time.
-  expect([cache.describe(run(60, 1)).tier, cache.describe(run(1024 - 256, 2))]).toEqual([
+  expect([cache.prefixes.describe(run(60, 1)).tier, cache.prefixes.describe(run(1024 - 256, 2))]).toEqual([
     'store',
     expect.objectContaining({ tokens: 1024 - 256, tier: 'store' }),
   ]);
@@ -328,18 +341,20 @@ test('when the pool keeps its size, demotion evicts nothing from the store: only
   cached(cache, pool, run(200, 1));
   clock.now += 61_000;
   while (cache.shrink()) cache.checkIntegrity();
-  expect(cache.describe(run(200, 1)).tier).toBe('store');
+  expect(cache.prefixes.describe(run(200, 1)).tier).toBe('store');
   const lease = cache.open();
   compute(cache, pool, lease, run(768, 2));
   cached(cache, pool, run(250, 3));
   clock.now += 61_000;
   while (cache.shrink()) cache.checkIntegrity();
   cache.checkIntegrity();
-  expect([cache.poolSlots.total, cache.describe(run(200, 1)).tokens, cache.describe(run(250, 3)).tokens]).toEqual([
-    1024, 200, 250,
-  ]);
+  expect([
+    cache.memory.poolSlots.total,
+    cache.prefixes.describe(run(200, 1)).tokens,
+    cache.prefixes.describe(run(250, 3)).tokens,
+  ]).toEqual([1024, 200, 250]);
   // The whole blocks that have room; in the store a row is smaller.
-  expect(cache.poolSlots.held).toBe(768 + 250 - 128);
+  expect(cache.memory.poolSlots.held).toBe(768 + 250 - 128);
   cache.release(lease);
 });
 
@@ -359,7 +374,7 @@ test.each([{ held: 600 }, { held: 10 }])(
     compute(cache, pool, lease, run(held, 1));
     const numRuns = 1 + Math.floor((1024 - held) / 40);
     for (let i = 2; i <= numRuns; i++) cached(cache, pool, run(40, i));
-    expect(cache.poolSlots.total).toBe(1024);
+    expect(cache.memory.poolSlots.total).toBe(1024);
     clock.now += 61_000;
     numReckoned = 0;
     while (cache.shrink()) cache.checkIntegrity();
@@ -375,15 +390,15 @@ test('two sequences that compute the same keep one copy', () => {
   const b = cache.open();
   const tokenIds = run(10, 1);
   for (const lease of [a, b]) {
-    const slots = cache.allocate(10)!;
+    const slots = cache.memory.allocate(10)!;
     pool.write(slots, newKvRows(pool.shape, 10), 0, 0);
     cache.append(lease, slots);
   }
-  expect(cache.poolSlots.held).toBe(20);
+  expect(cache.memory.poolSlots.held).toBe(20);
   cache.commit(a, tokenIds);
   cache.commit(b, [...tokenIds.slice(0, 6), 7, 7, 7, 7]);
   cache.checkIntegrity();
-  expect(cache.poolSlots.held).toBe(14);
+  expect(cache.memory.poolSlots.held).toBe(14);
   expect(cache.slotsOf(b).slice(0, 6)).toEqual(cache.slotsOf(a).slice(0, 6));
   cache.release(a);
   cache.release(b);
@@ -395,14 +410,14 @@ test('what does not fit is null, and referenced runs stay', () => {
   const { cache, pool } = newCache(50);
   const lease = cache.open();
   expect(compute(cache, pool, lease, run(40, 1))).toBe(true);
-  expect(cache.allocate(11)).toBeNull();
-  expect(cache.available).toBe(10);
+  expect(cache.memory.allocate(11)).toBeNull();
+  expect(cache.memory.available).toBe(10);
   cache.release(lease);
-  expect(cache.available).toBe(50);
-  const slots = cache.allocate(50)!;
+  expect(cache.memory.available).toBe(50);
+  const slots = cache.memory.allocate(50)!;
   expect(slots).toHaveLength(50);
-  expect(cache.describe(run(40, 1)).tier).toBe('none');
-  cache.free(slots);
+  expect(cache.prefixes.describe(run(40, 1)).tier).toBe('none');
+  cache.memory.free(slots);
   cache.checkIntegrity();
 });
 
@@ -415,7 +430,7 @@ test('least recently used goes first, from the end, and only as much as needed',
   clock.now = 4;
   cached(cache, pool, run(60, 1));
   cached(cache, pool, run(30, 4));
-  expect([1, 2, 3, 4].map((i) => cache.describe(run(60, i)).tokens)).toEqual([60, 28, 60, 30]);
+  expect([1, 2, 3, 4].map((i) => cache.prefixes.describe(run(60, i)).tokens)).toEqual([60, 28, 60, 30]);
   cache.checkIntegrity();
 });
 
@@ -427,7 +442,7 @@ test('the default policy is utility: a long, costly context outlives a short one
     cached(cache, pool, run(60, 2));
     clock.now += 100;
     cached(cache, pool, run(80, 3));
-    return [1, 2, 3].map((i) => cache.describe(run(2000, i)).tokens);
+    return [1, 2, 3].map((i) => cache.prefixes.describe(run(2000, i)).tokens);
   };
   expect(left({})[1]).toBe(0);
   expect(left({ eviction: new Lru() })[1]).toBe(60);
@@ -450,12 +465,12 @@ test('the policy learns of hits with their idle time; lookups by maintenance do 
 
 test('a pool reduced to part of a page grows back to whole pages', () => {
   const { cache, pool } = newCache(900, 4096);
-  const slots = cache.allocate(800)!;
+  const slots = cache.memory.allocate(800)!;
   expect([pool.numSlots, pool.pageSlots]).toEqual([900, 900]);
   cache.setMaxBytes(4096 * BYTES);
-  const more = cache.allocate(200)!;
+  const more = cache.memory.allocate(200)!;
   expect([pool.numSlots, pool.pageSlots]).toEqual([1024, 256]);
-  for (const taken of [slots, more]) cache.free(taken);
+  for (const taken of [slots, more]) cache.memory.free(taken);
   cache.checkIntegrity();
 });
 
@@ -465,18 +480,18 @@ test('pool and store share one budget; a stored run comes back, and its copy is 
     clock.now++;
     cached(cache, pool, run(60, i));
   }
-  expect(cache.describe(run(60, 1))).toMatchObject({ tokens: 60, tier: 'store' });
+  expect(cache.prefixes.describe(run(60, 1))).toMatchObject({ tokens: 60, tier: 'store' });
   clock.now++;
   cached(cache, pool, run(60, 1));
-  expect(cache.events).toEqual({ evictions: 0, promotions: 1, demotions: 2 });
-  expect(cache.describe(run(60, 1)).tier).toBe('pool');
-  expect(cache.describe(run(60, 2)).tier).toBe('store');
-  expect(cache.poolBytes + cache.storeBytes).toBeLessThanOrEqual(200 * BYTES);
+  expect(cache.memory.nodes.events).toEqual({ evictions: 0, promotions: 1, demotions: 2 });
+  expect(cache.prefixes.describe(run(60, 1)).tier).toBe('pool');
+  expect(cache.prefixes.describe(run(60, 2)).tier).toBe('store');
+  expect(cache.memory.pool.bytes + cache.memory.store.bytes).toBeLessThanOrEqual(200 * BYTES);
   const lease = cache.open();
   cache.advance(lease, run(60, 1), 60);
-  const slots = cache.allocate(140)!;
-  expect(cache.describe(run(60, 1))).toMatchObject({ tokens: 60, bytes: 60 * BYTES, tier: 'pool' });
-  cache.free(slots);
+  const slots = cache.memory.allocate(140)!;
+  expect(cache.prefixes.describe(run(60, 1))).toMatchObject({ tokens: 60, bytes: 60 * BYTES, tier: 'pool' });
+  cache.memory.free(slots);
   cache.release(lease);
   cache.checkIntegrity();
 });
@@ -484,14 +499,14 @@ test('pool and store share one budget; a stored run comes back, and its copy is 
 test('the pool grows in steps and drops stored nodes only if it must', () => {
   const { cache, pool } = newCache(5000, 4096);
   expect(pool.numSlots).toBe(256);
-  const slots = cache.allocate(1100)!;
+  const slots = cache.memory.allocate(1100)!;
   expect(pool.numSlots).toBe(1280);
-  const more = cache.allocate(3700)!;
+  const more = cache.memory.allocate(3700)!;
   expect(pool.numSlots).toBe(4864);
   expect(cache.capacity).toBe(4864);
-  expect(cache.allocate(65)).toBeNull();
-  cache.free(slots);
-  cache.free(more);
+  expect(cache.memory.allocate(65)).toBeNull();
+  cache.memory.free(slots);
+  cache.memory.free(more);
   while (cache.shrink()) cache.checkIntegrity();
   expect(pool.numSlots).toBe(256);
   cache.checkIntegrity();
@@ -528,9 +543,10 @@ test('property: any order of leases, budgets, pins and evictions keeps the invar
             const [lease] = leases.splice(step.which, 1);
             if (lease) cache.release(lease);
           } else if (step.kind === 'budget') {
-            if (cache.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
-          } else if (step.kind === 'pin') cache.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
-          else if (step.kind === 'evict') cache.evict(run(step.length, step.file));
+            if (cache.memory.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
+          } else if (step.kind === 'pin')
+            cache.prefixes.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
+          else if (step.kind === 'evict') cache.prefixes.evict(run(step.length, step.file));
           else {
             clock.now += step.ms;
             while (cache.shrink()) cache.checkIntegrity();
@@ -542,7 +558,7 @@ test('property: any order of leases, budgets, pins and evictions keeps the invar
             );
         }
         for (const lease of leases) cache.release(lease);
-        expect(cache.available).toBe(cache.capacity);
+        expect(cache.memory.available).toBe(cache.capacity);
         cache.checkIntegrity();
       },
     ),
@@ -553,7 +569,7 @@ test('property: any order of leases, budgets, pins and evictions keeps the invar
 describe('checkIntegrity finds', () => {
   test('a slot that nobody holds, and one that two hold', () => {
     const { cache, pool } = newCache(100);
-    const slots = cache.allocate(3)!;
+    const slots = cache.memory.allocate(3)!;
     expect(() => cache.checkIntegrity()).toThrow('3 slots are held, 0 have a holder');
     cache.checkIntegrity(slots);
     const lease = cache.open();
@@ -623,13 +639,17 @@ test('property: spare memory is used without any eviction: rounding the pool up 
           clock.now += 61_000;
           while (cache.shrink());
         }
-        const bytes = Math.floor(lent * (slots * BYTES - cache.poolBytes - cache.storeBytes));
-        const spare = cache.spareBeside(bytes);
-        expect(cache.lend(bytes, () => {})).toBe(true);
-        const before = { ...cache.events, storeBytes: cache.storeBytes, borrowedBytes: bytes };
-        const some = cache.allocate(Math.floor(taken * spare));
+        const bytes = Math.floor(lent * (slots * BYTES - cache.memory.pool.bytes - cache.memory.store.bytes));
+        const spare = cache.memory.spareBeside(bytes);
+        expect(cache.memory.lend(bytes, () => {})).toBe(true);
+        const before = { ...cache.memory.nodes.events, storeBytes: cache.memory.store.bytes, borrowedBytes: bytes };
+        const some = cache.memory.allocate(Math.floor(taken * spare));
         expect(some).not.toBeNull();
-        expect({ ...cache.events, storeBytes: cache.storeBytes, borrowedBytes: cache.borrowedBytes }).toEqual(before);
+        expect({
+          ...cache.memory.nodes.events,
+          storeBytes: cache.memory.store.bytes,
+          borrowedBytes: cache.memory.budget.borrowed,
+        }).toEqual(before);
         cache.checkIntegrity(some!);
       },
     ),
@@ -638,13 +658,13 @@ test('property: spare memory is used without any eviction: rounding the pool up 
 });
 
 test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) => void }>([
-  { what: 'slots', take: (cache) => cache.free(cache.allocate(cache.spare + 1)!) },
+  { what: 'slots', take: (cache) => cache.memory.free(cache.memory.allocate(cache.memory.spare + 1)!) },
   {
     what: 'runs of the store',
     take: (cache, pool) =>
       expect([
         cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(pool.shape, 500))], ''),
-        cache.describe(run(500, 7)).tier,
+        cache.prefixes.describe(run(500, 7)).tier,
       ]).toEqual([500, 'store']),
   },
   { what: 'another budget', take: (cache, _, bytes) => cache.setMaxBytes(bytes - 1) },
@@ -652,21 +672,23 @@ test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) =>
 ])('what is lent is taken back before anything goes for it, and no sooner: for $what', ({ take }) => {
   const { cache, pool } = newCache(2048);
   cached(cache, pool, run(700, 1));
-  const rows = cache.poolBytes + cache.storeBytes;
+  const rows = cache.memory.pool.bytes + cache.memory.store.bytes;
   let numTaken = 0;
   const tooMuch = 2048 * BYTES - rows + 1;
-  expect(cache.lend(tooMuch, () => numTaken++)).toBe(false);
-  expect([cache.borrowedBytes, cache.spareBeside(tooMuch)]).toEqual([0, 0]);
-  expect(cache.lend(tooMuch - 1, () => numTaken++)).toBe(true);
+  expect(cache.memory.lend(tooMuch, () => numTaken++)).toBe(false);
+  expect([cache.memory.budget.borrowed, cache.memory.spareBeside(tooMuch)]).toEqual([0, 0]);
+  expect(cache.memory.lend(tooMuch - 1, () => numTaken++)).toBe(true);
   cache.checkIntegrity();
-  cache.free(cache.allocate(cache.spare)!);
+  cache.memory.free(cache.memory.allocate(cache.memory.spare)!);
   cache.setMaxBytes(2048 * BYTES);
   cache.reserved(0);
-  expect([cache.borrowedBytes, numTaken]).toEqual([tooMuch - 1, 0]);
+  expect([cache.memory.budget.borrowed, numTaken]).toEqual([tooMuch - 1, 0]);
   take(cache, pool, 2048 * BYTES);
-  expect([cache.borrowedBytes, numTaken]).toEqual([0, 1]);
-  cache.takeBack();
-  expect([numTaken, cache.events.evictions, cache.describe(run(700, 1)).tokens]).toEqual([1, 0, 700]);
+  expect([cache.memory.budget.borrowed, numTaken]).toEqual([0, 1]);
+  cache.memory.takeBack();
+  expect([numTaken, cache.memory.nodes.events.evictions, cache.prefixes.describe(run(700, 1)).tokens]).toEqual([
+    1, 0, 700,
+  ]);
   cache.checkIntegrity();
 });
 
@@ -686,12 +708,12 @@ test.each([60_000, 30_000])(
       cached(cache, pool, run(24, i));
       clock.now += 1000;
     }
-    expect(cache.events.evictions > 0).toBe(maxTokens < 2000 * 24);
-    const { demotions } = cache.events;
+    expect(cache.memory.nodes.events.evictions > 0).toBe(maxTokens < 2000 * 24);
+    const { demotions } = cache.memory.nodes.events;
     numReckoned = 0;
-    const slots = cache.allocate(4000)!;
+    const slots = cache.memory.allocate(4000)!;
     cache.checkIntegrity(slots);
-    expect(cache.events.demotions - demotions).toBeGreaterThan(150);
+    expect(cache.memory.nodes.events.demotions - demotions).toBeGreaterThan(150);
     expect(numReckoned).toBeLessThan(3 * 2000);
   },
 );
@@ -711,13 +733,13 @@ test('store copies that give way to demoted nodes are searched once, not per nod
   compute(1 + n);
   // Out of the store again, which keeps its copies.
   compute(1);
-  expect(cache.poolSlots.free).toBe(0);
-  expect(cache.storeBytes).toBe(n * length * exactBytesPerToken(pool.shape));
+  expect(cache.memory.poolSlots.free).toBe(0);
+  expect(cache.memory.store.bytes).toBe(n * length * exactBytesPerToken(pool.shape));
   const counted = { looks: 0 };
   countLooks(counted);
-  const { demotions } = cache.events;
-  const slots = cache.allocate(n * length)!;
-  expect(cache.events.demotions - demotions).toBeGreaterThan(0.9 * n);
+  const { demotions } = cache.memory.nodes.events;
+  const slots = cache.memory.allocate(n * length)!;
+  expect(cache.memory.nodes.events.demotions - demotions).toBeGreaterThan(0.9 * n);
   expect(counted.looks).toBeLessThan(24 * 2 * n);
   cache.checkIntegrity(slots);
 });
@@ -773,7 +795,7 @@ test('property: a falling budget drops nodes in eviction order across pool and s
           used.set(i, ++clock.now);
           cached(cache, pool, run(texts[i].length, i));
         };
-        const leftOf = (i: number): number => cache.describe(run(texts[i]!.length, i)).tokens;
+        const leftOf = (i: number): number => cache.prefixes.describe(run(texts[i]!.length, i)).tokens;
         for (const [i, { again }] of texts.entries()) {
           use(i);
           if (again < i) use(again);

@@ -7,6 +7,7 @@ import { RadixTree } from '../../../engine/kv/radixTree.ts';
 import { PageTable } from '../../../engine/kv/pageTable.ts';
 import { SlotAllocator } from '../../../engine/kv/slots.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
+import { lastSlot } from '../../../engine/kv/lease.ts';
 import { KvPool, PAGE_SLOTS } from '../../../engine/kv/pool.ts';
 import { seededRandom } from '../../support/engine/workload.ts';
 
@@ -95,14 +96,14 @@ test('at a lower budget, pages in use move to the front without a buffer', () =>
   const leases = [1, 2].map((first) => {
     const ids = Array.from(range(0, 2000), (i) => 10_000 * first + i);
     const lease = cache.open();
-    const slots = cache.allocate(2000, lease)!;
+    const slots = cache.memory.allocate(2000, lastSlot(lease))!;
     pool.write(slots, randomRows(SHAPE, 2000), 0, 0);
     cache.append(lease, slots);
     cache.commit(lease, ids);
     return lease;
   });
   cache.release(leases[0]!);
-  cache.evict();
+  cache.prefixes.evict();
   const rows = pool.read(cache.slotsOf(leases[1]!));
   expect(Math.max(...cache.slotsOf(leases[1]!))).toBeGreaterThan(3900);
   expect(bytesMade(() => cache.setMaxBytes(2048 * kvBytesPerToken(SHAPE)))).toBe(0);

@@ -18,7 +18,7 @@ test('when memory is short, rows leave the pool page by page, so that requests c
   compute(run(1, 800));
   clock.now += minutes(2);
   const places = [];
-  while (cache.shrink()) places.push([cache.poolSlots.held, cache.poolSlots.total]);
+  while (cache.shrink()) places.push([cache.memory.poolSlots.held, cache.memory.poolSlots.total]);
   // What has left is given back before more leaves: hardly anything is in memory twice.
   expect(places).toEqual([
     [640, 1024],
@@ -29,12 +29,12 @@ test('when memory is short, rows leave the pool page by page, so that requests c
     [128, 256],
     [0, 256],
   ]);
-  expect(cache.poolSlots.total).toBe(256);
-  expect(cache.describe(run(1, 800))).toMatchObject({ tokens: 800, tier: 'store' });
+  expect(cache.memory.poolSlots.total).toBe(256);
+  expect(cache.prefixes.describe(run(1, 800))).toMatchObject({ tokens: 800, tier: 'store' });
   // Of short runs no more than that, to a run.
   for (let seed = 2; seed < 10; seed++) compute(run(seed, 100));
   clock.now += minutes(2);
-  expect([cache.shrink(), cache.poolSlots.held]).toEqual([true, 500]);
+  expect([cache.shrink(), cache.memory.poolSlots.held]).toEqual([true, 500]);
 });
 
 test('maintenance searches for demotable nodes once, however many have no room', () => {
@@ -65,41 +65,50 @@ test('a codec failure in the middle of a page changes nothing and takes nothing 
   onTestFinished(() => failing.mockRestore());
   expect(() => cache.shrink()).toThrow('out of memory');
   cache.checkIntegrity();
-  expect([cache.storeBytes, cache.poolSlots]).toEqual([0, { total: 1024, free: 24, held: 1000 }]);
+  expect([cache.memory.store.bytes, cache.memory.poolSlots]).toEqual([0, { total: 1024, free: 24, held: 1000 }]);
   failing.mockRestore();
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect(seeds.map((seed) => cache.describe(run(seed, 200)).tokens)).toEqual(seeds.map(() => 200));
-  expect(cache.poolSlots.total).toBe(256);
+  expect(seeds.map((seed) => cache.prefixes.describe(run(seed, 200)).tokens)).toEqual(seeds.map(() => 200));
+  expect(cache.memory.poolSlots.total).toBe(256);
 });
 
 test('encoded and promoted rows give way to their ancestors and are not encoded again', () => {
   const { cache, run, compute, settle, toPool, clock } = laddered({ slots: 1280 + 10 });
   compute(run(1, 1000));
   clock.now += minutes(2);
-  expect([cache.shrink(), cache.poolSlots.held]).toEqual([true, 768]);
+  expect([cache.shrink(), cache.memory.poolSlots.held]).toEqual([true, 768]);
   while (settle() > 0) cache.checkIntegrity();
   toPool(run(1, 1000));
   compute(run(2, 280));
-  expect(cache.describe(run(1, 1000))).toEqual({ tokens: 1000, tier: 'pool', bytes: 1000 * BYTES, codecs: ['nvfp4'] });
-  expect(cache.poolSlots).toEqual({ total: 1280, free: 0, held: 1280 });
+  expect(cache.prefixes.describe(run(1, 1000))).toEqual({
+    tokens: 1000,
+    tier: 'pool',
+    bytes: 1000 * BYTES,
+    codecs: ['nvfp4'],
+  });
+  expect(cache.memory.poolSlots).toEqual({ total: 1280, free: 0, held: 1280 });
   clock.now += minutes(40);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['turboquant', 'nvfp4'] });
-  expect(cache.describe(run(2, 280))).toMatchObject({ tokens: 280, tier: 'store', codecs: ['turboquant'] });
+  expect(cache.prefixes.describe(run(1, 1000))).toMatchObject({
+    tokens: 1000,
+    tier: 'store',
+    codecs: ['turboquant', 'nvfp4'],
+  });
+  expect(cache.prefixes.describe(run(2, 280))).toMatchObject({ tokens: 280, tier: 'store', codecs: ['turboquant'] });
 });
 
 test('a full pool keeps what is pinned, as it was computed', () => {
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   compute(run(1, 512));
-  cache.pin('file', run(1, 512));
+  cache.prefixes.pin('file', run(1, 512));
   compute(run(2, 512));
   clock.now += minutes(2);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect([1, 2].map((seed) => cache.describe(run(seed, 512)))).toEqual([
+  expect([1, 2].map((seed) => cache.prefixes.describe(run(seed, 512)))).toEqual([
     { tokens: 512, tier: 'pool', bytes: 512 * BYTES, codecs: [] },
     expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['nvfp4'] }),
   ]);
-  expect(cache.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
+  expect(cache.memory.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
 });
 
 test('a pruned node is not encoded on its way out of the pool, and its ancestors stay with it', () => {
@@ -113,12 +122,17 @@ test('a pruned node is not encoded on its way out of the pool, and its ancestors
     { keep: 0.6, layers: new Set([0]), name: 'kvzip' },
   );
   compute(run(3, 344));
-  expect(cache.poolSlots).toEqual({ total: 1024, free: 0, held: 1024 });
+  expect(cache.memory.poolSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   clock.now += minutes(2);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect(cache.poolSlots).toEqual({ total: 768, free: 88, held: 680 });
-  expect(cache.describe(context)).toEqual({ tokens: 800, tier: 'pool', bytes: 680 * BYTES, codecs: ['kvzip'] });
-  expect(cache.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['nvfp4'] });
+  expect(cache.memory.poolSlots).toEqual({ total: 768, free: 88, held: 680 });
+  expect(cache.prefixes.describe(context)).toEqual({
+    tokens: 800,
+    tier: 'pool',
+    bytes: 680 * BYTES,
+    codecs: ['kvzip'],
+  });
+  expect(cache.prefixes.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['nvfp4'] });
 });
 
 test.each([
@@ -134,12 +148,12 @@ test.each([
     const maxBytes = 512 * BYTES + kept * exactBytesPerToken(SHAPE);
     cache.setMaxBytes(maxBytes);
     compute(run(1, 512));
-    expect(cache.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
+    expect(cache.memory.poolSlots).toEqual({ total: 512, free: 0, held: 512 });
     const seen = watched(laid);
     clock.now += minutes(2);
     expect(cache.shrink()).toBe(pages === 1);
     expect(seen.most).toBeLessThanOrEqual(maxBytes);
-    expect([cache.poolSlots.total, cache.describe(run(1, 512)).tokens]).toEqual([256 * pages, 512]);
+    expect([cache.memory.poolSlots.total, cache.prefixes.describe(run(1, 512)).tokens]).toEqual([256 * pages, 512]);
   },
 );
 
@@ -218,14 +232,14 @@ test('property: maintenance under memory pressure loses no token, changes no row
         let budget = slots * BYTES + reserve;
         const known = new Map<string, Text>();
         const leases: Lease[] = [];
-        const left = (): number[] => [...known.values()].map(({ ids }) => cache.describe(ids).tokens);
+        const left = (): number[] => [...known.values()].map(({ ids }) => cache.prefixes.describe(ids).tokens);
         const inUse = (): unknown[] => leases.map((lease) => contents(pool.read(cache.slotsOf(lease))));
         for (const step of actions) {
           if (step.kind === 'compute') {
             const { ids, rows } = textOf(step.text);
             const lease = cache.open();
             const from = cache.advance(lease, ids, ids.length);
-            const own = cache.allocate(ids.length - from);
+            const own = cache.memory.allocate(ids.length - from);
             if (own) {
               pool.write(own, rows, from, from);
               cache.append(lease, own);
@@ -237,13 +251,13 @@ test('property: maintenance under memory pressure loses no token, changes no row
           } else if (step.kind === 'release') {
             if (leases.length > 0) cache.release(leases.shift()!);
           } else if (step.kind === 'budget') {
-            if (cache.excess(step.slots * BYTES + reserve) > 0) continue;
+            if (cache.memory.excess(step.slots * BYTES + reserve) > 0) continue;
             budget = step.slots * BYTES + reserve;
             cache.setMaxBytes(budget);
-          } else if (step.kind === 'pin') cache.pin('file', step.ends ? null : textOf(step.text).ids);
+          } else if (step.kind === 'pin') cache.prefixes.pin('file', step.ends ? null : textOf(step.text).ids);
           else if (step.kind === 'prune') {
             const { ids } = textOf(step.text);
-            const numTokens = cache.describe(ids).tokens;
+            const numTokens = cache.prefixes.describe(ids).tokens;
             if (numTokens > 0)
               cache.runs.prune(
                 ids,
@@ -266,7 +280,7 @@ test('property: maintenance under memory pressure loses no token, changes no row
         }
         // What is said to be as it was computed is.
         for (const { ids, rows } of known.values()) {
-          const numTokens = cache.describe(ids).tokens;
+          const numTokens = cache.prefixes.describe(ids).tokens;
           for (const to of [numTokens, 301, 128, 30]) {
             const exact = to > 0 && to <= numTokens ? cache.runs.readExact(ids, 0, to) : null;
             if (exact) expect(contents(exact)).toEqual(contents(sliceRows(SHAPE, rows, 0, to)));

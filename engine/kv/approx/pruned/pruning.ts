@@ -103,7 +103,7 @@ export class Pruning {
 
   /** Gives up what has been measured, and its memory. */
   drop(): void {
-    this.#cache.takeBack();
+    this.#cache.memory.takeBack();
   }
 
   async #measure(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
@@ -141,14 +141,14 @@ export class Pruning {
   async #feed({ meter, parts }: Job, slots: Int32Array, mustEnd: () => boolean): Promise<boolean> {
     const taken: Int32Array[] = [];
     const allocate = (n: number): Int32Array | null => {
-      const more = n > this.#cache.spare ? null : this.#cache.allocate(n);
+      const more = n > this.#cache.memory.spare ? null : this.#cache.memory.allocate(n);
       if (more) taken.push(more);
       return more;
     };
     try {
       return await meter.feed(this.#runner, parts[0]!, slots, allocate, mustEnd);
     } finally {
-      for (const each of taken) this.#cache.free(each);
+      for (const each of taken) this.#cache.memory.free(each);
     }
   }
 
@@ -192,7 +192,7 @@ export class Pruning {
       );
       // Nothing has to go for what may go.
       const room =
-        this.#cache.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
+        this.#cache.memory.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
       if (numTokens < MIN_TOKENS || this.#cache.runs.numOutside(ids) > room) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
@@ -211,7 +211,7 @@ export class Pruning {
 
   /** Null where there is no room for what is measured. */
   #begin({ first, ...context }: Candidate, numRows: number): Job | null {
-    const isBorrowed = this.#cache.lend(this.#meterBytes(numRows), () => {
+    const isBorrowed = this.#cache.memory.lend(this.#meterBytes(numRows), () => {
       this.#job = null;
     });
     if (!isBorrowed) return null;

@@ -21,14 +21,14 @@ test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))(
     const { cache, run, compute, settle, clock } = laddered({ slots: 1024 + room, mild });
     const seeds = [1, 2, 3, 4, 5];
     for (const seed of seeds) compute(run(seed, 200));
-    expect(cache.poolSlots.total).toBe(1024);
+    expect(cache.memory.poolSlots.total).toBe(1024);
     clock.now += minutes(2);
     expect(cache.shrink()).toBe(true);
     while (cache.shrink() || settle() > 0) cache.checkIntegrity();
     cache.checkIntegrity();
-    const left = seeds.map((seed) => cache.describe(run(seed, 200)));
+    const left = seeds.map((seed) => cache.prefixes.describe(run(seed, 200)));
     expect(left.map(({ tokens }) => tokens)).toEqual([200, 200, 200, 200, 200]);
-    expect(cache.poolSlots.total).toBe(256);
+    expect(cache.memory.poolSlots.total).toBe(256);
     // Of each KIVI keeps the last 128 tokens exactly: the last run stays, or a part of it, in what the pool has at least.
     const isCoded = ({ codecs, tier }: (typeof left)[number]): boolean => codecs.includes(mild) && tier === 'store';
     expect(left.filter(isCoded).length).toBeGreaterThanOrEqual(mild === 'int4-kivi' ? 4 : 5);
@@ -40,7 +40,7 @@ test('rows are encoded page by page, and each page is returned before the next',
   compute(run(1, 1000));
   clock.now += minutes(2);
   const pages = [];
-  while (cache.shrink()) pages.push([cache.poolSlots.total, cache.poolSlots.held]);
+  while (cache.shrink()) pages.push([cache.memory.poolSlots.total, cache.memory.poolSlots.held]);
   // Where there is room for a page as it is, it is coded in the store: there it is not done in one moment with what leaves.
   expect(pages).toEqual([
     [768, 768],
@@ -49,7 +49,7 @@ test('rows are encoded page by page, and each page is returned before the next',
     [256, 256],
     [256, 0],
   ]);
-  expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['nvfp4'] });
+  expect(cache.prefixes.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['nvfp4'] });
 });
 
 test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
@@ -62,7 +62,7 @@ test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
     clock.now += minutes(2);
     expect(cache.shrink()).toBe(true);
     while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-    expect(tails.map((ids) => cache.describe(ids))).toEqual(
+    expect(tails.map((ids) => cache.prefixes.describe(ids))).toEqual(
       tails.map(() => ({
         tokens: 1860,
         tier: 'store',
@@ -70,7 +70,7 @@ test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
         codecs: expect.arrayContaining([mild]),
       })),
     );
-    expect(cache.poolSlots).toMatchObject({ total: 256, held: 0 });
+    expect(cache.memory.poolSlots).toMatchObject({ total: 256, held: 0 });
   },
 );
 
@@ -81,7 +81,7 @@ test('rows that would not get smaller stay in a full pool, and nothing is evicte
   for (const seed of seeds) compute(run(seed, 128));
   clock.now += minutes(2);
   expect(cache.shrink()).toBe(false);
-  expect([settle(), seeds.map((seed) => cache.describe(run(seed, 128)))]).toEqual([
+  expect([settle(), seeds.map((seed) => cache.prefixes.describe(run(seed, 128)))]).toEqual([
     0,
     seeds.map(() => expect.objectContaining({ tokens: 128, tier: 'pool', codecs: [] })),
   ]);
@@ -191,16 +191,16 @@ test('encoded and promoted rows stay in a full pool; others leave it', () => {
   rest();
   settle();
   toPool(run(1, 300));
-  expect(cache.describe(run(1, 300))).toMatchObject({ tier: 'pool', codecs: ['nvfp4'] });
+  expect(cache.prefixes.describe(run(1, 300))).toMatchObject({ tier: 'pool', codecs: ['nvfp4'] });
   for (const seed of [2, 3]) {
     clock.now += minutes(1);
     compute(run(seed, 350));
   }
-  expect(cache.poolSlots).toMatchObject({ total: 1024, free: 24 });
+  expect(cache.memory.poolSlots).toMatchObject({ total: 1024, free: 24 });
   clock.now += minutes(2);
   while (cache.shrink() || settle() > 0) cache.checkIntegrity();
-  expect([1, 2, 3].map((seed) => cache.describe(run(seed, 350)).tokens)).toEqual([300, 350, 350]);
-  expect([2, 3].map((seed) => cache.describe(run(seed, 350)))).toEqual(
+  expect([1, 2, 3].map((seed) => cache.prefixes.describe(run(seed, 350)).tokens)).toEqual([300, 350, 350]);
+  expect([2, 3].map((seed) => cache.prefixes.describe(run(seed, 350)))).toEqual(
     [1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['nvfp4'] })),
   );
 });

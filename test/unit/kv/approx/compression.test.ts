@@ -131,7 +131,7 @@ test('only rows idle for long are compressed, and with that setting only when me
   const run = (seed: number): number[] => Array.from({ length: 200 }, (_, i) => 1000 * seed + i);
   const compute = (seed: number): void => {
     const lease = cache.open();
-    const slots = cache.allocate(200)!;
+    const slots = cache.memory.allocate(200)!;
     pool.write(slots, randomRows(SHAPE, 200, seed), 0, 0);
     cache.append(lease, slots);
     cache.commit(lease, run(seed));
@@ -151,17 +151,17 @@ test('only rows idle for long are compressed, and with that setting only when me
   compute(3);
   compute(4);
   clock.now = 5500;
-  const before = cache.storeBytes;
+  const before = cache.memory.store.bytes;
   // Until a quarter of what runs may take is free again: all seven blocks of one, the first two of the next.
   expect(drain()).toBe(9);
-  expect(cache.storeBytes).toBeLessThan(before);
-  expect([1, 2, 3, 4].map((seed) => cache.describe(run(seed)).codecs)).toEqual([['nvfp4'], ['nvfp4'], [], []]);
-  expect(cache.describe(run(1)).tokens).toBe(200);
+  expect(cache.memory.store.bytes).toBeLessThan(before);
+  expect([1, 2, 3, 4].map((seed) => cache.prefixes.describe(run(seed)).codecs)).toEqual([['nvfp4'], ['nvfp4'], [], []]);
+  expect(cache.prefixes.describe(run(1)).tokens).toBe(200);
   // Back in the pool it says what it has been through, and nothing of it goes to the disk as if it were exact.
   const lease = cache.open();
   expect(cache.advance(lease, run(1), 150)).toBe(150);
   cache.checkIntegrity();
-  expect(cache.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
+  expect(cache.prefixes.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
   expect([cache.runs.readExact(run(1), 0, 100), cache.runs.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
   cache.release(lease);
 });
@@ -181,7 +181,7 @@ test('more of an older encoded file in the pool is evicted before any of many ne
   const run = (seed: number, length: number): number[] => Array.from({ length }, (_, i) => 1000 * seed + i);
   const compute = (seed: number, length: number): void => {
     const lease = cache.open();
-    const slots = cache.allocate(length)!;
+    const slots = cache.memory.allocate(length)!;
     pool.write(slots, randomRows(SHAPE, length, seed), 0, 0);
     cache.append(lease, slots);
     cache.commit(lease, run(seed, length));
@@ -192,7 +192,7 @@ test('more of an older encoded file in the pool is evicted before any of many ne
   clock.now += 100_000;
   while (cache.shrink());
   while (cache.runs.compress());
-  expect(cache.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
+  expect(cache.prefixes.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
   const lease = cache.open();
   expect(cache.advance(lease, file, 320)).toBe(320);
   cache.release(lease);
@@ -201,11 +201,11 @@ test('more of an older encoded file in the pool is evicted before any of many ne
     clock.now++;
     compute(seed, 24);
   }
-  const slots = cache.allocate(800)!;
+  const slots = cache.memory.allocate(800)!;
   cache.checkIntegrity(slots);
-  expect(cache.describe(file).tokens).toBeGreaterThan(0);
-  expect(cache.describe(file).tokens).toBeLessThan(320);
-  for (const seed of shorts) expect(cache.describe(run(seed, 24)).tokens).toBe(24);
+  expect(cache.prefixes.describe(file).tokens).toBeGreaterThan(0);
+  expect(cache.prefixes.describe(file).tokens).toBeLessThan(320);
+  for (const seed of shorts) expect(cache.prefixes.describe(run(seed, 24)).tokens).toBe(24);
 });
 
 test('the codec follows from age and fullness: the smallest whose conditions both hold', () => {
@@ -279,17 +279,17 @@ test('rows that were encoded and returned through the pool are not encoded again
   compute(run(1, 200));
   rest();
   settle();
-  expect(cache.describe(run(1, 200)).bytes).toBeLessThan(200 * exactBytesPerToken(SHAPE));
+  expect(cache.prefixes.describe(run(1, 200)).bytes).toBeLessThan(200 * exactBytesPerToken(SHAPE));
   const coded = contents(read(run(1, 200)));
   toPool(run(1, 200));
   // Rows behind it are exact.
   compute(run(1, 264));
   rest(minutes(60));
   const expected = { tokens: 200, tier: 'store', bytes: 200 * exactBytesPerToken(SHAPE), codecs: ['nvfp4'] };
-  expect(cache.describe(run(1, 200))).toEqual(expected);
+  expect(cache.prefixes.describe(run(1, 200))).toEqual(expected);
   settle();
-  expect(cache.describe(run(1, 264)).bytes).toBeLessThan(264 * exactBytesPerToken(SHAPE));
-  expect(cache.describe(run(1, 264)).codecs).toEqual(['nvfp4', 'turboquant']);
+  expect(cache.prefixes.describe(run(1, 264)).bytes).toBeLessThan(264 * exactBytesPerToken(SHAPE));
+  expect(cache.prefixes.describe(run(1, 264)).codecs).toEqual(['nvfp4', 'turboquant']);
   expect(contents(read(run(1, 200)))).toEqual(coded);
 });
 
@@ -301,8 +301,9 @@ test('exact store copies of pool rows are dropped before encoded ones', () => {
   compute(run(1, 200));
   settle();
   compute(run(2, 200));
-  const bytes = (seed: number): number => cache.describe(run(seed, 200)).bytes / (200 * kvBytesPerToken(SHAPE));
-  expect([1, 2].map((seed) => [cache.describe(run(seed, 200)).codecs, bytes(seed) > 1])).toEqual([
+  const bytes = (seed: number): number =>
+    cache.prefixes.describe(run(seed, 200)).bytes / (200 * kvBytesPerToken(SHAPE));
+  expect([1, 2].map((seed) => [cache.prefixes.describe(run(seed, 200)).codecs, bytes(seed) > 1])).toEqual([
     [[], true],
     [['nvfp4'], true],
   ]);
@@ -315,19 +316,19 @@ test('nodes with a store copy leave a full pool first, and nothing is evicted fo
   compute(run(1, 256));
   rest();
   settle();
-  const coded = cache.describe(run(1, 256)).bytes;
+  const coded = cache.prefixes.describe(run(1, 256)).bytes;
   // Its rows are in the pool, and still in the store.
   compute(run(1, 256));
   compute(run(2, 768));
-  expect([cache.poolSlots, cache.storeBytes]).toEqual([{ total: 1024, free: 0, held: 1024 }, coded]);
+  expect([cache.memory.poolSlots, cache.memory.store.bytes]).toEqual([{ total: 1024, free: 0, held: 1024 }, coded]);
   clock.now += minutes(2);
   for (let i = 0; i < 2; i++) {
     cache.shrink();
     settle();
   }
   cache.checkIntegrity();
-  expect([1, 2].map((seed) => cache.describe(run(seed, 1024)).tokens)).toEqual([256, 768]);
-  expect(cache.poolSlots.total).toBeLessThan(1024);
+  expect([1, 2].map((seed) => cache.prefixes.describe(run(seed, 1024)).tokens)).toEqual([256, 768]);
+  expect(cache.memory.poolSlots.total).toBeLessThan(1024);
 });
 
 test('rows to encode are searched once for a whole node, not per block; rows evicted meanwhile are released', () => {
@@ -360,7 +361,7 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   // The run under way, and one that has not come to its turn: all but their first tokens go.
   const [first, last] = [0, numRuns - 1].map((run) => cache.lookUp(tokens(run), 1).path.nodes[0]!);
   expect(first!.stored!.blocks.filter((block) => block.codec)).toHaveLength(5);
-  for (const run of [0, numRuns - 1]) cache.evict(tokens(run).slice(0, 1));
+  for (const run of [0, numRuns - 1]) cache.prefixes.evict(tokens(run).slice(0, 1));
   cache.checkIntegrity();
   expect([first!.stored, last!.stored]).toEqual([null, null]);
   let numCoded = 5;

@@ -79,19 +79,24 @@ test('pruned and encoded rows are not encoded again after a promotion', () => {
     Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009),
     { keep: 0.6, layers: new Set([0]), name: 'kvzip' },
   );
-  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'pool', codecs: ['kvzip'] });
+  expect(cache.prefixes.describe(ids)).toMatchObject({ tokens: 200, tier: 'pool', codecs: ['kvzip'] });
   const kept = contents(read(ids));
   rest();
   expect(settle()).toBe(4);
-  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', codecs: ['kvzip', 'nvfp4'] });
+  expect(cache.prefixes.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', codecs: ['kvzip', 'nvfp4'] });
   const coded = read(ids);
   expect([coded.numTokens, contents(coded)]).not.toEqual([120, kept]);
   toPool(ids);
   const uncoded = 120 * (exactBytesPerToken(SHAPE) + 4);
   rest(minutes(60));
-  expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'store', bytes: uncoded, codecs: ['kvzip', 'nvfp4'] });
+  expect(cache.prefixes.describe(ids)).toMatchObject({
+    tokens: 200,
+    tier: 'store',
+    bytes: uncoded,
+    codecs: ['kvzip', 'nvfp4'],
+  });
   expect(settle()).toBe(0);
-  expect(cache.describe(ids).bytes).toBe(uncoded);
+  expect(cache.prefixes.describe(ids).bytes).toBe(uncoded);
   expect(contents(read(ids))).toEqual(contents(coded));
 });
 
@@ -102,7 +107,7 @@ test('rows that the codec keeps exact do not count as encoded: same size, and wr
   const exact = contents(read(run(1, 100)));
   rest();
   expect(settle()).toBe(0);
-  expect(cache.describe(run(1, 100))).toEqual({
+  expect(cache.prefixes.describe(run(1, 100))).toEqual({
     tokens: 100,
     tier: 'store',
     bytes: 100 * exactBytesPerToken(SHAPE),
@@ -120,7 +125,7 @@ test('the exact part of a partly encoded node can be split, extended and encoded
   // Five blocks of 32, all but the first four tokens, and most of the sixth: 128 are recent.
   expect(settle()).toBe(5);
   const coded = read(ids);
-  const codecs = (n: number): string[] => cache.describe(run(1, n)).codecs;
+  const codecs = (n: number): string[] => cache.prefixes.describe(run(1, n)).codecs;
   expect([codecs(4), codecs(5), codecs(300)]).toEqual([[], ['int4-kivi'], ['int4-kivi']]);
   expect(contents(sliceRows(SHAPE, coded, 160, 300))).toEqual(contents(sliceRows(SHAPE, exact, 160, 300)));
   expect(contents(cache.runs.readExact(ids, 0, 4)!)).toEqual(contents(sliceRows(SHAPE, exact, 0, 4)));
@@ -128,7 +133,7 @@ test('the exact part of a partly encoded node can be split, extended and encoded
 
   // In the pool alone, cut where another text goes on, and grown.
   toPool(ids);
-  cache.evict(run(1, 250));
+  cache.prefixes.evict(run(1, 250));
   compute(run(1, 400));
   const grown = read(run(1, 400));
   expect([codecs(4), codecs(5)]).toEqual([[], ['int4-kivi']]);
@@ -162,7 +167,7 @@ test('shifted reuse takes computed rows only, no encoded ones', () => {
   expect(cache.shifted.copy(shift, shift.start, () => {})).toBeNull();
   const slots = cache.shifted.copy(shift, 128 + 5, () => {})!;
   expect(slots).toHaveLength(256 - 128);
-  cache.free(slots);
+  cache.memory.free(slots);
   rest();
   settle();
   expect(taken(60)).toEqual([]);

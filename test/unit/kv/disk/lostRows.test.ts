@@ -31,14 +31,14 @@ let spillFile: SpillFile;
 /** As a step computes them, in slots of the pool. */
 function compute(tokenIds: readonly number[], rows: KvRows, options: { longTokens?: number } = {}): void {
   const lease = cache.open('chat', options);
-  const slots = cache.allocate(tokenIds.length)!;
+  const slots = cache.memory.allocate(tokenIds.length)!;
   pool.write(slots, rows, 0, 0);
   cache.append(lease, slots);
   cache.commit(lease, tokenIds);
   cache.release(lease);
 }
 
-const known = (tokenIds: readonly number[]): number => cache.describe(tokenIds).tokens;
+const known = (tokenIds: readonly number[]): number => cache.prefixes.describe(tokenIds).tokens;
 
 /** As it was found: one line, a cache in order, and all that has nothing to do with it. */
 function expectOnlyLost(
@@ -59,7 +59,7 @@ beforeEach(() => {
   cache = new KvCache({ pool, maxBytes, softSlots: 256, clock: () => 1, spillFile });
   compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
   compute(LONG, ROWS, { longTokens: N });
-  expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codecs: [] });
+  expect(cache.prefixes.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codecs: [] });
 });
 afterEach(() => {
   spillFile.close();
@@ -73,7 +73,7 @@ const WITHIN = DAMAGED * BLOCK + 5;
 describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test('evicting a branch from the middle of a lost node reads nothing; the loss is found by the next reader', () => {
     damageOne();
-    cache.evict(LONG.slice(0, WITHIN));
+    cache.prefixes.evict(LONG.slice(0, WITHIN));
     expect([known(LONG), lines]).toEqual([WITHIN, []]);
     expect(cache.runs.readExact(LONG, 0, WITHIN)).toBeNull();
     expect(known(LONG)).toBe(0);
@@ -103,8 +103,8 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     damageOne();
     expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
     // Which of the two parts is lost is not known.
-    cache.evict(LONG.slice(0, WITHIN));
-    cache.evict([9000]);
+    cache.prefixes.evict(LONG.slice(0, WITHIN));
+    cache.prefixes.evict([9000]);
     expect([known(LONG), known([9000, 9001])]).toEqual([N, 1]);
     expectOnlyLost();
     cache.release(lease);
@@ -150,7 +150,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     // The pool has all pages: there is no room for a block beside them.
     const lease = cache.open();
     cache.advance(lease, OTHER, OTHER.length);
-    cache.free(cache.allocate(2048 - OTHER.length)!);
+    cache.memory.free(cache.memory.allocate(2048 - OTHER.length)!);
     cache.release(lease);
     expect(known(LONG)).toBe(N);
     damageOne();
@@ -163,11 +163,11 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test('shifted reuse takes no lost rows, and the slots are returned', () => {
     damageOne();
     const turned: number[] = [];
-    const { free } = cache.poolSlots;
+    const { free } = cache.memory.poolSlots;
     const shift = { start: 210, end: N + 10, by: 10, source: LONG };
     expect(cache.shifted.copy(shift, 210, (rows) => turned.push(rows.numTokens))).toBeNull();
     expect(turned).toEqual([]);
-    expect(cache.poolSlots.total - cache.poolSlots.held).toBeGreaterThanOrEqual(free);
+    expect(cache.memory.poolSlots.total - cache.memory.poolSlots.held).toBeGreaterThanOrEqual(free);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -220,7 +220,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
       for (const [i, ids] of [one, two].entries()) {
         const lease = cache.open('chat', { longTokens: N + 64 });
         expect(cache.advance(lease, ids, N)).toBe(N);
-        const slots = cache.allocate(64)!;
+        const slots = cache.memory.allocate(64)!;
         pool.write(slots, randomRows(SHAPE, 64, 7 + i), 0, N);
         cache.append(lease, slots);
         cache.commit(lease, ids);

@@ -44,7 +44,7 @@ function spilled(): {
   });
   const compute = (tokenIds: readonly number[], rows: KvRows, sparse = 0): void => {
     const lease = cache.open('chat', { longTokens: sparse });
-    const slots = cache.allocate(tokenIds.length)!;
+    const slots = cache.memory.allocate(tokenIds.length)!;
     pool.write(slots, rows, 0, 0);
     cache.append(lease, slots);
     cache.commit(lease, tokenIds);
@@ -52,7 +52,7 @@ function spilled(): {
     cache.checkIntegrity();
   };
   compute(LONG, ROWS, N);
-  expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store' });
+  expect(cache.prefixes.describe(LONG)).toMatchObject({ tokens: N, tier: 'store' });
   return { cache, file, compute };
 }
 
@@ -69,22 +69,22 @@ test('splitting spilled rows writes nothing, also on a full disk, and the file s
   const { bytes } = file;
   expect(bytes).toBe(file.maxBytes);
   for (const at of CUTS) {
-    cache.evict(LONG.slice(0, at));
+    cache.prefixes.evict(LONG.slice(0, at));
     cache.checkIntegrity();
-    expect(cache.describe(LONG).tokens).toBe(at);
+    expect(cache.prefixes.describe(LONG).tokens).toBe(at);
     expect(file.bytes).toBe(Math.ceil(at / BLOCK) * PIECE_BYTES);
     expect(readBack(cache, at)).toEqual(sliceRows(SHAPE, ROWS, 0, at));
   }
-  cache.evict();
+  cache.prefixes.evict();
   expect(file.bytes).toBe(0);
 });
 
 test('the halves of a split block have its rows and take no more memory', () => {
   const { cache, file, compute } = spilled();
-  const before = cache.storeBytes;
+  const before = cache.memory.store.bytes;
   for (const at of CUTS) {
     compute(...beginning(at));
-    expect(cache.storeBytes).toBe(before);
+    expect(cache.memory.store.bytes).toBe(before);
     expect(readBack(cache, N)).toEqual(ROWS);
   }
   expect(file.bytes).toBe(file.maxBytes);
@@ -94,20 +94,20 @@ test('splitting needs no memory, also with a full budget and nothing to evict', 
   const { cache, compute } = spilled();
   const lease = cache.open('chat', { longTokens: N });
   expect(cache.advance(lease, LONG, N)).toBe(N);
-  cache.setMaxBytes(cache.poolBytes + cache.storeBytes);
+  cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes);
   for (const at of [5 * BLOCK + 20, 3 * BLOCK + 5, 3 * BLOCK + 2, 31, 17]) compute(...beginning(at));
   cache.release(lease);
   cache.checkIntegrity();
-  expect(cache.describe(LONG).tokens).toBe(N);
+  expect(cache.prefixes.describe(LONG).tokens).toBe(N);
 });
 
 test('a budget too small for leased rows is refused', () => {
   const { cache } = spilled();
   const lease = cache.open('chat', { longTokens: N });
   cache.advance(lease, LONG, N);
-  expect(() => cache.setMaxBytes(cache.poolBytes + cache.storeBytes - 1)).toThrow('leases hold');
+  expect(() => cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes - 1)).toThrow('leases hold');
   cache.release(lease);
-  cache.setMaxBytes(cache.poolBytes + cache.storeBytes - 1);
+  cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes - 1);
   cache.checkIntegrity();
 });
 
@@ -125,24 +125,24 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
   });
   const lease = cache.open();
   const ids = Array.from({ length: n }, (_, i) => i);
-  const slots = cache.allocate(n)!;
+  const slots = cache.memory.allocate(n)!;
   pool.write(slots, randomRows(SHAPE, n, 2), 0, 0);
   cache.append(lease, slots);
   cache.commit(lease, ids);
   // The store is full, of what nobody needs.
   const others = Array.from({ length: n }, (_, i) => 10_000 + i);
   expect(cache.runs.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
-  cache.setMaxBytes(cache.poolBytes + cache.storeBytes);
+  cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes);
   const sparse = cache.open('chat', { longTokens: n });
   expect(cache.advance(sparse, ids, n)).toBe(n);
   cache.checkIntegrity();
-  expect(cache.describe(others).tokens).toBeLessThan(n);
+  expect(cache.prefixes.describe(others).tokens).toBeLessThan(n);
   for (const each of [sparse, lease]) cache.release(each);
 });
 
 test('parts of an encoded block are decoded one by one, and the block is freed with the last part', () => {
   const { cache, file } = spilled();
-  cache.evict();
+  cache.prefixes.evict();
   const store = new KvStore(SHAPE, file);
   const coded = store.compress(
     store.add(plainBlocks(SHAPE, sliceRows(SHAPE, ROWS, 0, 128))),
