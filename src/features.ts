@@ -3,16 +3,18 @@
  * request does.
  */
 import * as vscode from './vscode.ts';
-import { registerChatCommands } from './chat/chatCommands.ts';
+import { registerChatCommands, registerChatCodeActions } from './chat/chatCommands.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
-import { registerChatCodeActions } from './chat/codeActions.ts';
-import { DOCUMENTS, mayBeKept } from './completion/filter.ts';
-import { ACCEPTED_COMMAND, CompletionProvider } from './completion/completionProvider.ts';
+import { DOCUMENTS, mayBeKept, toggleLanguage } from './completion/filter.ts';
+import {
+  ACCEPTED_COMMAND,
+  type CompletionProvider,
+  createCompletionProvider,
+} from './completion/completionProvider.ts';
 import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
-import { toggleLanguage } from './completion/toggleLanguage.ts';
 import type { Settings } from './config.ts';
-import { beside } from './context/beside.ts';
+import { crossFileContext } from './context/crossFileContext.ts';
 import { ProjectFiles } from './context/projectFiles.ts';
 import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
@@ -20,19 +22,15 @@ import { EngineHost } from './client/engineHost.ts';
 import { onNewlyExcluded } from './client/newlyExcluded.ts';
 import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
-import { reportProblem } from './firstRun/reportProblem.ts';
+import { reportProblem, Explanation, exportTrace } from './monitor/diagnostics.ts';
 import { Participant } from './lm/participant.ts';
 import { LanguageModelProvider } from './lm/languageModelProvider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
 import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
-import { Explanation } from './monitor/explanation.ts';
-import { exportTrace } from './monitor/exportTrace.ts';
 import { Figures } from './monitor/figures.ts';
-import { pauseOf } from './monitor/pause.ts';
-import { StatusItem } from './monitor/statusItem.ts';
-import { showStatusMenu, STATUS_MENU } from './monitor/statusMenu.ts';
+import { pauseOf, StatusItem, showStatusMenu, STATUS_MENU } from './monitor/statusItem.ts';
 import { speech } from './speech.ts';
 import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
@@ -51,13 +49,13 @@ export class Features {
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
     const project = new ProjectFiles(host.client, settings);
-    const completion = new CompletionProvider({
+    const completion = createCompletionProvider({
       client: host.client,
       mirror,
       settings,
       log,
       snooze,
-      beside: beside(snippets, host.client, mirror, project, settings),
+      crossFile: crossFileContext(snippets, host.client, mirror, project, settings),
     });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);

@@ -1,4 +1,4 @@
-/** Numbers in the user's language. Pure. */
+/** Numbers and texts in the user's language, for code that does not import the editor's API. Pure. */
 import { bytesWith } from '../engine/protocol/formatBytes.ts';
 
 /** Created once per language: creating an Intl format takes longer than using it a hundred times. */
@@ -52,3 +52,14 @@ export function numbersIn(language: string): Numbers {
 
 /** For texts that are always in English. */
 export const ENGLISH = numbersIn('en');
+
+/**
+ * Translates a text: vscode.l10n.t, or a stand-in that fills `{0}` and so on.
+ */
+export type Translate = (text: string, ...values: (string | number)[]) => string;
+
+/** The user's language: its texts and its number formats. */
+export interface Speech {
+  t: Translate;
+  numbers: Numbers;
+}

@@ -1,6 +1,5 @@
 /** The user's language, if the extension has texts in it. */
-import { type Numbers, numbersIn } from './format.ts';
-import type { Speech } from './translate.ts';
+import { type Numbers, numbersIn, type Speech } from './format.ts';
 import * as vscode from './vscode.ts';
 
 let numbers: Numbers | undefined;

@@ -1,6 +1,6 @@
 /** Warns once about each setting with an invalid value, and says what is used instead. */
 import * as vscode from './vscode.ts';
-import { openSettings } from './client/applyRemedy.ts';
+import { openSettings } from './client/failure.ts';
 import type { Settings, WrongSetting } from './config.ts';
 import type { Log } from './log.ts';
 

@@ -1,5 +1,6 @@
 /**
- * The chat's commands: conversations, attachments, and questions about the selection or the definition at the cursor.
+ * The chat's commands and code actions: conversations, attachments, and questions about the selection, the definition at
+ * the cursor or a problem. Does not draw the view.
  */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from './chatView.ts';
@@ -9,7 +10,7 @@ import type { SavedConversation } from './conversation.ts';
 import { titleOf, toMarkdown } from './exportChat.ts';
 import type { SlashName } from './slash.ts';
 import { symbolAt } from './chatSymbols.ts';
-import { UndoOffer } from './undoOffer.ts';
+import { withoutLinks } from '../client/failure.ts';
 
 /** Registers them. Dispose the result. */
 export function registerChatCommands(view: ChatView): vscode.Disposable[] {
@@ -158,4 +159,67 @@ function dateOf(time: number): string {
   return today
     ? date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' })
     : date.toLocaleDateString(vscode.env.language, { day: 'numeric', month: 'short', year: 'numeric' });
+}
+
+/** The message after deleting a conversation, with its `Undo`. The caller passes how to restore the conversation. */
+class UndoOffer {
+  /** Restore functions, by message. The editor shows equal messages as one. */
+  readonly #offered = new Map<string, (() => void)[]>();
+
+  /** Shows `message`, which may contain the user's words. `restore` is undefined if nothing was lost. */
+  async show(message: string, restore: (() => void) | undefined): Promise<void> {
+    if (!restore) return;
+    const undo = vscode.l10n.t('Undo');
+    const restores = [...(this.#offered.get(message) ?? []), restore];
+    this.#offered.set(message, restores);
+    const chosen = await vscode.window.showInformationMessage(withoutLinks(message), undo);
+    if (chosen === undo) for (const each of restores) each();
+    // An equal message that has replaced it stands for both.
+    if (this.#offered.get(message) === restores) this.#offered.delete(message);
+  }
+}
+
+/** Longest quoted message of a problem, in characters. */
+const MAX_MESSAGE = 300;
+
+/**
+ * The light bulb's "Kvasir: Explain" and "Kvasir: Fix": for problems, with their message in the question, and for a
+ * selection.
+ */
+class ChatCodeActions implements vscode.CodeActionProvider {
+  provideCodeActions(
+    document: vscode.TextDocument,
+    range: vscode.Range | vscode.Selection,
+    { diagnostics, only }: vscode.CodeActionContext,
+  ): vscode.CodeAction[] {
+    const actions: vscode.CodeAction[] = [];
+    const add = (title: string, command: string, kind: vscode.CodeActionKind, diagnostic?: vscode.Diagnostic) => {
+      if (only && !only.contains(kind)) return;
+      const action = new vscode.CodeAction(title, kind);
+      const message =
+        diagnostic &&
+        `${diagnostic.message.replace(/\s+/g, ' ').slice(0, MAX_MESSAGE)} (${vscode.l10n.t('line {0}', diagnostic.range.start.line + 1)})`;
+      action.command = {
+        title,
+        command,
+        arguments: [document.uri, diagnostic?.range ?? range, ...(message ? [message] : [])],
+      };
+      if (diagnostic) action.diagnostics = [diagnostic];
+      actions.push(action);
+    };
+    const [worst] = [...diagnostics].sort((a, b) => a.severity - b.severity);
+    if (worst) {
+      add(vscode.l10n.t('Kvasir: Fix'), 'kvasir.fix', vscode.CodeActionKind.QuickFix, worst);
+      add(vscode.l10n.t('Kvasir: Explain'), 'kvasir.explain', vscode.CodeActionKind.QuickFix, worst);
+    } else if (!range.isEmpty)
+      add(vscode.l10n.t('Kvasir: Explain'), 'kvasir.explain', vscode.CodeActionKind.RefactorRewrite);
+    return actions;
+  }
+}
+
+/** Declares the kinds, so that the editor asks only when they are needed. */
+export function registerChatCodeActions(documents: vscode.DocumentSelector): vscode.Disposable {
+  return vscode.languages.registerCodeActionsProvider(documents, new ChatCodeActions(), {
+    providedCodeActionKinds: [vscode.CodeActionKind.QuickFix, vscode.CodeActionKind.RefactorRewrite],
+  });
 }

@@ -7,7 +7,7 @@ import * as vscode from '../vscode.ts';
 import { attachPage } from '../pageView.ts';
 import type { Task } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
-import { applyRemedy } from '../client/applyRemedy.ts';
+import { applyRemedy } from '../client/failure.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import type { EngineHost } from '../client/engineHost.ts';
@@ -19,8 +19,7 @@ import { chatPage } from './chatPage.ts';
 import { CodeBlocks } from './codeBlocks.ts';
 import { pickContext } from './contextPicker.ts';
 import { fileRef, openRef } from './contextRefs.ts';
-import { FileFinder } from './fileFinder.ts';
-import { namesIn } from './nameFinder.ts';
+import { FileFinder, namesIn } from './fileFinder.ts';
 
 export const CHAT_VIEW = 'kvasir.chat';
 

@@ -2,12 +2,12 @@
  * One conversation: its turns and the requests that write them. Does not know the editor, the page or the storage.
  * Several answers may stream at once, such as a summary beside a question.
  */
-import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol/tasks.ts';
+import type { ChatMessage, Priority, SamplingParams, Task, Timings, Usage } from '../../engine/protocol/tasks.ts';
 import { EngineError } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { remedyOf } from '../client/remedy.ts';
 import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
-import { footerOf } from './footer.ts';
+import { ENGLISH } from '../format.ts';
 
 /** A request to the engine. */
 export interface Prepared {
@@ -242,4 +242,19 @@ export class Conversation {
   #nextId(): string {
     return `t${++this.#numTurns}`;
   }
+}
+
+/**
+ * The line under an answer: "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s". Without a rate for a single
+ * token. Not translated, because checks outside the extension read its fixed format.
+ */
+export function footerOf({ usage, timings }: { usage: Usage; timings: Timings }): string {
+  const parts = [
+    `${ENGLISH.count(usage.cachedTokens)} of ${ENGLISH.count(usage.promptTokens)} tokens reused`,
+    `first token ${ENGLISH.count(timings.ttftMs)} ms`,
+  ];
+  if (timings.tpotMs > 0) parts.push(`${ENGLISH.count(1000 / timings.tpotMs)} tok/s`);
+  if (usage.shiftedTokens) parts.push(`${ENGLISH.count(usage.shiftedTokens)} approximated`);
+  if (usage.inParts) parts.push('read in parts');
+  return parts.join(' · ');
 }

@@ -1,12 +1,12 @@
 /**
- * The workspace's files and folders that the user may attach: without excluded and secret files. The list is read at
- * the first use and again after a while. Nothing watches the disk.
+ * Finds what the user may attach to a question or name in it: files and folders of the workspace, and the names that
+ * attached files define. Leaves out excluded and secret files. Starts no engine.
  */
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
-import type { Found } from './chatMessages.ts';
-import { rank } from './fuzzy.ts';
+import type { Found, ContextRef, FoundName } from './chatMessages.ts';
+import { symbolsOf } from './chatSymbols.ts';
 
 /** In addition to files.exclude: folders that would fill the list with files nobody asks about. */
 const EXCLUDED = '**/{node_modules,.git,.venv,__pycache__}/**';
@@ -17,6 +17,7 @@ const MAX_BEYOND = 50;
 /** Files of a folder are counted up to this number. */
 const MAX_COUNTED = 400;
 
+/** The list is read at the first use and again after a while. Nothing watches the disk. */
 export class FileFinder {
   readonly #settings: Settings;
   /** The workspace has more files than the list. */
@@ -140,3 +141,55 @@ export async function kindOf(uri: vscode.Uri): Promise<Found['kind']> {
     () => 'file',
   );
 }
+
+/** How well a path matches what was typed; 0 is no match. The name counts more than its folders, consecutive letters more than scattered ones. */
+export function rank(query: string, path: string): number {
+  const wanted = query.toLowerCase();
+  const whole = path.toLowerCase();
+  const name = whole.slice(whole.lastIndexOf('/') + 1);
+  if (name === wanted) return 100;
+  if (name.startsWith(wanted)) return 80;
+  if (name.includes(wanted)) return 60;
+  if (whole.includes(wanted)) return 40;
+  if (isSubsequence(wanted, name)) return 20;
+  return isSubsequence(wanted, whole) ? 10 : 0;
+}
+
+function isSubsequence(wanted: string, text: string): boolean {
+  let at = 0;
+  for (const letter of wanted) {
+    at = text.indexOf(letter, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+/**
+ * The best matches among the names that the attached files define, for commands such as `/where`. Without a query, the
+ * first names of the files.
+ */
+export async function namesIn(refs: readonly ContextRef[], query: string): Promise<FoundName[]> {
+  const files = refs.filter(({ kind }) => kind === 'file');
+  const found = await Promise.all(
+    files.map(async ({ uri, name: detail }) => {
+      const opened = Promise.resolve(vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true)));
+      const document = await opened.catch(() => undefined);
+      const names = document ? (await symbolsOf(document)).map(({ name }) => bareName(name)) : [];
+      return names.filter((name) => name !== undefined).map((name) => ({ name, detail }));
+    }),
+  );
+  const unique = [...new Map(found.flat().map((each) => [`${each.name} ${each.detail}`, each])).values()];
+  if (!query) return unique.slice(0, MAX_FOUND);
+  return unique
+    .map((each) => ({ each, score: rank(query, each.name) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score || a.each.name.length - b.each.name.length)
+    .slice(0, MAX_FOUND)
+    .map(({ each }) => each);
+}
+
+/**
+ * Language extensions may add parameters or brackets to a name. Undefined for a text such as `<function>`, which is
+ * not a name.
+ */
+const bareName = (name: string): string | undefined => /^[#\p{L}_$][\p{L}\p{N}_$]*/u.exec(name)?.[0];

@@ -3,6 +3,7 @@
  * not open. Reports everything that is left out in a note.
  */
 import * as vscode from '../vscode.ts';
+import { openDocument } from '../context/openDocuments.ts';
 import type { Snippet } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import { isTooLarge, tooLarge } from '../client/documentSize.ts';
@@ -121,8 +122,4 @@ async function textOf(uri: vscode.Uri): Promise<string> {
   const text = new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
   if (text.includes('\0')) throw new Error(vscode.l10n.t('it is not a text file'));
   return text;
-}
-
-function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
-  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
 }

@@ -4,7 +4,7 @@
  */
 import type { PromptSize } from '../../engine/protocol/stats.ts';
 import { EngineError } from '../client/connection.ts';
-import type { Speech } from '../translate.ts';
+import type { Speech } from '../format.ts';
 import type { ChipSizes } from './chatContext.ts';
 import type { Meter } from './chatMessages.ts';
 

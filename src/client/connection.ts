@@ -10,7 +10,7 @@ import {
   type ReplyValue,
 } from '../../engine/protocol/messages.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
-import type { Translate } from '../translate.ts';
+import type { Translate } from '../format.ts';
 import type { Transport } from './transport.ts';
 
 export type Done = Extract<EngineMessage, { type: 'done' }>;

@@ -5,7 +5,7 @@
  */
 import type * as vscode from 'vscode';
 import path from 'node:path';
-import type { Translate } from '../translate.ts';
+import type { Translate } from '../format.ts';
 
 /** UTF-16 code units. */
 const MAX_LENGTH = 10_000_000;

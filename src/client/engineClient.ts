@@ -13,7 +13,7 @@ import {
   type GenerateSignals,
   type LoadStage,
 } from './connection.ts';
-import type { Translate } from '../translate.ts';
+import type { Translate } from '../format.ts';
 import type { Transport } from './transport.ts';
 
 export type EngineState =

@@ -8,13 +8,13 @@ import * as vscode from '../vscode.ts';
 import type { Config, Settings } from '../config.ts';
 import { compressOf, type LoadOptions } from '../../engine/protocol/messages.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
-import { applyRemedy } from './applyRemedy.ts';
+import { applyRemedy, withoutLinks } from './failure.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
 import { remedyLabel, remedyOf } from './remedy.ts';
 import type { Log } from '../log.ts';
 import { keptCacheDir, liveEnginesDir, locateModel, modelCacheDir } from '../models/locate.ts';
-import { ThreadTransport } from './threadTransport.ts';
+import { ThreadTransport } from './transport.ts';
 
 /** Settings that require a new load of the model. */
 const LOADED_WITH = [
@@ -229,12 +229,4 @@ export class EngineHost implements vscode.Disposable {
       await this.restart().catch(() => {});
     }
   }
-}
-
-/**
- * Breaks Markdown links in a message. A notification would turn `[text](target)` into a link or a command, and parts of
- * the message may come from a model's files.
- */
-export function withoutLinks(message: string): string {
-  return message.replace(/\]\(/g, '] (');
 }

@@ -1,6 +1,6 @@
 /** What the user can do about a failure, besides trying again. Pure. */
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
-import type { Translate } from '../translate.ts';
+import type { Translate } from '../format.ts';
 
 export type Remedy = { kind: 'model' } | { kind: 'setting'; key: string };
 

@@ -7,42 +7,52 @@ import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import type { Log } from '../log.ts';
-import { Ahead } from './ahead.ts';
+import { Ahead, Warmup } from './ahead.ts';
 import { Alternatives, otherInsertions } from './alternatives.ts';
-import { Availability } from './availability.ts';
-import { Battery } from './battery.ts';
+import { Availability, Battery } from './availability.ts';
 import { CompletionCache } from './completionCache.ts';
-import { CompletionLog } from './completionLog.ts';
+import { CompletionLog, type CompletionRecord, type SilentReason } from './record.ts';
 import { Finder, type Found, type Question } from './finder.ts';
 import { LateDisplay } from './lateDisplay.ts';
-import { type Place, placeAfter } from './place.ts';
-import type { CompletionRecord, SilentReason } from './record.ts';
-import { type Beside, CompletionRequests } from './completionRequests.ts';
-import { addedBy } from './selection.ts';
+import { type Place, placeAfter, addedBy } from './place.ts';
+import { CompletionRequests, type CrossFileContext } from './completionRequests.ts';
 import type { Snooze } from './snooze.ts';
 import { Trigger } from './trigger.ts';
-import { Warmup } from './warmup.ts';
 
 export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 
-/** The classes that a provider is built from. A benchmark replaces one to measure what it contributes. */
-export interface CompletionClasses {
-  Cache: new () => CompletionCache;
-  Requests: new (...args: ConstructorParameters<typeof CompletionRequests>) => CompletionRequests;
-  Ahead: new (...args: ConstructorParameters<typeof Ahead>) => Pick<Ahead, 'schedule' | 'dispose'>;
-  Warmup: new (...args: ConstructorParameters<typeof Warmup>) => Pick<Warmup, 'typed' | 'dispose'>;
-}
-
-const CLASSES: CompletionClasses = { Cache: CompletionCache, Requests: CompletionRequests, Ahead, Warmup };
-
-export interface CompletionParts {
+/** What a provider works with. */
+export interface CompletionServices {
   client: EngineClient;
   mirror: DocumentMirror;
   settings: Settings;
   log: Log;
   snooze: Snooze;
-  beside: Beside;
-  classes?: Partial<CompletionClasses>;
+  crossFile: CrossFileContext;
+}
+
+/** The objects that a provider is composed of. */
+export interface CompletionParts {
+  availability: Availability;
+  cache: CompletionCache;
+  requests: CompletionRequests;
+  ahead: Pick<Ahead, 'schedule' | 'dispose'>;
+  warmup: Pick<Warmup, 'typed' | 'dispose'>;
+}
+
+export function createCompletionProvider(services: CompletionServices): CompletionProvider {
+  const { client, mirror, settings, snooze, crossFile } = services;
+  const battery = new Battery(client);
+  const availability = new Availability(client, settings, snooze, battery);
+  const cache = new CompletionCache();
+  const requests = new CompletionRequests(client, mirror, settings, cache, crossFile);
+  return new CompletionProvider(services, {
+    availability,
+    cache,
+    requests,
+    ahead: new Ahead(requests, cache, battery),
+    warmup: new Warmup(requests, client, availability, battery),
+  });
 }
 
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
@@ -54,23 +64,24 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #requests: CompletionRequests;
   readonly #finder: Finder;
   readonly #alternatives: Alternatives;
-  readonly #ahead: Pick<Ahead, 'schedule' | 'dispose'>;
-  readonly #warmup: Pick<Warmup, 'typed' | 'dispose'>;
+  readonly #ahead: CompletionParts['ahead'];
+  readonly #warmup: CompletionParts['warmup'];
   readonly #disposed = new AbortController();
   last: CompletionRecord | undefined;
 
-  constructor({ client, mirror, settings, log, snooze, beside, classes = {} }: CompletionParts) {
-    const { Cache, Requests, Ahead, Warmup } = { ...CLASSES, ...classes };
-    const battery = new Battery(client);
+  constructor(
+    { client, settings, log }: Pick<CompletionServices, 'client' | 'settings' | 'log'>,
+    { availability, cache, requests, ahead, warmup }: CompletionParts,
+  ) {
     this.#client = client;
     this.#log = new CompletionLog(log);
-    this.#availability = new Availability(client, settings, snooze, battery);
-    this.#cache = new Cache();
-    this.#requests = new Requests(client, mirror, settings, this.#cache, beside);
-    this.#finder = new Finder(this.#requests, this.#cache, this.#late, new Trigger(), settings);
-    this.#alternatives = new Alternatives(this.#finder, this.#requests, this.#cache);
-    this.#ahead = new Ahead(this.#requests, this.#cache, battery);
-    this.#warmup = new Warmup(this.#requests, client, this.#availability, battery);
+    this.#availability = availability;
+    this.#cache = cache;
+    this.#requests = requests;
+    this.#finder = new Finder(requests, cache, this.#late, new Trigger(), settings);
+    this.#alternatives = new Alternatives(this.#finder, requests, cache);
+    this.#ahead = ahead;
+    this.#warmup = warmup;
   }
 
   async provideInlineCompletionItems(

@@ -18,8 +18,8 @@ const SETTLE_MS = 30;
 /** After typing along, the editor pauses before it asks again. */
 const REJOIN_MS = 250;
 
-/** What a completion is offered from other places. */
-export type Beside = (
+/** What a completion is offered from other files. */
+export type CrossFileContext = (
   document: vscode.TextDocument,
   offset: number,
 ) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copySources'>;
@@ -44,7 +44,7 @@ export class CompletionRequests implements vscode.Disposable {
   readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
   readonly #cache: CompletionCache;
-  readonly #beside: Beside;
+  readonly #crossFile: CrossFileContext;
   readonly #live = new Map<CompletionRequest, Live>();
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
@@ -54,13 +54,13 @@ export class CompletionRequests implements vscode.Disposable {
     mirror: DocumentMirror,
     settings: Settings,
     cache: CompletionCache,
-    beside: Beside,
+    crossFile: CrossFileContext,
   ) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
     this.#cache = cache;
-    this.#beside = beside;
+    this.#crossFile = crossFile;
   }
 
   /**
@@ -89,7 +89,7 @@ export class CompletionRequests implements vscode.Disposable {
             docId: this.#mirror.sync(document),
             offset: origin.offset,
             ...(given ? { inserted: given } : {}),
-            ...this.#beside(document, origin.offset),
+            ...this.#crossFile(document, origin.offset),
             ...(showLowConfidence || purpose === 'warm' ? { showLowConfidence: showLowConfidence || true } : {}),
           };
         },
@@ -164,11 +164,6 @@ export class CompletionRequests implements vscode.Disposable {
     this.#follow();
   }
 
-  /** Whether a changed text may come from typing along what the request writes. */
-  protected agrees(request: CompletionRequest, text: string): boolean {
-    return onItsWay(request.origin, request.given + request.text, text);
-  }
-
   #follow(): void {
     if (this.#live.size > 0 === this.#subscriptions.length > 0) return;
     for (const subscription of this.#subscriptions) subscription.dispose();
@@ -204,13 +199,12 @@ export class CompletionRequests implements vscode.Disposable {
     return live !== undefined && !live.document.isClosed && live.version === live.document.version;
   }
 
-  /** Whether the document's text still agrees with the request. */
+  /** Whether the document's text is unchanged or may come from typing along what the request writes. */
   #fits(request: CompletionRequest): boolean {
     const live = this.#live.get(request);
-    return (
-      !live ||
-      (!live.document.isClosed && (this.#isUnchanged(request) || this.agrees(request, live.document.getText())))
-    );
+    if (!live || this.#isUnchanged(request)) return true;
+    const { document } = live;
+    return !document.isClosed && onItsWay(request.origin, request.given + request.text, document.getText());
   }
 }
 

@@ -1,8 +1,7 @@
-/** Which documents get completions. */
+/** Which documents get completions, by their scheme, size, globs and language, and the command that changes the list of languages. */
 import * as vscode from '../vscode.ts';
-import type { Config } from '../config.ts';
+import type { Config, Settings } from '../config.ts';
 import { isTooLarge } from '../client/documentSize.ts';
-import { isWanted } from './languages.ts';
 import { targetOf } from './links.ts';
 import type { SilentReason } from './record.ts';
 
@@ -19,6 +18,9 @@ const CELL = 'vscode-notebook-cell';
 export const FILES = new Set(['file', 'vscode-remote']);
 
 export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => ({ scheme }));
+
+/** The parts of a document that the globs of the settings are compared with. */
+type Addressed = Pick<vscode.TextDocument, 'uri' | 'languageId'>;
 
 /** Why this document gets no completions, or undefined. */
 export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
@@ -72,4 +74,54 @@ export function globMatches(document: Addressed, glob: string): boolean {
   return patterns.some((pattern) => vscode.languages.match({ pattern }, document as vscode.TextDocument) > 0);
 }
 
-type Addressed = Pick<vscode.TextDocument, 'uri' | 'languageId'>;
+/** Whether a glob of the list matches the document. */
+type Matches = (glob: string) => boolean;
+
+/**
+ * Whether `kvasir.completion.languages` allows a language. The last matching entry decides: `*`, a language id or a glob, each with `!` for "not here". A list that starts with
+ * `!` allows everything else.
+ */
+export function isWanted(languages: readonly string[], languageId: string, matches: Matches): boolean {
+  let wanted = languages[0]?.startsWith('!') ?? false;
+  for (const entry of languages) {
+    const name = entry.replace(/^!/, '');
+    if (name === '*' || name === languageId || (/[*?./[{]/.test(name) && matches(name)))
+      wanted = !entry.startsWith('!');
+  }
+  return wanted;
+}
+
+/** The list `kvasir.completion.languages` with this language toggled, without duplicates. */
+export function toggled(languages: readonly string[], languageId: string, matches: Matches): string[] {
+  const wanted = !isWanted(languages, languageId, matches);
+  const spelledOut = languages[0]?.startsWith('!') ? ['*', ...languages] : languages;
+  const others = spelledOut.filter((entry) => entry !== languageId && entry !== `!${languageId}`);
+  // A leading `!` entry would mean "everywhere else".
+  while (others[0]?.startsWith('!')) others.shift();
+  return isWanted(others, languageId, matches) === wanted
+    ? others
+    : [...others, wanted ? languageId : `!${languageId}`];
+}
+
+/**
+ * `Kvasir: Turn Completions On or Off for This Language`: changes `kvasir.completion.languages` in the scope where it
+ * is set.
+ */
+export async function toggleLanguage(settings: Settings): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  if (!document) return;
+  const { languageId } = document;
+  const matches = (glob: string) => globMatches(document, glob);
+  const languages = toggled(settings.current.completion.languages, languageId, matches);
+  const section = vscode.workspace.getConfiguration('kvasir');
+  const at = section.inspect('completion.languages');
+  const target =
+    at?.workspaceFolderValue !== undefined || at?.workspaceValue !== undefined
+      ? vscode.ConfigurationTarget.Workspace
+      : vscode.ConfigurationTarget.Global;
+  await section.update('completion.languages', languages, target);
+  const message = isWanted(languages, languageId, matches)
+    ? vscode.l10n.t('Kvasir: completions are on for {0}.', languageId)
+    : vscode.l10n.t('Kvasir: completions are off for {0}.', languageId);
+  void vscode.window.showInformationMessage(message);
+}

@@ -1,6 +1,6 @@
 /**
- * A completion's position, and what remains of a completion made a few keys earlier. Compares whole texts, so any edit
- * elsewhere makes a completion void. Pure.
+ * A completion's position, what remains of a completion made a few keys earlier, and what the suggestion selected in
+ * IntelliSense's list adds. Compares whole texts, so any edit elsewhere makes a completion void. Pure.
  */
 
 /** A cursor in one version of a document. */
@@ -108,4 +108,20 @@ function coversInOrder(text: string, covered: string): boolean {
 /** The engine writes LF; the document may not. */
 export function withLineEnds(text: string, eol: '\n' | '\r\n'): string {
   return eol === '\n' ? text : text.replace(/\r?\n/g, '\r\n');
+}
+
+/** The selected suggestion: `text` replaces [start, end) of the document. */
+export interface SelectedSuggestion {
+  start: number;
+  end: number;
+  text: string;
+}
+
+/**
+ * What accepting the suggestion would add at the cursor. Undefined if it also changes the text before the cursor,
+ * because nothing can be shown after it then.
+ */
+export function addedBy(selected: SelectedSuggestion, documentText: string, offset: number): string | undefined {
+  const typed = documentText.slice(selected.start, offset);
+  return selected.end === offset && selected.text.startsWith(typed) ? selected.text.slice(typed.length) : undefined;
 }

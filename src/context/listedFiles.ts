@@ -3,10 +3,12 @@
  * checking each of thousands would access the disk (`isSecret`). Reads no file but .gitignore.
  */
 import { posix } from 'node:path';
+import ignore, { type Ignore } from 'ignore';
 import * as vscode from '../vscode.ts';
 import { globMatches } from '../completion/filter.ts';
-import { IgnoreFiles } from './ignoreFiles.ts';
-import { filtered } from './inPieces.ts';
+
+/** Length of a slice, in ms. */
+const MAX_SLICE_MS = 5;
 
 export interface ListedFiles {
   /** Sorted by path. */
@@ -82,4 +84,58 @@ async function readText(uri: vscode.Uri): Promise<string | undefined> {
     // Most folders have no .gitignore.
     return undefined;
   }
+}
+
+/** Which files the .gitignore files of a folder exclude, following git's rules. */
+export class IgnoreFiles {
+  /** The folder of each file with a trailing slash (empty at the top), outermost first. */
+  readonly #files: { folder: string; rules: Ignore }[];
+
+  /** Texts by the path of their folder relative to the top, which is empty. */
+  constructor(texts: ReadonlyMap<string, string>) {
+    this.#files = [...texts]
+      .map(([path, text]) => ({ folder: path === '' ? '' : `${path}/`, rules: ignore().add(text) }))
+      .sort((a, b) => a.folder.length - b.folder.length);
+  }
+
+  /** `path` is a file's, relative to the top, with forward slashes. */
+  ignores(path: string): boolean {
+    // From the top down: files in an ignored folder stay ignored, whatever a .gitignore inside says.
+    for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
+      if (this.#verdict(path.slice(0, slash + 1))) return true;
+    return this.#verdict(path);
+  }
+
+  /** The deepest file with a matching pattern decides. */
+  #verdict(path: string): boolean {
+    let verdict = false;
+    for (const { folder, rules } of this.#files) {
+      if (!path.startsWith(folder) || path === folder) continue;
+      const { ignored, unignored } = rules.test(path.slice(folder.length));
+      if (ignored || unignored) verdict = ignored;
+    }
+    return verdict;
+  }
+}
+
+/**
+ * The first `max` items that pass, in order. Works in slices, so that the extension host can do other work in between,
+ * such as completions.
+ */
+export async function filtered<T>(
+  items: Iterable<T>,
+  passes: (item: T) => boolean,
+  max = Number.POSITIVE_INFINITY,
+): Promise<T[]> {
+  const kept: T[] = [];
+  let since = performance.now();
+  for (const item of items) {
+    if (kept.length >= max) break;
+    if (performance.now() - since >= MAX_SLICE_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      since = performance.now();
+    }
+    if (passes(item)) kept.push(item);
+  }
+  return kept;
 }

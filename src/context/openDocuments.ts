@@ -1,10 +1,10 @@
-/**
- * The documents that the user has open in an editor. Documents loaded for other reasons, such as a search, are not
- * included.
- */
+/** The documents that the user has open in an editor, and the loaded document of a URI. */
 import * as vscode from '../vscode.ts';
 
-/** Visible ones first, then in the order of their tabs. */
+/**
+ * Visible ones first, then in the order of their tabs. Documents loaded for other reasons, such as a search, are not
+ * included.
+ */
 export function openDocuments(): vscode.TextDocument[] {
   const uris = new Set(vscode.window.visibleTextEditors.map(({ document }) => document.uri.toString()));
   const notebooks = new Set<string>();
@@ -19,4 +19,9 @@ export function openDocuments(): vscode.TextDocument[] {
   }
   const loaded = new Map(vscode.workspace.textDocuments.map((document) => [document.uri.toString(), document]));
   return [...uris].map((uri) => loaded.get(uri)).filter((document) => document !== undefined);
+}
+
+/** The loaded document of a URI, whether or not an editor shows it. */
+export function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
+  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
 }

@@ -7,13 +7,10 @@ import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import { MAX_COPIED } from '../../engine/protocol/tasks.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import { FILES, globMatches, isSecret } from '../completion/filter.ts';
-import { isWanted } from '../completion/languages.ts';
+import { FILES, globMatches, isSecret, isWanted } from '../completion/filter.ts';
 import { targetOf } from '../completion/links.ts';
 import type { Settings } from '../config.ts';
-import { numSharedFolders } from './folders.ts';
-import { filtered } from './inPieces.ts';
-import { listedFiles } from './listedFiles.ts';
+import { filtered, listedFiles } from './listedFiles.ts';
 
 /**
  * With 40 files a token costs 1.048 nats on the projects that copying was fitted on, with 100 files 1.025
@@ -243,6 +240,23 @@ export class ProjectFiles implements vscode.Disposable {
     if (this.#sent.delete(id) && this.#epoch === this.#client.epoch)
       this.#client.notify({ type: 'sourceClosed', docId: id });
   }
+}
+
+/** The parts of a URI that tell where a file is. */
+interface Location {
+  readonly authority: string;
+  readonly path: string;
+}
+
+/**
+ * Number of common folders of two files, from the root; -1 on different machines. A file counts as one of its own
+ * folders, so the cells of a notebook are nearest to each other.
+ */
+export function numSharedFolders(a: Location, b: Location): number {
+  if (a.authority !== b.authority) return -1;
+  const [first, second] = [a.path.split('/'), b.path.split('/')];
+  const differs = first.findIndex((name, i) => name !== second[i]);
+  return differs < 0 ? first.length : differs;
 }
 
 /** Open documents have their URI as id. */

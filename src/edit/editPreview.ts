@@ -4,6 +4,7 @@
  * is proposed.
  */
 import * as vscode from '../vscode.ts';
+import { openDocument } from '../context/openDocuments.ts';
 import type { OffsetRange } from './anchor.ts';
 import { PendingEdit } from './pendingEdit.ts';
 
@@ -206,8 +207,4 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     this.#contexts = JSON.stringify(contexts);
     for (const [key, value] of Object.entries(contexts)) void vscode.commands.executeCommand('setContext', key, value);
   }
-}
-
-function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
-  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
 }

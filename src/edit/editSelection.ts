@@ -10,9 +10,8 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import { followsInstructions } from './ability.ts';
 import type { EditPreview } from './editPreview.ts';
-import { askInstruction } from './instruction.ts';
 import type { PendingEdit } from './pendingEdit.ts';
-import { type Target, targetOf } from './target.ts';
+import { askInstruction, type Target, targetOf } from './editRequest.ts';
 
 export class EditSelection {
   readonly #memory: vscode.Memento;

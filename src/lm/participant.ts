@@ -8,7 +8,9 @@ import { QuestionTasks } from '../chat/questionTask.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { aboutRequest, editorInFront } from './references.ts';
+import type { ContextRef } from '../chat/chatMessages.ts';
+import { fileRef, selectionRef } from '../chat/contextRefs.ts';
+import { DOCUMENTS, isSecret } from '../completion/filter.ts';
 
 /** As in package.json. */
 const PARTICIPANT = 'kvasir.assistant';
@@ -116,4 +118,44 @@ function sourceOf({ metadata }: vscode.ChatResult): AnswerSource | undefined {
 
 function escapeMarkdown(text: string): string {
   return text.replace(/[\\`*_{}[\]<>()#|!]/g, '\\$&');
+}
+
+/** What a request is about. */
+interface About {
+  refs: ContextRef[];
+  /** Attached as text, without a file. */
+  texts: string[];
+  notes: string[];
+}
+
+/** The file in front of the user: while the chat view has the focus, no editor may be active. */
+function editorInFront(): vscode.TextEditor | undefined {
+  const { activeTextEditor, visibleTextEditors } = vscode.window;
+  return [activeTextEditor, ...visibleTextEditors].find(
+    (each) => each && vscode.languages.match(DOCUMENTS, each.document) > 0,
+  );
+}
+
+/**
+ * The attachments of a request, else the file in front of the user, as references of Kvasir's own chat. Reports what
+ * cannot be included.
+ */
+async function aboutRequest(references: readonly vscode.ChatPromptReference[], settings: Settings): Promise<About> {
+  const about: About = { refs: [], texts: [], notes: [] };
+  // VS Code lists references from the last to the first.
+  for (const { value, id } of [...references].reverse()) {
+    if (value instanceof vscode.Uri) about.refs.push(fileRef(value));
+    else if (value instanceof vscode.Location)
+      about.refs.push(selectionRef(await vscode.workspace.openTextDocument(value.uri), value.range));
+    else if (typeof value === 'string') about.texts.push(value);
+    else if (value !== undefined)
+      about.notes.push(vscode.l10n.t('{0} is left out: {1}', id, vscode.l10n.t('Kvasir reads text only')));
+  }
+  const editor = editorInFront();
+  // As in Kvasir's own view: secret files are taken only when attached by hand.
+  if (!about.refs.length && !about.texts.length && editor && !isSecret(editor.document, settings.current.completion)) {
+    about.refs.push(fileRef(editor.document.uri));
+    if (!editor.selection.isEmpty) about.refs.push(selectionRef(editor.document, editor.selection));
+  }
+  return about;
 }

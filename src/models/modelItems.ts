@@ -1,7 +1,7 @@
 /** The lines of `Kvasir: Choose Model`: what each model is, needs and can do. Pure. */
 import type { InspectedModel } from '../../engine/protocol/stats.ts';
 import type { WeightPrecision } from '../config.ts';
-import type { Speech, Translate } from '../translate.ts';
+import type { Speech, Translate } from '../format.ts';
 import type { Recommendation } from './recommend.ts';
 
 export interface ModelLine {

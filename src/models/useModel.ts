@@ -6,7 +6,8 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import { type EngineHost, withoutLinks } from '../client/engineHost.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { withoutLinks } from '../client/failure.ts';
 import { expandHome } from './discover.ts';
 import { describeModel } from './locate.ts';
 

@@ -5,13 +5,13 @@
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { attachPage } from '../pageView.ts';
-import type { EngineState } from '../client/engineClient.ts';
+import type { EngineState, EngineClient } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
 import { cachePage } from './cachePage.ts';
 import { codecNotes } from './codecTexts.ts';
 import type { Figures } from './figures.ts';
-import { PinnedFiles } from './pinnedFiles.ts';
+import type { EngineStats } from '../../engine/protocol/stats.ts';
 
 export const CACHE_VIEW = 'kvasir.cache';
 
@@ -135,5 +135,33 @@ function whyNothing(state: EngineState): NoFigures {
       };
     case 'ready':
       return { kind: 'starting', title: t('The engine is starting'), text: t('Reading statistics') };
+  }
+}
+
+/**
+ * The files that the user has pinned. The engine forgets pins when it is unloaded or restarted, so they are sent again
+ * when such a file is in its cache again. Closing a file ends its pin.
+ */
+export class PinnedFiles {
+  readonly #client: Pick<EngineClient, 'notify'>;
+  readonly #docIds = new Set<string>();
+
+  constructor(client: Pick<EngineClient, 'notify'>) {
+    this.#client = client;
+  }
+
+  set(docId: string, pinned: boolean): void {
+    if (pinned) this.#docIds.add(docId);
+    else this.#docIds.delete(docId);
+    this.#client.notify({ type: 'pin', docId, pinned });
+  }
+
+  /** Compares with the engine's statistics. */
+  review({ files }: Pick<EngineStats, 'files'>): void {
+    for (const { docId, open, pinned } of files) {
+      if (!this.#docIds.has(docId)) continue;
+      if (!open) this.#docIds.delete(docId);
+      else if (!pinned) this.#client.notify({ type: 'pin', docId, pinned: true });
+    }
   }
 }

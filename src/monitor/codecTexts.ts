@@ -1,6 +1,6 @@
 /** Describes how the KV rows of a file are stored. Pure. */
 import type { CodecQuality, ModelInfo } from '../../engine/protocol/stats.ts';
-import type { Speech } from '../translate.ts';
+import type { Speech } from '../format.ts';
 
 /** Of the loaded model with the configured codec, as measured. */
 export function compressionText(

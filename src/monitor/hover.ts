@@ -1,6 +1,6 @@
 /** The status bar's hover as Markdown. Pure. */
 import type { EngineStats, FileStats, Gpu, ModelInfo, ShiftQuality, Tier } from '../../engine/protocol/stats.ts';
-import type { Speech } from '../translate.ts';
+import type { Speech } from '../format.ts';
 import { compressionText } from './codecTexts.ts';
 
 /** Number of files listed. The others are counted. */

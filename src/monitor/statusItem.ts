@@ -1,6 +1,6 @@
 /**
  * The status bar item `kvasir.status`: what the engine is doing and what the cache holds, with details in its hover,
- * and a menu. Has no timer: Figures tells it when to update.
+ * and its menu. Has no timer: Figures tells it when to update.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
@@ -8,8 +8,42 @@ import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Figures } from './figures.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';
-import type { Pause } from './pause.ts';
-import { STATUS_MENU } from './statusMenu.ts';
+import type { Snooze } from '../completion/snooze.ts';
+import type { Settings } from '../config.ts';
+
+/** Not in the command palette, which lists these commands itself. */
+export const STATUS_MENU = 'kvasir.statusMenu';
+
+/** Commands that the hover may run. */
+const LINKED = ['kvasir.showCache', 'kvasir.chooseModel', 'kvasir.snooze', 'kvasir.endSnooze', 'kvasir.showLog'];
+
+/** Why there are no automatic completions for now: snoozed, or on battery with that setting. */
+export interface Pause {
+  readonly onDidChange: vscode.Event<unknown>;
+  reason(): string | undefined;
+  /** Whether the user can end it. */
+  readonly snoozed: boolean;
+}
+
+export function pauseOf(snooze: Snooze, settings: Settings, figures: Figures): Pause {
+  const t = vscode.l10n.t;
+  return {
+    onDidChange: snooze.onDidChange,
+    get snoozed() {
+      return snooze.active;
+    },
+    reason() {
+      if (snooze.active) {
+        const time = snooze.until?.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' });
+        return time === undefined
+          ? t('Completions are snoozed until the window is reloaded')
+          : t('Completions are snoozed until {0}', time);
+      }
+      const onBattery = settings.current.completion.pauseOnBattery && figures.machine?.onBattery === true;
+      return onBattery ? t('Completions pause on battery') : undefined;
+    },
+  };
+}
 
 export class StatusItem implements vscode.Disposable {
   readonly #host: EngineHost;
@@ -117,4 +151,32 @@ export class StatusItem implements vscode.Disposable {
   }
 }
 
-const LINKED = ['kvasir.showCache', 'kvasir.chooseModel', 'kvasir.snooze', 'kvasir.endSnooze', 'kvasir.showLog'];
+type Entry = vscode.QuickPickItem & { command?: string; argument?: string };
+
+/** The menu of the status bar item. */
+export async function showStatusMenu(snoozed: boolean): Promise<void> {
+  const t = vscode.l10n.t;
+  const entry = (icon: string, label: string, command: string, argument?: string): Entry => ({
+    label: `$(${icon}) ${label}`,
+    command,
+    ...(argument ? { argument } : {}),
+  });
+  const entries: Entry[] = [
+    entry('comment-discussion', t('Open Chat'), 'kvasir.openChat'),
+    entry('graph', t('Show Cache'), 'kvasir.showCache'),
+    snoozed
+      ? entry('bell', t('End Snooze'), 'kvasir.endSnooze')
+      : entry('bell-slash', t('Snooze Completions'), 'kvasir.snooze'),
+    { label: '', kind: vscode.QuickPickItemKind.Separator },
+    entry('server-environment', t('Choose Model'), 'kvasir.chooseModel'),
+    entry('question', t('Explain Last Completion'), 'kvasir.explainLastCompletion'),
+    entry('output', t('Show Log'), 'kvasir.showLog'),
+    entry('settings-gear', t('Settings'), 'workbench.action.openSettings', '@ext:kvasir.kvasir'),
+  ];
+  const chosen = await vscode.window.showQuickPick(entries, {
+    title: 'Kvasir',
+    placeHolder: t('What would you like to do?'),
+  });
+  if (chosen?.command)
+    await vscode.commands.executeCommand(chosen.command, ...(chosen.argument ? [chosen.argument] : []));
+}

@@ -10,11 +10,11 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import type { Log } from '../log.ts';
 import { relativePath } from '../context/listedFiles.ts';
+import { openDocument } from '../context/openDocuments.ts';
 import { shownNote } from '../models/locate.ts';
-import { filesOf, type FolderFiles, MAX_FILES, MAX_LISTED } from './folderFiles.ts';
 import { type FolderReports, linkTo, reportOf } from './folderReport.ts';
 import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
-import { openDocument, readSource } from './sourceFile.ts';
+import { filesOf, type FolderFiles, MAX_FILES, MAX_LISTED, readSource } from './sourceFiles.ts';
 import type { SummaryCache } from './summaryCache.ts';
 
 export class FolderCommand implements vscode.Disposable {

@@ -10,9 +10,7 @@ import type { Log } from '../log.ts';
 import { FolderCommand } from './folderCommand.ts';
 import { FolderReports } from './folderReport.ts';
 import { SummaryCache } from './summaryCache.ts';
-import { SymbolHover } from './symbolHover.ts';
-import { SymbolLens } from './symbolLens.ts';
-import { SUMMARIZE_SYMBOL, type SymbolArguments, SymbolSummaries } from './symbolSummaries.ts';
+import { SymbolHover, SymbolLens, SUMMARIZE_SYMBOL, type SymbolArguments, SymbolSummaries } from './symbolSummaries.ts';
 
 export class Summaries implements vscode.Disposable {
   readonly #cache: SummaryCache;

@@ -1,7 +1,7 @@
 /** `Kvasir: Summarize File` and `Kvasir: Summarize Selection`: shows the request as a turn of the chat. */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from '../chat/chatView.ts';
-import { readSource } from './sourceFile.ts';
+import { readSource } from './sourceFiles.ts';
 
 /** `uri` comes from a menu. From the palette, the active editor's file is used. */
 export async function summarizeFile(chat: ChatView, uri?: vscode.Uri): Promise<void> {

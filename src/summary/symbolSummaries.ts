@@ -1,4 +1,7 @@
-/** Summaries of functions and classes, computed only on request. Hover and CodeLens show the finished ones. */
+/**
+ * Summaries of functions and classes: computed only on request, then shown by the hover and the CodeLens. Hovering
+ * computes nothing.
+ */
 import * as vscode from '../vscode.ts';
 import { Anchor } from '../edit/anchor.ts';
 import type { Settings } from '../config.ts';
@@ -7,16 +10,18 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import { type CodeSymbol, symbolsOf } from '../symbols.ts';
 import type { KnownSummary, SummaryCache } from './summaryCache.ts';
+import { DOCUMENTS } from '../completion/filter.ts';
 
 /** Internal command of the hover's link and the lens. Takes `argumentsOf`. */
 export const SUMMARIZE_SYMBOL = 'kvasir.summarizeSymbol';
 
 export type SymbolArguments = [uri: string, name: string, line: number, character: number];
 
-export function argumentsOf(document: vscode.TextDocument, { name, nameRange }: CodeSymbol): SymbolArguments {
+function argumentsOf(document: vscode.TextDocument, { name, nameRange }: CodeSymbol): SymbolArguments {
   return [document.uri.toString(), name, nameRange.start.line, nameRange.start.character];
 }
 
+/** Computes summaries on request and knows the finished ones. */
 export class SymbolSummaries implements vscode.Disposable {
   readonly #host: EngineHost;
   readonly #mirror: DocumentMirror;
@@ -119,4 +124,103 @@ export function firstSentence(text: string, most = 120): string {
   const line = text.replace(/\s+/g, ' ').trim();
   const sentence = /^.+?[.!?](?=\s|$)/.exec(line)?.[0] ?? line;
   return sentence.length <= most ? sentence : `${sentence.slice(0, most - 1).trimEnd()}…`;
+}
+
+/** The hover of a symbol's name: its summary, or a link that makes one. */
+export class SymbolHover implements vscode.HoverProvider {
+  readonly #summaries: SymbolSummaries;
+  readonly #settings: Settings;
+
+  constructor(summaries: SymbolSummaries, settings: Settings) {
+    this.#summaries = summaries;
+    this.#settings = settings;
+  }
+
+  async provideHover(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.Hover | undefined> {
+    if (
+      !this.#settings.current.summary.hover ||
+      vscode.languages.match(DOCUMENTS, document) === 0 ||
+      !document.getWordRangeAtPosition(position)
+    )
+      return undefined;
+    const symbol = (await symbolsOf(document)).find(({ nameRange }) => nameRange.contains(position));
+    if (!symbol || token.isCancellationRequested) return undefined;
+    const { known, running } = this.#summaries.of(document, symbol);
+    const content = new vscode.MarkdownString('$(sparkle) ', true);
+    // A model's words are shown as text, never as markup.
+    if (known) {
+      content.appendText(known.text);
+      for (const note of known.notes) content.appendMarkdown('\n\n$(info) ').appendText(note);
+    } else if (running) content.appendText(vscode.l10n.t('Kvasir is summarizing {0}', symbol.name));
+    else {
+      content.isTrusted = { enabledCommands: [SUMMARIZE_SYMBOL] };
+      content.appendMarkdown(
+        `[${vscode.l10n.t('Summarize with Kvasir')}](command:${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))})`,
+      );
+    }
+    return new vscode.Hover(content, symbol.nameRange);
+  }
+}
+
+/** A file with more symbols is generated, or is read by its outline. */
+const MAX_LENSES = 400;
+
+/**
+ * The lens above each symbol: "Summarize", later the summary's first sentence. Registered only while its setting is on.
+ */
+export class SymbolLens implements vscode.CodeLensProvider, vscode.Disposable {
+  readonly #summaries: SymbolSummaries;
+  readonly #settings: Settings;
+  readonly #subscription: vscode.Disposable;
+  #registration: vscode.Disposable | undefined;
+
+  constructor(summaries: SymbolSummaries, settings: Settings) {
+    this.#summaries = summaries;
+    this.#settings = settings;
+    this.#subscription = settings.onDidChange(() => this.#follow());
+    this.#follow();
+  }
+
+  get onDidChangeCodeLenses(): vscode.Event<void> {
+    return this.#summaries.onDidChange;
+  }
+
+  async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
+    const symbols = await symbolsOf(document);
+    return symbols.slice(0, MAX_LENSES).map((symbol) => {
+      const { known, running } = this.#summaries.of(document, symbol);
+      const title = running
+        ? vscode.l10n.t('Kvasir is summarizing {0}', symbol.name)
+        : known
+          ? firstSentence(known.text) + known.notes.map((note) => ` (${note})`).join('')
+          : vscode.l10n.t('Summarize');
+      return new vscode.CodeLens(symbol.nameRange, {
+        title: `$(sparkle) ${withoutIcons(title)}`,
+        tooltip: known ? [known.text, ...known.notes].join('\n\n') : '',
+        command: SUMMARIZE_SYMBOL,
+        arguments: argumentsOf(document, symbol),
+      });
+    });
+  }
+
+  dispose(): void {
+    this.#subscription.dispose();
+    this.#registration?.dispose();
+  }
+
+  #follow(): void {
+    const wanted = this.#settings.current.summary.codeLens;
+    if (wanted === (this.#registration !== undefined)) return;
+    this.#registration?.dispose();
+    this.#registration = wanted ? vscode.languages.registerCodeLensProvider(DOCUMENTS, this) : undefined;
+  }
+}
+
+/** A lens would draw `$(name)` as an icon. */
+function withoutIcons(text: string): string {
+  return text.replace(/\$\(/g, '$ (');
 }

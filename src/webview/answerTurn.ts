@@ -1,9 +1,8 @@
-/** One answer: its blocks, updated in place while it streams, its notes and its footer. */
+/** One answer: its blocks, updated in place while it streams, its notes and its footer. "line 12" becomes a link. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
 import { type CodeActions, frameCode } from './codeBlock.ts';
 import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
 import { icon, ring } from './icons.ts';
-import { linkLines } from './lineLinks.ts';
 import { toBlocks } from './markdown.ts';
 
 export interface AnswerActions extends CodeActions {
@@ -185,4 +184,35 @@ function lastBlock(body: Element): Element | null {
   while (last?.lastElementChild && ['UL', 'OL', 'LI', 'BLOCKQUOTE'].includes(last.tagName))
     last = last.lastElementChild;
   return last;
+}
+
+/** Includes the brackets and punctuation beside it, which stay on its line. */
+const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
+
+/** Turns "line 12" into a button that shows the line, everywhere in `root` except in code. @param open receives the first of the lines, from 1 */
+function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found: Text[] = [];
+  while (texts.nextNode())
+    if (!texts.currentNode.parentElement?.closest('code, pre, a, button')) found.push(texts.currentNode as Text);
+  for (const text of found) {
+    const parts: (string | Node)[] = [];
+    let end = 0;
+    for (const match of text.data.matchAll(LINES)) {
+      const [whole, before = '', shown = '', first, behind = ''] = match;
+      const line = Number(first);
+      parts.push(
+        text.data.slice(end, match.index),
+        element(
+          'span',
+          { class: 'line' },
+          before,
+          button(shown, { class: 'link', title: title(line) }, () => open(line)),
+          behind,
+        ),
+      );
+      end = match.index + whole.length;
+    }
+    if (parts.length) text.replaceWith(...parts, text.data.slice(end));
+  }
 }

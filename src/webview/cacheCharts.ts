@@ -6,9 +6,8 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
 import { KEPT_MS, type Sample } from '../monitor/samples.ts';
-import { fillIn } from './cacheText.ts';
+import { fillIn, numbers } from './cacheText.ts';
 import { element } from './dom.ts';
-import { numbers } from './numbers.ts';
 
 const HEIGHT = 96;
 /** There are no samples in between, so the line has a gap. */

@@ -1,9 +1,8 @@
 /** The files table: sortable, with rows that stay while their figures change, and buttons to pin and evict. */
 import type { CacheStrings, FileRow } from '../monitor/cacheMessages.ts';
-import { age, fillIn } from './cacheText.ts';
+import { age, fillIn, numbers } from './cacheText.ts';
 import { button, element } from './dom.ts';
 import { icon } from './icons.ts';
-import { numbers } from './numbers.ts';
 
 export interface Sorting {
   column: string;

@@ -4,9 +4,8 @@
  */
 import type { Gpu } from '../../engine/protocol/stats.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { DOT, fillIn } from './cacheText.ts';
+import { DOT, fillIn, numbers } from './cacheText.ts';
 import { element, fill } from './dom.ts';
-import { numbers } from './numbers.ts';
 
 export class Memory {
   readonly root: HTMLElement;

@@ -1,5 +1,6 @@
-/** Small text helpers of the cache panel. Pure. */
+/** Small text helpers of the cache panel, and numbers in its language. */
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
+import { numbersIn } from '../format.ts';
 
 /** Separator for parts of a line that may break: no line starts with the dot. */
 export const DOT = '\u00a0· ';
@@ -17,3 +18,5 @@ export function age(ms: number, strings: CacheStrings): string {
   if (seconds < 3600) return fillIn(strings.minutesAgo, Math.floor(seconds / 60));
   return fillIn(strings.hoursAgo, Math.floor(seconds / 3600));
 }
+
+export const numbers = numbersIn(document.documentElement.lang || 'en');

@@ -1,9 +1,8 @@
 /** The four figures at the top of the cache panel, each with its recent history. */
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import type { Sample } from '../monitor/samples.ts';
-import { DOT, fillIn } from './cacheText.ts';
+import { DOT, fillIn, numbers } from './cacheText.ts';
 import { element } from './dom.ts';
-import { numbers } from './numbers.ts';
 
 /** Samples in a sparkline: about two minutes while the panel is open. */
 const SPARK_SAMPLES = 240;

@@ -2,9 +2,8 @@
 import type { ClassTimes, Quantiles } from '../../engine/protocol/stats.ts';
 import type { Priority } from '../../engine/protocol/tasks.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { DOT, fillIn } from './cacheText.ts';
+import { DOT, fillIn, numbers } from './cacheText.ts';
 import { element, fill } from './dom.ts';
-import { numbers } from './numbers.ts';
 
 /** Nobody waits for idle work. */
 const CLASSES: readonly Exclude<Priority, 'idle'>[] = ['completion', 'chat', 'summary'];

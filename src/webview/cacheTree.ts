@@ -5,10 +5,9 @@
  */
 import type { TreeNode } from '../../engine/protocol/stats.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { age, DOT, fillIn } from './cacheText.ts';
+import { age, DOT, fillIn, numbers } from './cacheText.ts';
 import { button, element } from './dom.ts';
 import { icon } from './icons.ts';
-import { numbers } from './numbers.ts';
 
 const ROW_PX = 24;
 /** Deeper nodes are shown by zooming in. */

@@ -1,10 +1,14 @@
-/** The lower part of the page: attached items, the input with its list, the token meter, send and stop. */
-import type { Strings } from '../chat/chatMessages.ts';
-import { type ChipActions, ChipRow } from './chips.ts';
-import { button, element, fitHeight } from './dom.ts';
+/** The lower part of the page: attached items as chips, the input with its list, the token meter, send and stop. */
+import type { Strings, Meter, Chip } from '../chat/chatMessages.ts';
+import { button, element, fitHeight, fill, sentence, iconButton, keepingFocus } from './dom.ts';
 import { icon } from './icons.ts';
-import { MeterBar } from './meterBar.ts';
 import { Suggest, type SuggestActions } from './suggest.ts';
+
+interface ChipActions {
+  attach(id: string, attached: boolean): void;
+  openContext(id: string): void;
+  addContext(): void;
+}
 
 export interface ComposerActions extends ChipActions, SuggestActions {
   ask(text: string): void;
@@ -114,5 +118,118 @@ export class Composer {
       this.#send.classList.toggle('stop', this.#busy);
     }
     this.#send.disabled = !this.#busy && !this.draft.trim();
+  }
+}
+
+/** How much of the model's context the next question takes, and what will be left out. */
+class MeterBar {
+  /** Inside the input's field. */
+  readonly bar = element('div', { class: 'meter', 'data-part': 'meter' });
+  /** Above the field. */
+  readonly notes = element('ul', { class: 'left-out', 'data-part': 'left-out', hidden: '' });
+  #shown = '';
+
+  show(meter: Meter | null): void {
+    const text = JSON.stringify(meter);
+    if (text === this.#shown) return;
+    this.#shown = text;
+    fill(
+      this.notes,
+      ...(meter?.notes ?? []).map((note) =>
+        element('li', { class: 'lost' }, icon('warning'), element('span', {}, ...sentence(note))),
+      ),
+    );
+    this.notes.hidden = !meter?.notes.length;
+    this.bar.classList.toggle('over', meter?.over === true);
+    if (!meter) {
+      this.bar.removeAttribute('title');
+      return fill(this.bar);
+    }
+    this.bar.title = meter.title;
+    const track = element(
+      'span',
+      { class: 'track', 'aria-hidden': 'true' },
+      element('span', { class: 'prompt' }),
+      element('span', { class: 'answer' }),
+    );
+    const [prompt, answer] = track.children as unknown as [HTMLElement, HTMLElement];
+    // Set through the DOM, which the content security policy allows.
+    prompt.style.width = `${Math.min(1, meter.prompt) * 100}%`;
+    answer.style.width = `${Math.min(1 - Math.min(1, meter.prompt), meter.answer) * 100}%`;
+    fill(this.bar, track, element('span', { class: 'label' }, meter.label));
+  }
+}
+
+/** The items attached to the next question, as chips that can be opened and removed, and the button that adds more. */
+class ChipRow {
+  readonly root: HTMLElement;
+  readonly #strings: Strings;
+  readonly #actions: ChipActions;
+  #shown = '';
+
+  constructor(strings: Strings, actions: ChipActions) {
+    this.#strings = strings;
+    this.#actions = actions;
+    // Empty until it is known whether a file is open.
+    this.root = element('div', { class: 'chips', role: 'group', 'aria-label': strings.context });
+  }
+
+  /** Calls `focusLost` when the focused chip is gone and no other can take the focus. */
+  show(chips: readonly Chip[], focusLost: () => void): void {
+    const text = JSON.stringify(chips);
+    if (text === this.#shown) return;
+    this.#shown = text;
+    const index = [...this.root.querySelectorAll('button')].indexOf(document.activeElement as HTMLButtonElement);
+    const add = button(this.#strings.addContext, { class: 'chip add', 'data-part': 'add' }, this.#actions.addContext);
+    add.prepend(icon('plus'));
+    const none = chips.length ? [] : [element('span', { class: 'chip none' }, this.#strings.noFile)];
+    keepingFocus(
+      this.root,
+      () => fill(this.root, ...none, ...chips.map((chip) => this.#chip(chip)), add),
+      () => {
+        const buttons = this.root.querySelectorAll('button');
+        const next = buttons[Math.min(index, buttons.length - 1)];
+        if (next) next.focus();
+        else focusLost();
+      },
+    );
+  }
+
+  #chip(chip: Chip): HTMLElement {
+    if (!chip.attached) {
+      const attach = button('', { class: 'chip add', title: chip.path, 'data-part': 'offered' }, () =>
+        this.#actions.attach(chip.id, true),
+      );
+      attach.append(
+        icon('plus'),
+        this.#strings.attach.replace('{0}', () => chip.name),
+      );
+      return attach;
+    }
+    const name = button('', { class: 'name', title: chip.path }, () => this.#actions.openContext(chip.id));
+    name.append(icon(chip.kind), element('span', {}, chip.name));
+    const remove = iconButton(
+      'close',
+      this.#strings.detach.replace('{0}', () => chip.name),
+      '',
+      () => this.#actions.attach(chip.id, false),
+    );
+    name.addEventListener('keydown', (event) => {
+      if (event.key === 'Delete' || event.key === 'Backspace') remove.click();
+    });
+    const sizes = [
+      ...(chip.tokens === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, chip.tokens)]),
+      ...(chip.omitted === null
+        ? []
+        : [
+            element(
+              'span',
+              { class: 'omitted', 'data-part': 'omitted', title: chip.omitted },
+              icon('warning'),
+              element('span', {}, chip.omitted),
+            ),
+          ]),
+    ];
+    return element('span', { class: 'chip', 'data-part': 'context', 'data-kind': chip.kind }, name, ...sizes, remove);
   }
 }

@@ -5,8 +5,7 @@ import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
-import { ThreadTransport } from '../../src/client/threadTransport.ts';
-import { MAX_YOUNG_MB } from '../../src/client/transport.ts';
+import { ThreadTransport, MAX_YOUNG_MB } from '../../src/client/transport.ts';
 import { t } from '../support/editor/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));

@@ -19,7 +19,7 @@ import { MAX_COPIED, type Task } from '../../../engine/protocol/tasks.ts';
 import type { Manifest } from '../../../engine/text/format/manifest.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import type { Translate } from '../../../src/translate.ts';
+import type { Translate } from '../../../src/format.ts';
 
 export interface EngineOptions {
   readonly createTransport: (t: Translate) => Transport;

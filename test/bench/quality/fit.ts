@@ -17,7 +17,7 @@ import type { Manifest } from '../../../engine/text/format/manifest.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
-import { ThreadTransport } from '../../../src/client/threadTransport.ts';
+import { ThreadTransport } from '../../../src/client/transport.ts';
 import { table } from '../spread.ts';
 import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';
 import { manifestOf, QualityEngine, withCompletion } from './engine.ts';

@@ -6,7 +6,7 @@ import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../../engine/cli/cliClient.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
-import { ThreadTransport } from '../../../src/client/threadTransport.ts';
+import { ThreadTransport } from '../../../src/client/transport.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { type EngineOptions, QualityEngine } from './engine.ts';
 import { qualityReport } from './report.ts';

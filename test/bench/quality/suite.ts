@@ -6,7 +6,7 @@
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
-import { ThreadTransport } from '../../../src/client/threadTransport.ts';
+import { ThreadTransport } from '../../../src/client/transport.ts';
 import { type EngineOptions, layoutsOf, type PromptLayout, QualityEngine, withLayout } from './engine.ts';
 import {
   type Cell,

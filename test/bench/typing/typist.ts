@@ -8,13 +8,12 @@ import path from 'node:path';
 import type { EngineMessage, HostMessage } from '../../../engine/protocol/messages.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import { DocumentMirror } from '../../../src/client/documentMirror.ts';
-import { ThreadTransport } from '../../../src/client/threadTransport.ts';
-import type { Transport } from '../../../src/client/transport.ts';
-import { type Policy, without } from './withoutPolicies.ts';
-import { CompletionProvider } from '../../../src/completion/completionProvider.ts';
+import { ThreadTransport, type Transport } from '../../../src/client/transport.ts';
+import { type Policy, providerWithout } from './withoutPolicies.ts';
+import type { CompletionProvider } from '../../../src/completion/completionProvider.ts';
 import { Snooze } from '../../../src/completion/snooze.ts';
 import type { Config, Settings } from '../../../src/config.ts';
-import { beside } from '../../../src/context/beside.ts';
+import { crossFileContext } from '../../../src/context/crossFileContext.ts';
 import { SnippetSource } from '../../../src/context/snippetSource.ts';
 import type { Log } from '../../../src/log.ts';
 import { ask, type Question, type Shown } from '../../support/editor/editorQuestion.ts';
@@ -75,14 +74,13 @@ export async function typeSession(
   const snippets = new SnippetSource(client, settings);
   const snooze = new Snooze();
   const log = { info: () => {}, debug: () => {} } as unknown as Log;
-  const provider = new CompletionProvider({
+  const provider = providerWithout(off, {
     client,
     mirror,
     settings,
     log,
     snooze,
-    beside: beside(snippets, client, mirror, { near: () => [] }, settings),
-    classes: without(off),
+    crossFile: crossFileContext(snippets, client, mirror, { near: () => [] }, settings),
   });
   await client.ready();
   const typist = new Typist(provider, session, speed);

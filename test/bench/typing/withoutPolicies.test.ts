@@ -6,7 +6,7 @@ import type { ScriptedRequest } from '../../support/editor/scriptedEngine.ts';
 
 vi.mock('../../../src/vscode.ts', async () => (await import('../../support/editor/fakeEditor.ts')).vscodeApi);
 const { harness, show, texts, wait, useCompletions } = await import('../../support/editor/completions.ts');
-const { without } = await import('./withoutPolicies.ts');
+const { providerWithout } = await import('./withoutPolicies.ts');
 
 useCompletions();
 
@@ -14,7 +14,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   const asked = (h: Harness) => h.asks.map(({ text, task }) => [text, task.offset]);
 
   test('without joining, a key that agrees with what is streaming gives it up at once, and it is asked anew', async () => {
-    const h = harness('let a = |;\n', {}, without(['joinRunning']));
+    const h = harness('let a = |;\n', {}, (services) => providerWithout(['joinRunning'], services));
     h.ask();
     await wait(60);
     const [first] = h.engine.running as [ScriptedRequest];
@@ -36,7 +36,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without joining, a question about the same text still waits for the request that is running', async () => {
-    const h = harness('let a = |;\n', {}, without(['joinRunning']));
+    const h = harness('let a = |;\n', {}, (services) => providerWithout(['joinRunning'], services));
     h.ask();
     await wait(60);
     const again = h.ask();
@@ -48,7 +48,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without carrying over, a key typed as suggested asks anew; a completion is found again at its own place only', async () => {
-    const h = harness('let a = |;\n', {}, without(['carryOver']));
+    const h = harness('let a = |;\n', {}, (services) => providerWithout(['carryOver'], services));
     await show(h, 'b + c');
     const typed = h.type('b');
     await wait(60);
@@ -65,7 +65,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('without carrying over, a request that is running still serves the keys that agree with it', async () => {
-    const h = harness('let a = |;\n', {}, without(['carryOver']));
+    const h = harness('let a = |;\n', {}, (services) => providerWithout(['carryOver'], services));
     h.ask();
     await wait(60);
     const [request] = h.engine.running as [ScriptedRequest];
@@ -79,7 +79,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
   });
 
   test('nothing is computed ahead of an acceptance, and nothing is read where the cursor comes to rest', async () => {
-    const h = harness('let a = |;\nlet b = 2;\n', {}, without(['ahead', 'warmup']));
+    const h = harness('let a = |;\nlet b = 2;\n', {}, (services) => providerWithout(['ahead', 'warmup'], services));
     await show(h, 'b');
     await wait(1000);
     h.type('x').cancel();

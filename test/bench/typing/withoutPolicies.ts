@@ -1,8 +1,12 @@
-/** Parts of the completion provider with one policy switched off, to measure what it contributes. */
+/** A completion provider with single policies switched off, to measure what each contributes. */
+import { Ahead, Warmup } from '../../../src/completion/ahead.ts';
+import { Availability, Battery } from '../../../src/completion/availability.ts';
 import { CompletionCache, type Completion, samePlace } from '../../../src/completion/completionCache.ts';
-import type { Insertion, Place } from '../../../src/completion/place.ts';
-import type { CompletionClasses } from '../../../src/completion/completionProvider.ts';
+import { CompletionProvider, type CompletionServices } from '../../../src/completion/completionProvider.ts';
+import type { CompletionRequest } from '../../../src/completion/completionRequest.ts';
 import { CompletionRequests } from '../../../src/completion/completionRequests.ts';
+import type { Insertion, Place } from '../../../src/completion/place.ts';
+import * as vscode from '../../../src/vscode.ts';
 
 /** A policy of ghost text that a variant of the benchmark lacks. */
 export type Policy = 'joinRunning' | 'carryOver' | 'ahead' | 'warmup';
@@ -16,28 +20,41 @@ class CacheWithoutCarryOver extends CompletionCache {
 
 /** Every change of the text aborts a running request. */
 class RequestsWithoutJoining extends CompletionRequests {
-  protected override agrees(): boolean {
-    return false;
+  override start(...[document, ...rest]: Parameters<CompletionRequests['start']>): CompletionRequest {
+    const request = super.start(document, ...rest);
+    const { version } = document;
+    const changed = vscode.workspace.onDidChangeTextDocument((event) => {
+      if (event.document === document && document.version !== version) request.abort();
+    });
+    const ended = request.onChange(() => {
+      if (!request.ended) return;
+      changed.dispose();
+      ended.dispose();
+    });
+    return request;
   }
 }
 
 /** Nothing is computed after the shown completion. */
-class NoAhead {
-  schedule(): void {}
-  dispose(): void {}
-}
+const NO_AHEAD = { schedule: () => {}, dispose: () => {} };
 
 /** The text around a resting cursor is not read. */
-class NoWarmup {
-  typed(): void {}
-  dispose(): void {}
-}
+const NO_WARMUP = { typed: () => {}, dispose: () => {} };
 
-export function without(policies: readonly Policy[]): Partial<CompletionClasses> {
-  return {
-    ...(policies.includes('carryOver') ? { Cache: CacheWithoutCarryOver } : {}),
-    ...(policies.includes('joinRunning') ? { Requests: RequestsWithoutJoining } : {}),
-    ...(policies.includes('ahead') ? { Ahead: NoAhead } : {}),
-    ...(policies.includes('warmup') ? { Warmup: NoWarmup } : {}),
-  };
+/** Like createCompletionProvider, but without `policies`. */
+export function providerWithout(policies: readonly Policy[], services: CompletionServices): CompletionProvider {
+  const { client, mirror, settings, snooze, crossFile } = services;
+  const battery = new Battery(client);
+  const availability = new Availability(client, settings, snooze, battery);
+  const Cache = policies.includes('carryOver') ? CacheWithoutCarryOver : CompletionCache;
+  const Requests = policies.includes('joinRunning') ? RequestsWithoutJoining : CompletionRequests;
+  const cache = new Cache();
+  const requests = new Requests(client, mirror, settings, cache, crossFile);
+  return new CompletionProvider(services, {
+    availability,
+    cache,
+    requests,
+    ahead: policies.includes('ahead') ? NO_AHEAD : new Ahead(requests, cache, battery),
+    warmup: policies.includes('warmup') ? NO_WARMUP : new Warmup(requests, client, availability, battery),
+  });
 }

@@ -1,10 +1,13 @@
 /** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
-import type { Config } from '../../../src/config.ts';
-import type { Settings } from '../../../src/config.ts';
-import { type CompletionClasses, CompletionProvider } from '../../../src/completion/completionProvider.ts';
+import type { Config, Settings } from '../../../src/config.ts';
+import {
+  type CompletionProvider,
+  type CompletionServices,
+  createCompletionProvider,
+} from '../../../src/completion/completionProvider.ts';
 import type { SilentReason } from '../../../src/completion/record.ts';
 import { Snooze } from '../../../src/completion/snooze.ts';
-import { beside } from '../../../src/context/beside.ts';
+import { crossFileContext } from '../../../src/context/crossFileContext.ts';
 import { SnippetSource } from '../../../src/context/snippetSource.ts';
 import { DocumentMirror } from '../../../src/client/documentMirror.ts';
 import type { Log } from '../../../src/log.ts';
@@ -32,11 +35,11 @@ export class Harness {
     );
   }
 
-  /** `marked` is the document with the cursor as a bar. */
+  /** @param marked the document with the cursor as a bar @param create makes the provider */
   constructor(
     marked: string,
     completion: Partial<Config['completion']> = {},
-    classes: Partial<CompletionClasses> = {},
+    create: (services: CompletionServices) => CompletionProvider = createCompletionProvider,
   ) {
     const offset = marked.indexOf('|');
     this.document = new FakeDocument(marked.slice(0, offset) + marked.slice(offset + 1));
@@ -53,14 +56,13 @@ export class Harness {
     this.settings = { current: { completion: this.completion } } as unknown as Settings;
     const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
     this.snippets = new SnippetSource(this.client, this.settings);
-    this.provider = new CompletionProvider({
+    this.provider = create({
       client: this.client,
       mirror: this.mirror,
       settings: this.settings,
       log,
       snooze: this.snooze,
-      beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
-      classes,
+      crossFile: crossFileContext(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
     });
     editor.documents = [this.document];
     editor.tabs = [this.document];

@@ -1,18 +1,12 @@
 /** Sets up a completion provider over the fake editor with fake timers, for the test files of its behaviour. Import it after the editor has been mocked. */
 import { afterEach, beforeEach, expect, vi } from 'vitest';
-import type { CompletionClasses } from '../../../src/completion/completionProvider.ts';
-import type { Config } from '../../../src/config.ts';
 import { Harness } from './completionHarness.ts';
 import { editor } from './fakeEditor.ts';
 import type { ScriptedRequest } from './scriptedEngine.ts';
 
 let open: Harness[] = [];
-export function harness(
-  marked: string,
-  completion?: Partial<Config['completion']>,
-  classes?: Partial<CompletionClasses>,
-) {
-  const h = new Harness(marked, completion, classes);
+export function harness(...options: ConstructorParameters<typeof Harness>) {
+  const h = new Harness(...options);
   open.push(h);
   return h;
 }

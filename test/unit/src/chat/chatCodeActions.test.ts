@@ -36,7 +36,7 @@ vi.mock('../../../../src/vscode.ts', () => {
     },
   };
 });
-const { registerChatCodeActions } = await import('../../../../src/chat/codeActions.ts');
+const { registerChatCodeActions } = await import('../../../../src/chat/chatCommands.ts');
 const { CodeActionKind } = (await import('../../../../src/vscode.ts')) as unknown as {
   CodeActionKind: Record<string, unknown>;
 };

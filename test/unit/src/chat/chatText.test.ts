@@ -1,9 +1,11 @@
 /** The chat's pure parts: slash commands, titles and export, matching names, and a question as its author wrote it. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { titleOf, toMarkdown } from '../../../../src/chat/exportChat.ts';
-import { rank } from '../../../../src/chat/fuzzy.ts';
 import { namedSymbol, parseSlash, slashQuestion } from '../../../../src/chat/slash.ts';
 import { inlineParts, questionParts } from '../../../../src/webview/questionText.ts';
+
+vi.mock('../../../../src/vscode.ts', () => ({ SymbolKind: {} }));
+const { rank } = await import('../../../../src/chat/fileFinder.ts');
 
 describe('slash commands', () => {
   test.each([

@@ -5,8 +5,8 @@ import {
   Conversation,
   type ConversationChange,
   type SavedConversation,
+  footerOf,
 } from '../../../../src/chat/conversation.ts';
-import { footerOf } from '../../../../src/chat/footer.ts';
 import { type Done, EngineError } from '../../../../src/client/connection.ts';
 import type { GenerateRequest } from '../../../../src/client/engineClient.ts';
 

@@ -17,7 +17,7 @@ const world = vi.hoisted(() => ({
   focused: true,
   isTrusted: true,
 }));
-vi.mock('../../../../src/client/threadTransport.ts', () => ({
+vi.mock('../../../../src/client/transport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
     say = (_: EngineMessage): void => {};

@@ -1,12 +1,11 @@
 /** The list of languages: the last entry that fits decides, and the toggle says nothing twice. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { isWanted, toggled } from '../../../../src/completion/languages.ts';
 import type { Settings } from '../../../../src/config.ts';
 import { editor, FakeDocument, vscodeApi } from '../../../support/editor/fakeEditor.ts';
 
 vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
-const { toggleLanguage } = await import('../../../../src/completion/toggleLanguage.ts');
+const { isWanted, toggled, toggleLanguage } = await import('../../../../src/completion/filter.ts');
 
 const none = () => false;
 

@@ -1,7 +1,7 @@
 /** When a completion is asked for, and how it joins IntelliSense's selected suggestion. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type CompletionRecord, explain, logLine } from '../../../../src/completion/record.ts';
-import { addedBy } from '../../../../src/completion/selection.ts';
+import { addedBy } from '../../../../src/completion/place.ts';
 import { silence, Trigger } from '../../../../src/completion/trigger.ts';
 import { english, portuguese } from '../../../support/editor/translate.ts';
 

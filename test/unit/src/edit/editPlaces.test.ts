@@ -38,9 +38,11 @@ function lookUp(): { start: number; end: number } {
   return { start, end: document.text.length - (edit?.length ?? 0) };
 }
 vi.mock('../../../../src/chat/chatSymbols.ts', () => ({ symbolsOf: async () => [{ name: 'f', range: lookUp() }] }));
-vi.mock('../../../../src/edit/target.ts', () => ({ targetOf: async () => ({ range: lookUp(), name: 'f' }) }));
+vi.mock('../../../../src/edit/editRequest.ts', () => ({
+  targetOf: async () => ({ range: lookUp(), name: 'f' }),
+  askInstruction: async () => 'shorter',
+}));
 vi.mock('../../../../src/edit/ability.ts', () => ({ followsInstructions: async () => true }));
-vi.mock('../../../../src/edit/instruction.ts', () => ({ askInstruction: async () => 'shorter' }));
 const { CodeBlocks } = await import('../../../../src/chat/codeBlocks.ts');
 const { EditSelection } = await import('../../../../src/edit/editSelection.ts');
 

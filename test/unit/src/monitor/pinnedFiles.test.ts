@@ -1,8 +1,10 @@
 /** Pins outlive the engine that was told of them, and not the files. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { HostMessage } from '../../../../engine/protocol/messages.ts';
 import type { FileStats } from '../../../../engine/protocol/stats.ts';
-import { PinnedFiles } from '../../../../src/monitor/pinnedFiles.ts';
+
+vi.mock('../../../../src/vscode.ts', () => ({}));
+const { PinnedFiles } = await import('../../../../src/monitor/cacheView.ts');
 
 const file = (docId: string, open: boolean, pinned: boolean): FileStats => ({ docId, open, pinned }) as FileStats;
 

@@ -36,7 +36,7 @@ vi.mock('../../../../src/vscode.ts', () => {
     },
   };
 });
-vi.mock('../../../../src/summary/folderFiles.ts', async (original) => ({
+vi.mock('../../../../src/summary/sourceFiles.ts', async (original) => ({
   ...(await original<object>()),
   filesOf: async () => ({ files: [file], secrets: [], numMore: 0 }),
 }));

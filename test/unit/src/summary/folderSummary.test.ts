@@ -8,11 +8,11 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../../../engine/protocol/tasks.ts';
 import { EngineError } from '../../../../src/client/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../../../src/summary/folderSummary.ts';
-import { IgnoreFiles } from '../../../../src/context/ignoreFiles.ts';
 import { SummaryCache } from '../../../../src/summary/summaryCache.ts';
 import { t } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({ l10n: { t }, EventEmitter: class {} }));
+const { IgnoreFiles } = await import('../../../../src/context/listedFiles.ts');
 const { reportOf } = await import('../../../../src/summary/folderReport.ts');
 const { firstSentence } = await import('../../../../src/summary/symbolSummaries.ts');
 

@@ -33,8 +33,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
 }));
 const symbol = { name: 'take', nameRange: { contains: () => true, start: { line: 0, character: 0 } }, range: {} };
 vi.mock('../../../../src/symbols.ts', () => ({ symbolsOf: async () => [symbol] }));
-const { SymbolHover } = await import('../../../../src/summary/symbolHover.ts');
-const { SymbolLens } = await import('../../../../src/summary/symbolLens.ts');
+const { SymbolHover, SymbolLens } = await import('../../../../src/summary/symbolSummaries.ts');
 
 it('has the note of a summary that is wrong', async () => {
   const note = '`take` does occur in a.ts: the model overlooked it';

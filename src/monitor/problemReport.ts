@@ -1,12 +1,11 @@
 /**
  * `Kvasir: Report Problem` as a Markdown page: versions, settings and statistics. Contains only versions, numbers and
- * fixed words, except for error messages, which redact.ts cleans. In English for its reader. Pure.
+ * fixed words, except for error messages, which `redact` cleans. In English, for the people who read it. Pure.
  */
 import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol/stats.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import { ENGLISH } from '../format.ts';
-import { redact } from './redact.ts';
 
 export interface ReportFacts {
   version: string;
@@ -199,4 +198,42 @@ function describeCompletion({
         ]
       : []),
   ];
+}
+
+/** File names that every model has. They tell nothing about the user. */
+const MODEL_FILES = new Set([
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'kvasir.json',
+  'chat_template.jinja',
+  'model.safetensors',
+  'model.safetensors.index.json',
+]);
+
+const SETTING = /^kvasir\.(?:[a-z]+\.)?[a-zA-Z]+$/;
+
+/**
+ * Removes everything that names a user's files from a message; in doubt it removes too much. `names` are known ones:
+ * folders, open files, the user's home and login.
+ */
+export function redact(text: string, names: readonly string[] = []): string {
+  let safe = text.replace(/\s+/g, ' ').trim();
+  // Longest first: a file's path before its name.
+  for (const name of [...names].filter((each) => each.length > 1).sort((a, b) => b.length - a.length))
+    safe = safe.replaceAll(name, '<name>');
+  // A path may contain spaces, so it ends where the sentence clearly continues, or not at all.
+  safe = safe.replace(
+    /(?:[A-Za-z]:[\\/]|\b[a-z][a-z+.-]*:\/\/|~[\\/]|\\\\|(?<![\w<])\/(?=[^\s/])).*?(?=[:;,"'`)](?:\s|$)|["'`]|$)/g,
+    '<path>',
+  );
+  safe = safe.replace(/[^\s"'`()<>:;,]*[\\/][^\s"'`()<>:;,]*/g, '<path>');
+  return safe.replace(/[\w$.@-]*\w\.[A-Za-z]\w{0,9}\b/g, (file) =>
+    MODEL_FILES.has(file) || SETTING.test(file) || isNumber(file) ? file : '<file>',
+  );
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+(\.\d+)*$/.test(text);
 }

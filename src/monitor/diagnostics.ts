@@ -1,16 +1,77 @@
 /**
- * `Kvasir: Report Problem`: gathers the facts for problemReport.ts and opens the report as an untitled document. Sends
- * nothing.
+ * The commands that open a document about what Kvasir did: `Explain Last Completion`, `Export Step Trace` and `Report
+ * Problem`. They send nothing.
  */
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
+import type { EngineClient, EngineState } from '../client/engineClient.ts';
 import type { CompletionRecord } from '../completion/record.ts';
-import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { repositoryName } from '../models/discover.ts';
 import { problemReport } from './problemReport.ts';
 
+const SCHEME = 'kvasir-explanation';
+const PAGE = vscode.Uri.from({ scheme: SCHEME, path: '/Last Completion.md' });
+
+/** `Kvasir: Explain Last Completion` as a read-only document, which can be searched and copied. */
+export class Explanation implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  readonly #changed = new vscode.EventEmitter<vscode.Uri>();
+  readonly #registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  readonly #text: () => string;
+
+  /** `text` builds the page when it is shown. */
+  constructor(text: () => string) {
+    this.#text = text;
+  }
+
+  get onDidChange(): vscode.Event<vscode.Uri> {
+    return this.#changed.event;
+  }
+
+  provideTextDocumentContent(): string {
+    return this.#text();
+  }
+
+  async show(): Promise<void> {
+    this.#changed.fire(PAGE);
+    await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(PAGE), { preview: true });
+  }
+
+  dispose(): void {
+    this.#registration.dispose();
+    this.#changed.dispose();
+  }
+}
+
+/** Opens the engine's last steps as Chrome trace JSON in an untitled document. */
+export async function exportTrace(client: EngineClient): Promise<void> {
+  const { t } = vscode.l10n;
+  let content: string | null;
+  try {
+    content = await client.trace();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    void vscode.window.showErrorMessage(t('Kvasir: the trace could not be read: {0}', reason));
+    return;
+  }
+  if (content === null) {
+    void vscode.window.showInformationMessage(
+      t('Kvasir: there is no trace yet. The engine starts with the first request.'),
+    );
+    return;
+  }
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'json', content }), {
+    preview: false,
+  });
+  void vscode.window.showInformationMessage(
+    t(
+      'Save the trace and open it in ui.perfetto.dev or chrome://tracing. It contains only times and counts, none of your text.',
+    ),
+  );
+}
+
+/** Gathers the facts for problemReport.ts and opens the report as an untitled document. */
 export async function reportProblem(
   context: vscode.ExtensionContext,
   host: EngineHost,

@@ -1,6 +1,6 @@
 /**
- * Which other files a completion may copy from: files of the same language, open ones first, then by distance in the
- * folder tree. Never excluded files. Sends nothing to a model that does not copy.
+ * What a completion is offered from other files: snippets for the model to read, and sources to copy from. Never excluded
+ * files; sends nothing to a model that does not use it.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -8,9 +8,10 @@ import { lengthOf } from '../client/documentSize.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
-import { numSharedFolders } from './folders.ts';
+import { numSharedFolders, type ProjectFiles } from './projectFiles.ts';
 import { openDocuments } from './openDocuments.ts';
-import type { ProjectFiles } from './projectFiles.ts';
+import type { CrossFileContext } from '../completion/completionRequests.ts';
+import type { SnippetSource } from './snippetSource.ts';
 
 /** The engine searches the tokens of all of them for each written token. */
 const MAX_FILES = 5;
@@ -19,8 +20,25 @@ const MAX_CHARACTERS = 200_000;
 /** Groups of languages that import each other's files. */
 const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascriptreact']);
 
-/** Ids of documents and sources that the engine has now, the most promising first. */
-export function otherFiles(
+export function crossFileContext(
+  source: SnippetSource,
+  client: EngineClient,
+  mirror: DocumentMirror,
+  project: Pick<ProjectFiles, 'near'>,
+  settings: Settings,
+): CrossFileContext {
+  return (document, offset) => {
+    const snippets = source.gather(document, offset);
+    const sources = copySources(document, client, mirror, project, settings);
+    return { ...(snippets.length ? { snippets } : {}), ...(sources.length ? { copySources: sources } : {}) };
+  };
+}
+
+/**
+ * Ids of documents and sources that the engine has now, the most promising first: files of the same language, open ones
+ * first, then by distance in the folder tree.
+ */
+export function copySources(
   document: vscode.TextDocument,
   client: Pick<EngineClient, 'state'>,
   mirror: Pick<DocumentMirror, 'sync'>,

@@ -1,6 +1,8 @@
 /** Work on many files leaves the extension host room in between. */
 import { afterEach, expect, test, vi } from 'vitest';
-import { filtered } from '../../../../src/context/inPieces.ts';
+
+vi.mock('../../../../src/vscode.ts', () => ({}));
+const { filtered } = await import('../../../../src/context/listedFiles.ts');
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 

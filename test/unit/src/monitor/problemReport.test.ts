@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EngineStats, ModelInfo } from '../../../../engine/protocol/stats.ts';
-import { problemReport, type ReportFacts } from '../../../../src/firstRun/problemReport.ts';
-import { redact } from '../../../../src/firstRun/redact.ts';
+import { problemReport, type ReportFacts, redact } from '../../../../src/monitor/problemReport.ts';
 
 const MODEL: ModelInfo = {
   name: 'kvasir-starter',

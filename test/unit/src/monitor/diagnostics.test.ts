@@ -6,6 +6,7 @@ const world = vi.hoisted(() => ({ content: '' }));
 vi.mock('../../../../src/vscode.ts', () => ({
   version: '1.104.0',
   UIKind: { Web: 2 },
+  Uri: { from: () => ({}) },
   env: { appName: 'VS Code', uiKind: 1, language: 'en' },
   window: { showTextDocument: async () => {} },
   workspace: {
@@ -14,7 +15,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
     openTextDocument: async (options: { content: string }) => void Object.assign(world, options),
   },
 }));
-const { reportProblem } = await import('../../../../src/firstRun/reportProblem.ts');
+const { reportProblem } = await import('../../../../src/monitor/diagnostics.ts');
 
 test('a model of the user’s own has no name in it', async () => {
   const text = 'Secret-7B has no chat template; the snapshot 0a1b is incomplete';

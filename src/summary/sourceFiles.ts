@@ -1,12 +1,50 @@
-/** Reads a file for a summary, from the editor or from disk, or says why it is not read. */
+/**
+ * Which files of a folder are summarized, and the text of a file that is summarized: from the editor or from disk. Says
+ * why a file is left out. Does not summarize.
+ */
+import { isSecret } from '../completion/filter.ts';
+import type { Config } from '../config.ts';
+import { filtered, listedFiles, relativePath } from '../context/listedFiles.ts';
+import { openDocument } from '../context/openDocuments.ts';
 import * as vscode from '../vscode.ts';
 
+/** Nobody reads the summary of more files, and a small machine would take long. */
+export const MAX_FILES = 100;
+/** Further files are not even looked at. */
+export const MAX_LISTED = 5000;
 /** In a folder, larger files are data or generated. */
 const MAX_BYTES = 200_000;
 /** Longer than anyone waits for, and ten times what a current model reads. */
 const MAX_BYTES_BY_NAME = 5_000_000;
 /** Names of files that hold no hand-written source. */
 const NOT_SOURCE = /(?:^|\/)(?:package-lock\.json|.*\.(?:lock|map|svg|csv|tsv|log|ipynb|min\.\w+))$/i;
+
+export interface FolderFiles {
+  /** Sorted by path, at most MAX_FILES. */
+  files: vscode.Uri[];
+  /** Relative paths of files left out as secret. */
+  secrets: string[];
+  /** Number of further files that are not summarized. */
+  numMore: number;
+  /** There are still more files, which were not looked at. */
+  cutOff: boolean;
+}
+
+export async function filesOf(
+  folder: vscode.Uri,
+  settings: Config['completion'],
+  token?: vscode.CancellationToken,
+): Promise<FolderFiles> {
+  const { files: all, cutOff } = await listedFiles(folder, { glob: '**/*', max: MAX_LISTED, token });
+  const secrets = new Set(await filtered(all, (uri) => isSecret({ uri, languageId: '' }, settings)));
+  const files = all.filter((uri) => !secrets.has(uri));
+  return {
+    files: files.slice(0, MAX_FILES),
+    secrets: [...secrets].map((uri) => relativePath(folder, uri)),
+    numMore: Math.max(0, files.length - MAX_FILES),
+    cutOff,
+  };
+}
 
 export type SourceFile = { text: string } | { skipped: string };
 
@@ -31,8 +69,4 @@ export async function readSource(uri: vscode.Uri, byName = false): Promise<Sourc
 async function readText(uri: vscode.Uri): Promise<string | undefined> {
   const bytes = await vscode.workspace.fs.readFile(uri);
   return bytes.includes(0) ? undefined : new TextDecoder().decode(bytes);
-}
-
-export function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
-  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
 }

@@ -4,7 +4,7 @@ import type { Settings } from '../../../../src/config.ts';
 import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
 
 vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
-const { otherFiles } = await import('../../../../src/context/otherFiles.ts');
+const { copySources } = await import('../../../../src/context/crossFileContext.ts');
 
 const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], snippets: true };
 const settings = { current: { completion } } as unknown as Settings;
@@ -24,7 +24,7 @@ function choose(
   };
   const near = (_: unknown, open: ReadonlySet<string>): string[] =>
     project.filter((path) => !open.has(`file://${path}`));
-  const chosen = otherFiles(
+  const chosen = copySources(
     current as never,
     { state: { kind: 'ready', model: { copiesFiles } } } as never,
     { sync } as never,
