@@ -43,7 +43,7 @@ const entries = [
 ];
 const results = await Promise.all(entries.map((entry) => build(entry)));
 
-// engine/text/syntax/syntaxGrammars.ts loads these on first use.
+// engine/text/syntax/syntaxTrees.ts loads these on first use.
 const grammars = 'node_modules/@vscode/tree-sitter-wasm';
 mkdirSync('dist/grammars', { recursive: true });
 copyFileSync('node_modules/web-tree-sitter/web-tree-sitter.wasm', 'dist/grammars/web-tree-sitter.wasm');

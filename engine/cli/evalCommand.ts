@@ -13,8 +13,8 @@ import {
   type Divergence,
   logProbabilities,
   noDivergence,
-} from '../model/calibrate/divergence.ts';
-import { openRunner } from '../model/calibrate/threadChoice.ts';
+} from '../model/calibrate/measurement.ts';
+import { openRunner } from '../model/calibrate/processorSpeed.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape } from '../model/load/importedModel.ts';
 import { RopeTable } from '../model/runtime/rope.ts';

@@ -3,9 +3,8 @@ import { firstParagraph, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
 import type { Facts } from './extract/facts.ts';
 import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
-import { linesOf, listed, placesOf, type Source, sentences, toldApart } from './places.ts';
-import type { FactQuery } from './query.ts';
-import { quoted, titleOf } from './words.ts';
+import { linesOf, listed, placesOf, type Source, sentences, toldApart, quoted, titleOf } from './words.ts';
+import type { FactQuery } from './factQuestions.ts';
 
 /** More definitions of one name are listed by their lines only. */
 const MAX_SAME = 8;

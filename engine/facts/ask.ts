@@ -2,15 +2,12 @@
 import { t } from '@vscode/l10n';
 import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
-import { grammarFor } from '../text/syntax/syntaxGrammars.ts';
-import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
+import { grammarFor, MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 import { answerFrom, commentAbout } from './answers.ts';
 import { headComment } from './extract/comments.ts';
 import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
-import { occursIn, type Source } from './places.ts';
-import { type FactQuery, parseCommand } from './query.ts';
-import { type Question, readQuestion } from './questions.ts';
-import { type Language, quoted, WORDS, type Words } from './words.ts';
+import { occursIn, type Source, type Language, quoted, WORDS, type Words } from './words.ts';
+import { type FactQuery, parseCommand, type Question, readQuestion } from './factQuestions.ts';
 
 /** An answer that takes no model. */
 export interface KnownAnswer {

@@ -1,11 +1,9 @@
 /** Answers about a file as a whole: its outline, its imports, its exports. */
 import type { Definition } from './extract/definitions.ts';
-import type { Exported } from './extract/exports.ts';
+import type { Exported, Import } from './extract/modules.ts';
 import type { Facts } from './extract/facts.ts';
-import type { Import } from './extract/imports.ts';
 import type { Part } from './intents.ts';
-import { fullName, listed, named, type Source } from './places.ts';
-import { quoted, titleOf, type Words } from './words.ts';
+import { fullName, listed, named, type Source, quoted, titleOf, type Words } from './words.ts';
 
 const IS: Readonly<Record<Part, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',

@@ -14,7 +14,7 @@ import { codingReserve } from '../kv/approx/toCode.ts';
 import { divideBudget } from '../core/memoryDivision.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';
-import { scratchBytesPerToken } from '../model/runtime/prefillScratch.ts';
+import { scratchBytesPerToken } from '../model/runtime/prefillFeeds.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
 import { Snapshots } from '../kv/snapshots.ts';
 

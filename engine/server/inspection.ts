@@ -3,7 +3,7 @@
  * offer. Builds no tensors and runs no template, so that many folders can be inspected. Bad tensor values and a wrong
  * template are found only by loading.
  */
-import { type ModelInspection, inspectModel } from '../model/import/inspectModel.ts';
+import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryDivision.ts';
 import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';

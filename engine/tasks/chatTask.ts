@@ -1,14 +1,13 @@
 /** Prepares chat requests: prompt, sampling, and how an answer is shown while it streams. Runs nothing. */
 import { t } from '@vscode/l10n';
-import { occursIn } from '../facts/places.ts';
+import { occursIn } from '../facts/words.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
-import { prefillRanges } from './prefillRanges.ts';
-import { answerRoom, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, answerRoom, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 import {
   emptyReply,

@@ -7,8 +7,7 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
-import { prefillRanges } from './prefillRanges.ts';
-import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { blockContent, fenceFor, openingIds, runaway } from './repetition.ts';
 
 export interface CommitMessageOptions {

@@ -10,8 +10,7 @@ import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
 import { casesOf } from './completionLines.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
-import { prefillRanges } from './prefillRanges.ts';
-import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
 
 /** Lines above the cursor that the prompt shows at most. */
 const TAIL_LINES = 32;

@@ -4,7 +4,7 @@
  * what has been shown stays.
  */
 import { t } from '@vscode/l10n';
-import type { BlockScan } from '../text/syntax/syntaxBlock.ts';
+import type { BlockScan } from '../text/syntax/syntax.ts';
 
 export interface LinesContext {
   /** The line up to the cursor. */

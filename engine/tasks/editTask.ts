@@ -8,10 +8,8 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { blockContent, fenceFor, languageOf, openingIds } from './repetition.ts';
-import { prefillRanges } from './prefillRanges.ts';
-import { type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
-import { runaway } from './repetition.ts';
+import { blockContent, fenceFor, languageOf, openingIds, runaway } from './repetition.ts';
+import { prefillRanges, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 
 export interface EditOptions {
   /** Of the host's text. */

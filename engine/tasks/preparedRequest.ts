@@ -7,6 +7,8 @@ import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
 import type { ConfidenceLimits } from './confidence.ts';
 import type { CopyPrior } from '../text/copy/copyPrior.ts';
 import type { Opening } from '../text/tokenizer/healing.ts';
+import { MIN_PREFILL } from '../model/batch.ts';
+import type { Layout } from '../text/prompt/layout.ts';
 
 export interface Shaped {
   /** What is shown so far; a call with more raw text only ever adds to it. */
@@ -93,4 +95,46 @@ export function answerRoom(maxTokens: number, contextTokens: number): number {
 
 function withoutUndefined(params: SamplingParams): SamplingParams {
   return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * @param numBlock tokens of the file block. @param texts behind it, in order, counted from its end. @param fewest
+ * tokens of a text that is worth it.
+ */
+export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fewest = MIN_PREFILL): TokenRange[] {
+  const ranges: TokenRange[] = [[0, numBlock]];
+  for (const [from, to] of texts) {
+    if (to - from < fewest) continue;
+    const [first, end] = ranges.at(-1)!;
+    if (end === numBlock + from) ranges[ranges.length - 1] = [first, numBlock + to];
+    else ranges.push([numBlock + from, numBlock + to]);
+  }
+  return ranges.filter(([from, to]) => to > from);
+}
+
+/**
+ * Control tokens in a text prompt are read as such: whoever writes a raw prompt means them. What the model's tokenizer
+ * puts before every text (its BOS) comes first, unless the text brings it itself. Ids stay as given. Throws
+ * `badRequest`.
+ */
+export function prepareRaw(
+  layout: Layout,
+  prompt: string | readonly number[],
+  sampling?: SamplingParams,
+): PreparedRequest {
+  const { tokenizer, endTokenIds } = layout.text;
+  const ids = typeof prompt === 'string' ? tokenizer.encodeTemplate(prompt) : [...prompt];
+  const hasHead = typeof prompt !== 'string' || tokenizer.headIds.every((id, i) => ids[i] === id);
+  const promptIds = hasHead ? ids : [...tokenizer.headIds, ...ids];
+  if (ids.length === 0) throw new RequestError('badRequest', t('the prompt is empty'));
+  return {
+    promptIds,
+    blockTokens: 0,
+    prefill: prefillRanges(0, [[0, promptIds.length]], layout.fewestPrefill),
+    docId: null,
+    sampling: samplingFor(sampling, { maxTokens: 128, temperature: 0 }, promptIds.length, layout.contextTokens),
+    stopTokenIds: [...endTokenIds],
+    shape: (rawText, finished) => ({ text: rawText, stop: finished }),
+    notes: [],
+  };
 }

@@ -13,12 +13,12 @@ import { type ImportedModel, kvShape } from '../../engine/model/load/importedMod
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { openRunner } from '../../engine/model/calibrate/threadChoice.ts';
+import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
 import { divideBudget } from '../../engine/core/memoryDivision.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import type { Priority } from '../../engine/protocol/tasks.ts';
 import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/scheduler/stepCost.ts';
-import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
+import { prefillRanges } from '../../engine/tasks/preparedRequest.ts';
 import type { StepCosts } from '../../engine/scheduler/stepPlanner.ts';
 import { Sequence } from '../../engine/sequence/sequence.ts';
 import { below, type Random, seededRandom } from '../support/engine/workload.ts';

@@ -17,7 +17,7 @@ import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/m
 import { MemoryBudget, MAX_BYTES } from '../../engine/core/memoryBudget.ts';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
-import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
+import { scratchBytesPerToken } from '../../engine/model/runtime/prefillFeeds.ts';
 import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';

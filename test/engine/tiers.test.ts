@@ -11,16 +11,20 @@ import { AttentionMeter } from '../../engine/kv/approx/pruned/attentionMeter.ts'
 import type { BatchSpan } from '../../engine/model/batch.ts';
 import { kernelBytes } from '../../engine/kv/approx/codecs/kernels.ts';
 import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, type Compression, compressionOf } from '../../engine/kv/approx/compression.ts';
+import {
+  codecNames,
+  type Compression,
+  compressionOf,
+  codingBytes,
+  sketchingBytes,
+} from '../../engine/kv/approx/compression.ts';
 import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { LostRows, SpillFile } from '../../engine/kv/disk/spillFile.ts';
-import { codingBytes, sketchingBytes } from '../../engine/kv/approx/compression.ts';
 import { KEPT_CODEC, KVZIP } from '../../engine/kv/approx/pruned/keptRows.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
 import type { OnnxRuntime } from '../../engine/model/runtime/onnxSession.ts';
-import { PrefillFeeds } from '../../engine/model/runtime/prefillFeeds.ts';
-import { scratchBytesPerToken } from '../../engine/model/runtime/prefillScratch.ts';
+import { PrefillFeeds, scratchBytesPerToken } from '../../engine/model/runtime/prefillFeeds.ts';
 import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { rope } from '../support/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';

@@ -1,8 +1,8 @@
 /** Every public fixture through the real graph: float32 against the references, int8 and int4 within the stated KL bounds. */
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { forEachLogits } from '../../engine/model/calibrate/scoring.ts';
-import type { ProductForm } from '../../engine/model/load/weightForms.ts';
+import { forEachLogits } from '../../engine/model/calibrate/measurement.ts';
+import type { ProductForm } from '../../engine/model/load/quantise.ts';
 import {
   Divergence,
   MODELS,

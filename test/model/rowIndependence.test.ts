@@ -5,7 +5,7 @@
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { BLOCK } from '../../engine/model/load/quantise.ts';
-import { forEachLogits } from '../../engine/model/calibrate/scoring.ts';
+import { forEachLogits } from '../../engine/model/calibrate/measurement.ts';
 import { formsHere, loadRunner, random, temporaryFolder } from '../support/model/fixtures.ts';
 import { writeRandomModel } from '../support/model/randomModel.ts';
 

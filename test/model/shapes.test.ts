@@ -1,7 +1,7 @@
 /** Shapes that no fixture has, against a plain float64 forward pass. */
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { forEachLogits } from '../../engine/model/calibrate/scoring.ts';
+import { forEachLogits } from '../../engine/model/calibrate/measurement.ts';
 import {
   Divergence,
   generateTogether,

@@ -4,7 +4,7 @@ import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { cacheReach } from '../../engine/server/cacheReach.ts';
 import { formatBytes } from '../../engine/protocol/formatBytes.ts';
-import type { ProductForm } from '../../engine/model/load/weightForms.ts';
+import type { ProductForm } from '../../engine/model/load/quantise.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
 import { isNarrowHere } from '../support/model/fixtures.ts';

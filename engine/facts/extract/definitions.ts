@@ -1,9 +1,8 @@
 /** Reads the definitions of a file: functions, classes, their members, types and variables. */
 import type { Node } from 'web-tree-sitter';
-import type { Returns, ReturnStatements } from './bodies.ts';
+import { type Returns, type ReturnStatements, headOf, heritageOf, type Parameter, parametersOf } from './members.ts';
 import { type Comments, type Doc, docstringOf } from './comments.ts';
-import { isRequire } from './imports.ts';
-import { headOf, heritageOf, type Parameter, parametersOf } from './members.ts';
+import { isRequire } from './modules.ts';
 import { CLASSES, FUNCTIONS, namesIn, PATTERNS, type Place, present, typeText } from './tree.ts';
 
 type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value';

@@ -6,13 +6,20 @@
 import type { Tree } from 'web-tree-sitter';
 import type { SourceDocument } from '../../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../../text/syntax/syntax.ts';
-import { grammarFor } from '../../text/syntax/syntaxGrammars.ts';
-import { type Call, callAt, PYTHON_CALLS, ReturnStatements, SCRIPT_CALLS } from './bodies.ts';
+import { grammarFor } from '../../text/syntax/syntaxTrees.ts';
+import {
+  type Call,
+  callAt,
+  PYTHON_CALLS,
+  ReturnStatements,
+  SCRIPT_CALLS,
+  assignedField,
+  type Field,
+  parameterFields,
+} from './members.ts';
 import { Comments } from './comments.ts';
 import { type Definition, definitionsAt, localsAt, type Reading } from './definitions.ts';
-import { type Exports, ExportStatements } from './exports.ts';
-import { assignedField, type Field, parameterFields } from './members.ts';
-import { type Import, pythonImports, required, scriptImport } from './imports.ts';
+import { type Exports, ExportStatements, type Import, pythonImports, required, scriptImport } from './modules.ts';
 import { walk } from './tree.ts';
 
 export interface Facts {

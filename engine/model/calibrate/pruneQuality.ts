@@ -1,8 +1,6 @@
 /**
- * Measures what pruning costs with a model. Computes a text, keeps only the rows that pruning keeps of an unused file
- * or of
- * a conversation, codes them as they are outside the pool, and compares the next tokens with those over all rows.
- * The result decides whether the model may prune. It is measured once per model.
+ * Measures what pruning costs with a model. Keeps only the rows that pruning keeps of an unused file or of a
+ * conversation, codes them, and compares the next tokens with those over all rows. Measures once per model.
  */
 import type { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import {
@@ -27,10 +25,16 @@ import {
   type TurnIds,
 } from '../../kv/approx/pruned/attentionMeter.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
-import { addPosition, type Divergence, noDivergence } from './divergence.ts';
-import { measuredOnce } from './measuredOnce.ts';
+import {
+  addPosition,
+  type Divergence,
+  noDivergence,
+  measuredOnce,
+  computeRows,
+  scoreTokens,
+  slotRange,
+} from './measurement.ts';
 import { SAMPLE_TEXT } from './sampleText.ts';
-import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
 /** Largest mean KL divergence, in nats, with which rows are pruned. The same as for codecs. */
 const MAX_PRUNE_DIVERGENCE = 5e-2;
@@ -48,7 +52,10 @@ export interface PruneQuality {
   conversations: CodecQuality;
 }
 
-/** null: the model's context is too short. `codec` codes the rows that stay. `turn`: see PruningOptions. */
+/**
+ * What pruning costs, as recorded or newly measured. Decides whether the model may prune. Null if the context of the
+ * model is too short. `codec` codes the rows that stay. `turn`: see PruningOptions.
+ */
 export function pruneQuality(
   model: ImportedModel,
   runner: OnnxRunner,
@@ -95,7 +102,7 @@ function qualityOf(runner: OnnxRunner, codec: KvCodec, name: PruningName, diverg
   };
 }
 
-/** Divergence of the next tokens over pruned rows, for rows pruned as those of files and of conversations. */
+/** Divergence of the next tokens over pruned rows of files and of conversations. */
 type Divergences = Record<keyof PruneQuality, Divergence>;
 
 class PruneMeasurement {
@@ -119,7 +126,7 @@ class PruneMeasurement {
     const { pool } = this.#runner;
     const numContext = text.length - SCORED - 1;
     const sums = { files: noDivergence(), conversations: noDivergence() };
-    // Behind the text there is room for the same number of slots again, and for what is fed at a time.
+    // The slots after those of the text: as many again for pruned rows, and those that are fed at a time.
     pool.resize(2 * text.length + partSlots(this.#turn) + SCORED);
     const scored = slotRange(text.length, text.length + SCORED);
     try {
@@ -169,8 +176,8 @@ class PruneMeasurement {
   }
 
   /**
-   * Prunes tokens 0 .. end-1 in place and returns the slots that hold what stays. The last `recent` tokens all stay,
-   * exact.
+   * Prunes tokens 0 .. end-1 in place. Returns the slots of the rows that stay. The last `recent` tokens all stay and
+   * are not coded.
    */
   #prune(name: PruningName, attention: Float32Array, end: number, recent: number): Int32Array {
     const { pool } = this.#runner;

@@ -1,4 +1,4 @@
-/** A source file as people write them, for measurements that must not read the files of the user (see shiftQuality). */
+/** A typical source file, for measurements. They must not read the files of the user. */
 export const SAMPLE_TEXT = `/** A warehouse: what is in stock, what is reserved, and which orders can be sent. */
 import { readFile } from 'node:fs/promises';
 

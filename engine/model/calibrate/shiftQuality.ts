@@ -1,37 +1,39 @@
 /**
- * Measures what it costs to reuse K/V rows of an older version of a text at shifted positions (see shiftedRuns). Edits
- * a sample text and compares the next tokens behind the edits with those over exact rows. The result decides whether
- * the model may reuse rows. It is measured once per model.
+ * Measures what shifted reuse costs with a model: KV rows of an older version of a text at other positions. Edits a
+ * sample text and compares the next tokens after the edits with those over exact rows. Measures once per model.
  */
 import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
-import { addPosition, type Divergence, noDivergence } from './divergence.ts';
+import {
+  addPosition,
+  type Divergence,
+  noDivergence,
+  measuredOnce,
+  computeRows,
+  scoreTokens,
+  slotRange,
+} from './measurement.ts';
 import type { ShiftQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
-import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 import { SAMPLE_TEXT } from './sampleText.ts';
-import { computeRows, scoreTokens, slotRange } from './scoring.ts';
 
 /**
- * Largest mean KL divergence, in nats, with which rows are reused. It is less than a reader of the text before the
- * edit would be off by: that was 7.5e-3 with version 1 of the built-in model, itself at 1.3e-3. Version 2 is at 3.7e-3
- * on the sample (docs/decisions/0014-shifted-reuse.md).
+ * Largest mean KL divergence, in nats, with which rows are reused. The limit is below the divergence of a prompt with
+ * the text before the edit: 7.5e-3 with version 1 of the built-in model. Shifted reuse had 1.3e-3 with version 1 and
+ * has 3.7e-3 with version 2 (docs/decisions/0014-shifted-reuse.md).
  */
 export const MAX_SHIFT_DIVERGENCE = 5e-3;
 /** Version of the file. Raise it when the measurement changes. */
 const FORMAT = 1;
 const FILE = 'shifted.json';
-/** Tokens scored behind each cursor. */
+/** Tokens scored after each cursor. */
 const SCORED = 32;
 /** Cursors, as shares of the reused rows. */
 const CURSORS = [0.25, 0.5, 0.75, 1];
 /** A longer text only costs time. */
 const MAX_TOKENS = 2000;
 
-/**
- * The text after each of four small edits at a line: one line more, fewer lines, a renamed word, several lines
- * replaced.
- */
+/** The text after four small edits at a line: a line added, lines removed, a word renamed, lines replaced. */
 function edited(lines: readonly string[], at: number): string[][] {
   const elsewhere = lines.slice(-8, -1);
   const named = lines.findIndex((line, i) => i >= at && /[A-Za-z]{3,}/.test(line));
@@ -44,15 +46,15 @@ function edited(lines: readonly string[], at: number): string[][] {
 }
 
 export interface ShiftMeasurement {
-  /** With reused rows. */
+  /** Divergence with reused rows. */
   shifted: Divergence;
-  /** With exact rows of the other lane: the effect of rounding alone. Empty unless asked for. */
+  /** Divergence with exact rows of the other lane, which is the effect of rounding alone. Empty unless asked for. */
   rounding: Divergence;
 }
 
 /**
- * Edits the text at some places (shares of its lines) and scores the tokens behind them. Uses the runner's pool and
- * scratch and leaves them empty; nothing else may hold slots. `onProgress` gets 0 .. 1.
+ * Edits the text at some places (shares of its lines) and scores the tokens after them. Uses the pool and the scratch
+ * of the runner and leaves them empty, so nothing else may hold slots. `onProgress` gets 0 .. 1.
  */
 export async function measureShift(
   runner: OnnxRunner,
@@ -70,7 +72,7 @@ export async function measureShift(
   const limit = Math.min(MAX_TOKENS, options.contextTokens - SCORED);
   const whole = encode(text);
   const before = whole.slice(0, limit);
-  // Places in the part of the text that is read.
+  // Only places in the part of the text that is read.
   const numLines = Math.floor(lines.length * Math.min(1, limit / whole.length));
   const texts = options.places
     .flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))))
@@ -112,8 +114,8 @@ export async function measureShift(
 }
 
 /**
- * The known quality of this model, or a new measurement on the sample text, which is kept. Null: the context is too
- * short for reuse to matter.
+ * The quality of shifted reuse with this model, as recorded or newly measured on the sample text. Decides whether the
+ * model may reuse rows. Null if the context is too short.
  */
 export function shiftQuality(
   model: ImportedModel,
@@ -130,7 +132,7 @@ export function shiftQuality(
   });
 }
 
-/** Log-probabilities of the tokens behind each cursor, over the rows before it. */
+/** Log-probabilities of the tokens after each cursor, over the rows before it. */
 async function score(
   runner: OnnxRunner,
   ids: readonly number[],

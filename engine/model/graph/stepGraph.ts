@@ -13,7 +13,7 @@
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
-import { paddedProducts } from '../load/weightForms.ts';
+import { paddedProducts } from '../load/quantise.ts';
 import type { WeightPlan } from '../load/weightPlan.ts';
 import { FloatAttention, Int8Attention, type LayerAttention } from './attention.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';

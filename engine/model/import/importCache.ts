@@ -1,8 +1,6 @@
 /**
- * The cache folder of imported models: one folder per key, complete or absent. An entry is built in a temporary folder
- * and renamed, so that a crash or a second process leaves nothing broken. An entry whose files do not have the
- * recorded sizes is built again. Every process that uses an entry leaves a mark in it. Does not know what the files
- * are.
+ * The cache folder of imported models: one folder per key, complete or absent. Builds an entry in a temporary folder and
+ * renames it, so that a crash or a second process breaks nothing. Does not know what the files are.
  */
 import { t } from '@vscode/l10n';
 import { randomBytes } from 'node:crypto';
@@ -14,9 +12,9 @@ import { isMissing } from '../load/modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
-/** Mark of a process that uses the entry. It stays until a later user finds that process dead. */
+/** Empty file that marks a process as a user of the entry. A later user removes it when that process has ended. */
 const USER = /^used-by-(\d+)$/;
-/** A temporary folder of a dead process is kept this long, because another machine may share the cache folder. */
+/** Age at which a temporary folder of an ended process is removed. Another machine may share the cache folder. */
 const STALE_MS = 10 * 60_000;
 
 interface Manifest<T> {
@@ -24,12 +22,12 @@ interface Manifest<T> {
   readonly value: T;
 }
 
-/** Error for a problem with the cache folder, which is no fault of the model. */
+/** Error for a problem with the cache folder. `bytes`: size of the entry. */
 function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   const failed = (message: string) => new RequestError('engineFailed', message);
-  // Node's codes when a file is in the place of the folder, or of one above it.
+  // Node has these codes if a file is in the place of the folder or of a folder above it.
   if (code === 'EEXIST' || code === 'ENOTDIR')
     return failed(t('The cache folder {0} is a file or is inside one.', cacheDir));
   if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
@@ -83,7 +81,7 @@ async function usersOf(dir: string): Promise<number[]> {
   return (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1])).filter((pid) => pid > 0);
 }
 
-/** Marks an entry as used and clears the marks of dead processes. An entry that cannot be marked works as well. */
+/** Marks an entry as used and removes the marks of ended processes. An entry that cannot be marked works as well. */
 async function markUsed(dir: string): Promise<void> {
   const mark = (pid: number): string => path.join(dir, `used-by-${pid}`);
   await writeFile(mark(process.pid), '').catch(() => {});
@@ -92,8 +90,8 @@ async function markUsed(dir: string): Promise<void> {
 
 /**
  * Removes the entries whose recorded value is `outdated`, except `key` and those that another live process has opened.
- * This process must not use them any more. Entries that cannot be removed stay. An entry is renamed first: where files
- * in use cannot be removed (Windows), it stays whole.
+ * This process must not use them any more. Entries that cannot be removed stay. An entry is renamed first, so that it
+ * stays complete on Windows, where files in use cannot be removed.
  */
 export async function removeEntries(
   cacheDir: string,
@@ -125,7 +123,7 @@ async function sync(file: string): Promise<void> {
 export interface Recipe<T> {
   /** Expected size of the entry. */
   readonly bytes: number;
-  /** Fills the folder and returns the value to record. */
+  /** Fills the folder and returns the value that the manifest of the entry records as JSON. */
   readonly build: (dir: string) => Promise<T>;
 }
 
@@ -137,9 +135,8 @@ export interface Entry<T> {
 }
 
 /**
- * The complete entry of `key`, built if it is missing: `build` fills the folder that it is given and returns what the
- * manifest of the entry holds (JSON). `prepare` is called only if the entry must be built. Its `bytes` are for the
- * check of free space.
+ * The complete entry of `key`. Builds it if it is missing or if a file does not have its recorded size. `prepare` is
+ * called only then. Its `bytes` are for the check of free space.
  */
 export async function cacheEntry<T>(
   cacheDir: string,
@@ -158,7 +155,7 @@ export async function cacheEntry<T>(
     await makeFolders(cacheDir);
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
-    // A file system of no size (Linux /sys) does not report free space.
+    // A file system without a size (Linux /sys) reports no free space.
     if (space && space.blocks > 0 && space.bavail * space.bsize < bytes)
       throw Object.assign(new Error('full'), { code: 'ENOSPC' });
     await mkdir(scratch);
@@ -182,8 +179,8 @@ export async function cacheEntry<T>(
         await rename(scratch, dir);
         return { dir, value, reused: false };
       } catch (error) {
-        // Another process was first, or a broken entry is in the way: use that of the other process, or move the broken
-        // one away and try again.
+        // Either another process was first, and its entry is used. Or a broken entry is in the way: it is moved away,
+        // and the rename is tried again.
         const other = await readEntry<T>(dir);
         if (other) {
           await markUsed(dir);

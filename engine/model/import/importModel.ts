@@ -1,32 +1,173 @@
 /**
- * Imports a Hugging Face folder: writes an ONNX step graph and its weight file to the cache folder, under a key of the
- * content. Combines config, weights, plan, conversion, graph and cache entry. Runs nothing of the model.
+ * Opens a Hugging Face folder, checks that the engine supports it, and describes or imports it. An import writes ONNX
+ * step graphs and a weight file to the cache folder. Runs nothing of the model.
  */
 import { createHash } from 'node:crypto';
 import { open, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Precision } from '../../protocol/tasks.ts';
-import { productForm } from '../calibrate/productForm.ts';
-import { buildStepGraph } from '../graph/stepGraph.ts';
-import { convertWeights, isTied } from '../load/convertWeights.ts';
-import type { ModelConfig } from '../load/hfConfig.ts';
-import { graphFile, type ImportedModel, residentBytes, WEIGHT_FILE } from '../load/importedModel.ts';
-import { keyBiasLayers, largeKeyBiasLayers } from '../load/keyBias.ts';
+import { kvBytesPerToken } from '../../kv/kvRows.ts';
+import type { KvPrecision, Precision } from '../../protocol/tasks.ts';
+import { isTied, convertWeights } from '../load/convertWeights.ts';
+import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
+import { kvShape, residentBytes, graphFile, type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
+import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
+import { Weights } from '../load/weights.ts';
 import { HEAD, type WeightPlan, planWeights } from '../load/weightPlan.ts';
-import type { ProductForm } from '../load/weightForms.ts';
+import { productForm } from '../calibrate/processorSpeed.ts';
+import { buildStepGraph } from '../graph/stepGraph.ts';
+import { keyBiasLayers, largeKeyBiasLayers } from '../load/keyBias.ts';
+import type { ProductForm } from '../load/quantise.ts';
 import { loadOnnxruntime } from '../runtime/onnxSession.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
-import { checkTokenizer, type OpenModel, openModel } from './inspectModel.ts';
 
-/** Bytes for the graphs besides the weights, in the check of free space. */
+/** Part of every key. Raise it when the conversion of weights changes. Graphs and layout are in the key themselves. */
+const FORMAT = 3;
+const JSON_FILES = [
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'model.safetensors.index.json',
+];
+
+/** Description of a model folder. */
+export interface ModelInspection {
+  readonly name: string;
+  readonly architecture: string;
+  readonly config: ModelConfig;
+  readonly parameters: number;
+  readonly tied: boolean;
+  readonly contextTokens: number;
+  readonly vocabSize: number;
+  /** Size of the weight file, by precision. */
+  readonly weightsBytes: Readonly<Record<Precision, number>>;
+  /**
+   * Bytes of these that stay in memory: everything except the embedding, whose rows are looked up in the mapped file. In
+   * float32 a tied embedding is also the head and stays in memory.
+   */
+  readonly residentBytes: Readonly<Record<Precision, number>>;
+  readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
+  /** Names of the weight files. */
+  readonly files: readonly string[];
+  /** The strings of all tokens. */
+  readonly tokens: ReadonlySet<string>;
+}
+
+interface OpenModel {
+  /** Name that is shown to the user. */
+  readonly name: string;
+  readonly config: ModelConfig;
+  readonly weights: Weights;
+  /** Hash of the texts of the JSON files and of the fingerprint of the weight files. */
+  readonly fingerprint: string;
+  readonly tokenizerText: string;
+}
+
+/** Message for a folder without config.json. In a repository of the Hugging Face cache the model is in a subfolder. */
+async function withoutConfig(modelDir: string): Promise<string> {
+  const snapshot = await newestSnapshot(modelDir);
+  if (snapshot !== null)
+    return `${modelDir} is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`;
+  return `config.json is missing in ${modelDir}. A model folder has config.json, safetensors weights and tokenizer.json.`;
+}
+
+/** Reads everything except the tensors. Close `weights` after use. */
+async function openModel(modelDir: string): Promise<OpenModel> {
+  const folder = await ModelFolder.open(modelDir);
+  const config = await folder.readJson('config.json');
+  if (!config) throw invalid(await withoutConfig(modelDir));
+  const generation = await folder.readJson('generation_config.json');
+  const parsed = parseConfig(config.value, generation?.value ?? null);
+  const tokenizerText = await folder.readText('tokenizer.json');
+  if (tokenizerText === null)
+    throw invalid('tokenizer.json is missing. A model needs this file in the Hugging Face tokenizers format.');
+  const weights = await Weights.open(folder);
+  try {
+    const hash = createHash('sha256').update(`kvasir ${FORMAT}|`);
+    for (const name of JSON_FILES) {
+      const text =
+        name === 'config.json' ? config.text : name === 'tokenizer.json' ? tokenizerText : await folder.readText(name);
+      hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
+    }
+    weights.fingerprint(hash);
+    // Shapes are checked first, because a comparison of head and embedding needs the shapes of the config.
+    const untied = planWeights(parsed, 'int8', false, 'rows').needed;
+    for (const [name, shape] of untied)
+      if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
+    if (!parsed.tied && !weights.has(HEAD))
+      throw invalid(
+        `config.json: tie_word_embeddings is not true, but ${weights.files.join(', ')} has no tensor ${HEAD}. ` +
+          'A model needs tied embeddings or an output head.',
+      );
+    return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
+  } catch (error) {
+    await weights.close();
+    throw error;
+  }
+}
+
+/** Returns the strings of all tokens. */
+function checkTokenizer(text: string): ReadonlySet<string> {
+  const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as {
+    model?: { vocab?: unknown } | null;
+    added_tokens?: unknown;
+  };
+  if (typeof model !== 'object' || model === null)
+    throw invalid('tokenizer.json: model is missing. Only the Hugging Face tokenizers format is supported.');
+  const tokens = new Set(typeof model.vocab === 'object' && model.vocab !== null ? Object.keys(model.vocab) : []);
+  for (const token of Array.isArray(added) ? added : [])
+    if (typeof token?.content === 'string') tokens.add(token.content);
+  return tokens;
+}
+
+/**
+ * Describes a model folder without importing it. Reads no tensors, except the embedding and a head that may be a copy
+ * of it.
+ * @throws RequestError with the first reason why the model cannot be loaded. Tensor values are not checked.
+ */
+export async function inspectModel(modelDir: string): Promise<ModelInspection> {
+  const model = await openModel(modelDir);
+  try {
+    const tokens = checkTokenizer(model.tokenizerText);
+    const { config } = model;
+    const tied = await isTied(model.weights, config.tied, HEAD);
+    const plan = (precision: Precision) => planWeights(config, precision, tied, 'blocks');
+    const each = (bytes: (plan: WeightPlan) => number) => ({
+      int4: bytes(plan('int4')),
+      int8: bytes(plan('int8')),
+      float32: bytes(plan('float32')),
+    });
+    return {
+      name: model.name,
+      architecture: config.architecture,
+      config,
+      parameters: plan('int8').parameters,
+      tied,
+      contextTokens: config.contextTokens,
+      vocabSize: config.vocabSize,
+      weightsBytes: each(({ bytes }) => bytes),
+      residentBytes: each(residentBytes),
+      kvBytesPerToken: {
+        int8: kvBytesPerToken(kvShape(config, 'int8')),
+        float32: kvBytesPerToken(kvShape(config, 'float32')),
+      },
+      files: model.weights.files,
+      tokens,
+    };
+  } finally {
+    await model.weights.close();
+  }
+}
+
+/** Bytes of the graphs, for the check of free space. */
 const GRAPH_BYTES = 8e6;
 
 export interface ImportOptions {
   readonly modelDir: string;
-  /** Made if missing. */
+  /** Created if it is missing. */
   readonly cacheDir: string;
   readonly precision: Precision;
-  /** For tests. When left out, what this processor is best at. */
+  /** For tests. Default: the fastest form on this processor. */
   readonly products?: ProductForm;
   /** Gets 0 .. 1. Not called when the model is already in the cache. */
   readonly onProgress?: (fraction: number) => void;
@@ -35,17 +176,17 @@ export interface ImportOptions {
 /** What the manifest of a cache entry records. */
 interface ImportRecord {
   readonly contentHash: string;
-  /** Recorded because finding it out may take reading two large tensors. */
+  /** Recorded, because finding it out may need reading two large tensors. */
   readonly tied: boolean;
-  /** Layers with a large key bias. Only the weights tell. */
+  /** Layers with a large key bias. Recorded, because it follows from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
   /**
-   * Recorded because machines with narrow codes and others may share the folder. Which of the other forms is best is
-   * measured, so one replaces the other.
+   * Recorded, because machines with narrow codes and other machines may share the folder. The other two forms replace
+   * each other, because a new measurement may choose the other one.
    */
   readonly products: ProductForm;
-  /** The model folder it was made from: a newer entry of the same folder replaces this one. */
+  /** The model folder. A newer entry of the same folder replaces this one. */
   readonly source: string;
 }
 
@@ -69,9 +210,8 @@ async function build(
 }
 
 /**
- * Name of a cache entry. It hashes the graphs that would be built now, including the offsets of the weights. An entry
- * made by another version of the graph would run and give other tokens. Untied plans with all key biases and with none
- * stand for all plans.
+ * Name of a cache entry. It hashes the graphs that would be built now, with the offsets of the weights, because an entry
+ * with other graphs would give other tokens. Two untied plans stand for all plans: with all key biases and with none.
  */
 export function entryKey(
   fingerprint: string,
@@ -89,10 +229,10 @@ export function entryKey(
 }
 
 /**
- * Imports a model, or finds it in the cache folder. Safe against a crash and against other processes that do the same.
- * A new import replaces earlier ones of the same folder and precision, unless another live process has opened them.
- * @throws RequestError modelInvalid or modelUnsupported: one sentence that names file and field; engineFailed: the
- * cache folder cannot be written.
+ * Imports a model, or finds it in the cache folder. A crash or another process that does the same does no harm. A new
+ * import replaces earlier ones of the same folder and precision, unless another live process has opened them.
+ * @throws RequestError `modelInvalid` or `modelUnsupported` with file and field; `engineFailed` if the cache folder
+ * cannot be written
  */
 export async function importModel(options: ImportOptions): Promise<ImportedModel> {
   const { modelDir, cacheDir, precision } = options;

@@ -9,7 +9,7 @@ import type { KvShape } from '../../kv/kvRows.ts';
 import type { KvPrecision, Precision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers, usesRotations } from './keyBias.ts';
-import type { ProductForm } from './weightForms.ts';
+import type { ProductForm } from './quantise.ts';
 import { type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** File of the weights in a cache entry. */

@@ -4,9 +4,8 @@
  * weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
-import { BLOCK, numBlocks } from './quantise.ts';
+import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import { type Form, type Forms, formsOf, type ProductForm } from './weightForms.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
 /** A tensor of the weight file. */

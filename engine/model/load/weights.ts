@@ -6,9 +6,8 @@
  */
 import { type Hash, createHash } from 'node:crypto';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
-import { fromCodes, toFloat32 } from './floats.ts';
+import { fromCodes, toFloat32, BYTES_PER_ELEMENT, headerLength, parseHeader, type TensorInfo } from './safetensors.ts';
 import { type ModelFolder, type OpenFile, invalid, unsupported } from './modelFolder.ts';
-import { BYTES_PER_ELEMENT, headerLength, parseHeader, type TensorInfo } from './safetensors.ts';
 
 const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';

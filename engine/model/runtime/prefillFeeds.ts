@@ -1,14 +1,200 @@
 /**
- * Feeds the prefill lane of a step: the rows of a scratch. There is one scratch for short prompts and one for long
- * ones, so that a completion between two parts of a long prompt does not evict its rows.
+ * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows the
+ * tokens of their rows. Copies missing rows from the pool: those of the last chunk if the prompt goes on, otherwise
+ * all from the first row that differs.
  */
-import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
+import { prefillRows, type BatchSpan, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
-import type { OnnxRuntime, Tensor } from './onnxSession.ts';
-import { PrefillScratch } from './prefillScratch.ts';
 import { rotateBias } from './keyRotation.ts';
 import type { RopeTable } from './rope.ts';
+import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { FEEDS } from '../graph/feeds.ts';
+
+/**
+ * The operator allocates as many rows as it is given. So a step gets no more than it needs, rounded up to STRIDE_STEP.
+ * A prompt that goes on gets some slack, because all rows move whenever the stride grows.
+ */
+const STRIDE_STEP = 128;
+const STRIDE_SLACK = 1.25;
+
+/** Tokens whose keys are transposed at a time. */
+const TOKENS_AT_ONCE = 32;
+
+/** Bytes of one row over all layers. */
+export function scratchBytesPerToken(shape: {
+  readonly numLayers: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+}): number {
+  return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
+}
+
+export class PrefillScratch {
+  /** Per layer, [kvHeads, stride, headSize] and free room after it. */
+  readonly #keys: Float32Array<ArrayBuffer>[] = [];
+  readonly #values: Float32Array<ArrayBuffer>[] = [];
+  /** Rows that fit in the arrays. */
+  capacity = 0;
+  /** Rows that a step is given. */
+  stride = 0;
+  /** Changes whenever the arrays are replaced or rows move in them. */
+  generation = 0;
+  readonly #pool: KvPool;
+  readonly #rope: RopeTable;
+  /** By layer, the bias that the keys of the pool are coded without: [kvHeads * headSize]. */
+  readonly #biases: ReadonlyMap<number, Float32Array>;
+  /** Slot of the token of each row, and the stamp that the slot had. */
+  #slots = new Int32Array(0);
+  #stamps = new Uint32Array(0);
+  #numRows = 0;
+
+  constructor(pool: KvPool, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>) {
+    this.#pool = pool;
+    this.#rope = rope;
+    this.#biases = biases;
+  }
+
+  get bytes(): number {
+    return this.capacity * scratchBytesPerToken(this.#pool.shape);
+  }
+
+  /** Of a layer: [kvHeads, stride, headSize]. */
+  keys(layer: number): Float32Array<ArrayBuffer> {
+    return this.#rowsOf(this.#keys[layer]!);
+  }
+
+  values(layer: number): Float32Array<ArrayBuffer> {
+    return this.#rowsOf(this.#values[layer]!);
+  }
+
+  #rowsOf(array: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
+    const { kvHeads, headSize } = this.#pool.shape;
+    return array.subarray(0, kvHeads * this.stride * headSize);
+  }
+
+  /** Fills rows 0 .. slots.length-1 with those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
+  prepare(slots: Int32Array, prefillEnd: number): void {
+    this.#reserve(prefillRows(prefillEnd));
+    // At minStride one row: the operator takes no empty past.
+    this.#spread(Math.max(1, slots.length), prefillRows(prefillEnd));
+    const { stamps } = this.#pool;
+    let same = 0;
+    const known = Math.min(this.#numRows, slots.length);
+    while (same < known && this.#slots[same] === slots[same] && this.#stamps[same] === stamps[slots[same]!]) same++;
+    this.#copy(slots, same);
+    for (let i = same; i < slots.length; i++) {
+      this.#slots[i] = slots[i]!;
+      this.#stamps[i] = stamps[slots[i]!]!;
+    }
+    this.#numRows = slots.length;
+  }
+
+  /** Frees the memory. */
+  release(): void {
+    this.#keys.length = 0;
+    this.#values.length = 0;
+    this.stride = 0;
+    this.#slots = new Int32Array(0);
+    this.#stamps = new Uint32Array(0);
+    this.#numRows = 0;
+    this.capacity = 0;
+    this.generation++;
+  }
+
+  #reserve(capacity: number): void {
+    if (capacity <= this.capacity) return;
+    const { numLayers, kvHeads, headSize } = this.#pool.shape;
+    const grown = (old: Float32Array | undefined): Float32Array<ArrayBuffer> => {
+      const fresh = new Float32Array(kvHeads * capacity * headSize);
+      if (old) fresh.set(this.#rowsOf(old as Float32Array<ArrayBuffer>));
+      return fresh;
+    };
+    for (let l = 0; l < numLayers; l++) {
+      this.#keys[l] = grown(this.#keys[l]);
+      this.#values[l] = grown(this.#values[l]);
+    }
+    const slots = new Int32Array(capacity);
+    const stamps = new Uint32Array(capacity);
+    slots.set(this.#slots);
+    stamps.set(this.#stamps);
+    this.#slots = slots;
+    this.#stamps = stamps;
+    this.capacity = capacity;
+    this.generation++;
+  }
+
+  /** Sets the stride to at minStride `numRows` and not much more, at most `maxRows`. */
+  #spread(numRows: number, maxRows: number): void {
+    const minStride = Math.ceil(numRows / STRIDE_STEP) * STRIDE_STEP;
+    const slack = Math.min(maxRows, Math.ceil((STRIDE_SLACK * numRows) / STRIDE_STEP) * STRIDE_STEP);
+    if (this.stride >= minStride && this.stride <= Math.max(minStride, slack)) return;
+    const { kvHeads, headSize } = this.#pool.shape;
+    const [before, after] = [this.stride * headSize, Math.max(minStride, slack) * headSize];
+    const length = Math.min(this.#numRows * headSize, after);
+    // When the stride grows, the last head moves first; otherwise the first one.
+    const heads = Array.from({ length: kvHeads }, (_, h) => (after > before ? kvHeads - 1 - h : h));
+    for (const array of [...this.#keys, ...this.#values])
+      for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
+    this.#numRows = length / headSize;
+    this.stride = after / headSize;
+    this.generation++;
+  }
+
+  /**
+   * Copies rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated
+   * bias.
+   */
+  #copy(slots: Int32Array, from: number): void {
+    const count = slots.length - from;
+    if (count <= 0) return;
+    const { numLayers, kvHeads, headSize } = this.#pool.shape;
+    const { places, pageSlots: L } = this.#pool;
+    // Of each token: the place of its page, and the slot within the page.
+    const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
+    const within = Int32Array.from(slots, (slot) => slot % L);
+    const turned = new Float32Array(headSize);
+    // Of the key of each token in the layer: the offset of its first code, and its scale.
+    const firstCode = new Int32Array(slots.length);
+    const scales = new Float32Array(slots.length);
+    const { positions } = this.#pool;
+    if (this.#biases.size > 0) for (let i = from; i < slots.length; i++) this.#rope.ensure(positions[slots[i]!]! + 1);
+    for (let l = 0; l < numLayers; l++) {
+      const keyCodes = this.#pool.keys[l]!;
+      const valueCodes = this.#pool.values[l]!;
+      const keyScales = this.#pool.keyScales[l]!;
+      const valueScales = this.#pool.valueScales[l]!;
+      const keys = this.#keys[l]!;
+      const values = this.#values[l]!;
+      const bias = this.#biases.get(l);
+      for (let h = 0; h < kvHeads; h++) {
+        for (let i = from; i < slots.length; i++) {
+          const head = placeOf[i]! * kvHeads + h;
+          firstCode[i] = head * headSize * L + within[i]!;
+          scales[i] = keyScales[head * L + within[i]!]!;
+        }
+        // Keys are stored transposed. A few tokens at a time, so that reads and writes stay in the processor cache.
+        for (let first = from; first < slots.length; first += TOKENS_AT_ONCE) {
+          const end = Math.min(slots.length, first + TOKENS_AT_ONCE);
+          for (let d = 0; d < headSize; d++) {
+            let target = (h * this.stride + first) * headSize + d;
+            for (let i = first; i < end; i++, target += headSize)
+              keys[target] = keyCodes[firstCode[i]! + d * L]! * scales[i]!;
+          }
+        }
+        for (let i = from; i < slots.length; i++) {
+          const token = (placeOf[i]! * kvHeads + h) * L + within[i]!;
+          const source = token * headSize;
+          const target = (h * this.stride + i) * headSize;
+          const scale = valueScales[token]!;
+          for (let d = 0; d < headSize; d++) values[target + d] = valueCodes[source + d]! * scale;
+          if (!bias) continue;
+          rotateBias(bias, h * headSize, this.#rope, positions[slots[i]!]!, turned, 0);
+          for (let d = 0; d < headSize; d++) keys[target + d]! += turned[d]!;
+        }
+      }
+    }
+  }
+}
 
 export class PrefillFeeds {
   /** One for short prompts, one for long ones. */

@@ -11,12 +11,11 @@ import { RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from '../load/importedModel.ts';
 import { usesRotations } from '../load/keyBias.ts';
 import { loadOnnxruntime, blockRowMultiple, type OnnxRuntime, openSession } from './onnxSession.ts';
-import { PrefillFeeds } from './prefillFeeds.ts';
-import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
+import { PrefillFeeds, type PrefillScratch, scratchBytesPerToken } from './prefillFeeds.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './keyRotation.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/feeds.ts';
-import { paddedProducts } from '../load/weightForms.ts';
+import { paddedProducts } from '../load/quantise.ts';
 import { PagedFeeds } from './pagedFeeds.ts';
 import { inTiles } from '../graph/pagedTiles.ts';
 

@@ -1,34 +1,32 @@
 /**
- * What the syntax trees of documents tell: the place at a cursor, the end of a block, and the whole tree for facts.
- * Answers depend on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is
- * a reason.
+ * Reads the syntax trees of documents: the place at a cursor, the end of a block, or the whole tree. The results depend
+ * on the text alone. Without a tree it returns a reason. Does not parse (see syntaxTrees.ts).
  */
 import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
-import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
-import { cursorSyntax } from './syntaxCursor.ts';
-import { Grammars, grammarFor } from './syntaxGrammars.ts';
-import { MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
+import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
+import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
 export interface PlaceSyntax {
-  /** In a comment or a string. */
+  /** The cursor is in a comment or a string. */
   inText: boolean;
   /**
-   * Something opens before the cursor, at the end of its line or before its blank line: the indentation of that
-   * statement.
+   * The indentation of the statement that opens a block at the end of the cursor's line, or before its blank line.
+   * Undefined if none opens.
    */
   openIndent: number | undefined;
-  /** What opens there ends with a word. */
+  /** The block ends with a word, such as `end` or `fi`. */
   words: boolean;
   /** A statement or member may start on the cursor's blank line. */
   statementStart: boolean;
-  /** Where lines written at the cursor leave its block. Whole lines only; the same for the same text. */
+  /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
 }
 
-/** No tree: silently for files without a grammar, else with a note for the user. */
+/** There is no tree. */
 export interface NoSyntax {
+  /** Says why, for the user. Left out for a file whose language has no grammar. */
   note?: string;
 }
 
@@ -41,8 +39,8 @@ export class Syntax {
   }
 
   /**
-   * Makes `at` and `read` quick for the document as it stands. Undefined when it is, else settles when it is; never
-   * rejects.
+   * Parses the current text of the document, so that `at` and `read` are fast. Undefined if that is done already.
+   * Otherwise the promise resolves when it is done. It never rejects.
    */
   prepare(doc: SourceDocument): Promise<void> | undefined {
     const grammar = grammarFor(doc);
@@ -53,7 +51,7 @@ export class Syntax {
     return parsing?.catch((error: unknown) => this.#grammars.fail(grammar, error));
   }
 
-  /** What stands at an offset of the LF text. `prepare` must have settled since the grammar was first needed. */
+  /** The syntax at an offset of the LF text. Call `prepare` before, so that the grammar is loaded. */
   at(doc: SourceDocument, offset: number): PlaceSyntax | NoSyntax {
     const grammar = grammarFor(doc);
     if (grammar === undefined) return {};
@@ -66,7 +64,7 @@ export class Syntax {
     return place ?? { note: t('no syntax for {0} (see the log): the completion ends by indentation', doc.path) };
   }
 
-  /** Reads the document's tree. Undefined where there is none. After `prepare`, as for `at`. */
+  /** Reads the tree of the document. Undefined if there is none. Call `prepare` before. */
   read<T>(doc: SourceDocument, reader: (tree: Tree, grammar: string, lf: string) => T): T | undefined {
     const grammar = grammarFor(doc);
     const { docId, lf } = doc;
@@ -76,7 +74,7 @@ export class Syntax {
     );
   }
 
-  /** Frees what belongs to a document, or to all. */
+  /** Frees the trees of a document, or all trees. */
   forget(docId?: string): void {
     this.#trees.forget(docId);
   }
@@ -104,7 +102,7 @@ export class Syntax {
     };
   }
 
-  /** Undefined without the grammar, and where it fails, which ends its use. */
+  /** Undefined without the grammar, or if the work fails. Then the grammar is not used any more. */
   #guarded<T>(grammar: string, work: (language: Language) => T): T | undefined {
     const language = this.#grammars.get(grammar);
     if (!language) return undefined;
@@ -115,4 +113,128 @@ export class Syntax {
       return undefined;
     }
   }
+}
+
+export interface BlockScan {
+  /**
+   * Length of the part of the completion that is inside the block. Includes the closing bracket of the block if the text
+   * lacks it. Undefined if everything is inside.
+   */
+  end: number | undefined;
+  /**
+   * The completion ends in a string, a comment, or brackets that it has opened. Then the indentation of the next lines
+   * says nothing.
+   */
+  nested: boolean;
+}
+
+/**
+ * Finds where a completion leaves the block of the cursor: at the first bracket that closes more than the completion has
+ * opened. Brackets in strings and comments do not count.
+ * @param text with the completion at [start, end)
+ * @param open the brackets open at `start`, outermost first
+ * @param missing how many of the innermost of them the text does not close
+ * @param patterns whether a bracket that closes nothing may end the pattern of a case, as in shells
+ */
+function scanBlock(
+  tree: Tree,
+  text: string,
+  start: number,
+  end: number,
+  open: readonly OpenBracket[],
+  missing: number,
+  patterns: boolean,
+): BlockScan {
+  const stack: OpenBracket[] = [];
+  let numClosed = 0;
+  let last = -1;
+  let cut: number | undefined;
+  eachToken(tree, start, end, false, (cursor) => {
+    if (cut !== undefined) return;
+    const tokenEnd = cursor.endIndex;
+    const type = cursor.nodeType;
+    if (numClosed > 0) {
+      // After the end of the block only the rest of its statement belongs to it, as in "});".
+      const closes =
+        numClosed < missing &&
+        open.at(-1 - numClosed)?.closer === type &&
+        !text.slice(last, cursor.startIndex).includes('\n');
+      if (closes) numClosed++;
+      if (closes || ((type === ';' || type === ',') && last === cursor.startIndex)) last = tokenEnd;
+      else cut = last;
+      return;
+    }
+    if (countBracket(stack, cursor, text)) return;
+    if (type === ')' && patterns && !open.some(({ closer }) => closer === type)) return;
+    if (missing > 0 && open.at(-1)?.closer === type) {
+      numClosed = 1;
+      last = tokenEnd;
+    } else cut = cursor.startIndex;
+  });
+  if (numClosed > 0) cut ??= last;
+  return {
+    end: cut === undefined ? undefined : cut - start,
+    nested: cut === undefined && (stack.length > 0 || insideText(tree, text, end)),
+  };
+}
+
+/**
+ * How many of the innermost open brackets are not closed after the cursor, among those on the line of the innermost one.
+ * Indentation decides, because in unfinished code the parser may pair them with brackets further out.
+ */
+function numMissing(tree: Tree, text: string, offset: number, open: readonly OpenBracket[]): number {
+  const top = open.at(-1);
+  if (!top || !tree.rootNode.hasError) return 0;
+  const lineStart = text.lastIndexOf('\n', top.start) + 1;
+  const closers = open
+    .filter(({ start }) => start >= lineStart)
+    .map(({ closer }) => closer)
+    .reverse()
+    .join('');
+  const standing = closersBelow(text, offset, statementIndent(text, top.start));
+  let missing = 0;
+  while (
+    missing < closers.length &&
+    !(standing !== '' && (standing.startsWith(closers.slice(missing)) || closers.slice(missing).startsWith(standing)))
+  )
+    missing++;
+  return missing;
+}
+
+/**
+ * Indentation of the line on which the statement around an offset begins. That line is further up if a bracket before
+ * the offset was opened there.
+ */
+function statementIndent(text: string, offset: number): number {
+  let lineStart = text.lastIndexOf('\n', offset) + 1;
+  let depth = 0;
+  for (let at = offset - 1, lines = 0; lines < 50; at--) {
+    const character = text[at];
+    if (character === '\n' || at < 0) {
+      if (depth <= 0 || at < 0) break;
+      lines++;
+    } else if (')]}'.includes(character as string)) depth++;
+    else if ('([{'.includes(character as string)) depth--;
+    if (character !== '\n' && text[at - 1] === '\n') lineStart = at;
+  }
+  return indentAt(text, lineStart);
+}
+
+/** The closing brackets at the start of the next line that is not indented more. Empty if that line is indented less. */
+function closersBelow(text: string, offset: number, indent: number): string {
+  for (let at = text.indexOf('\n', offset); at >= 0; at = text.indexOf('\n', at + 1)) {
+    const lineIndent = indentAt(text, at + 1);
+    const first = text[at + 1 + lineIndent];
+    if (first === '\n' || lineIndent > indent) continue;
+    return lineIndent < indent
+      ? ''
+      : (/^[\])}]*/.exec(text.slice(at + 1 + lineIndent, at + 100 + lineIndent))?.[0] ?? '');
+  }
+  return '';
+}
+
+function indentAt(text: string, lineStart: number): number {
+  let at = lineStart;
+  while (text[at] === ' ' || text[at] === '\t') at++;
+  return at - lineStart;
 }

@@ -1,40 +1,40 @@
 /**
- * Token healing. A text that is cut within a token gives the model a beginning that it has never seen. So the last
- * tokens are removed from the prompt, and the generated text must begin with their characters: "retu" may then become
- * the one token "return", and the space after a "=" the one that " foo" begins with.
+ * Token healing. A prompt that ends within a token is a beginning that the model has never seen. So the last tokens are
+ * removed from the prompt, and the generated text must begin with their characters. "retu" may become "return".
  */
 import type { Tokenizer } from './tokenizer.ts';
+import type { Vocabulary } from './vocabulary.ts';
 
 /**
- * The part of a word that a prefix ends with: "Name" of getUserName, "id" of user_id. Digits are mostly tokens by
- * themselves, which no letter makes longer.
+ * The part of a word that a prefix ends with: "Name" of getUserName, "id" of user_id. Without digits, because most
+ * tokenizers have a token per digit.
  */
 const LAST_PART = /(?:\p{Lu}?\p{Ll}+|\p{Lu}+)$/u;
-/** What has another form in some tokenizers, as accents have, is left alone. */
+/** Only ASCII is healed. Some tokenizers normalise other characters, such as accents. */
 const PLAIN = /^[\t\x20-\x7e]+$/;
 /**
- * Each may have to be said again in a step of its own, before anything is seen. A part of so many is no word that the
- * model knows.
+ * Most tokens that are removed. Each one may need a step of its own before new text appears. The model does not know a
+ * word that takes more tokens.
  */
 const MAX_TOKENS = 3;
 
-/** What a generated text has to begin with, token by token. */
+/** The text that a generated text must begin with, checked token by token. */
 export class Opening {
-  readonly #tokenizer: Tokenizer;
-  /** What is still to be said, as tokens spell it. */
+  readonly #vocabulary: Vocabulary;
+  /** The rest that must still be generated, in the spelling of the vocabulary. */
   #left: string;
-  /** Characters that have still to come out of the tokens. */
+  /** Characters of the generated text that stand before the cursor already. */
   #numHidden: number;
 
   constructor(tokenizer: Tokenizer, text: string) {
-    this.#tokenizer = tokenizer;
-    this.#left = tokenizer.spelling(text);
+    this.#vocabulary = tokenizer.vocabulary;
+    this.#left = this.#vocabulary.spelling(text);
     this.#numHidden = text.length;
   }
 
-  /** Tokens of which one has to come next; null: any. */
+  /** The tokens that may come next. Null: any token. */
   get allowed(): readonly number[] | null {
-    return this.#left === '' ? null : this.#tokenizer.tokensToward(this.#left);
+    return this.#left === '' ? null : this.#vocabulary.tokensToward(this.#left);
   }
 
   get isSaid(): boolean {
@@ -43,11 +43,11 @@ export class Opening {
 
   push(tokenId: number): void {
     if (this.#left === '') return;
-    const token = this.#tokenizer.spellingOf(tokenId);
+    const token = this.#vocabulary.spellingOf(tokenId);
     this.#left = token.length >= this.#left.length ? '' : this.#left.slice(token.length);
   }
 
-  /** The next text of the tokens, without what stands before the cursor already. */
+  /** The next generated text, without the characters that stand before the cursor already. */
   hide(text: string): string {
     const hidden = Math.min(this.#numHidden, text.length);
     this.#numHidden -= hidden;
@@ -55,13 +55,10 @@ export class Opening {
   }
 }
 
-/**
- * What is taken off a prompt: nothing, the last part of a word that it ends in, or besides, where it ends in none, the
- * last token.
- */
+/** What is removed from a prompt: nothing; the part of a word at its end; or that part, and without one the last token. */
 export type Healing = 'none' | 'word' | 'token';
 
-/** The ids of a prefix without what is said again, and the text of these; '': all of them. */
+/** The ids of a prefix without the removed tokens, and the text of the removed ones. '' if none are removed. */
 export function healed(
   tokenizer: Tokenizer,
   prefix: string,
@@ -73,8 +70,8 @@ export function healed(
   if (healing === 'none' || (!part && healing === 'word')) return whole;
   const start = prefix.length - (part?.[0].length ?? 1);
   const first = ends.findIndex((end) => end > start);
-  // A prompt has to be left, and the first token may stand for more than its text.
+  // Some prompt must remain, and the first token may stand for more than its text.
   if (first <= 0 || ends[first - 1] === 0 || ids.length - first > MAX_TOKENS) return whole;
   const opening = prefix.slice(ends[first - 1]);
-  return PLAIN.test(opening) && tokenizer.canSpell(opening) ? { ids: ids.slice(0, first), opening } : whole;
+  return PLAIN.test(opening) && tokenizer.vocabulary.canSpell(opening) ? { ids: ids.slice(0, first), opening } : whole;
 }

@@ -8,7 +8,7 @@ import { judged, type Question, questionsOf } from '../../bench/eval/questions.t
 import { baseline, qualityCells } from '../../bench/eval/report.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { seededRandom } from '../../support/engine/workload.ts';
 

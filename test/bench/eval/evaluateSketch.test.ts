@@ -8,7 +8,7 @@ import { KvSubject } from './subject.ts';
 import { TREATMENTS } from './treatments.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 

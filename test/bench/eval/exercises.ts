@@ -8,7 +8,7 @@ import { chatPrompt } from '../../../engine/text/prompt/chatPrompt.ts';
 import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
 import type { Layout } from '../../../engine/text/prompt/layout.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { holesIn, shuffled } from './holes.ts';
 import { needleIn } from './needles.ts';
 import { judged, type Question, QUESTION_KINDS, questionsOf } from './questions.ts';

@@ -2,7 +2,7 @@
  * What treatments of a context cost: every exercise's context is computed once, then continued as it is and after each treatment.
  * Compared are the distributions of the next tokens, and what the model says.
  */
-import { addPosition, type Divergence, noDivergence } from '../../../engine/model/calibrate/divergence.ts';
+import { addPosition, type Divergence, noDivergence } from '../../../engine/model/calibrate/measurement.ts';
 import type { Exercise, ExerciseKind } from './exercises.ts';
 import { argmax, type KvSubject } from './subject.ts';
 import type { SlotsFor, Treatment } from './treatments.ts';

@@ -8,13 +8,13 @@ import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
 import { queriesByToken } from '../../../engine/kv/approx/sparse/sparseChoice.ts';
 import { KvPool, PAGE_SLOTS } from '../../../engine/kv/pool.ts';
-import { logProbabilities } from '../../../engine/model/calibrate/divergence.ts';
+import { logProbabilities } from '../../../engine/model/calibrate/measurement.ts';
 import { codecFor } from '../../../engine/model/calibrate/codecQuality.ts';
 import { type ImportedModel, kvShape, readKeyBiases } from '../../../engine/model/load/importedModel.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
-import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
+import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 
 /** Tokens of a chunk when a context is computed. */

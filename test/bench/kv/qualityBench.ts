@@ -11,7 +11,7 @@ import { KvSubject } from '../eval/subject.ts';
 import { TREATMENTS } from '../eval/treatments.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { biasedShapeFolder } from './biasedShape.ts';

@@ -3,7 +3,7 @@ import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { ExerciseKind } from '../eval/exercises.ts';
 import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../eval/quality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../eval/report.ts';
-import type { Divergence } from '../../../engine/model/calibrate/divergence.ts';
+import type { Divergence } from '../../../engine/model/calibrate/measurement.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
 import { pairedChange } from './pairedInterval.ts';

@@ -6,12 +6,12 @@ import {
   type Divergence,
   logProbabilities,
   noDivergence,
-} from '../../../engine/model/calibrate/divergence.ts';
+  forEachLogits,
+} from '../../../engine/model/calibrate/measurement.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import { forEachLogits } from '../../../engine/model/calibrate/scoring.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
-import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
+import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
 export interface WindowCost {

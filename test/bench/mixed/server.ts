@@ -8,7 +8,7 @@ import type { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
-import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
+import { prefillRanges } from '../../../engine/tasks/preparedRequest.ts';
 import { below, type Random } from '../../support/engine/workload.ts';
 
 export interface Job {

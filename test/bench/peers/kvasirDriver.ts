@@ -2,7 +2,7 @@
 import type { LoadedModel } from '../../../engine/server/loadedModel.ts';
 import { loadModel } from '../../../engine/server/loadModel.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
-import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
+import { prefillRanges } from '../../../engine/tasks/preparedRequest.ts';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
 
 class KvasirDriver implements Driver {

@@ -16,7 +16,7 @@ import { Layout } from '../../../engine/text/prompt/layout.ts';
 import type { Manifest } from '../../../engine/text/format/manifest.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { ThreadTransport } from '../../../src/client/transport.ts';
 import { table } from '../spread.ts';
 import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../../engine/cli/cliClient.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { ThreadTransport } from '../../../src/client/transport.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { type EngineOptions, QualityEngine } from './engine.ts';

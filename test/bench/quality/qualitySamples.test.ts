@@ -8,7 +8,7 @@ import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.t
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { HOLE_KINDS, holesOf, type QualityHole } from './holes.ts';
 import { denies, namesAll, type QualityQuestion, qualityQuestions } from './questions.ts';

@@ -1,6 +1,6 @@
 /** What suite `quality` asks: so many of each kind and language, from the sources' texts, the same for the same seed. Owns no scoring. */
 import { shuffled } from '../eval/holes.ts';
-import type { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import type { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { HOLE_KINDS, type HoleKind, holesOf, type QualityHole } from './holes.ts';
 import { neighbours } from './neighbours.ts';
 import { namesDefined, QUESTION_KINDS, type QualityQuestion, qualityQuestions } from './questions.ts';

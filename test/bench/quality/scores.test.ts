@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { layoutsOf, withLayout } from './engine.ts';
 import { cellsOf, holeFigures, questionFigures, type ScoredHole, summaryFigures } from './figures.ts';

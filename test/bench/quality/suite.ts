@@ -5,7 +5,7 @@
  */
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { ThreadTransport } from '../../../src/client/transport.ts';
 import { type EngineOptions, layoutsOf, type PromptLayout, QualityEngine, withLayout } from './engine.ts';
 import {

@@ -1,6 +1,6 @@
 /** Syntax trees of the suite's texts, and what several of its samplers need: numbers by name, parts of a file. */
 import { type Node, Parser, type Tree } from 'web-tree-sitter';
-import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { type Random, seededRandom } from '../../support/engine/workload.ts';
 
 /** The same numbers for the same seed and names, whatever else is sampled. */

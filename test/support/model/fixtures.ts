@@ -8,7 +8,7 @@ import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape, usualKv } from '../../../engine/model/load/importedModel.ts';
 import { isNarrow, loadOnnxruntime } from '../../../engine/model/runtime/onnxSession.ts';
 import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
-import type { ProductForm } from '../../../engine/model/load/weightForms.ts';
+import type { ProductForm } from '../../../engine/model/load/quantise.ts';
 import type { KvPrecision, Precision } from '../../../engine/protocol/tasks.ts';
 
 export const FIXTURES = path.join(import.meta.dirname, '../../fixtures');

@@ -356,9 +356,9 @@ describe('the program', () => {
       [['inspect', 'Qwen/Qwen3-0.6B'], 'run `hf download Qwen/Qwen3-0.6B`'],
       [
         ['inspect', hub],
-        `models--Q--X is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`,
+        `models--Q--X is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`,
       ],
-      [['inspect', join(hub, 'snapshots')], `the model in it is the folder ${snapshot}.`],
+      [['inspect', join(hub, 'snapshots')], `Choose the model folder in it: ${snapshot}.`],
       [['inspect', cacheOnly], 'config.json is missing in '],
       [['inspect', '--model', 'nowhere'], 'there is no such folder.'],
       [['inspect', gguf], 'GGUF is not supported'],

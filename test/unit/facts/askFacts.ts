@@ -5,7 +5,7 @@ import type { Language } from '../../../engine/facts/words.ts';
 import type { ChatMessage, Snippet } from '../../../engine/protocol/tasks.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxGrammars.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 
 const grammars = new Grammars();
 export const loadGrammars = () =>

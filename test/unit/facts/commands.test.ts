@@ -1,7 +1,7 @@
 /** `/outline`, `/where`, `/signature`, `/imports` and `/callers` are answered from the attached files. */
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { factsAsked } from '../../../engine/facts/ask.ts';
-import { FACT_COMMANDS } from '../../../engine/facts/query.ts';
+import { FACT_COMMANDS } from '../../../engine/facts/factQuestions.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { MAX_TREES } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { isFactCommand } from '../../../src/chat/slash.ts';

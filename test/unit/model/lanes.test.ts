@@ -9,13 +9,13 @@ import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers } from '../../../engin
 import { rotateBias } from '../../../engine/model/runtime/keyRotation.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import { PrefillScratch, scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
+import { PrefillScratch, scratchBytesPerToken } from '../../../engine/model/runtime/prefillFeeds.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { FEEDS } from '../../../engine/model/graph/feeds.ts';
 import { buildStepGraph } from '../../../engine/model/graph/stepGraph.ts';
 import { planWeights } from '../../../engine/model/load/weightPlan.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
-import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
+import { prefillRanges } from '../../../engine/tasks/preparedRequest.ts';
 
 test('ids differ between the lanes, and agree within each', () => {
   const ids = [5, 6, 5];

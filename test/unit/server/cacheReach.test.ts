@@ -18,7 +18,7 @@ import { cacheReach, leastBudget, needsOf } from '../../../engine/server/cacheRe
 import { mostPrefillTokens } from '../../../engine/core/memoryDivision.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import { scratchBytesPerToken } from '../../../engine/model/runtime/prefillScratch.ts';
+import { scratchBytesPerToken } from '../../../engine/model/runtime/prefillFeeds.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 

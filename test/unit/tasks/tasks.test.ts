@@ -9,15 +9,14 @@ import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { RequestOutput } from '../../../engine/server/requestOutput.ts';
 import { measureChat, prepareChat, shapeAnswer } from '../../../engine/tasks/chatTask.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
-import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
-import { prepareRaw } from '../../../engine/tasks/rawTask.ts';
+import { type PreparedRequest, prepareRaw } from '../../../engine/tasks/preparedRequest.ts';
 import { repeatedEnd, runaway } from '../../../engine/tasks/repetition.ts';
 import { prepareSummarize, summarizeFolder } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer/tokenizer.ts';
-import { tokensBehind, userRanges } from '../../../engine/text/prompt/userRanges.ts';
+import { tokensBehind, userRanges } from '../../../engine/text/prompt/chatPrompt.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let layout: Layout;

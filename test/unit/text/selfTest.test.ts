@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { switchOff } from '../../../engine/server/loadModel.ts';
-import { ModelText } from '../../../engine/text/format/modelText.ts';
-import { selfTest } from '../../../engine/text/format/selfTest.ts';
+import { ModelText, selfTest } from '../../../engine/text/format/modelText.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let dir: string;

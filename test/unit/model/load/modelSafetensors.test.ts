@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { quantiseRows16, quantiseToColumns, rowScales } from '../../../../engine/model/load/quantise.ts';
-import { fromCodes, toFloat32 } from '../../../../engine/model/load/floats.ts';
-import { headerLength, parseHeader } from '../../../../engine/model/load/safetensors.ts';
+import { fromCodes, toFloat32, headerLength, parseHeader } from '../../../../engine/model/load/safetensors.ts';
 import { safetensorsBytes } from '../../../support/model/randomModel.ts';
 
 const good = safetensorsBytes([

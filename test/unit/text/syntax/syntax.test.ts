@@ -8,8 +8,14 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Language, Parser, type Tree } from 'web-tree-sitter';
 import { SourceDocument } from '../../../../engine/text/syntax/sourceDocument.ts';
 import { type PlaceSyntax, Syntax } from '../../../../engine/text/syntax/syntax.ts';
-import { GRAMMARS, Grammars, grammarFolder, grammarFor } from '../../../../engine/text/syntax/syntaxGrammars.ts';
-import { MAX_PARSED_TEXT, SyntaxTrees } from '../../../../engine/text/syntax/syntaxTrees.ts';
+import {
+  GRAMMARS,
+  Grammars,
+  grammarFolder,
+  grammarFor,
+  MAX_PARSED_TEXT,
+  SyntaxTrees,
+} from '../../../../engine/text/syntax/syntaxTrees.ts';
 
 const grammars = new Grammars();
 beforeAll(() => Promise.all(Object.keys(GRAMMARS).map((name) => grammars.load(name))), 60_000);

@@ -77,7 +77,7 @@ it.each(Object.entries(tokenizers))(
   (_, tokenizer) => {
     const next = random(3);
     const texts = Array.from({ length: tokenizer.vocabSize }, (_, id) =>
-      tokenizer.addedTokens.has(id) ? '' : new TextDecoder().decode(tokenizer.bytesOf(id)),
+      tokenizer.addedTokens.has(id) ? '' : new TextDecoder().decode(tokenizer.vocabulary.bytesOf(id)),
     );
     for (const text of [' retu', 'Na', 'x', ' getUse', 'HTT']) {
       for (let round = 0; round < 3; round++) {
