@@ -1,22 +1,15 @@
 /**
- * The engine: sequences in, tokens out, one step at a time. Owns the order of a step and of what happens between steps.
- * The
- * scheduler decides what a step computes, the cache where rows lie, the runner computes.
- *
- * While a step runs, changes of the cache (aborts, another budget, pins, evictions) wait. If `step` rejects, the engine
- * has
- * failed: call `failAll`, then build another engine.
+ * The engine: takes sequences, computes their tokens step by step, and does maintenance between steps.
+ * While a step runs, changes of the cache (aborts, budget, pins, evictions) wait until it has ended.
+ * If `step` rejects, the engine has failed: call `failAll`, then build another engine.
  */
-import { t } from '@vscode/l10n';
 import { Approximations, cacheOptions } from '../kv/approx/approximations.ts';
-import { type FileTokens, Snapshots } from '../kv/snapshots.ts';
 import { KvCache } from '../kv/kvCache.ts';
-import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
-import { type Block, outline } from '../kv/outline.ts';
+import { type FileTokens, Snapshots } from '../kv/snapshots.ts';
 import { type ModelRunner, separatesShort } from '../model/batch.ts';
 import { RequestError } from '../protocol/errors.ts';
-import type { TreeNode } from '../protocol/stats.ts';
 import type { FinishReason, Priority } from '../protocol/tasks.ts';
+import { refusalOf } from '../scheduler/capacityErrors.ts';
 import { ALL_POLICIES } from '../scheduler/policies.ts';
 import { numTokensOf, type Scheduled } from '../scheduler/schedule.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
@@ -25,17 +18,17 @@ import { StepCost, TYPICAL_PREFILL } from '../scheduler/stepCost.ts';
 import { StepPlanner } from '../scheduler/stepPlanner.ts';
 import type { TokenBudget } from '../scheduler/tokenBudget.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { type CoreStats, coreStats } from './coreStats.ts';
-import { DiskFetch } from './diskFetch.ts';
+import { DiskFetch, FileBlocks } from './fileBlocks.ts';
 import type { EngineOptions } from './engineOptions.ts';
-import { IdleMaintenance, type MaintenanceOptions } from './idleMaintenance.ts';
-import { Journal } from './journal.ts';
-import { laneLimits, MemoryDivision } from './memoryDivision.ts';
-import { StepGate } from './stepGate.ts';
+import { IdleMaintenance, type MaintenanceOptions, StepGate } from './idleMaintenance.ts';
+import { type CoreStats, coreStats, Journal } from './journal.ts';
+import { MemoryDivision } from './memoryDivision.ts';
 import { Emission } from './stepOutput.ts';
 import type { TracedStep } from './trace.ts';
 
 export class Engine {
+  /** What is cached of file blocks and prompts. */
+  readonly blocks: FileBlocks;
   readonly #runner: ModelRunner;
   readonly #cache: KvCache;
   readonly #approximations: Approximations;
@@ -43,7 +36,6 @@ export class Engine {
   readonly #planner: StepPlanner;
   readonly #speculation: Speculation | null;
   readonly #memory: MemoryDivision;
-  /** The disk tier. Files can be removed from it also while it is not used. */
   readonly #disk: Snapshots | null;
   readonly #fetch: DiskFetch;
   readonly #maintenance: IdleMaintenance;
@@ -54,33 +46,36 @@ export class Engine {
   readonly #clock: () => number;
   readonly #onReady: () => void;
   readonly #sequences = new Map<string, Sequence>();
-  /** Sequences that end after the step under way: they get no more tokens. */
+  /** Sequences that end after the step under way. They get no more tokens. */
   readonly #ending = new Set<string>();
 
   constructor(options: EngineOptions) {
     const { runner, pool, maxContext, maxBytes, snapshots, numEditorWindows, needs } = options;
     const clock = options.clock ?? (() => performance.now());
     const policies = { ...ALL_POLICIES, ...options.policies };
+    const gate = this.#gate;
+    const memory = new MemoryDivision(options);
+    const cache = new KvCache({
+      ...cacheOptions(options),
+      pool,
+      maxBytes: memory.divide(maxBytes),
+      softSlots: options.softSlots ?? 2 * maxContext,
+      clock,
+    });
+    if (numEditorWindows) cache.numEditorWindows = numEditorWindows;
+    if (needs) cache.needs = needs;
+    const approximations = new Approximations(options, { cache, runner, shape: pool.shape, maxContext, clock });
     this.#runner = runner;
     this.#maxContext = maxContext;
     this.#clock = clock;
     this.#onReady = options.onReady ?? (() => {});
-    this.#memory = new MemoryDivision(options);
-    const cache = new KvCache({
-      ...cacheOptions(options),
-      pool,
-      maxBytes: this.#memory.divide(maxBytes),
-      softSlots: options.softSlots ?? 2 * maxContext,
-      clock,
-    });
+    this.#memory = memory;
     this.#cache = cache;
-    if (numEditorWindows) cache.numEditorWindows = numEditorWindows;
-    if (needs) cache.needs = needs;
-    this.#divided();
+    this.#approximations = approximations;
     this.#disk = snapshots ? new Snapshots(snapshots, cache, clock) : null;
-    this.#approximations = new Approximations(options, { cache, runner, shape: pool.shape, maxContext, clock });
+    this.blocks = new FileBlocks({ cache, approximations, gate, memory, disk: this.#disk, clock });
     this.#speculation = policies.speculation ? new Speculation() : null;
-    this.#scheduler = new Scheduler(cache, policies, this.#speculation, this.#approximations.reuse);
+    this.#scheduler = new Scheduler(cache, policies, this.#speculation, approximations.reuse);
     this.#journal = new Journal(cache, this.#scheduler, clock());
     this.#emission = new Emission({
       pool,
@@ -92,30 +87,22 @@ export class Engine {
     });
     const costs = options.stepCosts ?? { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
     this.#planner = new StepPlanner(policies, clock, costs, options.tokenBudget, runner.numHeads);
-    const usedDisk = (): Snapshots | null => this.#usedDisk;
-    this.#fetch = new DiskFetch(cache, this.#gate, usedDisk);
-    this.#maintenance = new IdleMaintenance({
-      cache,
-      approximations: this.#approximations,
-      gate: this.#gate,
-      disk: usedDisk,
-      blockIds: (tokenIds) => this.#blockIds(tokenIds),
-      hasWork: () => this.hasWork(),
-    });
+    this.#fetch = new DiskFetch(cache, gate, this.blocks);
+    const hasWork = (): boolean => this.hasWork();
+    this.#maintenance = new IdleMaintenance({ cache, approximations, gate, blocks: this.blocks, hasWork });
+    this.#applyDivision();
   }
 
-  /**
-   * Adds a sequence. One that can never run ends with `onError` at once. Ids must differ among unfinished sequences.
-   */
+  /** Adds a sequence. One that can never run ends with `onError` at once. Unfinished sequences must differ in id. */
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
-    sequence.limitPrefill(this.#laneLimit(sequence.tokenIds.length));
+    sequence.limitPrefill(this.blocks.laneLimit(sequence.tokenIds.length));
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
     const now = this.#clock();
     sequence.arrivedAt = now;
-    const error = this.#refusal(sequence);
+    const error = refusalOf(sequence, this.#maxContext, this.#runner.vocabSize);
     const schedule = (): void => this.#scheduler.add(sequence, now);
     if (error || !this.#fetch.isUseful(sequence)) schedule();
     else
@@ -126,12 +113,12 @@ export class Engine {
     if (error) this.#end(sequence, error);
   }
 
-  /** Whether sequences wait for the disk; `onReady` is called when they have waited. */
+  /** Whether sequences wait for the disk. `onReady` is called when each of them can run. */
   get isFetching(): boolean {
     return this.#fetch.isActive;
   }
 
-  /** Ends a sequence with `abort`, at the latest after the step under way. Unknown and finished ids are ignored. */
+  /** Ends a sequence with `abort`, at the latest after the step under way. Ignores unknown and finished ids. */
   abort(id: string): void {
     this.#endBetweenSteps(id, 'abort');
   }
@@ -141,20 +128,20 @@ export class Engine {
     this.#endBetweenSteps(id, 'stop');
   }
 
-  /** Gives a sequence another class from the next step on. Unknown and finished ids are ignored. */
+  /** Gives a sequence another class from the next step on. Ignores unknown and finished ids. */
   prioritise(id: string, priority: Priority): void {
     this.#gate.between(() => {
       const sequence = this.#sequences.get(id);
       if (!sequence) return;
       this.#scheduler.prioritise(sequence, priority);
       if (sequence.numGenerated > 0) return;
-      // Nobody has waited for its first token until now. A sequence that runs already does not wait for its start.
+      // Nobody has waited for its first token until now. If it runs already, it does not wait for its start.
       sequence.arrivedAt = this.#clock();
       if (!Number.isNaN(sequence.startedAt)) sequence.startedAt = sequence.arrivedAt;
     });
   }
 
-  /** Someone is typing: steps are kept short for a while. */
+  /** The user is typing: keeps steps short for a while. */
   typed(): void {
     this.#planner.typed();
   }
@@ -166,14 +153,14 @@ export class Engine {
     return false;
   }
 
-  /** ms that the next step should wait, for requests that are about to arrive; mostly 0. Ask again after an arrival. */
+  /** ms that the next step should wait for requests that are about to arrive; mostly 0. Ask again after an arrival. */
   pauseMs(): number {
     return this.#planner.pauseMs(this.#sequences.values(), (sequence) => this.#scheduler.missing(sequence));
   }
 
   /**
-   * One step: schedule, run, sample, emit. Having nothing to do is no error. Must not be called again before it has
-   * settled.
+   * One step: schedule, run the model, sample, emit tokens. Does nothing when there is no work.
+   * Must not be called again before its promise has settled.
    */
   step(): Promise<void> {
     return this.#gate.step(async () => {
@@ -197,92 +184,63 @@ export class Engine {
     });
   }
 
+  async #run(batch: readonly Scheduled[]): Promise<Float32Array> {
+    try {
+      return await this.#runner.run(batch.map((scheduled) => this.#scheduler.span(scheduled)));
+    } catch (error) {
+      this.#scheduler.rollBack(batch);
+      throw error;
+    }
+  }
+
+  /** A step took `ms`. The sizes of later steps depend on it. */
+  #learn(batch: readonly Scheduled[], budget: TokenBudget, ms: number): void {
+    const { paidColumns, copyMs = 0 } = this.#runner;
+    this.#planner.learnFrom(batch, paidColumns, ms - copyMs);
+    if (batch.some(({ prefill }) => prefill)) return;
+    this.#speculation?.observe(numTokensOf(batch), ms, budget.columnMs(paidColumns));
+  }
+
   /** Bytes that count under the budget, as they are now. */
   get cacheBytes(): number {
     return this.#cache.memory.bytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
   }
 
-  /**
-   * Sets the memory budget. Sequences that no longer fit are preempted. `mostBytes`, `usesDisk`: as in EngineOptions.
-   */
-  setMaxBytes(
-    maxBytes: number,
-    {
-      mostBytes = this.#memory.mostBytes,
-      usesDisk = this.#memory.usesDisk,
-    }: Pick<EngineOptions, 'mostBytes' | 'usesDisk'> = {},
-  ): void {
+  /** Bytes of buffers and approximate techniques, as they are now. */
+  get #bufferBytes(): number {
+    return this.#memory.bufferBytes + this.#approximations.bytes;
+  }
+
+  /** Sets the memory budget. Preempts sequences that no longer fit. `mostBytes`, `usesDisk`: as in EngineOptions. */
+  setMaxBytes(maxBytes: number, options: Pick<EngineOptions, 'mostBytes' | 'usesDisk'> = {}): void {
+    const memory = this.#memory;
+    const { mostBytes = memory.mostBytes, usesDisk = memory.usesDisk } = options;
     this.#gate.between(() => {
-      this.#memory.mostBytes = mostBytes;
-      this.#memory.usesDisk = usesDisk;
-      this.#scheduler.setMaxBytes(this.#memory.divide(maxBytes), this.#memory.prefillTokens);
-      this.#divided();
+      memory.mostBytes = mostBytes;
+      memory.usesDisk = usesDisk;
+      this.#scheduler.setMaxBytes(memory.divide(maxBytes), memory.prefillTokens);
+      this.#applyDivision();
       // The scratch may be larger than its new share. Rows that are still needed are read from the pool again.
       this.#runner.releaseScratch?.();
     });
   }
 
-  /** Evicts the rows of a prefix last, also those computed later, until the key's prefix is replaced or null. */
-  pin(key: string, tokenIds: readonly number[] | null): void {
-    this.#gate.between(() => this.#cache.prefixes.pin(key, tokenIds && this.#blockIds(tokenIds)));
+  /** Passes a new division of the budget on to runner and cache. */
+  #applyDivision(): void {
+    const { maxBytes, prefillTokens } = this.#memory;
+    this.#runner.separatesShort = separatesShort(prefillTokens);
+    this.#cache.longContexts.prefillTokens = prefillTokens;
+    this.#cache.displayedLimitBytes = maxBytes;
   }
 
-  /**
-   * A little maintenance while idle, see IdleMaintenance. Requests may come meanwhile. False: there is nothing to do.
-   */
+  /** Does a little maintenance while idle. Requests may arrive meanwhile. False: there is nothing to do. */
   runMaintenance(blocks: readonly FileTokens[], options: MaintenanceOptions = {}): Promise<boolean> {
     return this.#maintenance.run(blocks, options);
   }
 
-  /**
-   * Writes a segment of these blocks to the disk, if they have not been used for so long. False: there is nothing to
-   * write.
-   */
+  /** Writes one segment of blocks unused for at least `quietMs` to the disk. False: there is nothing to write. */
   save(blocks: readonly FileTokens[], quietMs = 0): Promise<boolean> {
     return this.#maintenance.save(blocks, quietMs);
-  }
-
-  /**
-   * Removes files with this path from the disk; without a path, all files but those with the `kept` paths, of all
-   * models.
-   */
-  async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
-    await this.#disk?.forget(path, kept);
-  }
-
-  /** Drops unused rows that begin with a prefix: without one, all but `pinned` ones; with one, pinned ones too. */
-  evict(prefix: readonly number[] = [], { pinned = prefix.length > 0 } = {}): void {
-    this.#gate.between(() => {
-      for (const ids of this.#everyBlockIds(prefix)) this.#cache.prefixes.evict(ids, pinned);
-    });
-  }
-
-  /**
-   * What is cached of a file block or prompt. `prefill`: its tokens for the prefill lane. `diskTokens`: behind those in
-   * memory.
-   */
-  describe(
-    tokenIds: readonly number[],
-    prefill: readonly TokenRange[] = [[0, tokenIds.length]],
-  ): ReturnType<Approximations['describe']> & { diskTokens: number } {
-    const ids = laneIds(tokenIds, clipped(prefill, this.#laneLimit(tokenIds.length)));
-    const found = this.#approximations.describe(ids);
-    const diskTokens = this.#usedDisk?.missing(ids, ids.length, found.tokens) ?? 0;
-    return { ...found, tier: found.tokens < diskTokens ? 'disk' : found.tier, diskTokens };
-  }
-
-  /** Drops approximate rows of this block where exact ones have been computed since. */
-  dropApproximate(tokenIds: readonly number[]): void {
-    this.#gate.between(() => this.#approximations.reuse.drop(this.#blockIds(tokenIds)));
-  }
-
-  /** The radix tree for the monitor, with the files' blocks named. */
-  outline(blocks: readonly Block[]): TreeNode[] {
-    return outline(
-      this.#cache.memory.tree,
-      blocks.map((block) => ({ ...block, tokenIds: this.#blockIds(block.tokenIds) })),
-      this.#clock(),
-    );
   }
 
   /** The last steps, oldest first. */
@@ -290,6 +248,7 @@ export class Engine {
     return this.#journal.trace();
   }
 
+  /** Counters and times since the start, and the sizes of now. */
   stats(): CoreStats {
     return coreStats({
       journal: this.#journal.stats(this.#clock()),
@@ -297,7 +256,7 @@ export class Engine {
       cache: this.#cache,
       approximations: this.#approximations,
       disk: this.#disk,
-      diskFault: this.#usedDisk?.fault ?? null,
+      diskFault: this.blocks.usedDisk?.fault ?? null,
       maxBytes: this.#memory.maxBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
       bufferBytes: this.#bufferBytes,
@@ -322,29 +281,6 @@ export class Engine {
     this.#cache.checkIntegrity();
   }
 
-  async #run(batch: readonly Scheduled[]): Promise<Float32Array> {
-    try {
-      return await this.#runner.run(batch.map((scheduled) => this.#scheduler.span(scheduled)));
-    } catch (error) {
-      this.#scheduler.rollBack(batch);
-      throw error;
-    }
-  }
-
-  /** A step took `ms`: later steps are sized by it. */
-  #learn(batch: readonly Scheduled[], budget: TokenBudget, ms: number): void {
-    const { paidColumns, copyMs = 0 } = this.#runner;
-    const numTokens = numTokensOf(batch);
-    const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
-    this.#planner.learn(
-      numTokens - (prefill?.count ?? 0),
-      paidColumns,
-      prefill && { count: prefill.count, startIndex: prefill.startIndex - prefill.lease.numPruned },
-      ms - copyMs,
-    );
-    if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, ms, budget.columnMs(paidColumns));
-  }
-
   #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
     this.#fetch.delete(sequence);
     this.#scheduler.remove(sequence);
@@ -361,56 +297,5 @@ export class Engine {
       const sequence = this.#sequences.get(id);
       if (sequence) this.#end(sequence, reason);
     });
-  }
-
-  #refusal({ numPromptTokens, tokenIds }: Sequence): RequestError | null {
-    if (numPromptTokens >= this.#maxContext) {
-      return new RequestError(
-        'contextTooLong',
-        t(
-          'The prompt has {0} tokens, but the context holds {1} including the answer. Send less text or use a longer context.',
-          numPromptTokens,
-          this.#maxContext,
-        ),
-      );
-    }
-    const { vocabSize } = this.#runner;
-    const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    return unknown === undefined
-      ? null
-      : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${vocabSize}.`);
-  }
-
-  get #usedDisk(): Snapshots | null {
-    return this.#memory.usesDisk ? this.#disk : null;
-  }
-
-  /** Bytes of buffers and approximate techniques, as they are now. */
-  get #bufferBytes(): number {
-    return this.#memory.bufferBytes + this.#approximations.bytes;
-  }
-
-  /** Tells the others of another division of the budget. */
-  #divided(): void {
-    const { maxBytes, prefillTokens } = this.#memory;
-    this.#runner.separatesShort = separatesShort(prefillTokens);
-    this.#cache.longContexts.prefillTokens = prefillTokens;
-    this.#cache.displayedLimitBytes = maxBytes;
-  }
-
-  /** A file block, or the beginning of one, as the cache knows it. */
-  #blockIds(tokenIds: readonly number[]): number[] {
-    return laneIds(tokenIds, [[0, this.#laneLimit(tokenIds.length)]]);
-  }
-
-  /** The same, for each lane limit under which it may have been computed. */
-  #everyBlockIds(tokenIds: readonly number[]): number[][] {
-    const { length } = tokenIds;
-    const limits = new Set([...laneLimits(length), Math.min(length, this.#laneLimit(length))]);
-    return Array.from(limits, (limit) => laneIds(tokenIds, [[0, limit]]));
-  }
-
-  #laneLimit(numTokens: number): number {
-    return this.#memory.laneLimit(numTokens, this.#cache);
   }
 }

@@ -1,6 +1,5 @@
 /**
- * What the engine has done, for whoever wants to know: counters and times, and the last steps in detail. Decides
- * nothing.
+ * Records what the engine has done: counters, times, and the last steps in detail. Decides nothing.
  */
 import type { KvCache } from '../kv/kvCache.ts';
 import { RequestError } from '../protocol/errors.ts';
@@ -11,6 +10,8 @@ import { numTokensOf, type Scheduled } from '../scheduler/schedule.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
+import type { Approximations } from '../kv/approx/approximations.ts';
+import type { Snapshots } from '../kv/snapshots.ts';
 
 /** Of a step, ms of the engine's clock, in order. */
 export interface StepTimes {
@@ -134,5 +135,45 @@ function tracedSpan({ sequence, startIndex, count, draft, prefill, lane }: Sched
     tokens: count + draft.length,
     lane,
     phase: prefill ? 'prefill' : 'decode',
+  };
+}
+
+export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
+
+interface Sources {
+  readonly journal: ReturnType<Journal['stats']>;
+  /** Requests that wait for the disk. */
+  readonly numFetching: number;
+  readonly cache: KvCache;
+  readonly approximations: Approximations;
+  readonly disk: Snapshots | null;
+  /** Why the last write to the disk failed. */
+  readonly diskFault: string | null;
+  readonly maxBytes: number;
+  readonly scratchBytes: number;
+  readonly bufferBytes: number;
+}
+
+export function coreStats({
+  journal,
+  numFetching,
+  cache,
+  approximations,
+  disk,
+  diskFault,
+  ...bytes
+}: Sources): CoreStats {
+  return {
+    ...journal,
+    requests: { ...journal.requests, waiting: journal.requests.waiting + numFetching },
+    tokens: { ...journal.tokens, ...approximations.stats(), promptFromDisk: disk?.numFetched ?? 0 },
+    ...bytes,
+    poolBytes: cache.memory.pool.bytes,
+    storeBytes: cache.memory.store.bytes,
+    diskBytes: disk?.disk.bytes ?? 0,
+    diskMaxBytes: disk?.disk.maxBytes ?? 0,
+    ...(diskFault ? { diskFault } : {}),
+    kvBytesPerToken: cache.memory.budget.bytesPerSlot,
+    poolSlots: cache.memory.poolSlots,
   };
 }

@@ -8,7 +8,7 @@ import type { KvCache } from '../kv/kvCache.ts';
 import { lastSlot, type Lease, numComputed } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
-import { lacking, lostRows, tooLarge } from './roomErrors.ts';
+import { lacking, lostRows, tooLarge } from './capacityErrors.ts';
 import { isDecode, reusable, type Scheduled } from './schedule.ts';
 
 /** Up to so many tokens are put into pages that the step attends to already. */

@@ -6,7 +6,7 @@ import { Admission } from './admission.ts';
 import type { BatchSpan } from '../model/batch.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { numComputed } from '../kv/lease.ts';
-import { lostRows } from './roomErrors.ts';
+import { lostRows } from './capacityErrors.ts';
 import { VirtualTokens } from './fairness.ts';
 import { rank } from './fairness.ts';
 import type { Policies } from './policies.ts';

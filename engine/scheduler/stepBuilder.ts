@@ -14,7 +14,7 @@ import type { KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed } from '../kv/lease.ts';
 import { joins } from './joining.ts';
 import { PartWriter } from './partWriter.ts';
-import { tooLarge } from './roomErrors.ts';
+import { tooLarge } from './capacityErrors.ts';
 import type { VirtualTokens } from './fairness.ts';
 import { nextTurn } from './grouping.ts';
 import type { Policies } from './policies.ts';

@@ -3,8 +3,10 @@
  * someone
  * is typing; when a step waits for more requests. Which sequences get the tokens is the scheduler's.
  */
+import { numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Policies } from './policies.ts';
+import { numTokensOf, type Scheduled } from './schedule.ts';
 import type { StepCost } from './stepCost.ts';
 import {
   FIXED_TOKENS,
@@ -103,10 +105,18 @@ export class StepPlanner {
     });
   }
 
-  /**
-   * A step took `ms`, all else left out: `numTokens` over a pool of `columns`, and a prompt's next tokens in the
-   * prefill lane.
-   */
+  /** A step with this batch over `columns` of the pool took `ms`, copies of rows not included. */
+  learnFrom(batch: readonly Scheduled[], columns: number, ms: number): void {
+    const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
+    this.learn(
+      numTokensOf(batch) - (prefill?.count ?? 0),
+      columns,
+      prefill && { count: prefill.count, startIndex: numLeased(prefill.lease) },
+      ms,
+    );
+  }
+
+  /** A step of `numTokens` over `columns` of the pool, and a prompt's next tokens in the prefill lane, took `ms`. */
   learn(
     numTokens: number,
     columns: number,

@@ -43,6 +43,6 @@ export function statsOf(model: LoadedModel | null, { ledger, documents }: OpenFi
     ...(numEngines > 1 ? { numEngines } : {}),
     memory,
     files: ledger.stats(blocks, engine),
-    ...(withTree ? { tree: engine.outline(blocks) } : {}),
+    ...(withTree ? { tree: engine.blocks.outline(blocks) } : {}),
   };
 }

@@ -163,7 +163,7 @@ export class FileLedger {
     const stats: FileStats[] = [];
     for (const { docId, path, tokenIds, numHeaderTokens } of blocks) {
       const entry = this.#of(docId);
-      const found = engine.describe(tokenIds);
+      const found = engine.blocks.describe(tokenIds);
       // A match shorter than the header belongs to another file.
       const cached =
         found.tokens > numHeaderTokens

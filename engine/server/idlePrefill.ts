@@ -45,8 +45,8 @@ export class IdlePrefill {
       const document = docId === undefined ? undefined : this.#documents.find(docId);
       if (docId === undefined || !document) continue;
       const block = this.#files.blockIds(document, model.layout);
-      if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
-      const { tokens, diskTokens } = model.engine.describe(block);
+      if (this.#files.isPinned(docId)) model.engine.blocks.pin(docId, block);
+      const { tokens, diskTokens } = model.engine.blocks.describe(block);
       const cached = tokens + diskTokens;
       // Copied, because the document object changes with its next version.
       const { version } = document;
@@ -62,7 +62,7 @@ export class IdlePrefill {
       if (tokens >= promptIds.length || promptIds.length < 2) continue;
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
-        model.engine.dropApproximate(promptIds);
+        model.engine.blocks.dropApproximate(promptIds);
         if (this.#running?.sequenceId === sequenceId) this.#running = null;
       };
       const finished = (reason: FinishReason) => {

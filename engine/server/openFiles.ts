@@ -37,7 +37,7 @@ export class OpenFiles {
   closed(docId: string, model: LoadedModel | null): void {
     this.idle.stop(model, docId);
     this.idle.closed(docId);
-    model?.engine.pin(docId, null);
+    model?.engine.blocks.pin(docId, null);
     this.documents.close(docId);
     this.#syntax.forget(docId);
     this.ledger.close(docId);
@@ -54,7 +54,7 @@ export class OpenFiles {
     const document = this.documents.find(docId);
     if (!document) return;
     this.ledger.pin(docId, pinned);
-    model?.engine.pin(docId, pinned ? this.ledger.blockIds(document, model.layout) : null);
+    model?.engine.blocks.pin(docId, pinned ? this.ledger.blockIds(document, model.layout) : null);
   }
 
   /**
@@ -64,16 +64,16 @@ export class OpenFiles {
   evict(docId: string, memoryOnly: boolean, { engine, layout }: LoadedModel): void {
     const file = this.ledger.beginningOf(docId, this.documents.find(docId), layout);
     if (!file) return;
-    if (!memoryOnly) void engine.forgetDisk(file.path);
+    if (!memoryOnly) void engine.blocks.forgetDisk(file.path);
     // No tokens would match everything.
-    if (file.tokenIds.length) engine.evict(file.tokenIds);
+    if (file.tokenIds.length) engine.blocks.evict(file.tokenIds);
   }
 
   /** Drops everything, in memory and on disk. Keeps what is pinned, unless `pinned`. */
   evictAll(pinned: boolean, model: LoadedModel | null): void {
     const kept = pinned ? [] : this.documents.all().filter(({ docId }) => this.ledger.isPinned(docId));
-    model?.engine.evict([], { pinned });
-    void model?.engine.forgetDisk(
+    model?.engine.blocks.evict([], { pinned });
+    void model?.engine.blocks.forgetDisk(
       undefined,
       kept.map((document) => document.path),
     );

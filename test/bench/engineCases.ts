@@ -323,5 +323,5 @@ async function questions(
 async function acquaint(bench: EngineUnderTest): Promise<void> {
   bench.renew();
   await bench.finish(bench.add(bench.tokens(Math.min(ACQUAINTANCE_TOKENS, bench.model.config.contextTokens - 1)), 0));
-  bench.engine.evict();
+  bench.engine.blocks.evict();
 }

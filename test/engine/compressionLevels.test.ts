@@ -69,12 +69,16 @@ test('under one budget, files of different age end in different codecs and give 
     clock.now += pause * MINUTE;
   }
   // There was room until others needed the memory.
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
+  expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
   engine.setMaxBytes(3200 * BYTES + KERNELS);
   await runMaintenanceUntilDone(engine, files);
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['turboquant'], ['int4-kivi'], ['int8']]);
-  expect(files.map((block) => engine.describe(block).tokens)).toEqual([1000, 1000, 1000]);
-  const [smallest, small, exact] = files.map((block) => engine.describe(block).bytes) as [number, number, number];
+  expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([['turboquant'], ['int4-kivi'], ['int8']]);
+  expect(files.map((block) => engine.blocks.describe(block).tokens)).toEqual([1000, 1000, 1000]);
+  const [smallest, small, exact] = files.map((block) => engine.blocks.describe(block).bytes) as [
+    number,
+    number,
+    number,
+  ];
   expect(smallest).toBeLessThan(small);
   expect(small).toBeLessThan(exact);
 
@@ -95,7 +99,7 @@ test('under one budget, files of different age end in different codecs and give 
   // What has been coded stays as it is, however old; the rest follows.
   engine.setMaxBytes(2600 * BYTES + KERNELS);
   await runMaintenanceUntilDone(engine, files);
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([
+  expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([
     ['turboquant'],
     expect.arrayContaining(['int4-kivi']),
     ['turboquant'],
@@ -112,7 +116,7 @@ test('a file compressed partly mildly and partly strongly reports both codecs', 
   ask(engine, tokens(5, 9), { maxTokens: 1 });
   await drain(engine);
   await runMaintenanceUntilDone(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
   // Some more than three quarters, twice: no more is coded than that calls for.
   for (const [idle, codecs] of [
     [0, ['int4-kivi']],
@@ -122,7 +126,7 @@ test('a file compressed partly mildly and partly strongly reports both codecs', 
     const { poolBytes, storeBytes } = engine.stats();
     engine.setMaxBytes((poolBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
     await runMaintenanceUntilDone(engine, [block]);
-    const described = engine.describe(block);
+    const described = engine.blocks.describe(block);
     expect([described.tokens, described.codecs.toSorted()]).toEqual([1000, codecs]);
   }
   engine.setMaxBytes(6000 * BYTES + KERNELS);
@@ -148,7 +152,7 @@ test.each([
     const before = engine.cacheBytes;
     clock.now += 10 * MINUTE;
     await runMaintenanceUntilDone(engine, []);
-    const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
+    const { tokens: left, codecs } = engine.blocks.describe(conversation, [[0, 0]]);
     // Nearly full is what runs may take: what is kept free for others is not room.
     expect(codecs).toContain(codec);
     expect(engine.cacheBytes).toBeLessThan(0.9 * before);
@@ -163,5 +167,5 @@ test('a pool full of recently used files keeps them until something can be encod
   await drain(engine);
   clock.now += 2 * MINUTE;
   await runMaintenanceUntilDone(engine, []);
-  expect(engine.describe(tokens(2048, 1), [[0, 0]])).toMatchObject({ tokens: 2048, tier: 'pool' });
+  expect(engine.blocks.describe(tokens(2048, 1), [[0, 0]])).toMatchObject({ tokens: 2048, tier: 'pool' });
 });

@@ -13,7 +13,7 @@ async function times(prompts: number[][], grouping: boolean): Promise<{ last: nu
   };
   ask(h.engine, tokens(600, 63), { maxTokens: 4 });
   await drain(h.engine);
-  h.engine.evict();
+  h.engine.blocks.evict();
   const start = h.clock.now;
   let sum = 0;
   const asked = prompts.map((prompt) =>

@@ -148,7 +148,7 @@ test('repeated interruptions do not exceed the amount for a version', async () =
   for (let i = 0; i < 100 && idle.start(model); i++) {
     if (i % 2) await engine.step();
     idle.stop(model);
-    engine.evict();
+    engine.blocks.evict();
   }
   while (idle.start(model)) await drain(engine);
   expect(computed()).toBeLessThanOrEqual(500);

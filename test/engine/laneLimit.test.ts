@@ -95,7 +95,7 @@ test('when the budget moves by a fifth, or to half and back, everything cached i
   for (const [i, share] of [0.8, 1, 1.2, 0.5, 0.6, 1, 0.5].entries()) {
     engine.setMaxBytes(share * MOST);
     expect(engine.cacheBytes).toBeLessThanOrEqual(share * MOST);
-    expect(engine.describe(block)).toMatchObject({ tokens: 3500 });
+    expect(engine.blocks.describe(block)).toMatchObject({ tokens: 3500 });
     expect((await question(engine, block, 2 + i)).sequence.cachedTokens).toBe(3500);
   }
   expect(runner.computed.prefill).toBe(3500);
@@ -132,9 +132,9 @@ test('rows computed under one lane limit are found again when that limit returns
   const block = tokens(1100, 1);
   await question(engine, block, 1);
   engine.setMaxBytes(5000 * PER_TOKEN);
-  expect(engine.describe(block).tokens).toBe(1023);
+  expect(engine.blocks.describe(block).tokens).toBe(1023);
   engine.setMaxBytes(MOST);
-  expect(engine.describe(block).tokens).toBe(1100);
+  expect(engine.blocks.describe(block).tokens).toBe(1100);
   expect((await question(engine, block, 2)).sequence.cachedTokens).toBe(1100);
   expect(runner.computed.prefill).toBe(1100);
 });
@@ -175,7 +175,7 @@ test('after a restart with another amount of memory, a file is still found on di
   await saveAll(first.engine, [block]);
   for (const share of [0.5, 1, 0.7]) {
     const { engine, runner } = await restarted(share * MOST);
-    expect(engine.describe(block).diskTokens).toBe(3500);
+    expect(engine.blocks.describe(block).diskTokens).toBe(3500);
     expect((await question(engine, block, 1)).sequence.cachedTokens).toBe(3500);
     expect(runner.computed.prefill).toBe(0);
   }
@@ -195,9 +195,9 @@ test.each(['the higher', 'the lower'])(
     // Five segments, of which the second on are others under 511, and two.
     expect(await numFiles()).toBe(5 + 4 + 2);
     const { engine } = await restarted(which === 'the higher' ? budgets.high : budgets.low);
-    await engine.forgetDisk('0.ts');
+    await engine.blocks.forgetDisk('0.ts');
     expect(await numFiles()).toBe(2);
-    expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
+    expect([engine.blocks.describe(block).diskTokens, engine.blocks.describe(other).diskTokens]).toEqual([0, 300]);
   },
 );
 
@@ -214,10 +214,10 @@ test.each([
   const found = (): number[] =>
     [MOST, low].map((budget) => {
       engine.setMaxBytes(budget);
-      return engine.describe(block).tokens;
+      return engine.blocks.describe(block).tokens;
     });
   expect(found()).toEqual([numBlock, numBlock]);
-  engine.evict(block.slice(0, header));
+  engine.blocks.evict(block.slice(0, header));
   engine.checkIntegrity();
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });

@@ -63,11 +63,11 @@ test('an idle file keeps nine tenths of its rows; questions reuse them and get t
   const exact = question(engine, block, 5);
   await drain(engine);
   expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
-  const full = engine.describe(block).bytes;
+  const full = engine.blocks.describe(block).bytes;
   clock.now += 2000;
   // 900 tokens, 512 at a time.
   expect(await runMaintenanceUntilDone(engine, [block])).toBe(2);
-  expect(engine.describe(block)).toMatchObject({
+  expect(engine.blocks.describe(block)).toMatchObject({
     tokens: 900,
     bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES,
     codecs: ['kvzip'],
@@ -84,7 +84,7 @@ test('an idle file keeps nine tenths of its rows; questions reuse them and get t
   question(engine, other, 7);
   await drain(engine);
   await runMaintenanceUntilDone(engine, [block]);
-  expect(engine.describe(block).tier).toBe('store');
+  expect(engine.blocks.describe(block).tier).toBe('store');
   const promotions = engine.stats().events.promotions;
   const again = question(engine, block, 6);
   const chunked = question(engine, block, 6);
@@ -104,7 +104,7 @@ test('the remaining rows of a pruned file are encoded when they leave the pool; 
   await drain(engine);
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tier: 'pool', codecs: ['kvzip'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tier: 'pool', codecs: ['kvzip'] });
   clock.now += 100_000;
   await runMaintenanceUntilDone(engine, [block]);
   const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
@@ -114,10 +114,10 @@ test('the remaining rows of a pruned file are encoded when they leave the pool; 
   for (const start of [0, 450])
     for (let at = 0; at < rows; at += blockTokens)
       coded += CODEC.encodedBytes(Math.min(blockTokens, rows - at), { startIndex: start + at });
-  expect(engine.describe(block)).toEqual(
+  expect(engine.blocks.describe(block)).toEqual(
     expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip', KEPT_CODEC], bytes: coded }),
   );
-  expect(engine.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
+  expect(engine.blocks.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
   // Read again it is in both places, and what the next one reads is the same.
   const answers = [];
   for (let i = 0; i < 2; i++) {
@@ -128,7 +128,7 @@ test('the remaining rows of a pruned file are encoded when they leave the pool; 
   }
   expect(answers[0]!.sequence.cachedTokens).toBe(900);
   expect(answers[1]!.tokenIds).toEqual(answers[0]!.tokenIds);
-  expect(engine.describe(block).bytes).toBe(coded);
+  expect(engine.blocks.describe(block).bytes).toBe(coded);
 });
 
 test.each([
@@ -146,7 +146,7 @@ test.each([
     await drain(engine);
     clock.now += 100_000;
     await runMaintenanceUntilDone(engine, [block]);
-    expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
+    expect(engine.blocks.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
   },
 );
 
@@ -157,9 +157,9 @@ test('a file larger than half the budget is measured in the pool, without demoti
   await drain(engine);
   clock.now += 100_000;
   expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
-  expect(engine.describe(block)).toMatchObject({ tier: 'pool', tokens: 1400 });
+  expect(engine.blocks.describe(block)).toMatchObject({ tier: 'pool', tokens: 1400 });
   await runMaintenanceUntilDone(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
   expect(engine.stats().events).toMatchObject({ promotions: 0, evictions: 0 });
 });
 
@@ -173,12 +173,12 @@ test('on battery, idle maintenance returns memory but measures and encodes nothi
   while (await engine.runMaintenance(filesOf([block]), { sparing: true })) engine.checkIntegrity();
   expect(engine.stats().poolSlots.total).toBeLessThan(total);
   expect(runner.batches).toHaveLength(numSteps);
-  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
   // Then it comes back once, a page at a time, not for each part that is measured.
   const { demotions } = engine.stats().events;
   await runMaintenanceUntilDone(engine, [block]);
   expect(engine.stats().events.promotions).toBeLessThanOrEqual(demotions);
-  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
 });
 
 test('a request interrupts the measuring within a step; measured parts are not measured again', async () => {
@@ -219,8 +219,8 @@ test('an edited file is computed beside the pruned old version; when memory is s
   expect(answer.tokenIds).toEqual(
     runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
   );
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, codecs: ['kvzip'] });
-  expect(engine.describe(edited)).toMatchObject({ tokens: 900, codecs: ['int8'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 900, codecs: ['kvzip'] });
+  expect(engine.blocks.describe(edited)).toMatchObject({ tokens: 900, codecs: ['int8'] });
   // Behind the first of its two pieces an edit leaves that one.
   const later = question(engine, [...block.slice(0, 500), ...tokens(100, 4)], 5);
   await drain(engine);
@@ -230,13 +230,13 @@ test('an edited file is computed beside the pruned old version; when memory is s
   const chat = [...edited, ...tokens(700, 8)];
   ask(engine, chat, { prefillTokens: 900, maxTokens: 1 });
   await drain(engine);
-  engine.pin('file', edited);
+  engine.blocks.pin('file', edited);
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, [edited]);
-  expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
+  expect(engine.blocks.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
   engine.setMaxBytes(3600 * BYTES + kernelShare({}, SHAPE));
   await runMaintenanceUntilDone(engine, [edited]);
-  const { tokens: numTokens, bytes, codecs } = engine.describe(chat, [[0, 900]]);
+  const { tokens: numTokens, bytes, codecs } = engine.blocks.describe(chat, [[0, 900]]);
   expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
   expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
 });
@@ -256,8 +256,8 @@ test.each([
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, isOpen ? [shared] : []);
   const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
-  expect(engine.describe(shared, prefill)).toMatchObject({ tokens: 200, bytes: 200 * BYTES, codecs: ['int8'] });
-  expect(engine.describe(chats[0]!, prefill)).toMatchObject({
+  expect(engine.blocks.describe(shared, prefill)).toMatchObject({ tokens: 200, bytes: 200 * BYTES, codecs: ['int8'] });
+  expect(engine.blocks.describe(chats[0]!, prefill)).toMatchObject({
     tokens: chats[0]!.length,
     codecs: expect.arrayContaining(['h2o']),
   });
@@ -268,13 +268,13 @@ test('files with a common prefix are pruned independently, pinned files are not 
   const files = [1, 2, 3].map((seed) => file(500, seed));
   for (const block of files) question(engine, block, 5);
   await drain(engine);
-  engine.pin('a file', files[2]!);
+  engine.blocks.pin('a file', files[2]!);
   const taken = (): number => engine.stats().poolBytes + engine.stats().storeBytes;
   const before = taken();
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, files);
   const described = (): unknown[] =>
-    files.map((block) => [engine.describe(block).tokens, engine.describe(block).codecs]);
+    files.map((block) => [engine.blocks.describe(block).tokens, engine.blocks.describe(block).codecs]);
   expect(described()).toEqual([
     [500, ['kvzip']],
     [500, ['kvzip']],
@@ -282,7 +282,7 @@ test('files with a common prefix are pruned independently, pinned files are not 
   ]);
   // The pool, which measuring has grown, is as small again.
   expect(taken()).toBeLessThanOrEqual(before);
-  engine.evict(files[0]!.slice(0, 4));
+  engine.blocks.evict(files[0]!.slice(0, 4));
   engine.checkIntegrity();
   expect(described()).toEqual([
     [HEADER.length, ['int8']],
@@ -299,8 +299,8 @@ test('measuring evicts nothing: a context without room is skipped, other context
   clock.now += 2000;
   const before = runner.numComputed;
   await runMaintenanceUntilDone(engine, [large, small]);
-  expect([large, small].map((block) => engine.describe(block).tokens)).toEqual([1500, 300]);
-  expect(engine.describe(small).codecs).toEqual(['kvzip']);
+  expect([large, small].map((block) => engine.blocks.describe(block).tokens)).toEqual([1500, 300]);
+  expect(engine.blocks.describe(small).codecs).toEqual(['kvzip']);
   // Each part as it is and in a turn, and none again for want of room.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * (1500 + 300) + (47 + 10) * (3 + 8));
   expect(engine.stats().events.evictions).toBe(0);
@@ -345,7 +345,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
   test('to its end', async () => {
     const { engine, before, now, took } = await measuring();
     // With the last part, not when there is something else to do.
-    while (engine.describe(block).codecs[0] !== 'kvzip')
+    while (engine.blocks.describe(block).codecs[0] !== 'kvzip')
       expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
     expect(now().bufferBytes).toBe(before.bufferBytes);
     expect([...took]).toEqual([meterBytes(1400)]);
@@ -369,7 +369,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     const harness = await measuring();
     await end(harness);
     expect(harness.now().bufferBytes).toBe(harness.before.bufferBytes);
-    expect(harness.engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
+    expect(harness.engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
     harness.engine.checkIntegrity();
   });
 
@@ -392,7 +392,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     expect(long.tokenIds).toEqual(
       runAlone([...tokens(1300, 8), ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
     );
-    expect(engine.describe(block)).toMatchObject({ tokens: 1400, tier: 'pool' });
+    expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, tier: 'pool' });
   });
 
   // 1,414 rows and the slots of a part, in whole pages.
@@ -407,7 +407,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     clock.now += 2000;
     const numSteps = runner.batches.length;
     await runMaintenanceUntilDone(engine, [block]);
-    expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs });
+    expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs });
     expect(runner.batches.length > numSteps).toBe(short === 0);
     expect(engine.stats().events).toMatchObject({ evictions: 0, promotions: 0 });
   });
@@ -428,7 +428,7 @@ test('rows that an edit left unchanged are not measured again', async () => {
   await runMaintenanceUntilDone(engine, [edited]);
   // The last of three pieces, twice, with what asks about it.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * 500 + 16 * (3 + 8));
-  expect(engine.describe(edited)).toMatchObject({ tokens: 1500, bytes: 3 * 450 * BYTES });
+  expect(engine.blocks.describe(edited)).toMatchObject({ tokens: 1500, bytes: 3 * 450 * BYTES });
 });
 
 const NUM_OPERATIONS = part(10_000);
@@ -458,7 +458,7 @@ test(`property: after ${NUM_OPERATIONS} random operations under changing budgets
           const [one, other] = [question(engine, files[of]!, seed, 3), question(engine, files[of]!, seed, 3)];
           await drain(engine);
           if (one.ended === 'length') expect(other.tokenIds).toEqual(one.tokenIds);
-          const { codecs } = engine.describe(files[of]!);
+          const { codecs } = engine.blocks.describe(files[of]!);
           if (one.sequence.cachedTokens === 0 && codecs.includes('int8'))
             expect(one.tokenIds).toEqual(
               runAlone(
@@ -470,11 +470,11 @@ test(`property: after ${NUM_OPERATIONS} random operations under changing budgets
         } else if (what < 0.75) {
           clock.now += below(random, 3000);
           await engine.runMaintenance(filesOf(files));
-          if (engine.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
+          if (engine.blocks.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
         } else if (what < 0.85)
           files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
-        else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
-        else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);
+        else if (what < 0.9) engine.blocks.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
+        else if (what < 0.93) engine.blocks.pin('a file', random() < 0.5 ? null : files[of]!);
         else {
           budget =
             (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);

@@ -168,9 +168,14 @@ test('property: the budget, pins and evictions change while requests run', async
               engine.checkIntegrity();
             }
             if (random() < 0.05)
-              engine.pin(`p${below(random, 3)}`, random() < 0.3 ? null : items[below(random, items.length)]!.promptIds);
+              engine.blocks.pin(
+                `p${below(random, 3)}`,
+                random() < 0.3 ? null : items[below(random, items.length)]!.promptIds,
+              );
             if (random() < 0.05)
-              engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
+              engine.blocks.evict(
+                random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5),
+              );
             engine.checkIntegrity();
           },
           afterStep: () => {
@@ -250,7 +255,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
         if (random() < 0.02) engine.setMaxBytes(budget * (0.55 + 0.45 * random()));
         // The disk has what is gone.
         if (random() < 0.02)
-          engine.evict(
+          engine.blocks.evict(
             random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 3 + below(random, 200)),
           );
       },
@@ -269,7 +274,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
           }
         }
         engine.checkIntegrity();
-        for (const codec of engine.describe(blocks[0]!).codecs) seen.codecs.add(codec);
+        for (const codec of engine.blocks.describe(blocks[0]!).codecs) seen.codecs.add(codec);
         await nextTurn();
       },
     });

@@ -299,7 +299,7 @@ test('property: aborts in every order leave no reference behind', async () => {
         await drain(engine);
         expect(asked.every((one) => one.numEnds === 1)).toBe(true);
         // With nobody left, everything can be dropped: no run is referenced.
-        engine.evict();
+        engine.blocks.evict();
         expect(engine.stats().poolSlots.held).toBe(0);
         expect(engine.stats().storeBytes).toBe(0);
       },
@@ -588,7 +588,7 @@ test('after an idle minute the pool shrinks page by page, and its rows move to t
     expect(before.total - slots().total).toBeLessThanOrEqual(256);
   }
   expect(slots()).toMatchObject({ total: 256, held: 0 });
-  expect(engine.describe(tokens(1000, 2))).toEqual({
+  expect(engine.blocks.describe(tokens(1000, 2))).toEqual({
     tokens: 1000,
     bytes: 1000 * 2 * 2 * 16,
     tier: 'store',
@@ -600,24 +600,24 @@ test('after an idle minute the pool shrinks page by page, and its rows move to t
   await drain(engine);
   expect(again.sequence.cachedTokens).toBe(1000);
   expect(again.tokenIds).toEqual(alone([...tokens(1000, 2), 5], 3));
-  expect(engine.describe(tokens(1000, 2)).tier).toBe('pool');
+  expect(engine.blocks.describe(tokens(1000, 2)).tier).toBe('pool');
 });
 
 test('pinned prefixes are evicted last; evict() drops everything that starts with a prefix', async () => {
   const { engine, clock } = harness({ slots: 200, tokenBudget: 64 });
-  engine.pin('a', tokens(60, 1));
+  engine.blocks.pin('a', tokens(60, 1));
   for (const i of [1, 2, 3, 4, 5]) {
     ask(engine, tokens(60, i), { maxTokens: 0 });
     await drain(engine);
     clock.now++;
   }
-  expect(engine.describe(tokens(60, 1)).tokens).toBe(60);
-  expect(engine.describe(tokens(60, 2)).tokens).toBeLessThan(60);
-  engine.evict();
-  expect(engine.describe(tokens(60, 1)).tokens).toBe(60);
-  expect(engine.describe(tokens(60, 5)).tier).toBe('none');
-  engine.evict(tokens(60, 1).slice(0, 10));
-  expect(engine.describe(tokens(60, 1)).tokens).toBe(10);
+  expect(engine.blocks.describe(tokens(60, 1)).tokens).toBe(60);
+  expect(engine.blocks.describe(tokens(60, 2)).tokens).toBeLessThan(60);
+  engine.blocks.evict();
+  expect(engine.blocks.describe(tokens(60, 1)).tokens).toBe(60);
+  expect(engine.blocks.describe(tokens(60, 5)).tier).toBe('none');
+  engine.blocks.evict(tokens(60, 1).slice(0, 10));
+  expect(engine.blocks.describe(tokens(60, 1)).tokens).toBe(10);
   const large = ask(engine, tokens(195, 7), { maxTokens: 2 });
   await drain(engine);
   expect(large.ended).toBe('length');

@@ -140,16 +140,16 @@ test('shifted rows are never found as exact ones: idle work computes the exact r
   const after = edit(before, 300, 0, tokens(10, 2));
   question(engine, after);
   await drain(engine);
-  expect(engine.describe(after)).toMatchObject({ tokens: 374, shiftedTokens: 1010 - 374 });
+  expect(engine.blocks.describe(after)).toMatchObject({ tokens: 374, shiftedTokens: 1010 - 374 });
   runner.numComputed = 0;
   read(engine, after);
   await drain(engine);
   expect(runner.numComputed).toBe(1010 - 374);
   const held = engine.stats().poolSlots.held;
-  engine.dropApproximate(after);
+  engine.blocks.dropApproximate(after);
   engine.checkIntegrity();
   expect(engine.stats().poolSlots.held).toBeLessThanOrEqual(held - (1010 - 374));
-  expect(engine.describe(after)).toMatchObject({ tokens: 1010, shiftedTokens: 0 });
+  expect(engine.blocks.describe(after)).toMatchObject({ tokens: 1010, shiftedTokens: 0 });
   const again = question(engine, after);
   await drain(engine);
   expect(again.sequence.approximateTokens).toBe(0);
@@ -241,7 +241,7 @@ test("property: any edits under any budget give the oracle's tokens, rows at the
             });
           }
           if ((seed >> (v + 8)) & 1) await drain(engine);
-          if ((seed >> (v + 16)) & 1) engine.dropApproximate(text);
+          if ((seed >> (v + 16)) & 1) engine.blocks.dropApproximate(text);
         }
         await drain(engine);
         for (const { prompt, got } of watched) expect(got.tokenIds).toEqual(alone(prompt, 2));

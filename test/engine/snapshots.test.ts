@@ -87,7 +87,7 @@ test('after a restart, the first question about a file finds its whole block on 
   expect(await saveAll(first.engine, [block])).toBe(0);
 
   const { engine, runner } = await opened(3000);
-  expect(engine.describe(block)).toMatchObject({ tokens: 0, tier: 'disk', diskTokens: 700 });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 0, tier: 'disk', diskTokens: 700 });
   const after = question(engine, block, 1);
   expect(engine.hasWork()).toBe(false);
   await drain(engine);
@@ -96,7 +96,7 @@ test('after a restart, the first question about a file finds its whole block on 
   expect(runner.numComputed).toBe(9 + 3);
   expect(engine.stats().tokens).toMatchObject({ promptFromDisk: 700, promptCached: 700, promptComputed: 9 });
   // What came from there is in the store, and in the pool where it is used: so it is told.
-  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'pool', twice: true, diskTokens: 0 });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 700, tier: 'pool', twice: true, diskTokens: 0 });
   // What came from there need not go there.
   expect(await saveAll(engine, [block])).toBe(0);
 });
@@ -111,9 +111,9 @@ test('files in use are not written to disk, idle files are', async () => {
   clock.now += 31_000;
   // Two segments; then it leaves the pool, and what it took of that is given back.
   for (let n = 2; n > 0; n--) expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
-  expect([disk.numSegments, engine.describe(block).tier]).toEqual([2, 'pool']);
+  expect([disk.numSegments, engine.blocks.describe(block).tier]).toEqual([2, 'pool']);
   while (await engine.runMaintenance(filesOf([block])));
-  expect([engine.describe(block).tier, engine.stats().poolSlots.total]).toEqual(['store', 256]);
+  expect([engine.blocks.describe(block).tier, engine.stats().poolSlots.total]).toEqual(['store', 256]);
   expect(disk.numSegments).toBe(2);
 });
 
@@ -162,11 +162,11 @@ test('forgetting a file removes every version of it from disk, of any process an
     expect(await saveAll(engine, [], files)).toBe(3 + 2 + 2 + 1 + 2);
   }
   const { engine, disk } = await opened(4000);
-  await engine.forgetDisk('src/a.ts');
+  await engine.blocks.forgetDisk('src/a.ts');
   expect(disk.numSegments).toBe(2 * 2);
   expect(await readdir(folder)).toHaveLength(2 * 2);
-  expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
-  expect((await opened(4000, 1e8, 'another')).engine.describe(other).diskTokens).toBe(300);
+  expect([engine.blocks.describe(block).diskTokens, engine.blocks.describe(other).diskTokens]).toEqual([0, 300]);
+  expect((await opened(4000, 1e8, 'another')).engine.blocks.describe(other).diskTokens).toBe(300);
 });
 
 test('a request ends exactly once if it is aborted or the engine fails while its prompt is read from disk', async () => {
@@ -191,7 +191,7 @@ test('a request ends exactly once if it is aborted or the engine fails while its
   expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);
   expect(engine.hasWork() || engine.isFetching).toBe(false);
   // Rows are none of an engine's that is gone: its pool may be another's.
-  expect(engine.describe(block).tokens).toBe(0);
+  expect(engine.blocks.describe(block).tokens).toBe(0);
 });
 
 test('other disk reads run between the segments of a long prompt, and reading stops when nobody waits for the prompt', async () => {
@@ -204,13 +204,13 @@ test('other disk reads run between the segments of a long prompt, and reading st
   const [slow, quick] = [question(engine, long, 1), question(engine, short, 1)];
   while (engine.isFetching && !engine.hasWork()) await nextTurn();
   // The short one is there first, though the long one was asked for before.
-  expect(engine.describe(short).tokens).toBe(200);
-  expect(engine.describe(long).tokens).toBeLessThan(1500);
+  expect(engine.blocks.describe(short).tokens).toBe(200);
+  expect(engine.blocks.describe(long).tokens).toBeLessThan(1500);
   engine.abort(slow.sequence.id);
   await drain(engine);
   await sleep(50);
   expect(quick.tokenIds).toEqual(expected(short, 1));
-  expect(engine.describe(long).tokens).toBeLessThan(1500);
+  expect(engine.blocks.describe(long).tokens).toBeLessThan(1500);
 });
 
 test('when the budget leaves no room for disk reads, reading a prompt stops and its buffers no longer count', async () => {
@@ -251,11 +251,11 @@ test('pinned files stay in memory when everything is evicted, unless the evictio
   const block = tokens(300, 3);
   question(engine, block, 1);
   await drain(engine);
-  engine.pin('a', block);
-  engine.evict();
-  expect(engine.describe(block).tokens).toBe(300);
-  engine.evict([], { pinned: true });
-  expect(engine.describe(block).tokens).toBe(0);
+  engine.blocks.pin('a', block);
+  engine.blocks.evict();
+  expect(engine.blocks.describe(block).tokens).toBe(300);
+  engine.blocks.evict([], { pinned: true });
+  expect(engine.blocks.describe(block).tokens).toBe(0);
 });
 
 test('blocks read from disk and evicted from the cache are forgotten while the engine runs on', async () => {
@@ -422,14 +422,14 @@ test(`${NUM_OPERATIONS} random operations over files, memory and disk keep the b
       numAsked++;
     } else if (what < 0.08 && asked.length > 0) engine.abort(asked[below(random, asked.length)]!.watched.sequence.id);
     else if (what < 0.2) await engine.save(filesOf(blocks), 1000);
-    else if (what < 0.21) engine.evict();
+    else if (what < 0.21) engine.blocks.evict();
     else if (what < 0.212) engine.setMaxBytes((800 + below(random, 2000)) * 72 + Snapshots.bufferBytes(fakeShape()));
     else if (what < 0.2125) {
       // A new process, nothing in memory.
       await drain(engine);
       settle();
       ({ engine, clock, disk } = await opened(1500, 200_000));
-    } else if (what < 0.213) await engine.forgetDisk(random() < 0.5 ? undefined : `${below(random, 12)}.ts`);
+    } else if (what < 0.213) await engine.blocks.forgetDisk(random() < 0.5 ? undefined : `${below(random, 12)}.ts`);
     else if (engine.hasWork()) await engine.step();
     settle();
     engine.checkIntegrity();

@@ -131,8 +131,8 @@ test('contexts that fit stay exact, also over a prefix read by a long context; r
   ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 4 });
   await drain(engine);
   // Its first tokens had all before them in the pool.
-  expect(engine.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codecs: ['int8'] });
-  expect(engine.describe(block)).toMatchObject({ tokens: 3000, codecs: ['sketch'] });
+  expect(engine.blocks.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codecs: ['int8'] });
+  expect(engine.blocks.describe(block)).toMatchObject({ tokens: 3000, codecs: ['sketch'] });
   const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
   await drain(engine);
   expect(again.tokenIds).toEqual(exact.tokenIds);
@@ -189,7 +189,9 @@ test('without room there is one message, and other requests continue', async () 
   await drain(small.engine);
   // It is the disk's cap that bounds it.
   expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
-  expect(refused.message).toMatch(/3,?000 tokens, .* disk limit of .* holds 2,?\d{3}\. Raise kvasir\.cache\.diskBytes/);
+  expect(refused.message).toMatch(
+    /3,?000 tokens\. .* disk limit of .* holds 2,?\d{3}\. Raise kvasir\.cache\.diskBytes/,
+  );
   expect(taken.ended).toBe('length');
   expect(short.ended).toBe('length');
   const { engine } = opened();
@@ -268,7 +270,7 @@ test('a failing write to the spill file loses no rows of other contexts', async 
   await drain(engine);
   expect(long.ended).toBe('writeFailed');
   expect(spillFile.bytes).toBe(bytes);
-  expect(engine.describe(tokens(LONG, 1)).tokens).toBeGreaterThan(LONG - 32);
+  expect(engine.blocks.describe(tokens(LONG, 1)).tokens).toBeGreaterThan(LONG - 32);
   spillFile.put = put;
   spillFile.close();
 });
@@ -380,7 +382,7 @@ test.skipIf(!CAN_REACH)('one flipped bit on disk affects only the context that r
     question(of, 4);
     await drain(engine);
   }
-  const cached = (): number[] => [block, other, short].map((of) => engine.describe(of).tokens);
+  const cached = (): number[] => [block, other, short].map((of) => engine.blocks.describe(of).tokens);
   const [, ...others] = cached();
   expect(Math.min(...others)).toBeGreaterThanOrEqual(400);
   damage(own, 700);
@@ -419,7 +421,7 @@ test('cached rows of a long prompt that cannot be spilled are recomputed within 
   const block = tokens(4000, 1);
   ask(engine, block, { prefillTokens: 4000, maxTokens: 1 });
   await drain(engine);
-  expect(engine.describe(block).tokens).toBe(4000);
+  expect(engine.blocks.describe(block).tokens).toBe(4000);
   const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
   const budget = 270_000 + sketchingBytes(fakeShape());
   engine.setMaxBytes(budget, { mostBytes: budget });
@@ -489,8 +491,9 @@ test('property: with random arrivals and aborts each request ends once, byte cou
     else if (kind === 7) {
       budget = 1024 + below(random, 5) * 256;
       engine.setMaxBytes(budget * BYTES + sketchingBytes(fakeShape()));
-    } else if (kind === 8) engine.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
-    else if (kind === 9) engine.pin('file', below(random, 2) ? block : null);
+    } else if (kind === 8)
+      engine.blocks.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
+    else if (kind === 9) engine.blocks.pin('file', below(random, 2) ? block : null);
     else if (kind === 10) while (below(random, 8) > 0 && engine.hasWork()) await engine.step();
     else await engine.runMaintenance(filesOf(files));
     if (engine.hasWork()) await engine.step();
@@ -516,9 +519,9 @@ test('property: with random arrivals and aborts each request ends once, byte cou
   expect(
     asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length,
   ).toBeGreaterThan(10);
-  engine.evict();
-  engine.pin('file', null);
-  engine.evict();
+  engine.blocks.evict();
+  engine.blocks.pin('file', null);
+  engine.blocks.evict();
   engine.checkIntegrity();
   expect(engine.stats().storeBytes).toBe(0);
   expect(spillFile.bytes).toBe(0);

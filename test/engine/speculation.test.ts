@@ -148,7 +148,7 @@ test('draft tokens after an end token, a stop string or a complete text are drop
     }
     await drain(engine);
     expect(engine.stats().tokens.accepted).toBeGreaterThan(20);
-    engine.evict();
+    engine.blocks.evict();
     expect(engine.stats().poolSlots.held).toBe(0);
     return { ...answer, tokenIds: [...answer.tokenIds] };
   };

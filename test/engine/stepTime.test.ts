@@ -20,7 +20,7 @@ function timed(policies: Partial<Policies> = {}, slowness = 1): Harness & { time
 async function warmUp({ engine, times }: ReturnType<typeof timed>): Promise<void> {
   ask(engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4 });
   await drain(engine);
-  engine.evict();
+  engine.blocks.evict();
   times.length = 0;
 }
 
@@ -162,7 +162,7 @@ test('a prompt in the prefill lane fills its step; other prompts wait for the ne
   for (const prefillTokens of [1500, 0]) {
     ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
     await drain(h.engine);
-    h.engine.evict();
+    h.engine.blocks.evict();
   }
   times.length = 0;
   const long = ask(h.engine, tokens(4000, 1), { maxTokens: 1, prefillTokens: 4000 });

@@ -273,10 +273,10 @@ test.each<Setting & { name: string }>([
           ...tokens(50, i),
           ...files[of]!.slice(-200),
         ].slice(0, 420);
-      else if (what < 0.255) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, below(random, 40)));
-      else if (what < 0.26) engine.evict(long[of & 1]!.slice(0, below(random, 3000)));
-      else if (what < 0.27) engine.pin('a file', random() < 0.5 ? null : files[of]!);
-      else if (what < 0.275) await engine.forgetDisk(random() < 0.3 ? undefined : `${of}.ts`);
+      else if (what < 0.255) engine.blocks.evict(random() < 0.2 ? undefined : files[of]!.slice(0, below(random, 40)));
+      else if (what < 0.26) engine.blocks.evict(long[of & 1]!.slice(0, below(random, 3000)));
+      else if (what < 0.27) engine.blocks.pin('a file', random() < 0.5 ? null : files[of]!);
+      else if (what < 0.275) await engine.blocks.forgetDisk(random() < 0.3 ? undefined : `${of}.ts`);
       else if (what < 0.277 && !stepping) {
         // A new process, nothing in memory.
         await drain();
@@ -322,7 +322,7 @@ test.each<Setting & { name: string }>([
           [chat, files[3]!.length],
           [long[0]!, long[0]!.length],
         ] as const)
-          for (const codec of engine.describe(ids, [[0, prefill]]).codecs) seen.codecs.add(codec);
+          for (const codec of engine.blocks.describe(ids, [[0, prefill]]).codecs) seen.codecs.add(codec);
       if (i % 3 === 0) await nextTurn();
     }
     fails = false;
@@ -330,8 +330,8 @@ test.each<Setting & { name: string }>([
     settle();
     expect(asked).toEqual([]);
     seen.fromDisk += engine.stats().tokens.promptFromDisk;
-    engine.pin('a file', null);
-    engine.evict();
+    engine.blocks.pin('a file', null);
+    engine.blocks.evict();
     check();
     expect([engine.stats().storeBytes, spillFile.bytes]).toEqual([0, 0]);
     // All of it was there.

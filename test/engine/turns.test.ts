@@ -222,7 +222,7 @@ test('parallel answers do not cause slot packing at every step', async () => {
     // Room everywhere: the pages of what has gone.
     for (const seed of [40, 41, 42]) ask(h.engine, tokens(3000, seed), { maxTokens: 1 });
     await drain(h.engine);
-    h.engine.evict();
+    h.engine.blocks.evict();
     const prefix = tokens(1000, 1);
     for (let i = 0; i < 8; i++) ask(h.engine, [...prefix, i, 2, 3], { maxTokens: 150 });
     exchange.mockClear();

@@ -93,14 +93,14 @@ test('after non-finite logits, the rows of the step and of the answer before it 
   spoil(h, 'logits', (_, position) => position === at);
   ask(h.engine, prompt, { maxTokens: 9 });
   await drain(h.engine);
-  expect(h.engine.describe(prompt).tokens).toBe(0);
+  expect(h.engine.blocks.describe(prompt).tokens).toBe(0);
   expect(h.engine.stats().poolSlots.held).toBe(0);
   at = 44;
   const { tokenIds } = ask(h.engine, prompt, { maxTokens: 9 });
   await drain(h.engine);
   expect(tokenIds).toHaveLength(5);
   // The prompt's logits were in order.
-  expect(h.engine.describe([...prompt, ...tokenIds]).tokens).toBe(40);
+  expect(h.engine.blocks.describe([...prompt, ...tokenIds]).tokens).toBe(40);
   expect(h.engine.stats().poolSlots.held).toBe(40);
   at = -1;
   const again = ask(h.engine, [...prompt, ...tokenIds], { maxTokens: 4 });
@@ -119,7 +119,7 @@ test.each(['idle', 'summary'] as const)(
     const spoilt = ask(h.engine, prompt, { priority, maxTokens: priority === 'idle' ? 0 : 5 });
     await drain(h.engine);
     expect(spoilt).toMatchObject({ ended: 'engineFailed', message: MESSAGES.rows, numEnds: 1, tokenIds: [] });
-    expect(h.engine.describe(prompt).tokens).toBe(32);
+    expect(h.engine.blocks.describe(prompt).tokens).toBe(32);
     expectFinite(h);
     isSpoilt = false;
     const again = ask(h.engine, prompt, { maxTokens: 5 });
@@ -170,5 +170,5 @@ test('one of three candidates ends; the two others go on, over a prompt that sta
   await drain(h.engine);
   expect(candidates.map(({ ended }) => ended)).toEqual(['length', 'engineFailed', 'length']);
   expect(candidates.map(({ tokenIds }) => tokenIds)).toEqual([answers[0], answers[1]!.slice(0, 1), answers[2]]);
-  expect(h.engine.describe([...prompt, answers[1]![0]!]).tokens).toBe(50);
+  expect(h.engine.blocks.describe([...prompt, answers[1]![0]!]).tokens).toBe(50);
 });

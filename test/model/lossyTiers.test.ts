@@ -170,11 +170,11 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       while (await engine.runMaintenance(filesOf([block]))) engine.checkIntegrity();
     };
     expect(await answers()).toEqual(exact);
-    engine.evict();
+    engine.blocks.evict();
     ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
     await drain(engine);
     await rest();
-    expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
+    expect(engine.blocks.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.promotions).toBeGreaterThan(0);
     // Under a budget that has no room for the copies, and for two of them at a time.
@@ -250,7 +250,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const check = (): void => {
       engine.checkIntegrity();
       // Otherwise some of it would be computed anew.
-      expect(engine.describe(block).tokens).toBe(block.length);
+      expect(engine.blocks.describe(block).tokens).toBe(block.length);
     };
     for (let round = 0; round < 12; round++) {
       for (let n = below(random, 4); n > 0; n--) put();

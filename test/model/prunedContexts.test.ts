@@ -224,7 +224,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   clock.now += 2000;
   while (await engine.runMaintenance(filesOf([block])));
   // In two pieces of equal length, rounded up.
-  const { bytes: left, ...described } = engine.describe(block);
+  const { bytes: left, ...described } = engine.blocks.describe(block);
   expect(described).toMatchObject({ tokens: block.length, codecs: ['kvzip'] });
   expect(left / kvBytesPerToken(pool.shape) / block.length).toBeCloseTo(KEPT_SHARES[KVZIP], 2);
   engine.checkIntegrity();
@@ -247,12 +247,12 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   // Everything to the store, and back.
   clock.now += 100_000;
   while (await engine.runMaintenance([]));
-  expect(engine.describe(block).tier).toBe('store');
+  expect(engine.blocks.describe(block).tier).toBe('store');
   await expectSame();
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   engine.setMaxBytes(bytes(930));
   engine.checkIntegrity();
-  expect(engine.describe(block).codecs).toEqual(['kvzip']);
+  expect(engine.blocks.describe(block).codecs).toEqual(['kvzip']);
   await expectSame();
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();

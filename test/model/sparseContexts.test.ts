@@ -197,7 +197,7 @@ test('built-in model: a context of nearly twice the pool answers from an old blo
   await drain(engine);
   expect(beside.tokenIds).toEqual(again.tokenIds);
   for (const other of others) expect(other.ended).toMatch(/length|stop/);
-  engine.evict();
+  engine.blocks.evict();
   engine.setMaxBytes(0);
   spillFile.close();
   await runner.dispose();

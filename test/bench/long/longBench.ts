@@ -204,7 +204,7 @@ async function answers(
       count.same += Number(answer === expected[i]);
       i++;
     }
-    engine.evict();
+    engine.blocks.evict();
   }
   engine.setMaxBytes(0);
   spillFile.close();
@@ -248,7 +248,7 @@ async function cost(subject: Subject, choosing: Choosing, folder: string): Promi
     nextMs: next.firstMs,
     tokenMs: next.tokenMs,
   };
-  engine.evict();
+  engine.blocks.evict();
   engine.setMaxBytes(0);
   spillFile.close();
   return result;

@@ -135,7 +135,7 @@ export class PaddedBatches implements Server {
 
   #begin(jobs: readonly Job[]): void {
     const missing = jobs.map(
-      ({ promptIds, prefill }) => promptIds.length - this.#engine.describe(promptIds, prefill).tokens,
+      ({ promptIds, prefill }) => promptIds.length - this.#engine.blocks.describe(promptIds, prefill).tokens,
     );
     const longest = Math.max(...missing);
     const numTokens = Math.max(...jobs.map((job) => job.numTokens));

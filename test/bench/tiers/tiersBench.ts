@@ -106,7 +106,7 @@ class Scene {
         log(`read anew: ${short(anew.at(-1)! / 1000)} s`);
       }
       const file = files[Math.floor(numFiles * bench.random() ** SKEW)]!;
-      const { tier, codecs } = bench.engine.describe(file);
+      const { tier, codecs } = bench.engine.blocks.describe(file);
       revisits.push({ tier, codecs, ...(await this.#ask(file)) });
       await this.#pause(bench.random() < 1 / 3 ? LONG_PAUSE_MS : SHORT_PAUSE_MS, kept);
     }

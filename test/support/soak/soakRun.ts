@@ -118,12 +118,12 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
         engine.setMaxBytes(ceiling * kvBytesPerToken(pool.shape) + subject.scratchBytes);
       }
       if (random() < 0.01)
-        engine.pin(
+        engine.blocks.pin(
           `pin ${below(random, 2)}`,
           random() < 0.5 ? null : items[below(random, items.length)]!.promptIds.slice(0, 20),
         );
       if (random() < 0.02)
-        engine.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
+        engine.blocks.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
     };
     const account = (): void => {
       engine.checkIntegrity();

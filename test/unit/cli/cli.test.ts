@@ -143,7 +143,8 @@ describe('what to do about a text that has no room', () => {
     const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x']);
     const said = new RequestError(
       'outOfMemory',
-      'Raise kvasir.cache.maxBytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts, which needs kvasir.cache.diskBytes above 0.',
+      'Raise kvasir.cache.maxBytes or send less text: about 2.9 MB are enough for 2048 tokens, or 970 kB to read them in parts. ' +
+        'To read in parts, kvasir.cache.diskBytes must be above 0.',
     );
     expect(((await withRemedy(line, said)) as Error).message).toBe(
       'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts with --kv-cache-dir DIR.',

@@ -89,11 +89,11 @@ test('the outline says which class computed a node, what runs, and what is pinne
   const file = tokens(40, 3);
   ask(engine, file, { priority: 'idle', maxTokens: 0 });
   await drain(engine);
-  engine.pin('file:///a.ts', file);
+  engine.blocks.pin('file:///a.ts', file);
   clock.now = 2000;
   const running = ask(engine, [...file, 1, 2, 3], { priority: 'chat', maxTokens: 50 });
   for (let i = 0; i < 4; i++) await engine.step();
-  const [node] = engine.outline([{ docId: 'file:///a.ts', path: 'a.ts', tokenIds: file, numHeaderTokens: 4 }]);
+  const [node] = engine.blocks.outline([{ docId: 'file:///a.ts', path: 'a.ts', tokenIds: file, numHeaderTokens: 4 }]);
   expect(node).toMatchObject({
     kind: 'file',
     label: 'a.ts',
@@ -107,5 +107,5 @@ test('the outline says which class computed a node, what runs, and what is pinne
   engine.abort(running.sequence.id);
   await drain(engine);
   clock.now = 9000;
-  expect(engine.outline([])[0]).toMatchObject({ inUse: false, idleMs: 7000 });
+  expect(engine.blocks.outline([])[0]).toMatchObject({ inUse: false, idleMs: 7000 });
 });

@@ -1,10 +1,10 @@
-/** What is said where there is no room: whose limit it is, too, where other windows share the memory. */
+/** Errors for requests that do not fit: which limit they name, and what they advise. */
 import { expect, test } from 'vitest';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { speakBytes } from '../../../engine/protocol/formatBytes.ts';
-import { lacking, tooLarge } from '../../../engine/scheduler/roomErrors.ts';
+import { lacking, tooLarge } from '../../../engine/scheduler/capacityErrors.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
 
 test('an error about a shared limit says how many windows share it now', () => {
@@ -37,12 +37,13 @@ test('an error suggests a sufficient setting in bytes, rounded up, only if it is
   const said = (change: object): string => tooLarge(537, { ...limit, ...change } as KvCache).message;
   const lack =
     'The request has 537 tokens, but the KV cache limit of 1.0 MB holds 0. Raise kvasir.cache.maxBytes or send less text';
-  expect(said({})).toBe(`${lack}: about 2.9 MB are enough for 2048 tokens, or about 1.5 MB to read them in parts.`);
+  expect(said({})).toBe(`${lack}: about 2.9 MB are enough for 2048 tokens, or 1.5 MB to read them in parts.`);
   expect(said({ numEditorWindows: () => 2 })).toContain(
-    'about 5.7 MB are enough for 2048 tokens, or about 2.9 MB to read them in parts. 2 editor windows',
+    'about 5.7 MB are enough for 2048 tokens, or 2.9 MB to read them in parts. 2 editor windows',
   );
   expect(said({ needs: () => ({ ...limit.needs()!, spills: false }) })).toBe(
-    `${lack}: about 2.9 MB are enough for 2048 tokens, or about 1.5 MB to read them in parts, which needs kvasir.cache.diskBytes above 0.`,
+    `${lack}: about 2.9 MB are enough for 2048 tokens, or 1.5 MB to read them in parts. ` +
+      'To read in parts, kvasir.cache.diskBytes must be above 0.',
   );
   // There are parts that take less only for long texts; and no lower limit is advised than there is.
   expect(said({ needs: () => ({ ...limit.needs()!, inParts: 2_829_359 }) })).toBe(
@@ -51,7 +52,7 @@ test('an error suggests a sufficient setting in bytes, rounded up, only if it is
   expect(said({ displayedLimitBytes: 2e6 })).toContain('about 2.9 MB are enough for 2048 tokens.');
   expect(said({ displayedLimitBytes: 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
   expect(lacking('memory', { ...limit } as KvCache).message).toContain(
-    'the KV cache limit of 1.0 MB leaves no room for one more. Raise kvasir.cache.maxBytes',
+    'the KV cache limit of 1.0 MB is too small for the next part. Raise kvasir.cache.maxBytes',
   );
 });
 
