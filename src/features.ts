@@ -13,6 +13,7 @@ import {
 } from './completion/completionProvider.ts';
 import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
+import { CommitMessage } from './commit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { crossFileContext } from './context/crossFileContext.ts';
 import { ProjectFiles } from './context/projectFiles.ts';
@@ -20,8 +21,8 @@ import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
 import { EngineHost } from './client/engineHost.ts';
 import { onNewlyExcluded } from './client/newlyExcluded.ts';
-import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
+import { EditSelection } from './edit/editSelection.ts';
 import { reportProblem, Explanation, exportTrace } from './monitor/diagnostics.ts';
 import { Participant } from './lm/participant.ts';
 import { LanguageModelProvider } from './lm/languageModelProvider.ts';
@@ -66,6 +67,7 @@ export class Features {
     const figures = new Figures(host, context.globalState);
     const status = new StatusItem(host, figures, pauseOf(snooze, settings, figures));
     const cache = new CacheView(context.extensionUri, host, figures);
+    const commanded = { host, mirror, completion, snooze, edits, chat, explanation, summaries, figures, cache };
     this.#host = host;
     this.#disposables = [
       // The disk cache does not record which file an entry belongs to. So everything is cleared, and what is still
@@ -84,7 +86,7 @@ export class Features {
       snooze,
       chat,
       mirror,
-      registerEdits(context, host, mirror, settings, edits),
+      edits,
       summaries,
       explanation,
       cache,
@@ -97,7 +99,7 @@ export class Features {
       vscode.window.registerWebviewViewProvider(CACHE_VIEW, cache),
       registerChatCodeActions(DOCUMENTS),
       ...registerChatCommands(chat),
-      ...commands(context, settings, log, { host, completion, snooze, chat, explanation, summaries, figures, cache }),
+      ...commands(context, settings, log, commanded),
     ];
   }
 
@@ -112,10 +114,13 @@ export class Features {
   }
 }
 
+/** The features that have commands. */
 interface Commanded {
   host: EngineHost;
+  mirror: DocumentMirror;
   completion: CompletionProvider;
   snooze: Snooze;
+  edits: EditPreview;
   chat: ChatView;
   explanation: Explanation;
   summaries: Summaries;
@@ -128,15 +133,21 @@ function commands(
   context: vscode.ExtensionContext,
   settings: Settings,
   log: Log,
-  { host, completion, snooze, chat, explanation, summaries, figures, cache }: Commanded,
+  { host, mirror, completion, snooze, edits, chat, explanation, summaries, figures, cache }: Commanded,
 ): vscode.Disposable[] {
   const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
+  const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
+  const commitMessage = new CommitMessage(host, settings);
   return [
     command(ACCEPTED_COMMAND, () => completion.accepted()),
     command('kvasir.snooze', () => snooze.choose()),
     command('kvasir.endSnooze', () => snooze.end()),
     command('kvasir.toggleLanguage', () => toggleLanguage(settings)),
     command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+    command('kvasir.editSelection', () => editSelection.run()),
+    command('kvasir.acceptEdit', () => edits.accept()),
+    command('kvasir.rejectEdit', () => edits.reject()),
+    command('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
     command('kvasir.explainLastCompletion', () => explanation.show()),
     command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
     command('kvasir.summarizeSelection', () => summarizeSelection(chat)),

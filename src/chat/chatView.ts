@@ -15,7 +15,7 @@ import type { Log } from '../log.ts';
 import { describeModel, locateModel, shownNote } from '../models/locate.ts';
 import { ChatController, type ChatChange } from './chatController.ts';
 import type { ContextRef, ToHost, ToPage } from './chatMessages.ts';
-import { chatPage } from './chatPage.ts';
+import { chatStrings } from './chatStrings.ts';
 import { CodeBlocks } from './codeBlocks.ts';
 import { pickContext } from './contextPicker.ts';
 import { fileRef, openRef } from './contextRefs.ts';
@@ -70,7 +70,10 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#view = view;
     this.#pageReady = false;
     attachPage(view, this.#context.extensionUri, {
-      html: chatPage(view.webview, this.#context.extensionUri),
+      title: 'Kvasir',
+      script: 'dist/webview/chat.js',
+      styles: ['media/chat.css'],
+      strings: chatStrings(),
       receive: (message: ToHost) => void this.#receive(message),
       shown: (visible) => {
         if (!visible) this.#pageReady = false;

@@ -1,7 +1,7 @@
 /**
  * One engine from start to end: the version handshake, and each request from message to result. Every request ends with
- * a result or an error, whatever happens to the channel. Does not decide when to start, load or restart
- * (engineClient.ts).
+ * a result or an error, whatever happens to the channel. Does not decide when to start, load or restart:
+ * engineLifecycle.ts does.
  */
 import {
   type EngineMessage,
@@ -31,6 +31,14 @@ export class EngineError extends Error {
     this.name = 'EngineError';
     this.code = code;
   }
+}
+
+/** Whether the engine's copy of a document is missing or unusable. */
+export function isDocumentError(error: unknown): boolean {
+  return (
+    error instanceof EngineError &&
+    (error.code === 'unknownDocument' || (error.code === 'badRequest' && error.message.includes('send the whole text')))
+  );
 }
 
 /** Listeners for a running request: its text, and for a request of several sequences how many have ended. */
@@ -98,10 +106,17 @@ export class Connection {
     if (this.#ended === undefined) this.#transport.send(message);
   }
 
-  /** Sends a message that has one answer. */
-  ask(message: (requestId: string) => HostMessage, onProgress?: Pending['onProgress']): Promise<ReplyValue> {
+  /** Sends a message that has one answer, which is of a `kind`. */
+  async ask<K extends ReplyValue['kind']>(
+    kind: K,
+    message: (requestId: string) => HostMessage,
+    onProgress?: Pending['onProgress'],
+  ): Promise<Extract<ReplyValue, { kind: K }>> {
     const requestId = `a${++this.#numRequests}`;
-    return this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
+    const value = await this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
+    if (value.kind !== kind)
+      throw new EngineError('engineFailed', this.#t('The engine answered "{0}" with "{1}".', kind, value.kind));
+    return value as Extract<ReplyValue, { kind: K }>;
   }
 
   /**

@@ -5,10 +5,11 @@
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { attachPage } from '../pageView.ts';
-import type { EngineState, EngineClient } from '../client/engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
+import type { EngineState } from '../client/engineLifecycle.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
-import { cachePage } from './cachePage.ts';
+import { cacheStrings } from './cacheStrings.ts';
 import { codecNotes } from './codecTexts.ts';
 import type { Figures } from './figures.ts';
 import type { EngineStats } from '../../engine/protocol/stats.ts';
@@ -40,7 +41,11 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     this.#view = view;
     this.#pageReady = false;
     attachPage(view, this.#extensionUri, {
-      html: cachePage(view.webview, this.#extensionUri),
+      title: `Kvasir: ${vscode.l10n.t('Cache')}`,
+      script: 'dist/webview/cache.js',
+      // The first one is that of the charts' library.
+      styles: ['dist/webview/cache.css', 'media/cache.css'],
+      strings: cacheStrings(),
       receive: (message: FromCachePage) => void this.#receive(message),
       shown: (visible) => {
         if (!visible) this.#pageReady = false;

@@ -5,7 +5,8 @@
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
-import type { EngineClient, EngineState } from '../client/engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
+import type { EngineState } from '../client/engineLifecycle.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { repositoryName } from '../models/discover.ts';

@@ -4,7 +4,7 @@
  */
 import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol/stats.ts';
 import type { CompletionRecord } from '../completion/record.ts';
-import type { EngineState } from '../client/engineClient.ts';
+import type { EngineState } from '../client/engineLifecycle.ts';
 import { ENGLISH } from '../format.ts';
 
 export interface ReportFacts {

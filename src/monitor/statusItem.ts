@@ -4,7 +4,7 @@
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
-import type { EngineState } from '../client/engineClient.ts';
+import type { EngineState } from '../client/engineLifecycle.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Figures } from './figures.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';

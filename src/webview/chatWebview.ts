@@ -4,10 +4,10 @@
  */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
-import { element, fitHeight, keepingFocus } from './dom.ts';
-import { type EmptyState, showEmptyState } from './emptyState.ts';
+import { element, fitHeight, keepingFocus, button, fill } from './dom.ts';
 import { PageDraft } from './pageDraft.ts';
 import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
+import { mark } from './icons.ts';
 
 interface Saved {
   /** Earlier questions that are being edited, by conversation and turn. */
@@ -15,6 +15,11 @@ interface Saved {
   conversation: string;
   /** Pixels from the top; null is the end. */
   scroll: number | null;
+}
+
+interface EmptyState {
+  model: { name: string; note: string };
+  questions: readonly string[];
 }
 
 declare function acquireVsCodeApi(): {
@@ -198,5 +203,32 @@ function showEmpty(): void {
       showEmptyState(empty, emptyState, strings, { ask, chooseModel });
     },
     () => composer.focus(),
+  );
+}
+
+/** Shown before the first question: what Kvasir is, the model's note, and example questions. */
+function showEmptyState(
+  root: HTMLElement,
+  { model, questions }: EmptyState,
+  strings: Strings,
+  actions: { ask(text: string): void; chooseModel(): void },
+): void {
+  const examples = questions.map((question) => button(question, { class: 'example' }, () => actions.ask(question)));
+  const about = element(
+    'div',
+    { class: 'about' },
+    element('strong', {}, model.name),
+    element('p', { 'data-part': 'note' }, model.note),
+    button(strings.chooseModel, { class: 'link' }, actions.chooseModel),
+  );
+  fill(
+    root,
+    element('div', { class: 'mark' }, mark()),
+    element('h1', {}, strings.title),
+    element('p', { class: 'tagline' }, strings.tagline),
+    ...(model.note ? [about] : []),
+    ...(examples.length
+      ? [element('div', { class: 'examples' }, element('h2', {}, strings.examples), ...examples)]
+      : []),
   );
 }

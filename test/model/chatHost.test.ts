@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { AssistantServer } from '../../engine/server/assistantServer.ts';
 import type { EngineMessage } from '../../engine/protocol/messages.ts';
-import { EngineClient, type EngineState } from '../../src/client/engineClient.ts';
+import { EngineClient } from '../../src/client/engineClient.ts';
+import type { EngineState } from '../../src/client/engineLifecycle.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { INVENTORY } from '../vscode/suite.ts';
 

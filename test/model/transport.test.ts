@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
+import { EngineClient, type GenerateRequest } from '../../src/client/engineClient.ts';
+import type { EngineState } from '../../src/client/engineLifecycle.ts';
 import { ThreadTransport, MAX_YOUNG_MB } from '../../src/client/transport.ts';
 import { t } from '../support/editor/translate.ts';
 

@@ -63,7 +63,6 @@ vi.mock('../../../../src/vscode.ts', () => {
     },
   };
 });
-vi.mock('../../../../src/chat/chatPage.ts', () => ({ chatPage: () => '' }));
 const { ChatView } = await import('../../../../src/chat/chatView.ts');
 const { fileRef, refId, selectionRef } = await import('../../../../src/chat/contextRefs.ts');
 
@@ -156,6 +155,7 @@ function chatOf(
       },
       onDidDispose: event,
       webview: {
+        asWebviewUri: () => '',
         postMessage: (message: ToPage) => posted.push(structuredClone(message)),
         onDidReceiveMessage: (listener: typeof send) => {
           send = listener;

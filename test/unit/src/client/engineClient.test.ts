@@ -7,7 +7,8 @@ import {
   PROTOCOL_VERSION,
 } from '../../../../engine/protocol/messages.ts';
 import type { ModelInfo } from '../../../../engine/protocol/stats.ts';
-import { EngineClient, type EngineState, type GenerateRequest } from '../../../../src/client/engineClient.ts';
+import { EngineClient, type GenerateRequest } from '../../../../src/client/engineClient.ts';
+import type { EngineState } from '../../../../src/client/engineLifecycle.ts';
 import type { Transport } from '../../../../src/client/transport.ts';
 import { t } from '../../../support/editor/translate.ts';
 

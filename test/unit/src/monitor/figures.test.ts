@@ -1,7 +1,7 @@
 /** Figures are asked for while somebody looks or something goes on, twice a second, and never otherwise; looking starts nothing. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EngineStats, MachineInfo } from '../../../../engine/protocol/stats.ts';
-import type { EngineState } from '../../../../src/client/engineClient.ts';
+import type { EngineState } from '../../../../src/client/engineLifecycle.ts';
 import type { EngineHost } from '../../../../src/client/engineHost.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({

@@ -1,35 +1,8 @@
-/**
- * HTML of the chat view: a skeleton that the page's script fills. Only the extension's own script and style may load.
- */
-import { randomBytes } from 'node:crypto';
-import { speech } from '../speech.ts';
+/** The chat page's texts in the user's language. */
 import * as vscode from '../vscode.ts';
 import type { Strings } from './chatMessages.ts';
 
-export function chatPage(webview: vscode.Webview, extensionUri: vscode.Uri): string {
-  const nonce = randomBytes(16).toString('base64');
-  const script = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'dist', 'webview', 'chat.js'));
-  const style = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'media', 'chat.css'));
-  return `<!DOCTYPE html>
-<html lang="${attribute(speech().numbers.language)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link nonce="${nonce}" rel="stylesheet" href="${attribute(style.toString())}">
-<title>Kvasir</title>
-</head>
-<body data-strings="${attribute(JSON.stringify(strings()))}">
-<script nonce="${nonce}" src="${attribute(script.toString())}"></script>
-</body>
-</html>`;
-}
-
-function attribute(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;');
-}
-
-function strings(): Strings {
+export function chatStrings(): Strings {
   const t = vscode.l10n.t;
   return {
     ask: t('Ask Kvasir'),
