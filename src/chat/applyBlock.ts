@@ -20,12 +20,12 @@ export interface PlaceOptions {
 
 const MODIFIERS =
   '(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly|final)\\s+)*';
+const NAME = '([A-Za-z_$][\\w$]*)';
+const KEYWORDS = 'function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var';
 /** A definition that starts with a keyword. In Go, a method's receiver comes before the name. */
-const DEFINITION = new RegExp(
-  `^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`,
-);
+const DEFINITION = new RegExp(`^\\s*${MODIFIERS}(?:${KEYWORDS})\\s+(?:\\([^)]*\\)\\s*)?${NAME}`);
 /** A method of a class. */
-const METHOD = new RegExp(`^\\s*${MODIFIERS}([A-Za-z_$][\\w$]*)\\s*(?:<[^>]*>)?\\([^;]*\\{`);
+const METHOD = new RegExp(`^\\s*${MODIFIERS}${NAME}\\s*(?:<[^>]*>)?\\([^;]*\\{`);
 /** A comment line or a decorator. */
 const COMMENT = /^\s*(?:\/\*|\*|\/\/|#|@)/;
 const NO_NAMES = new Set(['if', 'for', 'while', 'switch', 'return', 'catch', 'with', 'match', 'else', 'try', 'do']);

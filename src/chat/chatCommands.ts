@@ -1,6 +1,6 @@
 /**
- * The chat's commands and code actions: conversations, attachments, and questions about the selection, the definition at
- * the cursor or a problem. Does not draw the view.
+ * The chat's commands and code actions: conversations, attachments, and questions about the selection, the definition
+ * at the cursor or a problem. Does not draw the view.
  */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from './chatView.ts';
@@ -198,7 +198,8 @@ class ChatCodeActions implements vscode.CodeActionProvider {
       const action = new vscode.CodeAction(title, kind);
       const message =
         diagnostic &&
-        `${diagnostic.message.replace(/\s+/g, ' ').slice(0, MAX_MESSAGE)} (${vscode.l10n.t('line {0}', diagnostic.range.start.line + 1)})`;
+        `${diagnostic.message.replace(/\s+/g, ' ').slice(0, MAX_MESSAGE)} ` +
+          `(${vscode.l10n.t('line {0}', diagnostic.range.start.line + 1)})`;
       action.command = {
         title,
         command,

@@ -34,8 +34,9 @@ export async function symbolAt(
   );
 }
 
-const DEFINITION =
-  /^\s*(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly)\s+)*(?:function\*?|class|interface|enum|struct|trait|def|func|fn)\s+([A-Za-z_$][\w$]*)/;
+const MODIFIERS = 'export|default|public|private|protected|static|abstract|async|pub|override|readonly';
+const KEYWORDS = 'function\\*?|class|interface|enum|struct|trait|def|func|fn';
+const DEFINITION = new RegExp(`^\\s*(?:(?:${MODIFIERS})\\s+)*(?:${KEYWORDS})\\s+([A-Za-z_$][\\w$]*)`);
 
 function byIndentation(document: vscode.TextDocument): NamedRange[] {
   const found: NamedRange[] = [];

@@ -202,7 +202,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   #follow(change: ChatChange): void {
     if (change.type === 'conversation') {
       this.#postConversation();
-      // An empty conversation has room for suggestions.
+      // An empty conversation shows suggestions.
       this.#postContext();
     } else if (change.type === 'meter') {
       this.#postMeter();

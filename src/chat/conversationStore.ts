@@ -31,7 +31,7 @@ export class ConversationStore {
   #conversations: SavedConversation[];
   #current: string | null;
   #draft: string;
-  /** Restored by the user, so it is not dropped to make room. */
+  /** Restored by the user, so they are not dropped for newer ones. */
   readonly #restored = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #draftTimer: ReturnType<typeof setTimeout> | undefined;

@@ -142,7 +142,10 @@ export async function kindOf(uri: vscode.Uri): Promise<Found['kind']> {
   );
 }
 
-/** How well a path matches what was typed; 0 is no match. The name counts more than its folders, consecutive letters more than scattered ones. */
+/**
+ * How well a path matches what was typed; 0 is no match. The name counts more than its folders, consecutive letters
+ * more than scattered ones.
+ */
 export function rank(query: string, path: string): number {
   const wanted = query.toLowerCase();
   const whole = path.toLowerCase();

@@ -44,31 +44,9 @@ export async function gather(
     try {
       if (ref.kind === 'selection') addSnippet(ref, await selected(ref, uri));
       else if (ref.kind === 'folder') {
-        const { taken, total, numSecret, more } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
-        let numRead = 0;
-        for (const file of taken) {
-          // Files that cannot be read, such as pictures, are not counted.
-          const text = await textOf(file).catch(() => undefined);
-          if (text === undefined) continue;
-          addSnippet(ref, { path: file.path, text });
-          numRead++;
-        }
-        if (!total && numSecret && more)
-          notes.push(
-            vscode.l10n.t(
-              '{0}: no file is attached: kvasir.completion.exclude leaves out the first {1}, and the others were not checked',
-              ref.path,
-              numSecret,
-            ),
-          );
-        else if (!total && numSecret)
-          notes.push(
-            vscode.l10n.t('{0}: no file is attached: kvasir.completion.exclude leaves all of them out', ref.path),
-          );
-        else if (more)
-          notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are attached', ref.path, numRead, total));
-        else if (numRead < total)
-          notes.push(vscode.l10n.t('{0}: {1} of {2} files are attached', ref.path, numRead, total));
+        const { texts, note } = await textsIn(uri, ref.path, settings);
+        for (const snippet of texts) addSnippet(ref, snippet);
+        if (note !== undefined) notes.push(note);
       } else {
         const document =
           openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
@@ -100,6 +78,34 @@ export async function gather(
     notes,
     ...(cursor ? { cursor } : {}),
   };
+}
+
+/** The texts of a folder's files, and a note if there are others. */
+async function textsIn(
+  folder: vscode.Uri,
+  path: string,
+  settings: Settings,
+): Promise<{ texts: Snippet[]; note: string | undefined }> {
+  const { t } = vscode.l10n;
+  const { taken, total, numSecret, more } = await filesIn(folder, settings, MAX_FILES_OF_FOLDER);
+  const texts: Snippet[] = [];
+  for (const file of taken) {
+    // Files that cannot be read, such as pictures, are not counted.
+    const text = await textOf(file).catch(() => undefined);
+    if (text !== undefined) texts.push({ path: file.path, text });
+  }
+  let note: string | undefined;
+  if (!total && numSecret && more)
+    note = t(
+      '{0}: no file is attached: kvasir.completion.exclude leaves out the first {1}, and the others were not checked',
+      path,
+      numSecret,
+    );
+  else if (!total && numSecret)
+    note = t('{0}: no file is attached: kvasir.completion.exclude leaves all of them out', path);
+  else if (more) note = t('{0}: {1} of more than {2} files are attached', path, texts.length, total);
+  else if (texts.length < total) note = t('{0}: {1} of {2} files are attached', path, texts.length, total);
+  return { texts, note };
 }
 
 async function selected(ref: ContextRef, uri: vscode.Uri): Promise<Gathered['snippets'][number]> {

@@ -1,7 +1,6 @@
 /**
  * Example questions about a file, of the kinds that are answered best, in the user's language. The shown text is asked
- * as
- * it is, so each translation must be one that the engine recognizes (engine/facts).
+ * as it is, so each translation must be one that the engine recognizes (engine/facts).
  */
 import * as vscode from '../vscode.ts';
 

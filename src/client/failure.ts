@@ -1,4 +1,6 @@
-/** Shows one message for a failed request, and opens the place where the user can fix it. Does not decide the remedy. */
+/**
+ * Shows one message for a failed request, and opens the place where the user can fix it. Does not decide the remedy.
+ */
 import * as vscode from '../vscode.ts';
 import { EngineError } from './connection.ts';
 import type { EngineClient } from './engineClient.ts';

@@ -1,6 +1,6 @@
 /**
- * Carries messages between the editor and the engine, which runs in a worker thread of the extension host. Does not know
- * requests: connection.ts does.
+ * Carries messages between the editor and the engine, which runs in a worker thread of the extension host. Does not
+ * know requests: connection.ts does.
  */
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import type { EngineMessage, HostMessage } from '../../engine/protocol/messages.ts';

@@ -17,8 +17,8 @@ const MAX_LINES = 4;
 const MAX_CHARACTERS = 240;
 
 /**
- * Computes the completion after the shown one while the user reads, so that accepting shows the next one at once. Starts
- * after a pause, and not after a long text. A key that leaves its text ends it (completionRequests.ts).
+ * Computes the completion after the shown one while the user reads, so that accepting shows the next one at once.
+ * Starts after a pause, and not after a long text. A key that leaves its text ends it (completionRequests.ts).
  */
 export class Ahead implements vscode.Disposable {
   readonly #requests: CompletionRequests;

@@ -119,7 +119,7 @@ export class CompletionRequests implements vscode.Disposable {
             ...(done.suppressed ? { suppressed: true } : {}),
           });
       })
-      // Reported by whoever waits for it, and by the engine's state.
+      // The caller that waits for it reports the error, and so does the engine's state.
       .catch((error: unknown) => request.fail(error));
     return request;
   }
@@ -135,8 +135,7 @@ export class CompletionRequests implements vscode.Disposable {
 
   /**
    * A question about `version` that waited for `request` was cancelled. Further typing may ask again soon; anything
-   * else
-   * ends the request.
+   * else ends the request.
    */
   leave(request: CompletionRequest, document: vscode.TextDocument, version: number): void {
     if (request.numWaiting > 0 || request.aborted) return;

@@ -1,4 +1,7 @@
-/** Which documents get completions, by their scheme, size, globs and language, and the command that changes the list of languages. */
+/**
+ * Which documents get completions, by their scheme, size, globs and language, and the command that changes the list of
+ * languages.
+ */
 import * as vscode from '../vscode.ts';
 import type { Config, Settings } from '../config.ts';
 import { isTooLarge } from '../client/documentSize.ts';
@@ -78,8 +81,8 @@ export function globMatches(document: Addressed, glob: string): boolean {
 type Matches = (glob: string) => boolean;
 
 /**
- * Whether `kvasir.completion.languages` allows a language. The last matching entry decides: `*`, a language id or a glob, each with `!` for "not here". A list that starts with
- * `!` allows everything else.
+ * Whether `kvasir.completion.languages` allows a language. The last matching entry decides: `*`, a language id or a
+ * glob, each with `!` for "not here". A list that starts with `!` allows everything else.
  */
 export function isWanted(languages: readonly string[], languageId: string, matches: Matches): boolean {
   let wanted = languages[0]?.startsWith('!') ?? false;

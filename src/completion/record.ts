@@ -68,23 +68,24 @@ export function explain(record: CompletionRecord | undefined, { t, numbers }: Sp
     typing: t('after typing'),
     refresh: t('when a late answer was ready'),
   }[record.trigger];
-  const lines = [
-    title,
-    '',
-    `- ${t('Where: {0}', `\`${record.place}\``)}`,
-    `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(numbers.language), trigger)}`,
-  ];
-  if (record.reason)
-    lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
-  else
-    lines.push(
-      `- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`,
-    );
-  if ((record.numCandidates ?? 1) > 1) lines.push(`- ${t('Candidates: {0}', record.numCandidates ?? 1)}`);
-  lines.push(
-    `- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', numbers.count(record.totalMs), numbers.count(record.waitedMs))}`,
-  );
+  const lines = [title, ''];
   const note = (text: string) => lines.push(`- ${text}`);
+  note(t('Where: {0}', `\`${record.place}\``));
+  note(t('When: {0}, {1}', record.at.toLocaleTimeString(numbers.language), trigger));
+  if (record.reason)
+    note(`**${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
+  else {
+    const source = t('Returned to the editor from: {0}', t(record.source ?? ''));
+    note(record.accepted ? `${source}; ${t('accepted')}` : source);
+  }
+  if ((record.numCandidates ?? 1) > 1) note(t('Candidates: {0}', record.numCandidates ?? 1));
+  note(
+    t(
+      'Time: {0} ms; {1} ms of it waiting for a pause in typing',
+      numbers.count(record.totalMs),
+      numbers.count(record.waitedMs),
+    ),
+  );
   const { timings, usage } = record;
   if (timings)
     note(
@@ -112,7 +113,7 @@ export function explain(record: CompletionRecord | undefined, { t, numbers }: Sp
         numbers.count(usage.shiftedTokens),
       ),
     );
-  for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
+  for (const diagnostic of record.diagnostics) note(t('Note: {0}', diagnostic));
   if (record.shown) lines.push('', ...fenced(record.shown));
   return `${lines.join('\n')}\n`;
 }

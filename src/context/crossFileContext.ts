@@ -1,6 +1,6 @@
 /**
- * What a completion is offered from other files: snippets for the model to read, and sources to copy from. Never excluded
- * files; sends nothing to a model that does not use it.
+ * What a completion is offered from other files: snippets for the model to read, and sources to copy from. Never
+ * excluded files; sends nothing to a model that does not use it.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';

@@ -1,13 +1,14 @@
 /** Which open files the current one imports, and the lines that declare what they export. Pure. */
 
 /**
- * Import statements of most languages: `from './a'`, `require('a')`, `import a.b`, `#include "a.h"`, `use a::b`, `mod
- * a`.
+ * Import statements of most languages: `from './a'`, `require('a')`, `import a.b`, `#include "a.h"`, `use a::b`,
+ * `mod a`.
  */
 const IMPORT =
   /^\s*(?:import|from|export\b.*\bfrom|#\s*include|use|mod|require|require_relative|using|package|.*\brequire\()(.*)$/;
-const DECLARATION =
-  /^\s{0,4}(?:export\b|public\b|pub\b|def\b|async def\b|class\b|interface\b|type\b|struct\b|enum\b|trait\b|fn\b|func\b|function\b|module\b|const\b|abstract\b)/;
+const KEYWORDS =
+  'export|public|pub|def|async def|class|interface|type|struct|enum|trait|fn|func|function|module|const|abstract';
+const DECLARATION = new RegExp(`^\\s{0,4}(?:${KEYWORDS})\\b`);
 const MAX_LINES = 40;
 /** Imports are at the top. */
 const HEAD_LINES = 100;

@@ -23,10 +23,10 @@ export function locateModel(setting: string, extensionPath: string): ModelLocati
     throw new Error(vscode.l10n.t('The setting kvasir.model does not name a folder: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
     throw new Error(
-      vscode.l10n.t(
-        '{0} contains no model: config.json is missing. Choose the folder with config.json, tokenizer.json and the .safetensors files.',
-        modelDir,
-      ),
+      [
+        vscode.l10n.t('{0} contains no model: config.json is missing.', modelDir),
+        vscode.l10n.t('Choose the folder with config.json, tokenizer.json and the .safetensors files.'),
+      ].join(' '),
     );
   }
   return { modelDir, builtIn: false };

@@ -58,7 +58,7 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
   return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
 }
 
-/** Shows what the estimate was made from, if there is room, so that nobody takes it for a measurement. */
+/** Shows what the estimate was made from, if the line is short enough, so that nobody takes it for a measurement. */
 export function describeRecommended(
   { model, precision, memoryBytes, tokensPerSecond }: Recommendation,
   set: WeightPrecision,

@@ -13,8 +13,8 @@ export interface OpenModel {
   /** Trained for code, including fill-in-the-middle. The others are general. */
   code: boolean;
   /**
-   * Size of the engine's weights that each token reads and that stay in memory: all but the embedding, of which one row
-   * is read.
+   * Size of the engine's weights that each token reads and that stay in memory: all but the embedding,
+   * which is read by single rows.
    */
   residentBytes: Record<WeightPrecision, number>;
   /** Size of the KV cache for an ordinary file and conversation, as the engine counts it. */

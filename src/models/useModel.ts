@@ -87,11 +87,13 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
 export async function offerFetch(id: string, command: string): Promise<void> {
   await vscode.env.clipboard.writeText(command);
   const terminal = vscode.l10n.t('Paste into Terminal');
-  const message = vscode.l10n.t(
-    'Copied: {0}. It needs network access and Hugging Face’s tool (pip install -U huggingface_hub). When it has finished, {1} appears in this list.',
-    command,
-    id,
-  );
+  const message = [
+    vscode.l10n.t(
+      'Copied: {0}. It needs network access and Hugging Face’s tool (pip install -U huggingface_hub).',
+      command,
+    ),
+    vscode.l10n.t('When it has finished, {0} appears in this list.', id),
+  ].join(' ');
   if ((await vscode.window.showInformationMessage(message, terminal)) !== terminal) return;
   const shell = vscode.window.createTerminal({ name: 'Kvasir' });
   shell.show();

@@ -123,9 +123,10 @@ function whyNothing(state: EngineState): NoFigures {
       return {
         kind: 'stopped',
         title: t('Nothing is loaded'),
-        text: t(
-          'The engine starts with the first request: a completion, a question or a summary. Until then it uses no memory and no processor time.',
-        ),
+        text: [
+          t('The engine starts with the first request: a completion, a question or a summary.'),
+          t('Until then it uses no memory and no processor time.'),
+        ].join(' '),
       };
     case 'failed':
       return { kind: 'failed', title: t('The engine is not working'), text: state.message };

@@ -14,22 +14,17 @@ export function compressionText(
       numbers.scientific(klMean),
       numbers.scientific(bound, 0),
     );
-  const share = numbers.percent(top1);
   // Part of `kvzip`, used for conversations; not a setting of its own.
-  if (codec === 'h2o')
-    return t(
-      'h2o, for long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens',
+  const name = codec === 'h2o' ? t('h2o, for long conversations') : codec;
+  return [
+    t(
+      '{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time',
+      name,
       numbers.decimal(compression),
-      share,
-      numbers.count(numTokens),
-    );
-  return t(
-    '{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time, measured with this model on {3} tokens',
-    codec,
-    numbers.decimal(compression),
-    share,
-    numbers.count(numTokens),
-  );
+      numbers.percent(top1),
+    ),
+    t('measured with this model on {0} tokens', numbers.count(numTokens)),
+  ].join(', ');
 }
 
 /** One line for each of a file's codecs, as named in its statistics; empty if there is nothing to say. */

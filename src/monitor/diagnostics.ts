@@ -66,9 +66,10 @@ export async function exportTrace(client: EngineClient): Promise<void> {
     preview: false,
   });
   void vscode.window.showInformationMessage(
-    t(
-      'Save the trace and open it in ui.perfetto.dev or chrome://tracing. It contains only times and counts, none of your text.',
-    ),
+    [
+      t('Save the trace and open it in ui.perfetto.dev or chrome://tracing.'),
+      t('It contains only times and counts, none of your text.'),
+    ].join(' '),
   );
 }
 

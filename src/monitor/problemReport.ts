@@ -120,8 +120,9 @@ function describeStats(stats: EngineStats): string[] {
       `${requests.failed} failed, ${requests.aborted} aborted`,
     `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ` +
       `${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
-    `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ` +
-      `${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
+    `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, ` +
+      `P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ` +
+      `${stats.batchSequences.toFixed(1)} sequences a step`,
     `- First token ms: P50 ${ttftMs.p50.toFixed(0)}, P95 ${ttftMs.p95.toFixed(0)}, P99 ${ttftMs.p99.toFixed(0)}`,
     ...Object.entries(stats.classes).flatMap(([name, times]) => describeTimes(name, times)),
     `- Busy: ${(stats.utilisation * 100).toFixed(0)}% of the last 10 s, ${(stats.busyMs / 1000).toFixed(0)} s in all`,
@@ -184,7 +185,7 @@ function describeCompletion({
     reason
       ? `- ${trigger}; nothing shown: ${reason}`
       : `- ${trigger}; ${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`,
-    `- ${Math.round(totalMs)} ms, of which ${Math.round(waitedMs)} ms waiting for a pause in typing`,
+    `- ${Math.round(totalMs)} ms; ${Math.round(waitedMs)} ms of it waiting for a pause in typing`,
     ...(timings
       ? [
           `- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ` +
@@ -193,8 +194,10 @@ function describeCompletion({
       : []),
     ...(usage
       ? [
-          `- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block` +
-            `${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`,
+          `- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ` +
+            `${usage.blockTokens} of the file block` +
+            (usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : '') +
+            `; ${usage.completionTokens} written`,
         ]
       : []),
   ];

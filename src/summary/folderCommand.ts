@@ -95,7 +95,8 @@ export class FolderCommand implements vscode.Disposable {
     });
     if (!result) return;
     this.#log.info(
-      `summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`,
+      `summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ` +
+        `${result.skipped.length} left out`,
     );
     if (!result.files.length) throw new Error(vscode.l10n.t('{0} contains no files that can be summarized.', name));
     const markdown = reportOf(name, result, notesOf(result, found, shownNote(model.note)), (path) =>

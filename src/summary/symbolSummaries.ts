@@ -158,9 +158,8 @@ export class SymbolHover implements vscode.HoverProvider {
     } else if (running) content.appendText(vscode.l10n.t('Kvasir is summarizing {0}', symbol.name));
     else {
       content.isTrusted = { enabledCommands: [SUMMARIZE_SYMBOL] };
-      content.appendMarkdown(
-        `[${vscode.l10n.t('Summarize with Kvasir')}](command:${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))})`,
-      );
+      const target = `${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))}`;
+      content.appendMarkdown(`[${vscode.l10n.t('Summarize with Kvasir')}](command:${target})`);
     }
     return new vscode.Hover(content, symbol.nameRange);
   }

@@ -189,7 +189,10 @@ function lastBlock(body: Element): Element | null {
 /** Includes the brackets and punctuation beside it, which stay on its line. */
 const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
 
-/** Turns "line 12" into a button that shows the line, everywhere in `root` except in code. @param open receives the first of the lines, from 1 */
+/**
+ * Turns "line 12" into a button that shows the line, everywhere in `root` except in code. @param open receives the
+ * first of the lines, from 1
+ */
 function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const found: Text[] = [];

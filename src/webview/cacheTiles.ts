@@ -129,9 +129,10 @@ function sparkline(values: readonly (number | null)[], top?: number): string {
   if (filled.length < 2) return '';
   const max = top ?? (Math.max(...filled) || 1);
   return filled
-    .map(
-      (value, i) =>
-        `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / max) * (HEIGHT - 3)).toFixed(1)}`,
-    )
+    .map((value, i) => {
+      const x = (i / (filled.length - 1)) * WIDTH;
+      const y = HEIGHT - 1.5 - (value / max) * (HEIGHT - 3);
+      return `${i ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
+    })
     .join('');
 }

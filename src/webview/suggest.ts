@@ -1,7 +1,6 @@
 /**
  * The list above the input that `@` (files), `/` (commands) and `/where ` (names) open: decides when it is open and how
- * a
- * choice changes the text. The input keeps the focus; aria-activedescendant tells screen readers the active entry.
+ * a choice changes the text. The input keeps the focus; aria-activedescendant tells screen readers the active entry.
  */
 import type { Found, FoundName, Strings } from '../chat/chatMessages.ts';
 import { element, fill } from './dom.ts';
