@@ -8,15 +8,11 @@ import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { type Coding, deepestEnd, placeOf } from './approx/codedPage.ts';
 import { type Compression, levelFor } from './approx/compression.ts';
 import { isExact } from './approx/lossyRows.ts';
-import { keptTokens, type PruningName, pieceLengths, rowsOf } from './approx/pruned/keptRows.ts';
 import { nextToCode } from './approx/toCode.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
-import { endIndex, isUsed, lengths, numRows, pathTo, type RadixNode } from './radixTree.ts';
+import { endIndex, isUsed, lengths, type RadixNode } from './radixTree.ts';
 import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
-
-/** Shorter runs keep their rows. */
-const MIN_PRUNED = 64;
 
 export class CacheMaintenance {
   readonly #memory: KvMemory;
@@ -37,15 +33,10 @@ export class CacheMaintenance {
     this.#onInsert = options.onInsert;
   }
 
-  /** Share that is taken of what runs may take. */
-  get fullness(): number {
-    return this.#memory.bytes / Math.max(1, this.#memory.budget.limit);
-  }
-
   /** What runs are coded with where memory is as short as now; null: with nothing, however old. */
   get coding(): Coding | null {
     const { levels = [], only = null } = this.#compression ?? {};
-    const { fullness } = this;
+    const { fullness } = this.#memory;
     if (only !== null || !levels.some((level) => fullness >= level.fullness)) return null;
     const now = this.#clock();
     return (node) => (node.pruned ? null : (levelFor(levels, now - node.lastUse, fullness)?.codec ?? null));
@@ -66,13 +57,13 @@ export class CacheMaintenance {
   #codecFor(node: RadixNode): KvCodec | null {
     const { levels = [], only = null } = this.#compression ?? {};
     if (isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept')) return null;
-    return levelFor(levels, this.#clock() - node.lastUse, this.fullness)?.codec ?? null;
+    return levelFor(levels, this.#clock() - node.lastUse, this.#memory.fullness)?.codec ?? null;
   }
 
   /** Runs of which a block may be coded, those that go first last. */
   #findToCode(): RadixNode[] {
     const { tree, pool } = this.#memory;
-    const { fullness } = this;
+    const { fullness } = this.#memory;
     if (!this.#compression?.levels.some((level) => fullness >= level.fullness)) return [];
     const nodes = [...tree.nodes()];
     // Parents come before their children: backwards each asks only its own for theirs.
@@ -115,79 +106,6 @@ export class CacheMaintenance {
       this.#toCode.pop();
     }
     return false;
-  }
-
-  /**
-   * Of a prefix, from token `from` on: how many tokens could lose rows, being in exact runs that nobody has used since
-   * `before`, and which is the first.
-   */
-  prunable(tokenIds: readonly number[], from: number, before: number): { numTokens: number; first: number } {
-    let [numTokens, first] = [0, Number.POSITIVE_INFINITY];
-    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) {
-      if (!mayPrune(node, length, from) || node.lastUse > before) continue;
-      const start = Math.max(from, node.startIndex);
-      numTokens += node.startIndex + length - start;
-      first = Math.min(first, start);
-    }
-    return { numTokens, first };
-  }
-
-  /** Slots that a prefix would take in the pool beyond those that it has, as far as it is cached. */
-  numOutside(tokenIds: readonly number[]): number {
-    return this.#memory.tree.match(tokenIds).nodes.reduce((sum, node) => sum + (node.slots ? 0 : numRows(node)), 0);
-  }
-
-  /**
-   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that
-   * keptTokens
-   * says of these layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
-   */
-  prune(
-    tokenIds: readonly number[],
-    from: number,
-    attention: Float32Array,
-    options: { keep: number; layers: ReadonlySet<number>; name: PruningName },
-  ): void {
-    const { shape } = this.#memory.pool;
-    const numHeads = shape.numLayers * shape.kvHeads;
-    const width = attention.length / numHeads;
-    let row = 0;
-    for (const [node, mayGo] of this.#pieces(tokenIds, from)) {
-      const n = numRows(node);
-      const first = row;
-      row += n;
-      if (!mayGo || row > width) continue;
-      const own = new Float32Array(numHeads * n);
-      for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
-      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.layers, node.startIndex);
-      const all = this.#memory.read(node, 0, n);
-      // What goes on from it has gone with it.
-      if (!all) return;
-      const rows = rowsOf(kept, shape, all);
-      this.#memory.nodes.prune(
-        node,
-        rows,
-        kept.map((token) => node.startIndex + token),
-        options.name,
-      );
-    }
-  }
-
-  /**
-   * The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only
-   * as a whole.
-   */
-  *#pieces(tokenIds: readonly number[], from: number): Generator<[RadixNode, boolean]> {
-    for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
-      if (!mayPrune(found, length, from)) {
-        yield [found, false];
-        continue;
-      }
-      const whole = this.#memory.nodes.beginning(found, length);
-      // What is left of it after each cut keeps its identity.
-      if (whole.startIndex < from) yield [this.#memory.nodes.beginning(whole, from - whole.startIndex), false];
-      for (const size of pieceLengths(whole.tokenIds.length)) yield [this.#memory.nodes.beginning(whole, size), true];
-    }
   }
 
   /**
@@ -238,28 +156,4 @@ export class CacheMaintenance {
     }
     return joinRows(this.#memory.pool.shape, parts);
   }
-
-  /**
-   * What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs
-   * alone, with all rows, begins.
-   */
-  *ownRuns(tag: string): Generator<{ of: object; ids: number[]; from: number }> {
-    for (const leaf of this.#memory.tree.nodes()) {
-      if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
-      let top = leaf;
-      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned)
-        top = top.parent;
-      yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
-    }
-  }
-}
-
-/**
- * Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and
- * nobody needs them now.
- */
-function mayPrune(node: RadixNode, length: number, from: number): boolean {
-  const { startIndex, pinned, pruned, lossy } = node;
-  const first = Math.max(from - startIndex, 0);
-  return !isUsed(node) && !pinned && !pruned && length - first >= MIN_PRUNED && isExact(lossy, first, length);
 }

@@ -3,7 +3,6 @@
  * are lost.
  * Does the primitive changes and keeps every count right. Does not decide which node leaves, or when.
  */
-import type { PruningName } from './approx/pruned/keptRows.ts';
 import { LostRows, type SpillFile } from './disk/spillFile.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
 import type { KvRows } from './kvRows.ts';
@@ -114,7 +113,7 @@ export class CachedNodes {
   }
 
   /** Reduces an unreferenced node, all of whose rows are exact, to these rows at these positions of its context. */
-  prune(node: RadixNode, rows: KvRows, positions: Int32Array, by: PruningName): void {
+  prune(node: RadixNode, rows: KvRows, positions: Int32Array, by: string): void {
     this.tree.prune(node, by);
     if (node.stored) this.store.drop(node.stored);
     node.stored = null;

@@ -1,7 +1,7 @@
 /** Cached prefixes as the user sees them: describes what is cached of one, evicts it, pins it. */
 import type { Tier } from '../protocol/stats.ts';
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
-import { matchSketched } from './approx/sparse/sparseLeases.ts';
+import type { LongContexts } from './approx/approximation.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { commonLength, isUsed, lengths, type RadixNode } from './radixTree.ts';
 
@@ -20,17 +20,19 @@ export interface PrefixState {
 
 export class CachedPrefixes {
   readonly #memory: KvMemory;
+  readonly #longContexts: LongContexts;
   /** Token prefixes by key. */
   readonly #pinned = new Map<string, readonly number[]>();
 
-  constructor(memory: KvMemory) {
+  constructor(memory: KvMemory, longContexts: LongContexts) {
     this.#memory = memory;
+    this.#longContexts = longContexts;
   }
 
   /** Changes nothing. */
   describe(tokenIds: readonly number[]): PrefixState {
     const { tree, budget } = this.#memory;
-    const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
+    const match = this.#longContexts.match(tree, tokenIds, tokenIds.length, tree.root);
     let inPool = 0;
     let inBoth = 0;
     let bytes = 0;

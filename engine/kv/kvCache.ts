@@ -1,72 +1,65 @@
 /**
- * The KV cache as the scheduler sees it: sequences lease a path in the prefix tree plus a private tail of slots.
- * Owns leases, reference counts and what joins the tree; where rows lie and what is evicted is KvMemory's. Nothing
- * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
+ * The KV cache as the scheduler sees it. A sequence leases a path in the radix tree and slots for its new tokens. Owns
+ * leases and adds computed tokens to the tree. Does not decide where rows lie or what is evicted; that is KvMemory's.
  */
+import { type LongContexts, noLongContexts } from './approx/approximation.ts';
 import type { Compression } from './approx/compression.ts';
+import { CachedPrefixes } from './cachedPrefixes.ts';
 import { CacheMaintenance } from './cacheMaintenance.ts';
 import type { SpillFile } from './disk/spillFile.ts';
-import { checkCache } from './integrity.ts';
-import { KvMemory } from './kvMemory.ts';
-import { addPages, type Lease, ownSlots, slotsOf } from './lease.ts';
-import { CachedPrefixes } from './cachedPrefixes.ts';
-import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
-import { ShiftedRuns } from './approx/shifted/shiftedRuns.ts';
-import { SparseLeases } from './approx/sparse/sparseLeases.ts';
-import type { LongContexts } from './approx/approximation.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
+import { checkCache } from './integrity.ts';
+import { KvMemory } from './kvMemory.ts';
 import { kvBytesPerToken } from './kvRows.ts';
+import { addPages, type Lease, ownSlots, slotsOf } from './lease.ts';
 import type { KvPool } from './pool.ts';
+import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
 
 export interface KvCacheOptions {
   pool: KvPool;
-  /** PoolBudget of pool + store. */
+  /** Budget of pool and store, in bytes. */
   maxBytes: number;
-  /** Slots up to which the pool grows rather than reuses those of unreferenced runs. */
+  /** The pool grows to this size before unreferenced nodes are evicted. */
   softSlots: number;
   /** Milliseconds, never going back. */
   clock: () => number;
-  /** None when left out. */
+  /** Nothing is compressed when left out. */
   compression?: Compression | null;
-  /** For contexts that are longer than the pool; there are none when left out. */
+  /** Where rows of long contexts are written; needed by `longContexts`. */
   spillFile?: SpillFile | null;
-  /** Of those, whether blocks are chosen by what attends to them, or else the newest. */
-  ranks?: boolean;
-  /** Layers whose keys are coded without their bias; none when left out. */
-  biased?: ReadonlySet<number>;
-  /** By utility when left out. */
+  /** Makes the part for contexts that are longer than the pool. Without it there are none. */
+  longContexts?: (memory: KvMemory) => LongContexts;
+  /** The utility policy when left out. */
   eviction?: Eviction;
-  /** In the pool everything stays that has been used in so many ms, and for a minute at least. */
+  /** Nodes that were used within so many ms stay in the pool while idle; at least a minute. */
   staleMs?: number;
 }
 
-/** Bytes of a budget, about, from which on texts of so many tokens, as long as they come, are read. */
+/** The budgets, in bytes, that are about enough for the longest texts. */
 export interface Needs {
+  /** Tokens of such a text. */
   readonly numTokens: number;
+  /** For a text that is in the pool as a whole. */
   readonly whole: number;
-  /** With a file for what is not in memory, less than `whole`. */
+  /** For a text of which parts are in a spill file; less than `whole`. */
   readonly inParts: number;
-  /** Whether there is such a file. */
+  /** Whether there is a spill file. */
   readonly spills: boolean;
 }
 
 export class KvCache {
-  /** Slots and bytes. Whoever takes slots from it gives them back, or to a lease by `append`. */
+  /** Slots and bytes. A caller that allocates slots frees them, or hands them to a lease with `append`. */
   readonly memory: KvMemory;
-  /** What users see of cached prefixes, and what they pin and evict. */
   readonly prefixes: CachedPrefixes;
-  /** Tokens of changed texts, taken over from where they stood before. */
-  readonly shifted: ShiftedRuns;
-  /** For what is no request: the disk tier, and what idle maintenance do. */
-  readonly runs: CacheMaintenance;
-  /** Of contexts that are longer than the pool. */
+  /** Used by idle maintenance and the disk tier, not by requests. */
+  readonly maintenance: CacheMaintenance;
   readonly longContexts: LongContexts;
-  /** The budget as users know it: with what is kept for others than this cache. */
+  /** The budget that error messages name. It includes memory beside pool and store. */
   displayedLimitBytes: number;
-  /** How many windows share the memory of which that is this one's part. */
+  /** Editor windows that share the memory. Each has such a budget. */
   numEditorWindows: () => number = () => 1;
-  /** What would be enough; null: there are no figures. */
+  /** Budgets that would be enough, for error messages. Null: they are not known. */
   needs: () => Needs | null = () => null;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
@@ -78,18 +71,20 @@ export class KvCache {
     clock,
     compression = null,
     spillFile = null,
-    ranks = true,
-    biased = new Set(),
+    longContexts = noLongContexts,
     eviction = new Utility(kvBytesPerToken(pool.shape)),
     staleMs = 0,
   }: KvCacheOptions) {
     this.memory = new KvMemory({ pool, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
-    this.prefixes = new CachedPrefixes(this.memory);
     this.#clock = clock;
     this.displayedLimitBytes = maxBytes;
-    this.shifted = new ShiftedRuns(this.memory, clock);
-    this.longContexts = new SparseLeases(this.memory, { spillFile, clock, ranks, biased });
-    this.runs = new CacheMaintenance(this.memory, { clock, compression, onInsert: () => this.prefixes.markPinned() });
+    this.longContexts = longContexts(this.memory);
+    this.prefixes = new CachedPrefixes(this.memory, this.longContexts);
+    this.maintenance = new CacheMaintenance(this.memory, {
+      clock,
+      compression,
+      onInsert: () => this.prefixes.markPinned(),
+    });
   }
 
   /** The most tokens that fit in the pool, with nothing else in the cache. */
@@ -97,14 +92,14 @@ export class KvCache {
     return this.memory.budget.maxSlots;
   }
 
-  /** Adds the pages of the pool that a lease's computed tokens lie in; returns how many those are. */
+  /** Adds the pages with the lease's computed tokens to `pages`. Returns how many pages the lease has. */
   addPages(lease: Lease, pages: Set<number>): number {
     return addPages(this.memory, lease, pages);
   }
 
   /**
-   * Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes
-   * no further slots, for that reason or because running sequences hold it in place.
+   * Longest cached prefix of tokenIds[0 .. limit): its length, how many of its tokens have no rows any more, and how
+   * many need no further slots, because they have no rows or are referenced.
    */
   lookUp(
     tokenIds: readonly number[],
@@ -120,8 +115,8 @@ export class KvCache {
   }
 
   /**
-   * An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see
-   * Lease; `longTokens`: a partial lease for a context of so many tokens.
+   * An empty lease, which `release` ends. `tag`, `quiet`: see Lease. `longTokens`: makes a partial lease for a context
+   * of so many tokens.
    */
   open(tag = '', { quiet = false, longTokens = 0 } = {}): Lease {
     const lease: Lease = {
@@ -143,12 +138,11 @@ export class KvCache {
   }
 
   /**
-   * Moves a lease without tail on to what the tree holds of tokenIds[.. limit), promoting runs from the store.
-   * Returns the number of tokens gained; stops short where the pool has no room, or rows are lost: from there on it is
-   * computed.
+   * Extends a lease without tail by the cached tokens of tokenIds[.. limit), and promotes their nodes. Returns the
+   * number of tokens gained. Stops where the pool has no free slots or rows are lost; those tokens must be computed.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
-    // A tail has been computed behind the node; what stands there by now is another's.
+    // With a tail, nodes below the lease's node belong to other sequences.
     if (lease.partial) return lease.tail.length > 0 ? 0 : this.longContexts.advance(lease, tokenIds, limit);
     const { tree } = this.memory;
     const match = tree.match(tokenIds, limit, lease.node);
@@ -167,14 +161,14 @@ export class KvCache {
     return endIndex(lease.node) - before;
   }
 
-  /** The tokens of `slots` have been computed: they become the lease's tail. */
+  /** Adds the slots of computed tokens to the lease's tail. */
   append(lease: Lease, slots: Int32Array): void {
     for (const slot of slots) lease.tail.push(slot);
   }
 
   /**
-   * Puts a lease's tail into the tree; `tokenIds` are the sequence's. Where another sequence has computed the same
-   * tokens, one copy stays and the lease goes on with that one.
+   * Moves a lease's tail into the tree. `tokenIds`: of the whole sequence. Where the tree has the same tokens already,
+   * the lease uses that node and its own copy is freed.
    */
   commit(lease: Lease, tokenIds: readonly number[]): void {
     if (lease.partial) return this.longContexts.commit(lease, tokenIds);
@@ -188,7 +182,7 @@ export class KvCache {
         lease.node = this.#join(lease, tokenIds.slice(start, start + slots.length), slots);
         break;
       }
-      // From here on the slots may be another's.
+      // From here on the slots may be those of another sequence.
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
@@ -196,8 +190,7 @@ export class KvCache {
       this.memory.nodes.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.memory.nodes.slots.give(mine);
-      // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been
-      // computed from them.
+      // `node.lossy` stays: the stored rows may be compressed, and later rows may have been computed from them.
       else node.slots = mine;
       lease.node = node;
       slots = slots.slice(length);
@@ -206,7 +199,7 @@ export class KvCache {
     this.prefixes.markPinned();
   }
 
-  /** Ends a lease. What is in the tree stays cached until its room is needed; commit first, or the tail is lost. */
+  /** Ends a lease. Its nodes stay cached until they are evicted. A tail that was not committed is lost. */
   release(lease: Lease): void {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
     this.memory.nodes.slots.give(lease.tail);
@@ -215,18 +208,14 @@ export class KvCache {
     else for (const node of pathTo(lease.node).reverse()) this.memory.nodes.unreference(node);
   }
 
-  /**
-   * Pool slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`,
-   * `shrink`).
-   */
+  /** Pool slots of a lease's rows, in order. Valid until the lease changes or slots move. */
   slotsOf(lease: Lease): Int32Array {
     return slotsOf(this.memory, lease);
   }
 
   /**
-   * `numTokens` tokens are about to attend to what these leases have computed: brings it, with the `added` slots that
-   * come to it,
-   * into few pages where that pays. Slots move, also those of `inFlight`, which belong to a batch.
+   * Call it before `numTokens` tokens attend to these leases and the `added` slots: moves rows into few pages where
+   * that is worth the copies. Slots move, those of a batch (`inFlight`) too.
    */
   pack(
     leases: Iterable<Lease>,
@@ -239,16 +228,16 @@ export class KvCache {
   }
 
   /**
-   * Sets the budget and keeps it at once: demotes and drops unreferenced runs, shrinks the pool. Slots move. Throws
-   * where partial leases hold more.
+   * Sets the budget and fits into it at once: demotes and drops unreferenced nodes, shrinks the pool. Slots move.
+   * `memory.excess(maxBytes)` must be at most 0. @throws Error when partial leases hold more.
    */
   setMaxBytes(maxBytes: number): void {
     this.memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }
 
   /**
-   * Keeps room in the store for what a partial lease on so many tokens holds; 0: none. Slots move, also those of
-   * `inFlight`, which belong to a batch.
+   * Reserves bytes of the store for a partial lease on so many tokens; 0: none. Slots move, those of a batch
+   * (`inFlight`) too.
    */
   reserved(numTokens: number, inFlight: readonly Int32Array[] = []): void {
     this.memory.reserved(numTokens === 0 ? 0 : this.longContexts.storeBytes(numTokens), [
@@ -258,22 +247,21 @@ export class KvCache {
   }
 
   /**
-   * For idle maintenance: a page of memory is given back, or about a page's worth of what is long out of use leaves the
-   * pool, coded where the store has no room for it as it is. `codes` false: nothing is coded. False where there was
-   * nothing to do. Slots move.
+   * Idle maintenance: gives back a page of memory, or demotes about a page of long unused rows. `compresses`: rows are
+   * compressed where the store is too full for exact ones. Slots move. Returns false when there was nothing to do.
    */
-  shrink(codes = true): boolean {
-    return this.memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
+  shrink(compresses = true): boolean {
+    return this.memory.shrink([...this.#tails()], compresses ? this.maintenance.coding : null);
   }
 
-  /** Throws at the first broken invariant. `inFlight` are slots that a batch holds. */
+  /** @throws Error at the first broken invariant. `inFlight`: slots that a batch holds. */
   checkIntegrity(inFlight: Iterable<number> = []): void {
     checkCache(this.memory, this.#leases, inFlight);
   }
 
   /**
-   * Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned
-   * does not grow.
+   * Adds computed tokens below the lease's last node. Extends that node instead when no other lease or child uses it.
+   * A pinned node is not extended, because the new tokens are not pinned.
    */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): RadixNode {
     const { tree } = this.memory;
@@ -305,7 +293,7 @@ export class KvCache {
   }
 }
 
-/** Tokens of a run without rows. */
+/** Tokens of a node without rows. */
 function prunedTokens(node: RadixNode): number {
   return node.tokenIds.length - numRows(node);
 }

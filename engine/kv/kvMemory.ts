@@ -68,6 +68,11 @@ export class KvMemory {
     this.#idleDemotion = new IdleDemotion(nodes, budget, this.#storeEviction, this.#poolResizer, staleMs);
   }
 
+  /** Share of the budget that pool and store take. */
+  get fullness(): number {
+    return this.bytes / Math.max(1, this.budget.limit);
+  }
+
   get bytes(): number {
     return this.pool.bytes + this.store.bytes;
   }

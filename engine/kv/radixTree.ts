@@ -10,7 +10,6 @@
  * is never split, and may have a sibling that begins with the same tokens and has rows for all of them.
  */
 import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
-import type { PruningName } from './approx/pruned/keptRows.ts';
 import type { KvStore } from './store.ts';
 import type { StoredRun } from './storedBlocks.ts';
 
@@ -46,7 +45,7 @@ export interface RadixNode {
   /** Which of its rows are lossy, wherever they are. */
   lossy: Lossy;
   /** The rule by which some of its tokens have lost their rows; null: all tokens have rows. */
-  pruned: PruningName | null;
+  pruned: string | null;
 }
 
 export interface Match {
@@ -204,7 +203,7 @@ export class RadixTree {
   }
 
   /** From now on not all tokens of the node have rows. */
-  prune(node: RadixNode, by: PruningName): void {
+  prune(node: RadixNode, by: string): void {
     const { children, prunedChildren } = node.parent!;
     children.delete(node.tokenIds[0]!);
     node.pruned = by;

@@ -147,7 +147,7 @@ export class Snapshots {
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
     const take = (): number =>
-      this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, 'idle');
+      this.#closed ? 0 : this.#cache.maintenance.takeStored(cacheIds, segment.startIndex, blocks, 'idle');
     const taken = await new Promise<number>((resolve) => {
       if (this.#closed) return resolve(0);
       this.#giveUp = () => resolve(0);
@@ -200,7 +200,7 @@ export class Snapshots {
       if (lastUse <= before && (saved?.lastUse !== lastUse || saved.numTokens !== numTokens)) {
         const missing = this.#firstMissing(ids, numTokens);
         const rows =
-          missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+          missing && this.#cache.maintenance.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
         if (
           rows &&
           (await this.#write(

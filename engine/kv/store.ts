@@ -8,7 +8,6 @@
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { joinLossy, type Lossy } from './approx/lossyRows.ts';
-import { sketchKeys } from './approx/sparse/keySketch.ts';
 import { type BlockRange, nextToCode, toCode } from './approx/toCode.ts';
 import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
 import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
@@ -187,14 +186,14 @@ export class KvStore {
   }
 
   /**
-   * Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the
-   * disk has no room.
+   * Moves blocks, taken one by one, to the spill file and returns what replaces them. Only what `sketchOf` makes of
+   * their rows stays in memory. Null when the file has no space.
    */
-  spill(blocks: Iterable<StoredBlock>): StoredBlock[] | null {
+  spill(blocks: Iterable<StoredBlock>, sketchOf: (rows: KvRows) => Uint8Array): StoredBlock[] | null {
     const spilled: StoredBlock[] = [];
     const mine: StoredBlock[] = [];
     for (const block of blocks) {
-      const next = block.sketch ? block : this.#spilled(block);
+      const next = block.sketch ? block : this.#spilled(block, sketchOf);
       if (!next) {
         for (const each of mine) each.free!();
         return null;
@@ -216,12 +215,15 @@ export class KvStore {
     return runOf(by);
   }
 
-  #spilled({ numTokens, numRows, positions, codec, encoded, ...block }: StoredBlock): StoredBlock | null {
+  #spilled(
+    { numTokens, numRows, positions, codec, encoded, ...block }: StoredBlock,
+    sketchOf: (rows: KvRows) => Uint8Array,
+  ): StoredBlock | null {
     const [shape, file] = [this.#shape, this.#spillFile!];
     const rows = block.rows();
     const piece = file.put(encoded ?? rowsToBytes(rows));
     if (!piece) return null;
-    const sketch = sketchKeys(shape, rows);
+    const sketch = sketchOf(rows);
     const read = (): KvRows =>
       encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece));
     // A part of what is coded leaves as rows.

@@ -2,13 +2,12 @@
 import { scratchRows } from '../model/batch.ts';
 import { codecNamed, type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
-import { type Compression, compressionOf } from '../kv/approx/compression.ts';
+import { codingBytes, type Compression, compressionOf } from '../kv/approx/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from '../kv/approx/pruned/keptRows.ts';
 import { canSketch } from '../kv/approx/sparse/keySketch.ts';
-import { codingBytes, sketchingBytes } from '../kv/approx/compression.ts';
 import type { Needs } from '../kv/kvCache.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
-import { SparseRoom } from '../kv/approx/sparse/sparseRoom.ts';
+import { sketchingBytes, SparseBudget } from '../kv/approx/sparse/sparseBudget.ts';
 import { exactBytesPerToken } from '../kv/storedBlocks.ts';
 import { codingReserve } from '../kv/approx/toCode.ts';
 import { divideBudget } from '../core/memoryDivision.ts';
@@ -105,7 +104,7 @@ export function cacheReach(
     }),
     ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name), compressionOf(KVZIP, [kept]))),
   ];
-  const room = new SparseRoom({
+  const room = new SparseBudget({
     budget,
     shape,
     storeBytesPerToken: exactBytesPerToken(shape),

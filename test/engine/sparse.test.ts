@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { LostRows, type SpillFailure, SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { KvMemory } from '../../engine/kv/kvMemory.ts';
-import { sketchingBytes } from '../../engine/kv/approx/compression.ts';
+import { sketchingBytes } from '../../engine/kv/approx/sparse/sparseBudget.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { sketchBytes } from '../../engine/kv/approx/sparse/keySketch.ts';
 import { type BatchSpan, prefillRows, scratchRows } from '../../engine/model/batch.ts';

@@ -1,10 +1,10 @@
 /**
- * What the engine and the scheduler know of the optional, approximate techniques. Each technique is a folder beside
- * this
- * file and implements one of these interfaces. Does not choose which of them run: see approximations.ts.
+ * What cache, scheduler and engine know of the optional, approximate techniques: one interface for long contexts, one
+ * for reused rows. Does not choose which techniques run: see approximations.ts.
  */
 import type { Priority } from '../../protocol/tasks.ts';
 import type { Lease, PartialRows } from '../lease.ts';
+import type { Match, RadixNode, RadixTree } from '../radixTree.ts';
 
 /** What a technique reads of a request. It may replace ids in `cacheIds`. */
 export interface CachedRequest {
@@ -19,8 +19,7 @@ export interface CachedRequest {
 
 /**
  * Contexts that are longer than the pool. A partial lease has rows of parts of its context in the pool. Methods that
- * take a
- * lease do nothing, or set no limit, where the lease is not partial.
+ * take a lease do nothing, or set no limit, where the lease is not partial.
  */
 export interface LongContexts {
   /** Most tokens of a context, with nothing else in the cache. */
@@ -39,6 +38,8 @@ export interface LongContexts {
   /** Whether a partial lease may keep `count` more computed tokens in the pool. */
   fitsTail(lease: Lease, count: number): boolean;
 
+  /** The tree's match, and behind it tokens that were computed from a part of their context. */
+  match(tree: RadixTree, tokenIds: readonly number[], limit: number, from: RadixNode): Match;
   /** Rows of a new partial lease, for a context of so many tokens. */
   begin(numTokens: number): PartialRows;
   /** As the methods of KvCache with these names, for a partial lease. */
@@ -63,6 +64,32 @@ export interface LongContexts {
   /** Tokens have been computed up to the lease's end. */
   reached(lease: Lease, numPromptTokens: number): void;
 }
+
+/** There are no contexts that are longer than the pool. */
+export const noLongContexts = (): LongContexts => ({
+  capacity: 0,
+  diskBound: null,
+  prefillTokens: 0,
+  slotsFor: () => Number.POSITIVE_INFINITY,
+  storeBytes: () => 0,
+  maxSlots: () => 0,
+  fitsTail: () => true,
+  match: (tree, tokenIds, limit, from) => tree.match(tokenIds, limit, from),
+  begin: () => {
+    throw new Error('There are no partial leases.');
+  },
+  advance: () => 0,
+  commit: () => {},
+  release: () => {},
+  choose: () => {},
+  reusable: () => Number.POSITIVE_INFINITY,
+  partEnd: () => Number.POSITIVE_INFINITY,
+  asks: () => false,
+  numAsking: () => 0,
+  saw: () => {},
+  asked: () => {},
+  reached: () => {},
+});
 
 /** Rows of tokens that are cached behind another text than the request's. */
 export interface RowReuse {

@@ -8,15 +8,17 @@ import type { KvShape } from '../kvRows.ts';
 import { isShifted } from '../laneIds.ts';
 import { NO_REUSE, type RowReuse } from './approximation.ts';
 import { kernelBytes } from './codecs/kernels.ts';
-import { codingBytes, sketchingBytes } from './compression.ts';
+import { codingBytes } from './compression.ts';
 import type { MeasuringRunner } from './pruned/attentionMeter.ts';
 import { type Context, Pruning, type PruningOptions } from './pruned/pruning.ts';
 import { ShiftedReuse } from './shifted/shiftedReuse.ts';
 import type { ShiftKeys } from './shifted/shiftedRuns.ts';
 import { canSketch } from './sparse/keySketch.ts';
+import { sketchingBytes } from './sparse/sparseBudget.ts';
+import { SparseLeases, type SparseOptions } from './sparse/sparseLeases.ts';
 
 /** Nothing is approximated where all are left out. */
-export interface ApproximationOptions extends Pick<KvCacheOptions, 'compression' | 'spillFile' | 'ranks' | 'biased'> {
+export interface ApproximationOptions extends SparseOptions, Pick<KvCacheOptions, 'compression'> {
   /** Drops rows that hardly anything attends to, of contexts that have not been used for a while. */
   pruning?: PruningOptions | null;
   /** Whether a request may take over rows of an older version of its text. */
@@ -30,8 +32,13 @@ interface Runner extends MeasuringRunner {
 
 /** The options that the cache needs. */
 export function cacheOptions(options: ApproximationOptions): Partial<KvCacheOptions> {
-  const { compression, spillFile, ranks, biased, pruning } = options;
-  return { compression, spillFile, ranks, biased, staleMs: pruning?.idleMs };
+  const { compression, spillFile, pruning } = options;
+  return {
+    compression,
+    spillFile,
+    longContexts: (memory) => new SparseLeases(memory, options),
+    staleMs: pruning?.idleMs,
+  };
 }
 
 /** Bytes that the techniques come to need beside rows: the memory of the codecs' kernels, which never shrinks. */
@@ -77,7 +84,7 @@ export class Approximations {
    */
   async maintain(contexts: () => readonly Context[], mustEnd: () => boolean): Promise<boolean> {
     // What is to be measured stays in the pool until it has been: its rows are read there.
-    return this.#cache.runs.compress() || ((await this.#pruning?.step(contexts(), mustEnd)) ?? false);
+    return this.#cache.maintenance.compress() || ((await this.#pruning?.step(contexts(), mustEnd)) ?? false);
   }
 
   /** Gives up maintenance that has begun, and its memory. */

@@ -9,10 +9,7 @@ import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import { kernelBytesWith } from './codecs/kernels.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { CodecName } from './codecs/registry.ts';
-import { hadamardBytes } from './codecs/rotation.ts';
 import { KEPT_CODEC, KVZIP } from './pruned/keptRows.ts';
-import type { SketchShape } from './sparse/keySketch.ts';
-import { SPILLED_TOKENS } from './sparse/sparseRoom.ts';
 
 export interface CompressionLevel {
   /** Lossy. */
@@ -93,9 +90,4 @@ export function codingBytes(compression: Compression | null): number {
   // left of a coded one.
   const mostTokens = 2 * Math.max(0, ...codecs.map(({ format }) => format.blockTokens)) + BLOCK_TOKENS;
   return kernelBytesWith(Math.max(0, ...codecs.map((codec) => codec.kernelBytes(mostTokens))));
-}
-
-/** For sketches of contexts that are longer than the pool. */
-export function sketchingBytes({ headSize }: SketchShape): number {
-  return kernelBytesWith(hadamardBytes(headSize * SPILLED_TOKENS));
 }

@@ -6,7 +6,7 @@ import type { TurnIds } from '../../../engine/kv/approx/pruned/attentionMeter.ts
 import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
-import { queriesByToken } from '../../../engine/kv/approx/sparse/sparseChoice.ts';
+import { queriesByToken } from '../../../engine/kv/approx/sparse/residentBlocks.ts';
 import { KvPool, PAGE_SLOTS } from '../../../engine/kv/pool.ts';
 import { logProbabilities } from '../../../engine/model/calibrate/measurement.ts';
 import { codecFor } from '../../../engine/model/calibrate/codecQuality.ts';

@@ -19,8 +19,9 @@ import {
   rowsOf,
 } from '../../../engine/kv/approx/pruned/keptRows.ts';
 import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../../../engine/kv/approx/sparse/keySketch.ts';
-import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../../../engine/kv/approx/sparse/sparseChoice.ts';
-import { SPILLED_TOKENS } from '../../../engine/kv/approx/sparse/sparseRoom.ts';
+import { chosenBlocks } from '../../../engine/kv/approx/sparse/residentBlocks.ts';
+import { SPILLED_TOKENS } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
+import { ASKING, LAST_PART, SKETCH } from '../../../engine/kv/approx/sparse/sparseLeases.ts';
 import { BLOCK_TOKENS } from '../../../engine/kv/storedBlocks.ts';
 import type { ComputedContext, KvSubject } from './subject.ts';
 

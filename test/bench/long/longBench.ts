@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { prefillRows, prefillTokensIn, scratchRows } from '../../../engine/model/batch.ts';
 import { SpillFile } from '../../../engine/kv/disk/spillFile.ts';
-import { sketchingBytes } from '../../../engine/kv/approx/compression.ts';
+import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { type Exercise, type ExerciseOptions, exercisesOf } from '../eval/exercises.ts';

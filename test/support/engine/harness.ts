@@ -1,6 +1,7 @@
 /** An engine over the fake runner, with a clock that tests move by hand. */
 import { kernelBytes } from '../../../engine/kv/approx/codecs/kernels.ts';
-import { codingBytes, sketchingBytes } from '../../../engine/kv/approx/compression.ts';
+import { codingBytes } from '../../../engine/kv/approx/compression.ts';
+import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
 import { canSketch } from '../../../engine/kv/approx/sparse/keySketch.ts';
 import { kvBytesPerToken, type KvShape } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';

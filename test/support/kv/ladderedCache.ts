@@ -91,7 +91,7 @@ export function laddered({
     /** Codes all there is to code; how many blocks. */
     settle(): number {
       let numBlocks = 0;
-      for (; cache.runs.compress(); numBlocks++) cache.checkIntegrity();
+      for (; cache.maintenance.compress(); numBlocks++) cache.checkIntegrity();
       return numBlocks;
     },
   };

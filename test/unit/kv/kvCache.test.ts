@@ -13,6 +13,8 @@ import { KvStore } from '../../../engine/kv/store.ts';
 import { BLOCK_TOKENS, exactBytesPerToken, plainBlock } from '../../../engine/kv/storedBlocks.ts';
 import { StoreEviction } from '../../../engine/kv/eviction/storeEviction.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../../engine/kv/kvRows.ts';
+import { cacheOptions } from '../../../engine/kv/approx/approximations.ts';
+import { prune } from '../../../engine/kv/approx/pruned/prunedNodes.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
@@ -28,7 +30,14 @@ function newCache(
   const pool = new KvPool(fakeShape(), 0);
   const clock = { now: 0 };
   return {
-    cache: new KvCache({ pool, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, ...options }),
+    cache: new KvCache({
+      pool,
+      maxBytes: slots * BYTES,
+      softSlots,
+      clock: () => clock.now,
+      ...cacheOptions({ spillFile: options.spillFile }),
+      ...options,
+    }),
     pool,
     clock,
   };
@@ -245,7 +254,8 @@ test('property: a falling budget evicts the same nodes as a freshly computed ord
             clock.now += idleMs;
             const { numLayers, kvHeads } = pool.shape;
             if (prunes && leases.length === 0)
-              cache.runs.prune(
+              prune(
+                cache.memory,
                 ids,
                 text.length,
                 new Float32Array(numLayers * kvHeads * cache.prefixes.describe(ids).tokens),
@@ -296,7 +306,7 @@ test.each([
     const pruned = run(640, 1);
     cached(cache, pool, pruned);
     const { numLayers, kvHeads } = pool.shape;
-    cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), {
+    prune(cache.memory, pruned, 0, new Float32Array(numLayers * kvHeads * 640), {
       keep: 0.7,
       layers: new Set([0]),
       name: 'h2o',
@@ -663,7 +673,7 @@ test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) =>
     what: 'runs of the store',
     take: (cache, pool) =>
       expect([
-        cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(pool.shape, 500))], ''),
+        cache.maintenance.takeStored(run(500, 7), 0, [plainBlock(newKvRows(pool.shape, 500))], ''),
         cache.prefixes.describe(run(500, 7)).tier,
       ]).toEqual([500, 'store']),
   },

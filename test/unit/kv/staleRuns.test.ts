@@ -1,5 +1,6 @@
 /** Quiet moments: what leaves the pool then, what may not, how long one is, and that nothing is lost by it. */
 import fc from 'fast-check';
+import { prune } from '../../../engine/kv/approx/pruned/prunedNodes.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
 import { joinRows, type KvRows, kvBytesPerToken, sliceRows } from '../../../engine/kv/kvRows.ts';
@@ -115,7 +116,8 @@ test('a pruned node is not encoded on its way out of the pool, and its ancestors
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   const context = [...run(1, 500), ...run(2, 300)];
   compute(context);
-  cache.runs.prune(
+  prune(
+    cache.memory,
     context,
     500,
     Float32Array.from({ length: 4 * 800 }, (_, i) => (i * 7919) % 1009),
@@ -259,7 +261,8 @@ test('property: maintenance under memory pressure loses no token, changes no row
             const { ids } = textOf(step.text);
             const numTokens = cache.prefixes.describe(ids).tokens;
             if (numTokens > 0)
-              cache.runs.prune(
+              prune(
+                cache.memory,
                 ids,
                 Math.floor(step.share * numTokens),
                 Float32Array.from({ length: 4 * numTokens }, (_, i) => (i * 7919) % 1009),
@@ -272,7 +275,7 @@ test('property: maintenance under memory pressure loses no token, changes no row
             while (cache.shrink()) cache.checkIntegrity();
             expect(seen.most).toBeLessThanOrEqual(budget);
             cache.checkIntegrity();
-            for (let n = step.blocks; n > 0 && cache.runs.compress(); n--) cache.checkIntegrity();
+            for (let n = step.blocks; n > 0 && cache.maintenance.compress(); n--) cache.checkIntegrity();
             expect([left(), inUse()]).toEqual(before);
             numHeld += leases.length;
           }
@@ -282,7 +285,7 @@ test('property: maintenance under memory pressure loses no token, changes no row
         for (const { ids, rows } of known.values()) {
           const numTokens = cache.prefixes.describe(ids).tokens;
           for (const to of [numTokens, 301, 128, 30]) {
-            const exact = to > 0 && to <= numTokens ? cache.runs.readExact(ids, 0, to) : null;
+            const exact = to > 0 && to <= numTokens ? cache.maintenance.readExact(ids, 0, to) : null;
             if (exact) expect(contents(exact)).toEqual(contents(sliceRows(SHAPE, rows, 0, to)));
           }
         }

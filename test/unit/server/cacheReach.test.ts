@@ -9,10 +9,12 @@ import { Lru } from '../../support/kv/lru.ts';
 import { checkCache } from '../../../engine/kv/integrity.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { KEPT_CODEC, KVZIP } from '../../../engine/kv/approx/pruned/keptRows.ts';
-import { codingBytes, sketchingBytes } from '../../../engine/kv/approx/compression.ts';
+import { codingBytes } from '../../../engine/kv/approx/compression.ts';
+import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
 import { KvMemory } from '../../../engine/kv/kvMemory.ts';
 import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
 import { codedBlock, plainBlock } from '../../../engine/kv/storedBlocks.ts';
+import { cacheOptions } from '../../../engine/kv/approx/approximations.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { cacheReach, leastBudget, needsOf } from '../../../engine/server/cacheReach.ts';
 import { mostPrefillTokens } from '../../../engine/core/memoryDivision.ts';
@@ -65,7 +67,7 @@ describe('a model that reads more than there is room for', () => {
       maxBytes: budget - reach.workBytes,
       softSlots: 2 * LONG.contextTokens,
       clock: () => 0,
-      spillFile,
+      ...cacheOptions({ spillFile }),
     });
     cache.longContexts.prefillTokens = mostPrefillTokens(
       budget,

@@ -18,6 +18,7 @@ import {
 } from './attentionMeter.ts';
 import type { KvCache } from '../../kvCache.ts';
 import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from './keptRows.ts';
+import { numOutside, ownContexts, prunable, prune } from './prunedNodes.ts';
 import type { KvShape } from '../../kvRows.ts';
 import { tokenOf } from '../../laneIds.ts';
 
@@ -155,9 +156,9 @@ export class Pruning {
   #finish({ ids, privateFrom, meter }: Job): void {
     const { layers } = this.#options;
     if (privateFrom === null)
-      this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
+      prune(this.#cache.memory, ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
     else
-      this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, {
+      prune(this.#cache.memory, ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, {
         keep: KEPT_SHARES[H2O],
         layers,
         name: H2O,
@@ -167,10 +168,10 @@ export class Pruning {
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */
   #conversations(files: readonly Context[]): PrunableContext[] {
-    if (!this.#options.conversations || this.#cache.runs.fullness <= SHORT_SHARE) return [];
+    if (!this.#options.conversations || this.#cache.memory.fullness <= SHORT_SHARE) return [];
     const lengthIn = (ids: readonly number[], file: readonly number[]): number =>
       file.every((id, i) => ids[i] === id) ? file.length : 0;
-    return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({
+    return Array.from(ownContexts(this.#cache.memory, 'chat'), ({ of, ids, from }) => ({
       of,
       ids,
       privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))),
@@ -185,7 +186,8 @@ export class Pruning {
       const { of, privateFrom } = context;
       const cached = this.#cache.lookUp(context.ids, context.ids.length);
       const ids = context.ids.slice(0, cached.numTokens);
-      const { numTokens, first } = this.#cache.runs.prunable(
+      const { numTokens, first } = prunable(
+        this.#cache.memory,
         privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS),
         privateFrom ?? 0,
         before,
@@ -193,7 +195,7 @@ export class Pruning {
       // Nothing has to go for what may go.
       const room =
         this.#cache.memory.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
-      if (numTokens < MIN_TOKENS || this.#cache.runs.numOutside(ids) > room) continue;
+      if (numTokens < MIN_TOKENS || numOutside(this.#cache.memory, ids) > room) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
     // Its measurements are of no use any more.

@@ -9,16 +9,18 @@ import type { KvCache } from '../../kvCache.ts';
 import { exactId, shiftedId } from '../../laneIds.ts';
 import { type Lease, numComputed } from '../../lease.ts';
 import type { CachedRequest, RowReuse } from '../approximation.ts';
-import type { Shift, ShiftKeys } from './shiftedRuns.ts';
+import { type Shift, type ShiftKeys, ShiftedRuns } from './shiftedRuns.ts';
 
 export class ShiftedReuse implements RowReuse {
   numTokens = 0;
   readonly #cache: KvCache;
+  readonly #runs: ShiftedRuns;
   readonly #shiftKeys: ShiftKeys;
   readonly #plans = new WeakMap<CachedRequest, readonly Shift[]>();
 
   constructor(cache: KvCache, shiftKeys: ShiftKeys) {
     this.#cache = cache;
+    this.#runs = new ShiftedRuns(cache.memory);
     this.#shiftKeys = shiftKeys;
   }
 
@@ -27,7 +29,7 @@ export class ShiftedReuse implements RowReuse {
     if (request.priority === 'idle' || this.#plans.has(request)) return;
     const prefillEnd = request.laneAt(0) === 'prefill' ? request.laneEnd(0) : 0;
     // The last token of a prompt is computed, because its logits are needed.
-    const shifts = this.#cache.shifted.plan(request.cacheIds, Math.min(prefillEnd, request.numPromptTokens - 1));
+    const shifts = this.#runs.plan(request.cacheIds, Math.min(prefillEnd, request.numPromptTokens - 1));
     this.#plans.set(request, shifts);
     for (const { start, end } of shifts)
       for (let i = start; i < end; i++) request.cacheIds[i] = shiftedId(request.cacheIds[i]!);
@@ -42,7 +44,7 @@ export class ShiftedReuse implements RowReuse {
     const at = numComputed(lease);
     const shift = this.#plans.get(request)?.find(({ start, end }) => start <= at && at < end);
     if (!shift || request.cacheIds[at] !== shiftedId(request.cacheIds[at]!)) return false;
-    const slots = this.#cache.shifted.copy(shift, at, this.#shiftKeys);
+    const slots = this.#runs.copy(shift, at, this.#shiftKeys);
     if (!slots) {
       // There is no room, or the older text is no longer cached: these tokens are computed like any others.
       for (let i = at; i < shift.end; i++) request.cacheIds[i] = exactId(request.cacheIds[i]!);
@@ -55,10 +57,10 @@ export class ShiftedReuse implements RowReuse {
   }
 
   numStandingIn(cacheIds: readonly number[]): number {
-    return this.#cache.shifted.standingIn(cacheIds);
+    return this.#runs.standingIn(cacheIds);
   }
 
   drop(cacheIds: readonly number[]): void {
-    this.#cache.shifted.drop(cacheIds);
+    this.#runs.drop(cacheIds);
   }
 }

@@ -49,11 +49,9 @@ export function planShifts(source: readonly number[], ids: readonly number[], fr
 
 export class ShiftedRuns {
   readonly #memory: KvMemory;
-  readonly #clock: () => number;
 
-  constructor(memory: KvMemory, clock: () => number) {
+  constructor(memory: KvMemory) {
     this.#memory = memory;
-    this.#clock = clock;
   }
 
   /**
@@ -89,7 +87,7 @@ export class ShiftedRuns {
     const to = shift.end - shift.by;
     const nodes = this.#runs(shift, at);
     if (!nodes) return null;
-    const now = this.#clock();
+    const { now } = this.#memory.nodes;
     const copied = (node: RadixNode, slots: Int32Array): boolean => {
       const last = Math.min(to, endIndex(node));
       for (let first = Math.max(from, node.startIndex); first < last; first += PORTION) {

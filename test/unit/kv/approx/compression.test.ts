@@ -140,7 +140,7 @@ test('only rows idle for long are compressed, and with that setting only when me
   };
   const drain = (): number => {
     let numBlocks = 0;
-    for (; cache.runs.compress(); numBlocks++) cache.checkIntegrity();
+    for (; cache.maintenance.compress(); numBlocks++) cache.checkIntegrity();
     return numBlocks;
   };
   compute(1);
@@ -162,7 +162,9 @@ test('only rows idle for long are compressed, and with that setting only when me
   expect(cache.advance(lease, run(1), 150)).toBe(150);
   cache.checkIntegrity();
   expect(cache.prefixes.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
-  expect([cache.runs.readExact(run(1), 0, 100), cache.runs.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
+  expect([cache.maintenance.readExact(run(1), 0, 100), cache.maintenance.readExact(run(3), 0, 100)?.numTokens]).toEqual(
+    [null, 100],
+  );
   cache.release(lease);
 });
 
@@ -191,7 +193,7 @@ test('more of an older encoded file in the pool is evicted before any of many ne
   compute(1, 320);
   clock.now += 100_000;
   while (cache.shrink());
-  while (cache.runs.compress());
+  while (cache.maintenance.compress());
   expect(cache.prefixes.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
   const lease = cache.open();
   expect(cache.advance(lease, file, 320)).toBe(320);
@@ -353,11 +355,16 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   const tokens = (run: number): number[] => Array.from({ length: numBlocks * BLOCK_TOKENS }, (_, i) => 1000 * run + i);
   for (let run = 0; run < numRuns; run++) {
     clock.now = run;
-    cache.runs.takeStored(tokens(run), 0, plainBlocks(SHAPE, randomRows(SHAPE, numBlocks * BLOCK_TOKENS, run)), 'idle');
+    cache.maintenance.takeStored(
+      tokens(run),
+      0,
+      plainBlocks(SHAPE, randomRows(SHAPE, numBlocks * BLOCK_TOKENS, run)),
+      'idle',
+    );
   }
   clock.now = minutes(1);
   numReckoned = 0;
-  for (let i = 0; i < 5; i++) expect(cache.runs.compress()).toBe(true);
+  for (let i = 0; i < 5; i++) expect(cache.maintenance.compress()).toBe(true);
   // The run under way, and one that has not come to its turn: all but their first tokens go.
   const [first, last] = [0, numRuns - 1].map((run) => cache.lookUp(tokens(run), 1).path.nodes[0]!);
   expect(first!.stored!.blocks.filter((block) => block.codec)).toHaveLength(5);
@@ -365,8 +372,8 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   cache.checkIntegrity();
   expect([first!.stored, last!.stored]).toEqual([null, null]);
   let numCoded = 5;
-  for (; cache.runs.compress(); numCoded++) cache.checkIntegrity();
+  for (; cache.maintenance.compress(); numCoded++) cache.checkIntegrity();
   expect(numCoded).toBe(5 + (numRuns - 2) * numBlocks + 1);
   expect(numReckoned).toBeLessThan(4 * numRuns);
-  expect(cache.runs.compress()).toBe(false);
+  expect(cache.maintenance.compress()).toBe(false);
 });

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sliceRows } from '../../../../engine/kv/kvRows.ts';
 import { codecsOf, isExact, joinLossy, type Lossy, lossyWithin } from '../../../../engine/kv/approx/lossyRows.ts';
-import type { Shift } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { type Shift, ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
 import { exactBytesPerToken } from '../../../../engine/kv/storedBlocks.ts';
 import { laneIds } from '../../../../engine/kv/laneIds.ts';
 import { contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
@@ -51,7 +52,8 @@ test.each([
     const ids = run(1, 700);
     compute(ids);
     // The later a token stands the more it receives, in each of two pieces.
-    cache.runs.prune(
+    prune(
+      cache.memory,
       ids,
       from,
       Float32Array.from({ length: 4 * 700 }, (_, i) => (i % 700) % ((700 - from) / 2)),
@@ -73,7 +75,8 @@ test('pruned and encoded rows are not encoded again after a promotion', () => {
   const { cache, run, compute, read, rest, toPool, settle } = laddered({ only: 'kept' });
   const ids = run(1, 200);
   compute(run(1, 200));
-  cache.runs.prune(
+  prune(
+    cache.memory,
     ids,
     0,
     Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009),
@@ -113,7 +116,7 @@ test('rows that the codec keeps exact do not count as encoded: same size, and wr
     bytes: 100 * exactBytesPerToken(SHAPE),
     codecs: [],
   });
-  expect(contents(cache.runs.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
+  expect(contents(cache.maintenance.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
 });
 
 test('the exact part of a partly encoded node can be split, extended and encoded later', () => {
@@ -128,8 +131,8 @@ test('the exact part of a partly encoded node can be split, extended and encoded
   const codecs = (n: number): string[] => cache.prefixes.describe(run(1, n)).codecs;
   expect([codecs(4), codecs(5), codecs(300)]).toEqual([[], ['int4-kivi'], ['int4-kivi']]);
   expect(contents(sliceRows(SHAPE, coded, 160, 300))).toEqual(contents(sliceRows(SHAPE, exact, 160, 300)));
-  expect(contents(cache.runs.readExact(ids, 0, 4)!)).toEqual(contents(sliceRows(SHAPE, exact, 0, 4)));
-  expect([cache.runs.readExact(ids, 0, 5), cache.runs.readExact(ids, 200, 300)]).toEqual([null, null]);
+  expect(contents(cache.maintenance.readExact(ids, 0, 4)!)).toEqual(contents(sliceRows(SHAPE, exact, 0, 4)));
+  expect([cache.maintenance.readExact(ids, 0, 5), cache.maintenance.readExact(ids, 200, 300)]).toEqual([null, null]);
 
   // In the pool alone, cut where another text goes on, and grown.
   toPool(ids);
@@ -148,12 +151,12 @@ test('the exact part of a partly encoded node can be split, extended and encoded
 
 test('shifted reuse takes computed rows only, no encoded ones', () => {
   const { cache, run, compute, rest, settle } = laddered({ mild: 'int4-kivi' });
+  const shifted = new ShiftedRuns(cache.memory);
   const block = (tokenIds: number[]): number[] => laneIds(tokenIds, [[0, tokenIds.length]]);
   const ids = block(run(1, 256));
   compute(ids);
   /** Behind five tokens that were put in at `at`. */
-  const plan = (at: number): Shift[] =>
-    cache.shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 261);
+  const plan = (at: number): Shift[] => shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 261);
   const taken = (at: number): number[][] => plan(at).map(({ start, end }) => [start, end]);
   const exact = [[[5 + 10 + 64, 261]], [[5 + 60 + 64, 261]]];
   expect([taken(10), taken(60)]).toEqual(exact);
@@ -161,11 +164,11 @@ test('shifted reuse takes computed rows only, no encoded ones', () => {
   rest();
   expect([taken(10), taken(60)]).toEqual(exact);
   // Of the first block of 128 three parts of 32.
-  for (let i = 0; i < 3; i++) expect(cache.runs.compress()).toBe(true);
+  for (let i = 0; i < 3; i++) expect(cache.maintenance.compress()).toBe(true);
   expect([taken(10), taken(60)]).toEqual([[], exact[1]]);
   // It was planned before.
-  expect(cache.shifted.copy(shift, shift.start, () => {})).toBeNull();
-  const slots = cache.shifted.copy(shift, 128 + 5, () => {})!;
+  expect(shifted.copy(shift, shift.start, () => {})).toBeNull();
+  const slots = shifted.copy(shift, 128 + 5, () => {})!;
   expect(slots).toHaveLength(256 - 128);
   cache.memory.free(slots);
   rest();

@@ -8,6 +8,9 @@ import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken, type KvRows, sliceRows } from '../../../../engine/kv/kvRows.ts';
 import { sketchBytes } from '../../../../engine/kv/approx/sparse/keySketch.ts';
 import { plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
+import { cacheOptions } from '../../../../engine/kv/approx/approximations.ts';
+import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
+import { ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { CAN_REACH, damage } from '../../../support/kv/damagedSpill.ts';
@@ -56,7 +59,7 @@ beforeEach(() => {
   spillFile = new SpillFile(folder, 10_000_000, (line) => lines.push(line));
   // Beside all pages room for the sketches and a block on its way out.
   const maxBytes = 2048 * BYTES + (N / BLOCK) * sketchBytes(SHAPE, BLOCK) + BLOCK * BYTES;
-  cache = new KvCache({ pool, maxBytes, softSlots: 256, clock: () => 1, spillFile });
+  cache = new KvCache({ pool, maxBytes, softSlots: 256, clock: () => 1, ...cacheOptions({ spillFile }) });
   compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
   compute(LONG, ROWS, { longTokens: N });
   expect(cache.prefixes.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codecs: [] });
@@ -75,7 +78,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     damageOne();
     cache.prefixes.evict(LONG.slice(0, WITHIN));
     expect([known(LONG), lines]).toEqual([WITHIN, []]);
-    expect(cache.runs.readExact(LONG, 0, WITHIN)).toBeNull();
+    expect(cache.maintenance.readExact(LONG, 0, WITHIN)).toBeNull();
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -89,7 +92,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(sparse.failure).toBeInstanceOf(LostRows);
     cache.release(sparse);
     cache.release(lease);
-    expect(cache.runs.readExact(LONG, 0, N)).toEqual(ROWS);
+    expect(cache.maintenance.readExact(LONG, 0, N)).toEqual(ROWS);
     expect(spillFile.bytes).toBe(0);
     expectOnlyLost(
       /^A copy of the rows of tokens 0 to 640 of a long context cannot be read back: .*damaged\. Nothing is lost: they are in memory, too\.$/,
@@ -101,7 +104,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     cache.advance(lease, LONG, N);
     compute([9000, 9001], randomRows(SHAPE, 2, 3));
     damageOne();
-    expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
+    expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
     // Which of the two parts is lost is not known.
     cache.prefixes.evict(LONG.slice(0, WITHIN));
     cache.prefixes.evict([9000]);
@@ -114,9 +117,9 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
 
   test('what reads it for the disk tier has nothing to write', () => {
     damageOne();
-    expect(cache.runs.readExact(LONG, 0, DAMAGED * BLOCK)).toEqual(sliceRows(SHAPE, ROWS, 0, DAMAGED * BLOCK));
+    expect(cache.maintenance.readExact(LONG, 0, DAMAGED * BLOCK)).toEqual(sliceRows(SHAPE, ROWS, 0, DAMAGED * BLOCK));
     expect(known(LONG)).toBe(N);
-    expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
+    expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -128,7 +131,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     { name: 'cut into pieces', length: 2 * WITHIN },
   ])('a run of which rows are to go keeps none: $name', ({ length, from = 0, left = 0 }) => {
     damageOne();
-    cache.runs.prune(LONG.slice(0, length), from, new Float32Array(4 * length), {
+    prune(cache.memory, LONG.slice(0, length), from, new Float32Array(4 * length), {
       keep: 0.6,
       layers: new Set([0]),
       name: 'kvzip',
@@ -140,8 +143,8 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test('rows of the disk tier below a lost node are dropped with it', () => {
     damageOne();
     const ids = [...LONG.slice(0, WITHIN), ...OTHER];
-    expect(cache.runs.takeStored(ids, WITHIN, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(64);
-    expect(cache.runs.readExact(ids, 0, WITHIN + 64)).toBeNull();
+    expect(cache.maintenance.takeStored(ids, WITHIN, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(64);
+    expect(cache.maintenance.readExact(ids, 0, WITHIN + 64)).toBeNull();
     expect([known(ids), known(LONG)]).toEqual([0, 0]);
     expectOnlyLost();
   });
@@ -155,7 +158,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(known(LONG)).toBe(N);
     damageOne();
     const ids = [...LONG, ...OTHER];
-    expect(cache.runs.takeStored(ids, N, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(0);
+    expect(cache.maintenance.takeStored(ids, N, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(0);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -165,7 +168,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     const turned: number[] = [];
     const { free } = cache.memory.poolSlots;
     const shift = { start: 210, end: N + 10, by: 10, source: LONG };
-    expect(cache.shifted.copy(shift, 210, (rows) => turned.push(rows.numTokens))).toBeNull();
+    expect(new ShiftedRuns(cache.memory).copy(shift, 210, (rows) => turned.push(rows.numTokens))).toBeNull();
     expect(turned).toEqual([]);
     expect(cache.memory.poolSlots.total - cache.memory.poolSlots.held).toBeGreaterThanOrEqual(free);
     expect(known(LONG)).toBe(0);
@@ -186,7 +189,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
     compute(LONG, ROWS);
-    expect(cache.runs.readExact(LONG, 0, N)).toEqual(ROWS);
+    expect(cache.maintenance.readExact(LONG, 0, N)).toEqual(ROWS);
     expectOnlyLost();
   });
 
@@ -199,10 +202,10 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
       compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
       cache.checkIntegrity();
       expect([known(LONG), lines]).toEqual([N, []]);
-      expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
+      expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
       cache.release(other);
       expect(known(LONG)).toBe(WITHIN);
-      expect(cache.runs.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
+      expect(cache.maintenance.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
       expectOnlyLost();
     },
   );
@@ -244,7 +247,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     const lease = cache.open();
     const sparse = cache.open('chat', { longTokens: N });
     for (const reads of [
-      () => cache.runs.readExact(LONG, 0, N),
+      () => cache.maintenance.readExact(LONG, 0, N),
       () => cache.advance(lease, LONG, N),
       () => cache.advance(sparse, LONG, N),
     ])
@@ -259,7 +262,7 @@ test.skipIf(!CAN_REACH)('one log line per lost node, not per block', () => {
   compute(later, ROWS, { longTokens: N });
   const numBlocks = (2 * N) / BLOCK;
   damage(folder, ...Array.from({ length: numBlocks }, (_, i) => i * (spillFile.bytes / numBlocks)));
-  for (const ids of [LONG, later]) expect(cache.runs.readExact(ids, 0, N)).toBeNull();
+  for (const ids of [LONG, later]) expect(cache.maintenance.readExact(ids, 0, N)).toBeNull();
   expect([known(LONG), known(later)]).toEqual([0, 0]);
   expect(lines).toHaveLength(2);
   cache.checkIntegrity();

@@ -6,9 +6,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { SEAL_BYTES, SpillFile } from '../../../../engine/kv/disk/spillFile.ts';
 import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken, type KvRows, sliceRows } from '../../../../engine/kv/kvRows.ts';
-import { sketchBytes } from '../../../../engine/kv/approx/sparse/keySketch.ts';
+import { sketchBytes, sketchKeys } from '../../../../engine/kv/approx/sparse/keySketch.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { exactBytesPerToken, plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
+import { cacheOptions } from '../../../../engine/kv/approx/approximations.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { codec } from '../../../support/kv/ladderedCache.ts';
@@ -40,7 +41,7 @@ function spilled(): {
     maxBytes: 2048 * kvBytesPerToken(SHAPE),
     softSlots: 256,
     clock: () => 1,
-    spillFile: file,
+    ...cacheOptions({ spillFile: file }),
   });
   const compute = (tokenIds: readonly number[], rows: KvRows, sparse = 0): void => {
     const lease = cache.open('chat', { longTokens: sparse });
@@ -61,7 +62,7 @@ const beginning = (at: number): [number[], KvRows] => [LONG.slice(0, at), sliceR
 
 /** From the pool as far as that has them. */
 function readBack(cache: KvCache, numTokens: number): KvRows | null {
-  return cache.runs.readExact(LONG, 0, numTokens);
+  return cache.maintenance.readExact(LONG, 0, numTokens);
 }
 
 test('splitting spilled rows writes nothing, also on a full disk, and the file space is freed with the last half', () => {
@@ -121,7 +122,7 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
     maxBytes: 4096 * kvBytesPerToken(SHAPE),
     softSlots: n,
     clock: () => 1,
-    spillFile: file,
+    ...cacheOptions({ spillFile: file }),
   });
   const lease = cache.open();
   const ids = Array.from({ length: n }, (_, i) => i);
@@ -131,7 +132,7 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
   cache.commit(lease, ids);
   // The store is full, of what nobody needs.
   const others = Array.from({ length: n }, (_, i) => 10_000 + i);
-  expect(cache.runs.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
+  expect(cache.maintenance.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
   cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes);
   const sparse = cache.open('chat', { longTokens: n });
   expect(cache.advance(sparse, ids, n)).toBe(n);
@@ -153,7 +154,7 @@ test('parts of an encoded block are decoded one by one, and the block is freed w
   const [rows, bytes] = [store.read(coded, 0, 128), store.bytes];
   const [upper, lower] = store.split(coded, 50);
   const [middle, end] = store.split(lower, 30);
-  const away = store.replace(middle, store.spill(middle.blocks)!);
+  const away = store.replace(middle, store.spill(middle.blocks, (rows) => sketchKeys(SHAPE, rows))!);
   expect(store.bytes).toBe(bytes + sketchBytes(SHAPE, 30));
   // What it has been through is not the block's to say any more: maybe nothing, where a codec has kept its rows as they were.
   expect(away.blocks.map((block) => block.codec)).toEqual([null]);

@@ -7,14 +7,15 @@ const PAGE = 65_536;
 
 /** Of a thread of their own: memory that nobody has used yet. */
 async function fresh() {
-  const [kernels, registry, room, blocks, sketch] = await Promise.all([
+  const [kernels, registry, memory, blocks, sketch, budget] = await Promise.all([
     import('../../../../../engine/kv/approx/codecs/kernels.ts'),
     import('../../../../../engine/kv/approx/codecs/registry.ts'),
     import('../../../../../engine/kv/approx/compression.ts'),
     import('../../../../../engine/kv/storedBlocks.ts'),
     import('../../../../../engine/kv/approx/sparse/keySketch.ts'),
+    import('../../../../../engine/kv/approx/sparse/sparseBudget.ts'),
   ]);
-  return { ...kernels, ...registry, ...room, ...blocks, ...sketch };
+  return { ...kernels, ...registry, ...memory, ...blocks, ...sketch, ...budget };
 }
 
 beforeEach(() => vi.resetModules());

@@ -48,6 +48,6 @@ test('pruned rows are encoded with their own positions and read back at those po
   const through = kept.through(sliceRows(SHAPE, rows, 0, positions.length), { startIndex: START, positions });
   expect(first!.rows()).toEqual(through);
   // Out of memory they are read as they were.
-  const [away] = store.spill([first!])!;
+  const [away] = store.spill([first!], () => new Uint8Array(1))!;
   expect(away!.rows()).toEqual(through);
 });

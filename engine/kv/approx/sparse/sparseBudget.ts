@@ -3,6 +3,8 @@
  * Arithmetic
  * only, under a budget that moves.
  */
+import { kernelBytesWith } from '../codecs/kernels.ts';
+import { hadamardBytes } from '../codecs/rotation.ts';
 import type { PoolBudget } from '../../poolBudget.ts';
 import { SEAL_BYTES } from '../../disk/spillFile.ts';
 import { sketchBytes, type SketchShape } from './keySketch.ts';
@@ -18,7 +20,12 @@ const MIN_SHARE = 0.2;
 /** Tokens of a prompt between two choices, at most; an eighth of that pool. */
 const PART = 512;
 
-export class SparseRoom {
+/** Bytes of the kernels' memory that making a sketch takes (see codecs/kernels.ts). */
+export function sketchingBytes({ headSize }: SketchShape): number {
+  return kernelBytesWith(hadamardBytes(headSize * BLOCK));
+}
+
+export class SparseBudget {
   /** Rows that the prefill lane has room for; 0: there is none. */
   prefillTokens = 0;
   readonly #budget: PoolBudget;

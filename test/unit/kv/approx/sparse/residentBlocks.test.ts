@@ -1,7 +1,7 @@
 /** Which blocks of a context that is longer than the pool are in it. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { chosenBlocks, queriesByToken } from '../../../../../engine/kv/approx/sparse/sparseChoice.ts';
+import { chosenBlocks, queriesByToken } from '../../../../../engine/kv/approx/sparse/residentBlocks.ts';
 
 const blocks = (...attention: number[]) => attention.map((each, i) => ({ i, numTokens: 10, attention: each }));
 const chosen = (mostTokens: number, ...attention: number[]): number[] =>

@@ -3,18 +3,18 @@
  * and which of
  * their blocks are brought back, is SparseLeases'.
  */
-import { sketchBytes } from './keySketch.ts';
+import { sketchBytes, sketchKeys } from './keySketch.ts';
 import type { KvMemory } from '../../kvMemory.ts';
 import type { Lack } from '../../lease.ts';
 import type { KvRows } from '../../kvRows.ts';
 import { firstToGo } from '../../eviction/eviction.ts';
-import { isUsed, numRows, type RadixNode } from '../../radixTree.ts';
-import { isSketched } from '../../laneIds.ts';
+import { isSketched, sketchedId } from '../../laneIds.ts';
+import { endIndex, isUsed, type Match, numRows, type RadixNode, type RadixTree } from '../../radixTree.ts';
 import type { Lossy } from '../lossyRows.ts';
-import { SPILLED_TOKENS } from './sparseRoom.ts';
+import { SPILLED_TOKENS } from './sparseBudget.ts';
 import { keptBlocks, plainBlock, type StoredBlock } from '../../storedBlocks.ts';
 
-export class HeldRuns {
+export class SpilledNodes {
   readonly #memory: KvMemory;
   /** Why `hold` or `add` has not done so last; null: it has. */
   lack: Lack | null = null;
@@ -79,10 +79,10 @@ export class HeldRuns {
 
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
   #toDisk(blocks: () => Iterable<StoredBlock>, node: RadixNode): StoredBlock[] | null {
-    const { store, tree } = this.#memory;
+    const { store, tree, pool } = this.#memory;
     return this.#memory.nodes.withReferences([node], () => {
       for (;;) {
-        const spilled = store.spill(blocks());
+        const spilled = store.spill(blocks(), (rows) => sketchKeys(pool.shape, rows));
         this.lack = spilled ? null : store.spillFailure;
         if (spilled) return spilled;
         // Where nothing can be written, room is no help.
@@ -141,4 +141,25 @@ function growsWith(
     !pruned &&
     isSketched(tokenIds[0]!) === isSketched(more[0]!)
   );
+}
+
+/** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
+export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limit: number, from: RadixNode): Match {
+  const whole = isInParts(from) ? null : tree.match(tokenIds, limit, from);
+  const last = whole?.nodes.at(-1) ?? from;
+  // It goes on behind a run, not in the middle of one.
+  if (whole && whole.nodes.length > 0 && whole.lastLength < last.tokenIds.length) return whole;
+  if (endIndex(last) >= limit || last.children.size === 0) return whole ?? { nodes: [], lastLength: 0, numTokens: 0 };
+  const rest = tree.match(tokenIds.slice(0, limit).map(sketchedId), limit, last);
+  if (!whole || rest.numTokens === 0) return whole && rest.numTokens === 0 ? whole : rest;
+  return {
+    nodes: [...whole.nodes, ...rest.nodes],
+    lastLength: rest.lastLength,
+    numTokens: whole.numTokens + rest.numTokens,
+  };
+}
+
+/** Whether a run was computed from a part of its context. */
+export function isInParts({ tokenIds }: RadixNode): boolean {
+  return tokenIds.length > 0 && isSketched(tokenIds[0]!);
 }
