@@ -24,8 +24,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('a completion has the file computed while the editor is idle; the hover names it', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(37, 1);
+    await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
     const tokensInHover = async () => {
       const hover = await window.statusHover();

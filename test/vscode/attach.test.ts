@@ -87,8 +87,7 @@ editorSuite('attaching', FILES, (editor) => {
 
   test('the editor’s menu attaches the selection, which stays when another file is in front', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(52, 1);
+    await window.openFile('src/inventory.ts', 52, 1);
     for (let lines = 0; lines < 3; lines++) await window.press('Shift+ArrowDown');
     await window.press('Shift+F10');
     await chooseFromMenu(page(), 'Kvasir', 'Add to Chat');

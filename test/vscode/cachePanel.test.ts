@@ -69,8 +69,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
 
   test('a second file is a second row; the table sorts by keyboard', async () => {
     const window = editor();
-    await window.openFile('src/report.ts');
-    await window.goTo(4, 5);
+    await window.openFile('src/report.ts', 4, 5);
     await window.runCommand('Kvasir: Trigger Completion');
     await expect
       .poll(() => figure('src/report.ts', 'data-tokens'), { timeout: PATIENCE })
@@ -258,8 +257,15 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.page.reload();
     await window.statusItem.waitFor();
     // The editor writes down some time later that the panel was hidden; it may be there again.
-    await window.hidePanel();
-    await expect.poll(() => window.page.locator('iframe.webview').count()).toBeLessThan(2);
+    await expect
+      .poll(
+        async () => {
+          await window.hidePanel();
+          return await window.page.locator('iframe.webview').count();
+        },
+        { timeout: PATIENCE },
+      )
+      .toBeLessThan(2);
     // Written when the engine went.
     await expect.poll(() => kept().length, { timeout: PATIENCE }).toBeGreaterThan(0);
     for (const name of kept()) expect(statSync(path.join(keptDir(), name)).mode & 0o777).toBe(0o600);

@@ -102,8 +102,7 @@ editorSuite('chat', FILES, (editor) => {
       if (/Content Security Policy/i.test(message.text())) violations.push(message.text());
     });
     await window.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await window.openFile('src/inventory.ts');
-    await window.goTo(37, 1);
+    await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Open Chat');
     await poll(() => input().evaluate((element) => element.matches(':focus'))).toBe(true);
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
@@ -281,8 +280,7 @@ editorSuite('chat', FILES, (editor) => {
     await input().pressSequentially('ex');
     await input().press('Tab');
     await poll(() => input().inputValue()).toBe('/explain ');
-    await editor().openFile('src/inventory.ts');
-    await editor().goTo(60, 9);
+    await editor().openFile('src/inventory.ts', 60, 9);
     await editor().runCommand('Kvasir: Open Chat');
     await input().press('Enter');
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
@@ -305,8 +303,7 @@ editorSuite('chat', FILES, (editor) => {
 
   test('a selection is attached by itself; the light bulb asks about it', async () => {
     const window = editor();
-    await window.openFile('src/prices.ts');
-    await window.goTo(1, 1);
+    await window.openFile('src/prices.ts', 1, 1);
     await window.press('Shift+ArrowDown');
     await poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
     await window.press('Control+.');
@@ -356,8 +353,7 @@ editorSuite('chat', FILES, (editor) => {
 
   test('what does not fit is said before asking, per file and in words', async () => {
     const window = editor();
-    await window.openFile('src/large.ts');
-    await window.goTo(300, 1);
+    await window.openFile('src/large.ts', 300, 1);
     const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
     await poll(leftOut).toMatch(/src\/large\.ts: lines 1-\d+, \d+-600 of 600 left out/);
     expect(await chat().locator('[data-part="omitted"]').innerText()).toMatch(/^[\d,]+ left out$/);
@@ -431,7 +427,7 @@ editorSuite('chat', FILES, (editor) => {
     await askToTheEnd('Is `compute` quick?');
     await input().fill('half a thou');
     // A browser writes to its disk when it comes to it.
-    await window.page.waitForTimeout(2000);
+    for (const text of ['Is `compute` quick?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
     await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Is compute quick?')]);

@@ -32,8 +32,7 @@ editorSuite('commands', FILES, (editor) => {
   /** What is said of a completion after a key at the start of a line. */
   async function explanation(line: number): Promise<string> {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(line, 1);
+    await window.openFile('src/inventory.ts', line, 1);
     await window.type('x');
     // The editor asks a moment after a key, and not at all once the focus has gone to the palette.
     await window.page.waitForTimeout(500);
@@ -56,8 +55,7 @@ editorSuite('commands', FILES, (editor) => {
 
   test('the palette offers every command that makes sense now, and no other', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(37, 1);
+    await window.openFile('src/inventory.ts', 37, 1);
     const input = await window.palette('>Kvasir: ', '[aria-label^="Kvasir"]');
     const rows = window.page.locator('.quick-input-list .monaco-list-row');
     const seen = new Set<string>();
@@ -159,8 +157,7 @@ editorSuite('commands', FILES, (editor) => {
   test.for(['kvasir.explain', 'kvasir.fix', 'kvasir.tests', 'kvasir.doc'])('%s asks in the chat', async (command) => {
     const window = editor();
     const questions = window.chat.locator('[data-role="user"]');
-    await window.openFile('src/inventory.ts');
-    await window.goTo(59, 7);
+    await window.openFile('src/inventory.ts', 59, 7);
     const before = await questions.count();
     await window.runCommand(`Kvasir: ${titles.get(command)}`);
     await expect.poll(() => questions.count(), { timeout: PATIENCE }).toBe(before + 1);
@@ -198,8 +195,7 @@ editorSuite('commands', FILES, (editor) => {
 
   test('Kvasir: Explain Last Completion opens a page about it', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(37, 1);
+    await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
     const page = async () => {
       await window.runCommand('Kvasir: Explain Last Completion');
@@ -212,8 +208,7 @@ editorSuite('commands', FILES, (editor) => {
     const window = editor();
     // As far as the body of `remove`.
     writeFileSync(window.file('src/begun.ts'), `${INVENTORY.split('\n').slice(0, 39).join('\n')}\n    `);
-    await window.openFile('src/begun.ts');
-    await window.goTo(40, 5);
+    await window.openFile('src/begun.ts', 40, 5);
     const panel = window.page.locator('.part.panel');
     await window.runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toContain('entries');
@@ -232,8 +227,7 @@ editorSuite('commands', FILES, (editor) => {
     const summary = window.page.locator('.monaco-hover .hover-row', { hasText: 'Summarize with Kvasir' });
     const hover = async () => {
       await window.press('Escape');
-      await window.openFile('src/inventory.ts');
-      await window.goTo(52, 4);
+      await window.openFile('src/inventory.ts', 52, 4);
       await window.runCommand('Show or Focus Hover');
       await window.page.locator('.monaco-hover:visible', { hasText: 'count' }).first().waitFor();
       return await summary.count();

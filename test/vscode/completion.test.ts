@@ -42,8 +42,7 @@ editorSuite(
       const expected = await commandLineCompletion(window.file(`src/${name}`), place);
       expect(expected, 'choose a place where the model says something').not.toBe('');
       const { line, column } = cursorOf(place);
-      await window.openFile(`src/${name}`);
-      await window.goTo(line, column);
+      await window.openFile(`src/${name}`, line, column);
       await window.runCommand('Kvasir: Trigger Completion');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
     });
@@ -52,8 +51,7 @@ editorSuite(
       const window = editor();
       const typed = { ...STUB, before: `${STUB.before}\n    ` };
       const start = cursorOf(STUB);
-      await window.openFile('src/typed.ts');
-      await window.goTo(start.line, start.column);
+      await window.openFile('src/typed.ts', start.line, start.column);
       await window.type('\n    ');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
       await window.screenshotThemes('ghost-text');
@@ -77,8 +75,7 @@ editorSuite(
       const expected = await commandLineCompletion(window.file('src/body.ts'), BODY);
       expect(expected.split('\n').length, 'choose a place where the model writes several lines').toBeGreaterThan(3);
       const { line, column } = cursorOf(BODY);
-      await window.openFile('src/body.ts');
-      await window.goTo(line, column);
+      await window.openFile('src/body.ts', line, column);
       await window.runCommand('Kvasir: Trigger Completion');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
       await window.screenshot('ghost-text-block');
@@ -91,8 +88,7 @@ editorSuite(
       const window = editor();
       expect(await commandLineCompletion(window.file('src/secret.key'), EXCLUDED)).not.toBe('');
       const { line, column } = cursorOf(EXCLUDED);
-      await window.openFile('src/secret.key');
-      await window.goTo(line, column);
+      await window.openFile('src/secret.key', line, column);
       await window.runCommand('Kvasir: Trigger Completion');
       // An observation, not a wait for something.
       for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100))

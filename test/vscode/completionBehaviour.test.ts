@@ -85,8 +85,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
   });
 
   async function open(name: string, { line, column }: { line: number; column: number }): Promise<void> {
-    await editor().openFile(name);
-    await editor().goTo(line, column);
+    await editor().openFile(name, line, column);
   }
 
   /** The page that says where the last completion came from; it stays in front. */

@@ -35,8 +35,7 @@ editorSuite(
   (editor) => {
     async function ghostTextIn(file: string): Promise<string> {
       const window = editor();
-      await window.openFile(file);
-      await window.goTo(2, COLUMN);
+      await window.openFile(file, 2, COLUMN);
       await window.runCommand('Kvasir: Trigger Completion');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
       return window.ghostText();

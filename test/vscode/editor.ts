@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
 import { commandLine, processesWith } from './processes.ts';
+import { KEYS } from './keys.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 
 /** For whatever the machine's load decides; a wait that lasts this long is a failure. */
@@ -50,6 +51,23 @@ interface ChatGlobals {
   MutationObserver: new (
     changed: () => void,
   ) => { observe(target: unknown, options: object): void; disconnect(): void };
+}
+
+/** What is used of a browser's IndexedDB. */
+interface DatabaseRequest<T> {
+  readonly result: T;
+  readonly error: unknown;
+  onsuccess: () => void;
+  onerror: () => void;
+}
+
+interface Databases {
+  databases(): Promise<{ name: string }[]>;
+  open(name: string): DatabaseRequest<{
+    readonly objectStoreNames: Iterable<string>;
+    transaction(store: string): { objectStore(store: string): { getAll(): DatabaseRequest<unknown[]> } };
+    close(): void;
+  }>;
 }
 
 export class Editor {
@@ -125,12 +143,16 @@ export class Editor {
     return path.join(this.folder, name);
   }
 
-  /** Brings a file of the folder to the front, with the keyboard in it. */
-  async openFile(name: string): Promise<void> {
+  /** Brings a file of the folder to the front, with the keyboard in it and the cursor at a 1-based line and column. */
+  async openFile(name: string, line?: number, column = 1): Promise<void> {
     const tab = this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first();
     // The list may be drawn anew beneath the click.
     for (const end = performance.now() + PATIENCE; ; ) {
-      await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
+      await this.#choose(
+        'Control+P',
+        this.file(name) + (line ? `:${line}:${column}` : ''),
+        `[aria-label^="${path.basename(name)}"]`,
+      );
       if (
         await tab.waitFor({ timeout: ATTEMPT_MS }).then(
           () => true,
@@ -149,17 +171,22 @@ export class Editor {
           () => false,
         )
       )
-        return;
+        break;
       await this.press('Control+1');
     }
     await focused.waitFor();
+    if (line) await this.#cursorAt(line, column);
   }
 
   /** Puts the cursor at a 1-based line and column. */
   async goTo(line: number, column: number): Promise<void> {
     await this.#choose('Control+G', `:${line}:${column}`, `[aria-label*="${line}"]`);
-    await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
+    await this.#cursorAt(line, column);
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
+  }
+
+  async #cursorAt(line: number, column: number): Promise<void> {
+    await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
   }
 
   async type(text: string): Promise<void> {
@@ -170,8 +197,10 @@ export class Editor {
     await this.page.keyboard.press(key);
   }
 
-  /** Runs a command of the palette by its exact title, such as "Kvasir: Open Chat". */
+  /** Runs a command by its exact title in the palette, such as "Kvasir: Open Chat"; by its key where `KEYS` has one. */
   async runCommand(title: string): Promise<void> {
+    const key = KEYS.get(title);
+    if (key) return this.press(key);
     await this.startCommand(title);
     await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
   }
@@ -334,6 +363,30 @@ export class Editor {
       }
     }
     throw new Error(`A hover does not go: ${(await hover.allInnerTexts()).join(' | ')}`);
+  }
+
+  /** Whether the browser has written `text` into the state that a window in a browser keeps. */
+  async stored(text: string): Promise<boolean> {
+    return await this.page.evaluate(async (wanted) => {
+      const { indexedDB } = globalThis as unknown as { indexedDB: Databases };
+      const ended = <T>(request: DatabaseRequest<T>) =>
+        new Promise<T>((resolve, reject) => {
+          request.onsuccess = () => resolve(request.result);
+          request.onerror = () => reject(request.error);
+        });
+      for (const { name } of await indexedDB.databases()) {
+        const database = await ended(indexedDB.open(name));
+        try {
+          for (const store of database.objectStoreNames) {
+            const values = await ended(database.transaction(store).objectStore(store).getAll());
+            if (JSON.stringify(values).includes(wanted)) return true;
+          }
+        } finally {
+          database.close();
+        }
+      }
+      return false;
+    }, text);
   }
 
   /** The panel at the bottom, if there is one. */

@@ -79,8 +79,7 @@ editorSuite(
 
     test('the built-in model is not asked: one message says why, with a way to another model', async () => {
       const window = editor();
-      await window.openFile('src/inventory.ts');
-      await window.goTo(26, 5);
+      await window.openFile('src/inventory.ts', 26, 5);
       await window.runCommand('Kvasir: Edit Selection');
       await toast('kvasir-starter is too small to change code by instruction').waitFor();
       expect(await window.toasts()).toHaveLength(1);
@@ -107,8 +106,7 @@ editorSuite(
       useNoiseModel();
       // The engine has been told to let the small one go.
       await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
-      await window.openFile('src/twice.ts');
-      await window.goTo(2, 5);
+      await window.openFile('src/twice.ts', 2, 5);
       const asked = await editSelection();
       expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
       await asked.fill('multiply instead');
@@ -138,8 +136,7 @@ editorSuite(
 
     test('an edit elsewhere moves it; an edit of the same text keeps it from being applied until that is undone', async () => {
       const window = editor();
-      await window.openFile('src/twice.ts');
-      await window.goTo(2, 5);
+      await window.openFile('src/twice.ts', 2, 5);
       await propose('again');
       await openTheFile();
       await window.goTo(1, 1);

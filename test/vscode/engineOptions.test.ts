@@ -22,8 +22,7 @@ async function completeBesidePanel(window: Editor): Promise<void> {
   await window.openFile('src/inventory.ts');
   await window.runCommand('View: Keep Editor');
   await window.runCommand('Kvasir: Show Cache');
-  await window.openFile('src/inventory.ts');
-  await window.goTo(62, 1);
+  await window.openFile('src/inventory.ts', 62, 1);
   await window.runCommand('Kvasir: Trigger Completion');
 }
 
@@ -77,8 +76,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
         .toMatch(/^[\d,]{3,}$/);
       await cell('tokens').scrollIntoViewIfNeeded();
       const exact = await cell('tokens').textContent();
-      await window.openFile('src/inventory.ts');
-      await window.goTo(1, 1);
+      await window.openFile('src/inventory.ts', 1, 1);
       // As when a file is changed on disk: nothing is asked for before the question.
       writeFileSync(
         window.file('src/inventory.ts'),

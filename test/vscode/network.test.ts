@@ -23,8 +23,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
       for (const address of remoteAddresses(processTree(window.extensionHost))) seen.add(address);
     }, 50);
     try {
-      await window.openFile('src/inventory.ts');
-      await window.goTo(37, 1);
+      await window.openFile('src/inventory.ts', 37, 1);
       await window.runCommand('Kvasir: Trigger Completion');
       await window.runCommand('Kvasir: Open Chat');
       const answer = await window.ask('What is this file for?');

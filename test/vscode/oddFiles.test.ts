@@ -49,8 +49,7 @@ editorSuite('odd files', FILES, (editor) => {
   });
 
   test('20,000 lines: completed in the middle; the answer says what it has not read', async () => {
-    await editor().openFile('src/lines.py');
-    await editor().goTo(10_000, 29);
+    await editor().openFile('src/lines.py', 10_000, 29);
     await expectCompletion();
     expect(await ask()).toMatch(/^done: .*left out/s);
     await editor().screenshot('20000-lines');
@@ -60,8 +59,7 @@ editorSuite('odd files', FILES, (editor) => {
   });
 
   test('one line of 5 MB: completed below it, typed into, asked about', async () => {
-    await editor().openFile('src/line.py');
-    await editor().goTo(4, 22);
+    await editor().openFile('src/line.py', 4, 22);
     await editor().type('0');
     await editor().press('Backspace');
     await expectCompletion();
@@ -89,8 +87,7 @@ editorSuite('odd files', FILES, (editor) => {
     await editor().openFile('src/moved2.ts');
     expect(await ask()).toMatch(/^done/);
 
-    await editor().openFile('src/gone.ts');
-    await editor().goTo(1, 1);
+    await editor().openFile('src/gone.ts', 1, 1);
     await editor().type('// mine\n');
     expect(await ask()).toMatch(/^done/);
     rmSync(editor().file('src/gone.ts'));

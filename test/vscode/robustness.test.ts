@@ -203,8 +203,7 @@ editorSuite(
       await editor().openFile('src/inventory.ts');
       await expectWorking();
       const { line, column } = cursorOf(UNFINISHED);
-      await editor().openFile('src/unfinished.ts');
-      await editor().goTo(line, column);
+      await editor().openFile('src/unfinished.ts', line, column);
       await editor().runCommand('Kvasir: Trigger Completion');
       await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
       await editor().press('Escape');

@@ -10,6 +10,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
+import { KEYBINDINGS } from './keys.ts';
 import { commandLine, processesWith } from './processes.ts';
 import type { EditorFiles } from './setup.ts';
 
@@ -42,6 +43,7 @@ const SETTINGS = {
   'update.mode': 'none',
   'npm.fetchOnlinePackageInfo': false,
   'typescript.disableAutomaticTypeAcquisition': true,
+  'typescript.tsserver.useSyntaxServer': 'never',
   'editor.minimap.enabled': false,
   'problems.decorations.enabled': false,
   'workbench.editor.enablePreviewFromQuickOpen': true,
@@ -71,6 +73,7 @@ export async function startServer(
   for (const name of ['user/User', 'extensions', 'home', 'workspaces'])
     mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
+  writeFileSync(path.join(folder, 'user/User/keybindings.json'), JSON.stringify(KEYBINDINGS));
   // With this file and no locale in it, each window has its browser's language. A language pack that translates nothing of VS Code itself is enough for an extension's own texts to appear in that language.
   writeFileSync(path.join(folder, 'user/User/argv.json'), '{}');
   const messages = path.join(folder, 'user/empty.i18n.json');

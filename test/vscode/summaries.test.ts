@@ -32,8 +32,7 @@ editorSuite('summaries', FILES, (editor) => {
 
   test('the hover of a method offers a summary and computes it only when asked; the next hover knows it', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
-    await window.goTo(26, 4);
+    await window.openFile('src/inventory.ts', 26, 4);
     // Where a method is the language tells once it has started: a hover from before that offers nothing.
     const isOffered = async () => {
       await window.press('Escape');

@@ -21,8 +21,7 @@ editorSuite(
 
     async function complete(name: string): Promise<void> {
       const window = editor();
-      await window.openFile(name);
-      await window.goTo(LINE, '    let total = '.length + 1);
+      await window.openFile(name, LINE, '    let total = '.length + 1);
       await window.runCommand('Kvasir: Trigger Completion');
     }
 

@@ -1,0 +1,29 @@
+/**
+ * Keys for the commands that the tests run most, as a user may bind them: a key takes a tenth of the time of the palette.
+ * That the palette has each command is tested in commands.test.ts.
+ */
+const COMMANDS: Record<string, string> = {
+  'Kvasir: Trigger Completion': 'kvasir.triggerCompletion',
+  'Kvasir: Open Chat': 'kvasir.openChat',
+  'Kvasir: New Conversation': 'kvasir.newChat',
+  'Kvasir: Show Cache': 'kvasir.showCache',
+  'Kvasir: Clear Cache': 'kvasir.clearCache',
+  'Kvasir: Explain Last Completion': 'kvasir.explainLastCompletion',
+  'Kvasir: Restart Engine': 'kvasir.restartEngine',
+  'View: Keep Editor': 'workbench.action.keepEditor',
+  'View: Toggle Maximized Panel': 'workbench.action.toggleMaximizedPanel',
+  'View: Hide Panel': 'workbench.action.closePanel',
+  'View: Close Primary Side Bar': 'workbench.action.closeSidebar',
+  'Notifications: Clear All Notifications': 'notifications.clearAll',
+};
+
+/** Playwright's name of the key of each title. */
+export const KEYS: ReadonlyMap<string, string> = new Map(
+  Object.keys(COMMANDS).map((title, i) => [title, `Control+Alt+Shift+F${i + 1}`]),
+);
+
+/** What VS Code's keybindings.json says for them. */
+export const KEYBINDINGS = Object.entries(COMMANDS).map(([title, command]) => ({
+  key: KEYS.get(title)!.replace('Control', 'ctrl').toLowerCase(),
+  command,
+}));
