@@ -1,7 +1,11 @@
-/** The documents: links and named files exist, pages stay short, every setting is described. Does not compare their text. */
+/**
+ * The documents: links and named files exist, pages stay short, and docs/usage.md describes exactly the settings and the
+ * command line that exist. Does not compare their text.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { OPTIONS } from '../../../engine/cli/commandTable.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const read = (file: string): string => readFileSync(path.join(ROOT, file), 'utf8');
@@ -22,7 +26,7 @@ const ALL = [
   'test/bench/results/README.md',
 ];
 
-/** Without code blocks, whose text is no link. */
+/** Without code blocks, because their text is not a link. */
 const prose = (file: string): string => read(file).replace(/^```[\s\S]*?^```$/gm, '');
 
 /** As GitHub makes them: lower case, without punctuation, spaces as hyphens. */
@@ -35,7 +39,7 @@ const anchors = (file: string): string[] =>
   );
 
 describe.each(ALL)('%s', (file) => {
-  test('has links that lead somewhere', () => {
+  test('links only to files and headings that exist', () => {
     for (const [, target] of prose(file).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^\w+:/.test(target!)) continue;
       const [where, anchor] = target!.split('#');
@@ -46,10 +50,10 @@ describe.each(ALL)('%s', (file) => {
   });
 });
 
-/** Pages that tell how the code is now; decisions tell how it was. */
-test.each([...TOP.filter((file) => file !== 'CHANGELOG.md'), ...PAGES])('%s names files that there are', (file) => {
+/** Pages that describe the code as it is now. Decisions describe earlier code. */
+test.each([...TOP.filter((file) => file !== 'CHANGELOG.md'), ...PAGES])('%s names only files that exist', (file) => {
   const named = [...prose(file).matchAll(/`((?:engine|src|test|scripts|docs|model)\/[\w./-]*)`/g)];
-  // In ARCHITECTURE.md the last column of the glossary is below engine/.
+  // In ARCHITECTURE.md the last column of the glossary is relative to engine/.
   const glossary = file === 'ARCHITECTURE.md' ? [...prose(file).matchAll(/\| `([\w./-]+\/[\w./-]*)` \|$/gm)] : [];
   for (const [, name] of [...named, ...glossary]) {
     const exists = [name!, `engine/${name}`].some((each) => existsSync(path.join(ROOT, each)));
@@ -72,7 +76,7 @@ test('there is one page for each topic', () => {
   expect(PAGES).toEqual(topics.map((topic) => `docs/${topic}.md`));
 });
 
-test('decisions are few, short and numbered, and say context, decision and figures', () => {
+test('decisions are few, short and numbered, and have the sections context, decision and figures', () => {
   expect(DECISIONS.length).toBeLessThanOrEqual(20);
   DECISIONS.forEach((file, i) => {
     const number = String(i + 1).padStart(4, '0');
@@ -85,14 +89,45 @@ test('decisions are few, short and numbered, and say context, decision and figur
   });
 });
 
-test('docs/usage.md describes settings that there are', () => {
-  const { contributes } = JSON.parse(read('package.json')) as {
-    contributes: { configuration: { properties: Record<string, object> } };
-  };
-  const table = read('docs/usage.md').split('## Settings')[1]!.split('\n## ')[0]!;
-  const described = [...table.matchAll(/^\| (`.+?) \|/gm)].flatMap(([, cell]) =>
-    [...cell!.matchAll(/`(kvasir\.[\w.]+)`/g)].map(([, name]) => name!),
+/** A section of docs/usage.md, by its heading. */
+const usage = (heading: string): string => read('docs/usage.md').split(`\n## ${heading}\n`)[1]!.split('\n## ')[0]!;
+
+/** Names in the first column of a section's table. */
+const described = (heading: string, name: RegExp): string[] =>
+  [...usage(heading).matchAll(/^\| (`.+?) \|/gm)].flatMap(([, cell]) =>
+    [...cell!.matchAll(name)].map(([, found]) => found!),
   );
-  expect(described.length).toBeGreaterThan(10);
-  expect(Object.keys(contributes.configuration.properties)).toEqual(expect.arrayContaining(described));
+
+const manifest = JSON.parse(read('package.json')) as {
+  contributes: {
+    commands: { command: string; title: string }[];
+    configuration: { properties: Record<string, object> };
+  };
+};
+
+test('docs/usage.md describes every setting of package.json, and no other', () => {
+  const settings = Object.keys(manifest.contributes.configuration.properties);
+  expect(described('Settings', /`(kvasir\.[\w.]+)`/g).sort()).toEqual(settings.sort());
+});
+
+test('docs/usage.md describes every flag of the command line, and no other', () => {
+  const flags = new Set(Object.values(OPTIONS).flatMap((options) => Object.keys(options)));
+  expect(described('The command line', /`--([\w-]+)/g).sort()).toEqual([...flags].sort());
+});
+
+test('docs/usage.md shows every command of the command line, and no other', () => {
+  const shown = [...usage('The command line').matchAll(/^npm run -s kvasir -- (\w+)/gm)].map(([, name]) => name!);
+  expect(shown.sort()).toEqual(Object.keys(OPTIONS).sort());
+});
+
+test('the examples of docs/usage.md use only flags that their command takes', () => {
+  for (const [, command, rest] of usage('The command line').matchAll(/^npm run -s kvasir -- (\w+)([^#\n]*)/gm))
+    for (const [, flag] of rest!.matchAll(/--([\w-]+)/g)) expect(Object.keys(OPTIONS[command!]!)).toContain(flag);
+});
+
+test('documents name only commands of the editor that exist', () => {
+  const texts = JSON.parse(read('package.nls.json')) as Record<string, string>;
+  const titles = manifest.contributes.commands.map(({ title }) => texts[title.slice(1, -1)]!);
+  for (const file of [...TOP, ...PAGES])
+    for (const [, name] of read(file).matchAll(/`Kvasir: ([^`]+)`/g)) expect(titles, file).toContain(name);
 });
