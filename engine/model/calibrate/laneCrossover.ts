@@ -10,7 +10,9 @@ import type { OnnxRunner } from '../runtime/runner.ts';
 
 /** Lengths, in tokens, of the texts that are read in both lanes, ascending. */
 const LENGTHS = [16, 32, 64, 128];
-/** Tokens before the text. A short text usually follows a file, and the prefill lane must copy the rows of that file. */
+/**
+ * Tokens before the text. A short text usually follows a file, and the prefill lane must copy the rows of that file.
+ */
 const CONTEXT_TOKENS = 2 * PAGE_SLOTS;
 /** The prefill lane is used if it is faster by at least this share. */
 const MIN_GAIN = 0.05;

@@ -44,7 +44,9 @@ export async function computeRows(
   }
 }
 
-/** Feeds `ids` after a context, in the paged lane. Returns the log-probabilities of the next token after each of them. */
+/**
+ * Feeds `ids` after a context, in the paged lane. Returns the log-probabilities of the next token after each of them.
+ */
 export async function scoreTokens(
   runner: OnnxRunner,
   ids: readonly number[],

@@ -170,7 +170,9 @@ export function faster(rows: Times, blocks: Times): ProductForm {
   return rows.reduce((sum, ms, i) => sum + blocks[i]! / ms, 0) < rows.length ? 'blocks' : 'rows';
 }
 
-/** A graph with one product, x [T, WIDTH] -> y [T, OUTPUTS]. The values of weights and scales do not change its time. */
+/**
+ * A graph with one product, x [T, WIDTH] -> y [T, OUTPUTS]. The values of weights and scales do not change its time.
+ */
 function graphOf(form: 'rows' | 'blocks'): Uint8Array {
   const g = new OnnxWriter();
   const op = (name: string, inputs: string[], attributes = {}, domain = ''): string =>

@@ -1,7 +1,6 @@
 /**
- * Attention of the step graph, layer by layer: in one lane over a float32 pool, by lane over an int8 pool. Collects the
- * new
- * K/V rows in their stored form. Does not write the linear layers around it.
+ * Writes the attention of each layer of the step graph: in one lane over a float32 pool, by lane over an int8 pool.
+ * Collects the new KV rows in their stored form. Does not write linear layers.
  */
 import { FEEDS } from './feeds.ts';
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
@@ -15,11 +14,11 @@ export type CommonInputs = Pick<
   'mask' | 'scoresShape' | 'rowsShape' | 'split' | 'pastShape' | 'pagesShape'
 >;
 
-/**
- * Writes the attention of layer l. q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads *
- * headSize].
- */
 export interface LayerAttention {
+  /**
+   * Writes the attention of layer l. q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize]
+   * -> [T, numHeads * headSize].
+   */
   attend(q: string, k: string, v: string, l: number): string;
   /** The new rows of each layer, [1, 2 * kvHeads, T, headSize] as stored. */
   readonly newRows: readonly string[];
@@ -72,7 +71,7 @@ export class Int8Attention implements LayerAttention {
   readonly newRows: string[] = [];
   /** Scales of the new rows, by layer: [1, 2 * kvHeads, 1, T]. */
   readonly newScales: string[] = [];
-  /** By layer, the attention that each column receives: [0 or 2, kvHeads, P + T] (see pagedLaneMeasured). */
+  /** By layer, the attention that each column receives, if the step measures it: [0 or 2, kvHeads, P + T]. */
   readonly received: string[] = [];
   /** By layer, the wanted queries: [1, numHeads, n, headSize]. */
   readonly queries: string[] = [];
@@ -80,7 +79,9 @@ export class Int8Attention implements LayerAttention {
   readonly #common: CommonInputs;
   readonly #isBiased: (l: number) => boolean;
   readonly #inputs: Int8Inputs;
-  /** float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W], for all layers. Null without biased layers. */
+  /**
+   * For all layers, float32 [1, 1, headSize, P + W] or gathered [W, 1, headSize, P + W]. Null without biased layers.
+   */
   readonly #rotations: string | null;
   readonly #tileMasks: TileMasks;
 
@@ -97,10 +98,7 @@ export class Int8Attention implements LayerAttention {
     return this.#isBiased(l);
   }
 
-  /**
-   * Codes the new rows for the pool. Then tokens of a prompt attend in the prefill lane and all others in the paged
-   * lane.
-   */
+  /** Codes the new rows for the pool. Then each token attends in its lane. */
   attend(q: string, k: string, v: string, l: number): string {
     const coded = this.#code(k, v);
     this.#declareRows(l);
@@ -141,7 +139,7 @@ export class Int8Attention implements LayerAttention {
   }
 
   /**
-   * The result of the lanes that the step uses, and the attention that columns received. Only that branch is computed.
+   * The result of the lanes that the step uses, and the attention that columns receive. Other branches cost nothing.
    */
   #chooseLane(q: string, coded: CodedRows, l: number): [string, string] {
     const { g, config } = this.#ops;
@@ -179,7 +177,7 @@ export class Int8Attention implements LayerAttention {
         () => pagedTiles(ops, this.#tileInputs(l), q, coded, l),
         () => pagedLaneGathered(ops, paged, q, coded, l),
       );
-    // The most frequent case comes first: a token costs as few operators as possible.
+    // The most frequent case comes first, because each nested condition costs operators.
     return measuredChoice(
       shared,
       () => [pagedLaneShared(ops, paged, q, coded, l), nothing()],
@@ -231,7 +229,7 @@ export class Int8Attention implements LayerAttention {
 
 type Choice = (condition: string, then: () => string, otherwise: () => string) => string;
 
-/** Feeds that only a graph with an int8 pool has. */
+/** Names of the feeds that only a graph with an int8 pool has. */
 type Int8Inputs = ReturnType<typeof declareInputs>;
 
 function declareInputs({ g }: GraphOps) {
@@ -252,8 +250,8 @@ function declareInputs({ g }: GraphOps) {
 }
 
 /**
- * The rotations of all columns, float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W]: pool first, then the
- * step's tokens.
+ * The rotations of all columns, first of the pool, then of the tokens of the step: float32 [1, 1, headSize, P + W],
+ * with gathered attention [W, 1, headSize, P + W].
  */
 function gatherRotations(ops: GraphOps, { gathered, tokenPages, ownShape }: Int8Inputs): string {
   const { g } = ops;

@@ -1,14 +1,12 @@
 /**
- * Names and shapes of what a step feeds to the graph and fetches from it. Fed besides these are the pool (`k{l}`,
- * `ks{l}`,
- * `v{l}`, `vs{l}` of layer l) and the scratch of the prefill lane (`pk{l}`, `pv{l}`).
+ * Names and shapes of the feeds and fetches of the step graph. Does not list the feeds by layer l: the pool (`k{l}`,
+ * `ks{l}`, `v{l}`, `vs{l}`) and the scratch of the prefill lane (`pk{l}`, `pv{l}`).
  */
 
 /**
- * Dimensions: T tokens, the prefill lane's first, then the W of the paged lane; S rows with logits; N pages of L slots
- * with
- * P columns in all, at least one page; C rows of scratch, at least one. The feeds of a lane without tokens are ignored.
- * With gathered attention (see pagedLane) each token has a list of Q pages, and P = Q * L.
+ * T: tokens, first those of the prefill lane, then the W tokens of the paged lane. S: rows with logits. N: pages, at
+ * least one, of L slots. P: columns of the pool, N * L; with gathered attention Q * L, because each token has a list of Q
+ * pages (see pagedLane.ts). C: rows of scratch, at least one. The feeds of a lane without tokens are ignored.
  */
 export const FEEDS = {
   /** int64 [T]: token ids. */
@@ -17,72 +15,66 @@ export const FEEDS = {
   cos: 'cos',
   sin: 'sin',
   /**
-   * float32 [1, 1, W, P + W], gathered [W, 1, 1, P + W]: 0 where a token may look, -Infinity elsewhere. Pool slots come
-   * first, then the new tokens.
+   * float32 [1, 1, W, P + W], gathered [W, 1, 1, P + W]: 0 for columns that a token sees, otherwise -Infinity. First
+   * the columns of the pool, then the new tokens.
    */
   mask: 'mask',
-  /** int64 [S]: rows whose logits are wanted. Padding rows select row 0. */
+  /** int64 [S]: rows that need logits. Padding rows select row 0. */
   logitRows: 'logitRows',
-  /** bool: whether any logits are wanted. */
+  /** bool: whether any row needs logits. */
   hasLogits: 'hasLogits',
   /**
-   * int64 [4]: paddings that add n rows of zeros after the T tokens, [0, 0, n, 0], and remove them again, [0, 0, -n,
-   * 0].
-   * Only where the number of rows must be a multiple (see paddedProducts in weightPlan). S is such a multiple then,
-   * too.
+   * int64 [4]: paddings that add n rows of zeros after the T tokens ([0, 0, n, 0]) and remove them again ([0, 0, -n,
+   * 0]). Only if the number of rows must be a multiple (see paddedProducts). Then S is such a multiple, too.
    */
   pad: 'pad',
   crop: 'crop',
-  // Shapes of the paged lane. The shape with gathered attention is in brackets.
+  // Shapes of the paged lane, with those of gathered attention in brackets:
   /** int64 [4]: kvHeads, groupSize, W, -1. */
   scoresShape: 'scoresShape',
   /** int64 [4]: 1, kvHeads, groupSize * W, -1. */
   rowsShape: 'rowsShape',
   /** int64 [2]: P, W. */
   split: 'split',
-  /** int64 [4]: 1, kvHeads, groupSize * W, P (0, 0, 0, P: dimensions as they are). */
+  /** int64 [4]: 1, kvHeads, groupSize * W, P (0, 0, 0, P; a 0 keeps the dimension). */
   pastShape: 'pastShape',
   /** int64: kvHeads, -1, N, L (W, kvHeads, -1, Q, L). */
   pagesShape: 'pagesShape',
   // Gathered attention:
-  /** int64 [W, Q]: which of the N pages each token attends to, padded with the first one. */
+  /** int64 [W, Q]: the pages that each token attends to, among the N pages. Padded with page 0. */
   tokenPages: 'tokenPages',
   /** int64 [4]: W, 1, 1, 1. */
   ownShape: 'ownShape',
   /**
-   * float32 [N, headSize, L] and [headSize, W]: cosines above sines, of the positions of the pool's slots and of the
-   * new
-   * tokens. Only where a layer has a large key bias.
+   * float32 [N, headSize, L] and [headSize, W]: cosines, then sines, of the positions of the pool slots and of the new
+   * tokens. Only if a layer has a large key bias.
    */
   poolRotations: 'poolRotations',
   newRotations: 'newRotations',
-  // Only with an int8 pool, whose graph has a prefill lane:
-  /** bool: all tokens are in the paged lane with shared attention, computed at once (shared) or in tiles (tiles). */
+  // Only with an int8 pool:
+  /** bool: all tokens are in the paged lane with shared attention, computed as a whole (shared) or in tiles (tiles). */
   shared: 'shared',
   tiles: 'tiles',
   /** bool: the tokens of the paged lane have gathered attention. */
   gathered: 'gathered',
-  /**
-   * bool: the step returns the attention that each column receives. All tokens are in the paged lane, of one sequence.
-   */
+  /** bool: the step returns the attention that columns receive. All tokens are in the paged lane, of one sequence. */
   measures: 'measures',
-  /** int64 [n]: which of the T tokens return their queries. */
+  /** int64 [n]: the tokens that return their queries, among the T tokens. */
   queryRows: 'queryRows',
-  /** bool: whether each lane has tokens. */
+  /** bool: whether the lane has tokens. */
   hasPrefill: 'hasPrefill',
   hasPaged: 'hasPaged',
   /** int64 [2]: T - W, W. */
   lanes: 'lanes',
   /**
-   * int32 [1] and a scalar: the number of rows that the prefill lane attends to, less one, and that number. It counts
-   * one
-   * row more than the prompt has (see prefillLane).
+   * int32 [1] and int32 []: the number of rows that the prefill lane attends to, minus 1, and that number. It includes
+   * a row of padding (see prefillLane.ts).
    */
   lastRow: 'lastRow',
   numRows: 'numRows',
 } as const;
 
-/** logits [S, vocabSize] and the new rows in the layout of KvRows. The scales exist only with an int8 pool. */
+/** logits [S, vocabSize], and the new rows in the layout of KvRows. Scales exist with an int8 pool only. */
 export const FETCHES = {
   logits: 'logits',
   keys: 'keys',
@@ -91,15 +83,11 @@ export const FETCHES = {
   valueScales: 'valueScales',
 } as const;
 
-/**
- * Of a step that measures, with an int8 pool: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see
- * pagedLaneMeasured).
- */
+/** With an int8 pool, of a step that measures: float32 [2 * numLayers, kvHeads, P + W] (see pagedLaneMeasured). */
 export const RECEIVED = 'received';
 
 /**
- * With an int8 pool: float32 [numLayers, numHeads, n, headSize], the wanted queries. They are as the products with the
- * keys
- * take them, except that a large key bias is not in them.
+ * With an int8 pool: float32 [numLayers, numHeads, n, headSize], the queries of `queryRows` as they are multiplied with
+ * the keys, without the effect of a large key bias.
  */
 export const QUERIES = 'queries';

@@ -1,6 +1,6 @@
 /**
- * The vocabulary of the step graph: nodes with one output, weights by name, linear layers in the form that their
- * weights are stored in, 8-bit codes of rows. Owns the constants that all parts share.
+ * Operations that all parts of the step graph use: nodes, weights by name, linear layers in the form of their weights,
+ * 8-bit codes of rows. Owns shared constants. Does not know the layers.
  */
 import { BLOCK } from '../load/quantise.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
@@ -9,40 +9,39 @@ import { linearBits, type WeightPlan } from '../load/weightPlan.ts';
 
 export const MS = 'com.microsoft';
 
-/** 8-bit codes of rows, and the factor of their product: code - zero = x / rowMax * levels. */
+/** 8-bit codes of rows: code - zero = x / rowMax * levels. */
 export interface Coded {
   readonly codes: string;
   /** [..., 1]. */
   readonly rowMax: string;
 }
 
-/**
- * The new K and V rows of a layer as stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales float32 [1, 2 *
- * kvHeads, n, 1].
- */
+/** The new K and V rows of a layer as stored. */
 export interface CodedRows {
+  /** int8 [1, 2 * kvHeads, n, headSize]. */
   readonly codes: string;
+  /** float32 [1, 2 * kvHeads, n, 1]. */
   readonly scales: string;
 }
 
 /** Rows in the form that a layer takes. */
 export interface Rows {
   readonly x: string;
-  /** [n, 1]: the factor that is missing in products of these rows. Null for none. */
+  /** [n, 1]: the factor that products of these rows must still be multiplied with. Null if there is none. */
   readonly scale: string | null;
 }
 
 export class GraphOps {
   readonly config: ModelConfig;
   readonly g: OnnxWriter;
-  /** Codes lie at most this far on either side of `zero`. */
+  /** Codes are between zero - levels and zero + levels. */
   readonly levels: number;
   /** 1 / levels, float32 []. */
   readonly step: string;
   /** uint8 []. */
   readonly zero: string;
   readonly lastAxis: string;
-  /** Numbers of key heads and value heads, for a Split. */
+  /** The numbers of key heads and value heads, for a Split. */
   readonly halves: string;
   readonly #plan: WeightPlan;
   readonly #weightFile: string;
@@ -93,8 +92,8 @@ export class GraphOps {
   }
 
   /**
-   * x [n, width] times `factor` [n, 1], in the form that the layer `name` takes, and all others on the same rows: int8
-   * codes with one scale per row if its weights are int8.
+   * x [n, width] times `factor` [n, 1], in the form that the layer `name` and all other layers on these rows take: int8
+   * codes with one scale per row if the weights are int8.
    */
   rows(x: string, name: string, factor: string | null = null): Rows {
     if (this.#plan.linears.get(name)!.weight.type !== 'int8')
@@ -110,8 +109,8 @@ export class GraphOps {
   }
 
   /**
-   * The product of a layer. For codes the row scales are still missing. For blocks the operator codes the rows itself,
-   * with one scale per block, and computes several rows at a time (see blockRowMultiple).
+   * The product of a layer. For codes the caller must multiply by the row scales. For blocks the operator codes the
+   * rows itself, with one scale per block, and computes several rows at a time (see blockRowMultiple).
    */
   product({ x }: Rows, name: string, bias?: string): string {
     const { width, weight, scales } = this.#plan.linears.get(name)!;

@@ -1,10 +1,10 @@
 /**
- * Builds an ONNX model as protobuf bytes. Writes only the messages and fields that the step graph needs. Field numbers
- * are those of onnx.proto (IR version 10). Large tensors lie in an external file and are named by offset and length.
+ * Builds an ONNX model as protobuf bytes, with the messages and fields that the step graph needs. Field numbers are
+ * those of onnx.proto (IR version 10). Large tensors stay in an external file. Knows no operators.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
-/** onnx.TensorProto.DataType. */
+/** Values of onnx.TensorProto.DataType. */
 export const DataType = { float32: 1, uint8: 2, int8: 3, int16: 5, int32: 6, int64: 7, bool: 9, float64: 11 } as const;
 export type DataTypeName = keyof typeof DataType;
 
@@ -17,7 +17,7 @@ export interface ExternalTensor {
   readonly length: number;
 }
 
-/** An attribute: integers are `number`, floats `{ float }`, lists of integers arrays. */
+/** Value of an attribute. `number` is an integer, `{ float }` a float, an array a list of integers. */
 export type Attribute = number | string | readonly number[] | { readonly float: number };
 
 const ATTRIBUTE_FLOAT = 1;
@@ -44,7 +44,7 @@ function integer(writer: BinaryWriter, field: number, value: number): void {
   writer.tag(field, WireType.Varint).int64(value);
 }
 
-/** Type of a value that enters or leaves a nested graph, with the dimensions that are known. */
+/** Type of an input or output of a nested graph, with the known dimensions. */
 export interface InnerValue {
   readonly type: DataTypeName;
   readonly dims: readonly (number | string)[];
@@ -52,10 +52,7 @@ export interface InnerValue {
 
 export class OnnxWriter {
   private readonly graph = new BinaryWriter();
-  /**
-   * Where nodes go: the graph, or the nested graph that is being written. Constants and weights always go into the
-   * graph.
-   */
+  /** The graph or nested graph that gets the next node. Constants and weights always go into the graph. */
   private nodes = this.graph;
   private numNames = 0;
   private readonly constants = new Map<string, string>();
@@ -70,7 +67,7 @@ export class OnnxWriter {
     this.value(12, name, type, dims);
   }
 
-  /** A small constant inside the graph; equal constants are written once. */
+  /** A small constant inside the graph. Equal constants are written once. */
   constant(
     type: DataTypeName,
     dims: readonly number[],
@@ -109,7 +106,7 @@ export class OnnxWriter {
     return tensor.name;
   }
 
-  /** Adds a node and returns its outputs' names; pass names in `outputs` where they matter ('' leaves one out). */
+  /** Adds a node and returns the names of its outputs. `outputs`: how many, or their names ('' leaves one out). */
   node(
     op: string,
     inputs: readonly string[],
@@ -131,9 +128,8 @@ export class OnnxWriter {
   }
 
   /**
-   * An `If` on `condition` (bool, a scalar). Each branch writes nodes, may use names from outside, and returns the
-   * names of its outputs, which must be made inside it. `names`: of the results. The branch that is not taken costs
-   * nothing.
+   * Adds an `If` on `condition` (bool []). Each branch writes nodes, may use names from outside, and returns the names
+   * of its outputs, which it must create. `names`: of the results. The branch that is not taken costs nothing.
    */
   conditional(
     condition: string,
@@ -149,10 +145,10 @@ export class OnnxWriter {
   }
 
   /**
-   * A `Scan`: runs `body` for each index of the first axis of `over`, in order, on the states and on what lies there.
-   * It returns the next states, then what is stacked along a new first axis. It may use names from outside; what it
-   * returns must be made inside it. `shapes`: of the states and of what is stacked. Returns the names of the last
-   * states, then of the stacks.
+   * Adds a `Scan`, which runs `body` for each index of the first axis of `over`, in order. `body` gets the states and
+   * the items at that index. It returns the next states, then values that are stacked along a new first axis. It may
+   * use names from outside, but must create what it returns. `shapes`: of the states, then of the stacked values.
+   * Returns the names of the last states, then of the stacks.
    */
   scan(
     states: readonly string[],
@@ -179,7 +175,7 @@ export class OnnxWriter {
     return results;
   }
 
-  /** A graph inside a node. */
+  /** Writes a graph for use inside a node. */
   private inner(
     inputs: readonly (InnerValue & { name: string })[],
     outputs: readonly InnerValue[],

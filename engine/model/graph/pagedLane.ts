@@ -1,21 +1,21 @@
 /**
- * Paged lane of the step graph: attention of a few tokens of many sequences, in integers over the KV pool, under a
- * mask.
- *
- * The own tokens of a step go through the same integer products as the pool, with codes of queries and probabilities.
- * What a token sees must not depend on whether its context came in this step or before.
- * Shared: all tokens attend to all pages of the step, with one product per page. Best for one sequence and for many
- * that share a prefix. Gathered: each token has its own list of Q pages, which are copied together, but nobody pays
- * for the pages of others. In tiles: shared, one page after the other (see pagedTiles). The results have the same
- * bits.
+ * The paged lane of the step graph: attention of a few tokens of many sequences, in integers over the KV pool, under a
+ * mask. Does not choose between shared and gathered attention.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';
 
-/** Lower bound of the largest value scale, for a token that sees only values of zeros. */
+// The new tokens of a step go through the same integer products as the pool, with codes of queries and probabilities,
+// because the result must not depend on whether the context of a token came in this step or before.
+// Shared attention: all tokens attend to all pages of the step, with one product per page. Best for one sequence, and
+// for many that share a prefix. Gathered attention: each token has a list of Q pages. They must be copied together, but
+// no token pays for the pages of others. Tiles: shared attention, page by page (see pagedTiles.ts). All three give the
+// same bits.
+
+/** Lower bound of the largest scale of values, for a token that sees only values of zeros. */
 export const TINY = 1e-30;
 
-/** Names of the feeds of the paged lane (see feeds). */
+/** Names of the feeds of the paged lane (see feeds.ts). */
 export interface PagedInputs {
   readonly mask: string;
   readonly scoresShape: string;
@@ -26,8 +26,8 @@ export interface PagedInputs {
   readonly tokenPages: string;
   readonly ownShape: string;
   /**
-   * float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W], if the layer's keys are coded without their
-   * bias, otherwise null.
+   * float32 [1, 1, headSize, P + W], gathered [W, 1, headSize, P + W]. Null unless the keys of the layer are coded
+   * without their bias.
    */
   readonly rotations: string | null;
 }
@@ -39,9 +39,9 @@ interface Powers {
   readonly total: string;
 }
 
-/** Codes of the probabilities, and the factor of sums of products with them. */
+/** Codes of the probabilities, and the factor for sums of products with them. */
 interface Shares extends Powers {
-  /** Shaped as the scores: the first code, and a second code of the rest that the first leaves. */
+  /** In the shape of the scores: the first code, and the code of the rest that the first leaves. */
   readonly high: string;
   readonly low: string;
   /** [.., 1]. */
@@ -49,16 +49,16 @@ interface Shares extends Powers {
 }
 
 /**
- * Shared attention. `heads`: the queries [1, numHeads, W, headSize]. `own`: the rows of the step's tokens. Returns [W,
- * numHeads * headSize].
+ * Shared attention. `heads`: the queries [1, numHeads, W, headSize]. `own`: the rows of the new tokens.
+ * Returns [W, numHeads * headSize].
  */
 export function pagedLaneShared(ops: GraphOps, inputs: PagedInputs, heads: string, own: CodedRows, l: number): string {
   return attendShared(ops, inputs, heads, own, l).mixed;
 }
 
 /**
- * The same, and float32 [2, kvHeads, P + W]: the largest attention that each column receives of any query, and the sum
- * over all queries (see ReceivedAttention).
+ * Shared attention, and float32 [2, kvHeads, P + W]: the largest attention that each column receives from any query,
+ * and the sum over all queries (see ReceivedAttention).
  */
 export function pagedLaneMeasured(
   ops: GraphOps,
@@ -90,7 +90,7 @@ function attendShared(
   // The query heads of a group are rows of one product, so each KV head is read once.
   const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
   const query = ops.codeRows(q);
-  // Page by page, [N, kvHeads, groupSize * W, L], then side by side. The rows themselves are not copied.
+  // Scores by page, [N, kvHeads, groupSize * W, L], are put side by side. The rows themselves are not copied.
   const past = op('Reshape', [
     op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }),
     inputs.pastShape,
@@ -119,7 +119,7 @@ function attendShared(
     valueScales,
     inputs.rowsShape,
   );
-  // Both codes are rows of one product, because the runtime packs the values again for each product.
+  // Both codes are rows of one product, because the runtime packs the values for each product.
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), inputs.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, inputs.pagesShape])], { perm: [2, 0, 1, 3] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
@@ -127,7 +127,7 @@ function attendShared(
   return { mixed: mixedOf(ops, sums, factor), ...powers };
 }
 
-/** Gathered attention: the same with Q pages per token, P = Q * L columns in the mask. */
+/** Gathered attention: as pagedLaneShared, with Q pages per token and P = Q * L columns in the mask. */
 export function pagedLaneGathered(
   ops: GraphOps,
   inputs: PagedInputs,
@@ -181,7 +181,10 @@ export function pagedLaneGathered(
   return op('Reshape', [op('Mul', [joined(ops, sums), factor]), ints(-1, numHeads * headSize)]);
 }
 
-/** keys int8 [1, kvHeads, headSize, W], values [1, kvHeads, W, headSize], scales [1, kvHeads, 1, W]. */
+/**
+ * The rows of the new tokens: keys int8 [1, kvHeads, headSize, W], values [1, kvHeads, W, headSize], scales [1,
+ * kvHeads, 1, W].
+ */
 export function ownRows(
   ops: GraphOps,
   { codes, scales }: CodedRows,
@@ -197,8 +200,8 @@ export function ownRows(
 }
 
 /**
- * q [a, kvHeads, n, headSize] -> the coefficients of the rotations for the key bias (see keyBiasMatrix). The runtime
- * has another kernel for a product of one row, with other last bits, so there are always at least two rows.
+ * q [a, kvHeads, n, headSize] -> the coefficients of the rotations for the key bias (see keyBiasMatrix). Always
+ * multiplies at least two rows, because the runtime has another kernel for one row, with other last bits.
  */
 export function biasCoefficients(ops: GraphOps, q: string, l: number): string {
   const product = (rows: string): string => ops.op('MatMul', [rows, ops.weight(`l${l}.keyBias`)]);
@@ -211,16 +214,16 @@ function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string):
 }
 
 /**
- * Codes the probabilities of scores [a, b, c, n] under the mask, relative to the scales of the values. `shape`, if
- * any, is that of the codes.
+ * Codes the probabilities of scores [a, b, c, n] under the mask, relative to the scales of the values. `shape`: of the
+ * codes. Null keeps the shape.
  */
 function shares(ops: GraphOps, scores: string, mask: string, valueScales: string, shape: string | null): Shares {
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const visible = op('Add', [scores, mask]);
   const { powers, sum } = powersOf(ops, visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 }));
   const total = op('Cast', [sum], { to: DataType.float32 });
-  // The scales of V belong to the summed axis. So they go into the probabilities, relative to the largest scale that
-  // the token sees: then no share is above 1. This takes a pass over one query head of each group.
+  // The scales of V are on the summed axis, so they are multiplied into the probabilities. They are relative to the
+  // largest scale that the token sees, so that no share is above 1. This costs a pass over one query head per group.
   const largest = op('Max', [
     op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }),
     ops.g.float(TINY),
@@ -235,10 +238,10 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
 }
 
 /**
- * exp(visible - largest), and its sum over the columns in float64. This softmax does not depend on the order of the
- * slots: it divides by the sum at the very end, sums in float64, whose last bits hardly ever show in a float32, and
- * adds the products as integers. Otherwise last bits would tip codes downstream: with the plain operator 1-2 % of the
- * tokens differed between chunk sizes, with this none in 8,640 rows.
+ * exp(visible - largest), and its sum over the columns in float64. The result of this softmax does not depend on the
+ * order of the slots: it sums in float64, whose last bits hardly ever change a float32, adds products as integers, and
+ * divides by the sum at the end. With the operator of the runtime, last bits changed codes later on, and 1-2% of the
+ * tokens differed between chunk sizes. With this one none of 8,640 rows differed.
  */
 export function powersOf(ops: GraphOps, visible: string, largest: string): { powers: string; sum: string } {
   const powers = ops.op('Exp', [ops.op('Sub', [visible, largest])]);
@@ -248,10 +251,7 @@ export function powersOf(ops: GraphOps, visible: string, largest: string): { pow
   };
 }
 
-/**
- * Two codes per share. The second one codes the rest that the first leaves, so that a long flat tail of small shares
- * survives.
- */
+/** Two codes per share. The second codes the rest that the first leaves, so that many small shares are not lost. */
 export function shareCodes(ops: GraphOps, shares: string): { high: string; low: string } {
   const { g, levels, step, zero } = ops;
   const high = ops.op('QuantizeLinear', [shares, step, zero]);
@@ -259,17 +259,14 @@ export function shareCodes(ops: GraphOps, shares: string): { high: string; low: 
   return { high, low: ops.op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]) };
 }
 
-/**
- * The factor of sums of products with the codes of a token: the largest scale of the values, divided by the sum of its
- * powers.
- */
+/** The factor for sums of products with the codes of a token: its largest scale of values / the sum of its powers. */
 export function factorOf(ops: GraphOps, largest: string, total: string): string {
   return ops.op('Div', [ops.op('Mul', [largest, ops.step]), total]);
 }
 
 /**
- * int32 sums [1, kvHeads, 2 * groupSize * W, headSize] of the products of both codes, and their factors -> [W,
- * numHeads * headSize].
+ * int32 sums [1, kvHeads, 2 * groupSize * W, headSize] of the products of both codes, and their factors
+ * -> [W, numHeads * headSize].
  */
 export function mixedOf(ops: GraphOps, sums: string, factor: string): string {
   const { numHeads, kvHeads, headSize } = ops.config;
@@ -277,7 +274,7 @@ export function mixedOf(ops: GraphOps, sums: string, factor: string): string {
   return ops.joinHeads(ops.op('Reshape', [mixed, ops.ints(1, numHeads, -1, headSize)]));
 }
 
-/** int32 sums of the products of both codes, along axis 2 -> float32, half as many. */
+/** Adds the int32 sums of both codes, which are halves of axis 2, as float32. */
 function joined(ops: GraphOps, sums: string): string {
   const [high, low] = ops.pair('Split', [ops.op('Cast', [sums], { to: DataType.float32 })], {
     axis: 2,

@@ -1,13 +1,6 @@
 /**
- * The paged lane in tiles, for many tokens behind a long context. The arithmetic is that of pagedLaneShared, but one
- * page of
- * the pool after the other, so that intermediates stay in the processor's cache. Does not decide when to use tiles.
- *
- * Only the scores of all pages are kept, because the largest score of a row must be known before its codes. A token's
- * result
- * has the same bits as without tiles: the largest score is the same, sums of products are integers, and sums of powers
- * are in
- * float64, whose order hardly ever shows in a float32.
+ * The paged lane in tiles, for many tokens after a long context: the arithmetic of pagedLaneShared, one page after the
+ * other, so that intermediate values stay in the CPU cache. Says when tiles are faster.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType, type DataTypeName, type InnerValue } from './onnxWriter.ts';
@@ -22,12 +15,16 @@ import {
   TINY,
 } from './pagedLane.ts';
 
-/** Names of the feeds that tiles take (see feeds). */
+// Only the scores of all pages are kept, because the codes of a row need its largest score. The result of a token has
+// the same bits as without tiles: the largest score is the same, sums of products are integers, and sums of powers are
+// in float64, whose order hardly ever changes a float32.
+
+/** Names of the feeds that tiles take (see feeds.ts). */
 export interface TileInputs extends TileMasks {
-  /** As in the paged lane. */
+  /** As in PagedInputs. */
   readonly scoresShape: string;
   readonly rowsShape: string;
-  /** float32 [N, headSize, L] and [headSize, W] if the layer's keys are coded without their bias, otherwise null. */
+  /** float32 [N, headSize, L] and [headSize, W]. Null unless the keys of the layer are coded without their bias. */
   readonly rotations: { readonly ofPages: string; readonly ofTokens: string } | null;
 }
 
@@ -38,13 +35,13 @@ const page = (name: string, type: DataTypeName, ...dims: (number | string)[]): I
   dims,
 });
 
-/** The mask as tiles take it: float32 [N, 1, W, L] of the pages and [1, 1, W, W] of the step's tokens. */
+/** The mask in two parts: float32 [N, 1, W, L] for the pages and [1, 1, W, W] for the new tokens. */
 export interface TileMasks {
   readonly pageMasks: string;
   readonly ownMask: string;
 }
 
-/** Splits the mask for tiles, once for all layers. Without tiles both parts are empty. */
+/** Splits the mask, once for all layers. Both parts are empty if the step does not use tiles. */
 export function splitMask(
   ops: GraphOps,
   { mask, split, pagesShape }: Pick<PagedInputs, 'mask' | 'split' | 'pagesShape'>,
@@ -73,24 +70,21 @@ export function splitMask(
 }
 
 /**
- * From here on tiles save more than the work per page costs: the number of scores of one page, and of all pages.
- * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, time at once over
- * time
- * in tiles: 16 tokens 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite
- * `engine`,
- * group `tiles`).
+ * Least scores of one page and of all pages for which tiles are faster. Time without tiles / time in tiles, in the
+ * shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each: 0.9 for 16 tokens after 7,680;
+ * 1.0 for 32 tokens after 2,048 and 1.7 after 7,680; 1.5 and 2.3 for 64 tokens (bench suite `engine`, group `tiles`).
  */
 const MIN_PAGE_SCORES = 90_000;
 const MIN_SCORES = 1_400_000;
 
-/** Whether a step of so many tokens and columns is faster in tiles of `pageSlots` columns. */
+/** Whether a step with so many tokens and columns is faster in tiles of `pageSlots` columns. */
 export function inTiles(numHeads: number, tokens: number, columns: number, pageSlots: number): boolean {
   return (
     columns > pageSlots && numHeads * tokens * pageSlots >= MIN_PAGE_SCORES && numHeads * tokens * columns >= MIN_SCORES
   );
 }
 
-/** `heads`: the queries [1, numHeads, W, headSize]. `own`: the tokens' own rows. Returns [W, numHeads * headSize]. */
+/** `heads`: the queries [1, numHeads, W, headSize]. `own`: rows of the new tokens. Returns [W, numHeads * headSize]. */
 export function pagedTiles(ops: GraphOps, inputs: TileInputs, heads: string, own: CodedRows, l: number): string {
   return new Tiles(ops, inputs, own, l).attend(heads);
 }
@@ -101,11 +95,9 @@ interface Scores {
   readonly largestScore: string;
   /** float32 [kvHeads, 1, W, 1]: the largest scale of the values that a row sees. */
   readonly largestScale: string;
-  /**
-   * float32 [N, kvHeads, groupSize, W, L]: masked scores of the pages, and [kvHeads, groupSize, W, W]: of the own
-   * tokens.
-   */
+  /** float32 [N, kvHeads, groupSize, W, L]: masked scores of the pages. */
   readonly ofPages: string;
+  /** float32 [kvHeads, groupSize, W, W]: masked scores of the new tokens. */
   readonly ofOwn: string;
 }
 
@@ -153,7 +145,7 @@ class Tiles {
     return this.#op('Reshape', [x, this.#ops.ints(this.#ops.config.kvHeads, ...shape)]);
   }
 
-  /** Scales of values, [kvHeads, 1, n] -> [kvHeads, 1, 1, n], as the mask has its columns. */
+  /** Scales of values, [kvHeads, 1, n] -> [kvHeads, 1, 1, n], the axes of the mask. */
   #scalesOf(x: string): string {
     return this.#op('Reshape', [x, this.#ops.ints(this.#ops.config.kvHeads, 1, 1, -1)]);
   }
@@ -172,7 +164,7 @@ class Tiles {
     return this.#op('ReduceMax', [x, this.#ops.lastAxis], { keepdims: 1 });
   }
 
-  /** First pass over the pages: all scores, and what the codes are relative to. */
+  /** First pass over the pages: all scores, the largest score, and the largest scale. */
   #scores(heads: string): Scores {
     const { g, config } = this.#ops;
     const { kvHeads, headSize } = config;
@@ -230,8 +222,8 @@ class Tiles {
   }
 
   /**
-   * Second pass: adds n columns to the sum of powers and to the sums of products of both codes with the values
-   * [kvHeads, n, headSize]. `sums` is null for the first columns.
+   * Second pass: adds n columns to the sum of powers, and to the sums of products of both codes with the values
+   * [kvHeads, n, headSize]. `sums`: null for the first columns.
    */
   #add(
     sums: readonly [string, string] | null,
@@ -250,6 +242,6 @@ class Tiles {
 }
 
 /**
- * Of n columns: keys [kvHeads, headSize, n], their scales [kvHeads, 1, n], the mask [1, W, n], rotations [headSize, n].
+ * n columns: keys [kvHeads, headSize, n], their scales [kvHeads, 1, n], the mask [1, W, n], rotations [headSize, n].
  */
 type Columns = [keys: string, scales: string, mask: string, rotations: string | undefined];

@@ -1,15 +1,6 @@
 /**
- * Builds the step graph: one ragged step over all tokens [T] of all scheduled sequences. They share every linear layer.
- * Attention goes by lane (see attention). Does not read weights (see weightPlan) or run anything (see runner).
- *
- * The precisions of weights and KV pool are independent.
- * int8: weights have one scale per output column. Activations become 8-bit codes per row at run time,
- * x = (code - zero) * max / K, with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0
- * afterwards, so no guard is needed. Attention works alike: queries and probabilities are coded per row, K and V per
- * token
- * and head. The head has the form that it has in int4.
- * int4: weights in blocks of 4 bits, some of 8 (see weightPlan). The operator codes the activations in blocks of 8
- * bits.
+ * Builds the step graph: one ragged step over all tokens [T] of all scheduled sequences, which share every linear
+ * layer. Does not read weights (see weightPlan.ts) or run anything (see runner.ts).
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
@@ -20,13 +11,20 @@ import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';
 import { GraphOps, MS } from './graphOps.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 
+// The precisions of weights and KV pool are independent.
+// int8: weights have one scale per output column. Activations become 8-bit codes per row at run time, with x = (code -
+// zero) * max / K and K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so it
+// needs no special case. Attention codes queries and probabilities per row, K and V per token and head.
+// int4: weights are in blocks of 4 bits, some of 8 bits (see formsOf). The operator codes activations in blocks of 8
+// bits.
+
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
   /** Name of the weight file beside the graph. */
   readonly weightFile: string;
 }
 
-/** The graph as an ONNX model. */
+/** The step graph as the bytes of an ONNX model. */
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
   return new StepGraph(config, plan, options).build();
 }
@@ -43,7 +41,7 @@ class StepGraph {
   readonly #logitRows: string;
   readonly #attention: LayerAttention;
   readonly #int8: Int8Attention | null;
-  /** Row t of cos and sin belongs to token t: with position 0 the operator counts up from the first row. */
+  /** Position 0, from which the operator counts up. So row t of cos and sin belongs to token t. */
   readonly #firstRow: string;
   readonly #pad: string | null = null;
   readonly #crop: string | null = null;
@@ -104,7 +102,7 @@ class StepGraph {
     return this.#ops.weight(name);
   }
 
-  /** Adds the padding rows. The residual stream has them between the layers, attention does not. */
+  /** Adds the padding rows. The residual stream has them, attention does not. */
   #padded(x: string): string {
     return this.#pad ? this.#op('Pad', [x, this.#pad]) : x;
   }
@@ -121,7 +119,7 @@ class StepGraph {
     return this.#op('Mul', [rows, this.#op('Gather', [this.#weight('embedding.scales'), this.#ids])]);
   }
 
-  /** The attention of layer l on #x -> [T, numHeads * headSize]. */
+  /** The attention of layer l on #x: [T, numHeads * headSize]. */
   #attend(l: number): string {
     const { qkvBias, qkNorm, numHeads, kvHeads, headSize } = this.#config;
     const ops = this.#ops;
@@ -147,9 +145,7 @@ class StepGraph {
     return this.#attention.attend(q, k, v, l);
   }
 
-  /**
-   * What follows the attention of layer l: the output projection, the feed-forward layers and the next layer's norm.
-   */
+  /** Adds the output projection of layer l, its feed-forward layers, and the norm of the next layer. */
   #feedForward(mixed: string, l: number): void {
     const { outputBias, ffnBias, numLayers } = this.#config;
     const ops = this.#ops;
@@ -158,7 +154,7 @@ class StepGraph {
     const bias = (name: string): string | undefined => (ffnBias ? `${name}Bias` : undefined);
     const rows = ops.rows(this.#x, gateName);
     const gate = this.#op('QuickGelu', [ops.layer(rows, gateName, bias(gateName))], { alpha: { float: 1 } }, MS);
-    // Without a bias, the scale of a row can be applied after the next layer's codes, which do not depend on it. That
+    // Without a bias, the scale of a row is applied after the codes of the next layer, which do not depend on it. This
     // saves a pass over wide rows.
     const [up, factor] = ffnBias
       ? [ops.layer(rows, upName, bias(upName)), null]
@@ -182,11 +178,7 @@ class StepGraph {
     this.#skip = `${id}s`;
   }
 
-  /**
-   * Nothing after the last attention looks at other tokens. So only the rows whose logits are wanted go on, and inside
-   * a
-   * prompt there are none.
-   */
+  /** After the last attention, only rows that need logits are computed. Inside a prompt there are none. */
   #logits(last: string): void {
     const { numLayers, vocabSize } = this.#config;
     const g = this.#g;
@@ -202,7 +194,7 @@ class StepGraph {
     g.output(FETCHES.logits, logits.type, logits.dims);
   }
 
-  /** The new rows of all layers in the layout of KvRows, and what an int8 pool's graph returns besides. */
+  /** Adds the outputs: new rows in the layout of KvRows, and with an int8 pool scales, attention and queries. */
   #outputs(): void {
     const { numLayers, numHeads, kvHeads, headSize } = this.#config;
     const { halves } = this.#ops;

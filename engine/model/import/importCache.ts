@@ -1,6 +1,6 @@
 /**
- * The cache folder of imported models: one folder per key, complete or absent. Builds an entry in a temporary folder and
- * renames it, so that a crash or a second process breaks nothing. Does not know what the files are.
+ * The cache folder of imported models: one folder per key, complete or absent. Builds an entry in a temporary folder
+ * and renames it, so that a crash or a second process breaks nothing. Does not know what the files are.
  */
 import { t } from '@vscode/l10n';
 import { randomBytes } from 'node:crypto';

@@ -42,8 +42,8 @@ export interface ModelInspection {
   /** Size of the weight file, by precision. */
   readonly weightsBytes: Readonly<Record<Precision, number>>;
   /**
-   * Bytes of these that stay in memory: everything except the embedding, whose rows are looked up in the mapped file. In
-   * float32 a tied embedding is also the head and stays in memory.
+   * Bytes of these that stay in memory: everything except the embedding, whose rows are looked up in the mapped file.
+   * In float32 a tied embedding is also the head and stays in memory.
    */
   readonly residentBytes: Readonly<Record<Precision, number>>;
   readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
@@ -210,8 +210,9 @@ async function build(
 }
 
 /**
- * Name of a cache entry. It hashes the graphs that would be built now, with the offsets of the weights, because an entry
- * with other graphs would give other tokens. Two untied plans stand for all plans: with all key biases and with none.
+ * Name of a cache entry. It hashes the graphs that would be built now, with the offsets of the weights, because an
+ * entry with other graphs would give other tokens. Two untied plans stand for all plans: with all key biases and with
+ * none.
  */
 export function entryKey(
   fingerprint: string,

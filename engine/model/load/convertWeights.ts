@@ -1,12 +1,18 @@
 /**
- * Writes the weight file that a WeightPlan lays out, one tensor of the model at a time. Peak memory is the largest
- * stored int8 tensor plus a few megabytes of source rows. Blocks and float32 are written as they are read.
+ * Writes the weight file of a WeightPlan, one tensor at a time. Peak memory is the largest stored int8 tensor and a few
+ * megabytes of source rows. Does not decide layouts.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { numBlocks, quantiseBlocks4, quantiseBlocks8 } from './quantise.ts';
 import { keyBiasMatrix } from './keyBias.ts';
-import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
+import {
+  numBlocks,
+  quantiseBlocks4,
+  quantiseBlocks8,
+  quantiseRows16,
+  quantiseToColumns,
+  rowScales,
+} from './quantise.ts';
 import { type Weights, rowsPerRead } from './weights.ts';
 import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
 
@@ -47,7 +53,7 @@ class Conversion {
     }
   }
 
-  /** Reads the rows of a tensor in parts of about 4 MB. `part` is valid during the call only. */
+  /** Reads the rows of a tensor in parts of about 4 MB. `part` is valid during a call of `use` only. */
   private async eachPart(
     tensor: string,
     rows: number,
@@ -56,7 +62,7 @@ class Conversion {
   ): Promise<void> {
     const step = Math.min(rows, rowsPerRead(width));
     if (this.buffer.length < step * width) this.buffer = new Float32Array(step * width);
-    // A tied embedding is read twice. It is hashed once, so that the hash does not depend on the precision.
+    // A tied embedding is read twice but hashed once, so that the hash does not depend on the precision.
     const hash = this.hashed.has(tensor) ? undefined : this.hash;
     for (let first = 0; first < rows; first += step) {
       const count = Math.min(step, rows - first);
@@ -165,8 +171,8 @@ class Conversion {
 }
 
 /**
- * `weights` must be checked against plan.needed. Returns a hash of the tensors, the same in every precision.
- * @throws RequestError for a bad tensor, and whatever writing the file throws.
+ * `weights` must have been checked against plan.needed. Returns a hash of the tensors, the same for every precision.
+ * @throws RequestError for a bad tensor, or an error of the file system
  */
 export async function convertWeights(
   weights: Weights,
@@ -185,7 +191,7 @@ export async function convertWeights(
   return conversion.digest();
 }
 
-/** Whether the output head is the embedding. A separate head in the files wins over the config, unless it is a copy. */
+/** Whether the output head is the embedding. A head in the files overrides the config, unless it is a copy. */
 export async function isTied(weights: Weights, configTied: boolean, head: string): Promise<boolean> {
   if (!weights.has(head)) return configTied;
   return configTied && (await weights.equal(EMBEDDING, head));

@@ -1,7 +1,6 @@
 /**
- * Reads config.json and generation_config.json of a Hugging Face folder into a ModelConfig. Knows every spelling and
- * default of the three families. Refuses by name what the engine cannot do, and never guesses. Does not look at
- * weights.
+ * Reads config.json and generation_config.json of a Hugging Face folder into a ModelConfig. Knows all spellings and
+ * defaults of the three families. Refuses what the engine does not support, by name. Does not look at weights.
  */
 import { invalid, unsupported } from './modelFolder.ts';
 
@@ -26,21 +25,21 @@ export interface ModelConfig {
   readonly ffnSize: number;
   readonly numHeads: number;
   readonly kvHeads: number;
-  /** Independent of hiddenSize / numHeads. */
+  /** May differ from hiddenSize / numHeads. */
   readonly headSize: number;
   readonly vocabSize: number;
-  /** Longest sequence in tokens: what the model was made for, at most MAX_CONTEXT. */
+  /** Longest sequence in tokens: the limit of the model, at most MAX_CONTEXT. */
   readonly contextTokens: number;
   readonly rmsEps: number;
   readonly rope: Rope;
-  /** What the config says. The weights decide (see isTied). */
+  /** Whether the config ties head and embedding. The weights decide in the end (see isTied). */
   readonly tied: boolean;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   readonly ffnBias: boolean;
   /** Queries and keys have an RMS norm per head. */
   readonly qkNorm: boolean;
-  /** Some matrices may be stored as 8-bit codes with one scale per row. The weights tell which (see Weights). */
+  /** Matrices may be stored as 8-bit codes with one scale per row (see Weights). */
   readonly int8Weights: boolean;
   /** Each of these ends a generation. May be empty. */
   readonly eosIds: readonly number[];
@@ -49,7 +48,7 @@ export interface ModelConfig {
 
 type Json = Record<string, unknown>;
 const FILE = 'config.json';
-/** The step graph sums up to this many products of 8-bit codes in 32 bits: 255 * 127 * 65,536 is just below 2^31. */
+/** The step graph sums so many products of 8-bit codes in 32 bits. 255 * 127 * 65,536 is just below 2^31. */
 const MAX_CONTEXT = 65_536;
 const FAMILIES: readonly Architecture[] = ['qwen2', 'qwen3', 'llama'];
 
@@ -57,7 +56,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value of the file, short enough for a message. Objects and nested lists are named by their kind. */
+/** Shows a value of the file in a message. Objects and nested lists are shown by their kind only. */
 function show(value: unknown): string {
   if (isObject(value)) return 'an object';
   if (Array.isArray(value))
@@ -65,7 +64,7 @@ function show(value: unknown): string {
   return (JSON.stringify(value) ?? String(value)).slice(0, 80);
 }
 
-/** A positive integer below 2^31. `fallback` when the key is missing or null. */
+/** A positive integer below 2^31. `fallback` is used if the key is missing or null. */
 function count(config: Json, key: string, fallback?: number): number {
   const value = config[key] ?? fallback;
   if (value === undefined) throw invalid(`${FILE}: ${key} is missing; it must be a positive integer.`);
@@ -89,8 +88,8 @@ function flag(config: Json, key: string, fallback: boolean): boolean {
 }
 
 /**
- * Reads both spellings, of transformers 4 and 5. A non-empty `rope_scaling` overrides `rope_parameters` entirely.
- * theta comes from the chosen one, else from the top level, else it is 10000. The old key `type` is still read.
+ * Reads the spellings of transformers 4 and 5. A non-empty `rope_scaling` replaces `rope_parameters` as a whole. theta
+ * comes from the chosen one, otherwise from the top level, otherwise it is 10000. The old key `type` is also read.
  */
 function parseRope(config: Json): Rope {
   for (const key of ['rope_scaling', 'rope_parameters']) {
@@ -103,7 +102,7 @@ function parseRope(config: Json): Rope {
   const at = `${where}.`;
   if (Object.values(rope).some(isObject))
     throw unsupported(
-      `${FILE}: ${where} differs by layer type, which is not supported; one set of rope parameters for all layers is.`,
+      `${FILE}: ${where} differs by layer type; only one set of rope parameters for all layers is supported.`,
     );
   const type = rope.rope_type ?? rope.type ?? 'default';
   const theta = positive(rope, 'rope_theta', at, positive(config, 'rope_theta', '', 10_000));
@@ -124,12 +123,8 @@ function parseRope(config: Json): Rope {
         throw invalid(
           `${FILE}: ${at}high_freq_factor is ${highFreqFactor}; it must be greater than low_freq_factor (${lowFreqFactor}).`,
         );
-      const originalContext = positive(
-        rope,
-        'original_max_position_embeddings',
-        at,
-        config.original_max_position_embeddings as number | undefined,
-      );
+      const context = config.original_max_position_embeddings as number | undefined;
+      const originalContext = positive(rope, 'original_max_position_embeddings', at, context);
       return {
         type: 'llama3',
         theta,
@@ -141,12 +136,13 @@ function parseRope(config: Json): Rope {
     }
     default:
       throw unsupported(
-        `${FILE}: ${at}${rope.rope_type !== undefined ? 'rope_type' : 'type'} is ${show(type)}; the supported rope types are default, linear and llama3.`,
+        `${FILE}: ${at}${rope.rope_type !== undefined ? 'rope_type' : 'type'} is ${show(type)}; ` +
+          'the supported rope types are default, linear and llama3.',
       );
   }
 }
 
-/** Refuses a sliding window only if a layer would really forget tokens within the context. */
+/** Refuses a sliding window if it is shorter than the context, so that a layer would forget tokens. */
 function refuseSlidingWindow(config: Json, family: Architecture, numLayers: number, contextTokens: number): void {
   const types = config.layer_types;
   if (types !== undefined && types !== null) {
@@ -166,12 +162,13 @@ function refuseSlidingWindow(config: Json, family: Architecture, numLayers: numb
     : used && config.sliding_window !== null && numLayers > Number(maxWindowLayers);
   if (slides && (window === null || window < contextTokens)) {
     throw unsupported(
-      `${FILE}: ${used ? 'use_sliding_window' : 'layer_types'} asks for a sliding window of ${window ?? 'unknown'} tokens; only full attention is supported.`,
+      `${FILE}: ${used ? 'use_sliding_window' : 'layer_types'} asks for a sliding window of ` +
+        `${window ?? 'unknown'} tokens; only full attention is supported.`,
     );
   }
 }
 
-/** Reads a number, a list of numbers, null or nothing. Returns the ids that exist in the vocabulary. */
+/** Reads a token id or a list of them. Returns the ids that exist in the vocabulary. Null if the key is missing. */
 function tokenIds(source: Json, file: string, key: string, vocabSize: number): number[] | null {
   const value = source[key];
   if (value === undefined || value === null) return null;
@@ -184,15 +181,17 @@ function tokenIds(source: Json, file: string, key: string, vocabSize: number): n
 
 /**
  * Whether the weights are quantised in the one supported form: int8 of compressed-tensors with one symmetric scale per
- * row. Activations may be quantised too, because the engine quantises them in its own way. Absent fields have the
- * defaults of that library.
+ * row. The format of activations does not matter, because the engine quantises them in its own way. Missing fields have
+ * the defaults of that library.
  */
 function hasInt8Weights(config: Json): boolean {
   const quantisation = config.quantization_config;
   if (!isObject(quantisation)) return false;
   const refuse = (where: string, value: unknown): never => {
     throw unsupported(
-      `${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; unquantised weights (float32, float16, bfloat16) are supported, and those of compressed-tensors with 8 bits and one symmetric scale a row (format int-quantized, strategy channel).`,
+      `${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; ` +
+        'supported are float32, float16 and bfloat16, and compressed-tensors with 8 bits and one symmetric scale ' +
+        'per row (format int-quantized, strategy channel).',
     );
   };
   const need = (source: Json, where: string, key: string, wanted: unknown, fallback?: unknown): void => {
@@ -202,7 +201,7 @@ function hasInt8Weights(config: Json): boolean {
   need(quantisation, '', 'format', 'int-quantized');
   const { config_groups: groups, sparsity_config: sparsity, transform_config: transform } = quantisation;
   if (isObject(sparsity)) need(sparsity, '.sparsity_config', 'format', 'dense', 'dense');
-  // Rotations that the model would have to compute.
+  // These are rotations that the model would have to compute.
   if (isObject(transform) && Object.keys(transform).length > 0) refuse('.transform_config', transform);
   if (!isObject(groups) || Object.keys(groups).length === 0)
     return refuse('.config_groups', isObject(groups) ? undefined : groups);
@@ -218,7 +217,7 @@ function hasInt8Weights(config: Json): boolean {
   return true;
 }
 
-/** @throws RequestError with one sentence that names the file, the field and what is supported. */
+/** @throws RequestError with the file, the field and what is supported, in one sentence */
 export function parseConfig(config: Json, generation: Json | null = null): ModelConfig {
   const family = config.model_type;
   if (family === undefined)
@@ -247,7 +246,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     MAX_CONTEXT,
     count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768),
   );
-  // A missing key and null differ: the qwen config classes default to 32, null means "as many as query heads".
+  // A missing key and null differ. The default of the Qwen families is 32. Null means as many as query heads.
   const kvHeads = count(
     config,
     'num_key_value_heads',
@@ -255,7 +254,9 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
   );
   if (numHeads % kvHeads !== 0)
     throw invalid(
-      `${FILE}: num_key_value_heads is ${kvHeads}${config.num_key_value_heads === undefined ? ` (the default of ${architecture})` : ''}; num_attention_heads (${numHeads}) must be a multiple of it.`,
+      `${FILE}: num_key_value_heads is ${kvHeads}` +
+        `${config.num_key_value_heads === undefined ? ` (the default of ${architecture})` : ''}; ` +
+        `num_attention_heads (${numHeads}) must be a multiple of it.`,
     );
   if (architecture !== 'qwen3' && (config.head_dim ?? null) === null && hiddenSize % numHeads !== 0)
     throw invalid(
@@ -268,6 +269,10 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);
   refuseSlidingWindow(config, architecture, numLayers, contextTokens);
 
+  const ids = (key: string): number[] =>
+    (generation && tokenIds(generation, 'generation_config.json', key, vocabSize)) ??
+    tokenIds(config, FILE, key, vocabSize) ??
+    [];
   const attentionBias = architecture !== 'qwen2' && flag(config, 'attention_bias', false);
   return {
     architecture,
@@ -287,12 +292,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     ffnBias: architecture === 'llama' && flag(config, 'mlp_bias', false),
     qkNorm: architecture === 'qwen3',
     int8Weights,
-    eosIds:
-      (generation && tokenIds(generation, 'generation_config.json', 'eos_token_id', vocabSize)) ??
-      tokenIds(config, FILE, 'eos_token_id', vocabSize) ??
-      [],
-    bosId:
-      ((generation && tokenIds(generation, 'generation_config.json', 'bos_token_id', vocabSize)) ??
-        tokenIds(config, FILE, 'bos_token_id', vocabSize))?.[0] ?? null,
+    eosIds: ids('eos_token_id'),
+    bosId: ids('bos_token_id')[0] ?? null,
   };
 }

@@ -1,6 +1,5 @@
 /**
- * A model in the cache folder: its weight file, its graphs, and what they hold. Reads the weights that the runtime
- * needs
+ * A model in the cache folder: weight file, graphs and their description. Reads the weights that the runtime needs
  * outside the graph. Does not import or check a model (see import/).
  */
 import { open } from 'node:fs/promises';
@@ -12,7 +11,7 @@ import { keyBiasLayers, usesRotations } from './keyBias.ts';
 import type { ProductForm } from './quantise.ts';
 import { type WeightPlan, planWeights } from './weightPlan.ts';
 
-/** File of the weights in a cache entry. */
+/** Name of the weight file in a cache entry. */
 export const WEIGHT_FILE = 'weights.bin';
 
 export interface ImportedModel {
@@ -36,19 +35,20 @@ export interface ImportedModel {
   readonly imported: boolean;
 }
 
-/** `biased`: of an imported model. Before its weights are read, any layer may be biased. */
+/**
+ * `biased`: layers with a large key bias. Default: all that can have one, for a model whose weights are not read yet.
+ */
 export function kvShape(
   config: ModelConfig,
   kv: KvPrecision,
   biased: readonly number[] = keyBiasLayers(config),
 ): KvShape {
-  // With large key biases the runner keeps the cosines and sines of the position of each slot, in float32, and the
-  // position.
+  // With large key biases the runner keeps for each slot the position and its cosines and sines in float32.
   const runnerBytes = usesRotations(biased, kv) ? 4 * config.headSize + 4 : 0;
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 
-/** The KV precision for weights of a precision when none is asked for. */
+/** The default KV precision for a precision of the weights. */
 export function usualKv(precision: Precision): KvPrecision {
   return precision === 'float32' ? 'float32' : 'int8';
 }
@@ -59,7 +59,7 @@ export function graphFile(kv: KvPrecision): string {
 }
 
 /**
- * The large key biases of an imported model, by layer: [kvHeads * headSize]. Read back from the first columns of their
+ * The large key biases of an imported model, by layer: [kvHeads * headSize]. Reads them from the first columns of their
  * matrices (see keyBiasMatrix).
  */
 export async function readKeyBiases({
@@ -91,7 +91,7 @@ export async function readKeyBiases({
   }
 }
 
-/** Bytes of all tensors except those that are only looked up. */
+/** Bytes of all tensors that stay in memory: all except those that are only looked up. */
 export function residentBytes({ bytes, stored, linears }: WeightPlan): number {
   const isLookup = stored.get('embedding') !== linears.get('head')!.weight;
   return isLookup

@@ -1,19 +1,15 @@
 /**
- * Large key biases. Some Qwen2 models have biases of hundreds on keys of a few units. The 8-bit codes of such a key
- * would hold little but the bias. So the layers with large biases code their keys without them, and the exact R(p) b
- * is added back in float. The weights tell which layers, once, when a model is imported.
+ * Large key biases. Some Qwen2 models have biases of hundreds on keys of a few units, so 8-bit codes would hold little
+ * but the bias. Such layers code their keys without the bias, and the exact R(p) b is added back in float.
  */
 import type { KvPrecision } from '../../protocol/tasks.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import type { Weights } from './weights.ts';
 
-/**
- * A bias is large from this many times the standard deviation of the keys themselves. There it doubles the step of the
- * codes.
- */
+/** A bias above so many standard deviations of the keys is large. There it doubles the step of the codes. */
 const LARGE = 3;
 
-/** With a norm between bias and rotation the bias is no constant part of the key, and the norm bounds it anyway. */
+/** Not with a norm between bias and rotation: then the bias is no constant part of the key, and the norm bounds it. */
 function hasKeyBias(config: ModelConfig): boolean {
   return config.qkvBias && !config.qkNorm;
 }
@@ -25,7 +21,7 @@ export function keyBiasLayers(config: ModelConfig): number[] {
 
 /**
  * The layers whose key bias is large in some head. Compares the largest rotated pair of the bias with the largest
- * standard deviation of the keys of that head without it, for a white normed input: sigma_d = |W_d * norm|.
+ * standard deviation of the keys of that head without bias, for a white normed input: sigma_d = |W_d * norm|.
  */
 export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights): Promise<number[]> {
   const { hiddenSize, kvHeads, headSize } = config;
@@ -55,10 +51,11 @@ export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights):
 }
 
 /**
- * Per KV head a matrix M [headSize, headSize] such that (q M) . [cos pθ, sin pθ] = q . R(p) b for any query row q and
- * position p. With pairs (i, i + h), h = headSize / 2, and R rotating (b_i, b_i+h) by p θ_i:
+ * For each KV head a matrix M [headSize, headSize] such that (q M) . [cos pθ, sin pθ] = q . R(p) b for any query row q
+ * and position p. With h = headSize / 2, and R rotating the pair (b_i, b_i+h) by p θ_i:
  * q . R(p) b = sum over i of cos(p θ_i) (q_i b_i + q_i+h b_i+h) + sin(p θ_i) (q_i+h b_i - q_i b_i+h).
- * @param bias [kvHeads * headSize]. @returns [kvHeads, headSize, headSize], row major.
+ * @param bias [kvHeads * headSize]
+ * @returns [kvHeads, headSize, headSize], row major
  */
 export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Array {
   const half = headSize / 2;
@@ -79,10 +76,7 @@ export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Arra
   return result;
 }
 
-/**
- * Whether a step feeds the rotations of all positions (see FEEDS). `biased`: layers whose keys are coded without their
- * bias.
- */
+/** Whether a step feeds the rotations of all positions (see FEEDS). `biased`: layers with a large key bias. */
 export function usesRotations(biased: readonly number[], kv: KvPrecision): boolean {
   return kv === 'int8' && biased.length > 0;
 }

@@ -1,15 +1,13 @@
 /**
- * Reads files of a model folder and nothing outside it. A name that leaves the folder, directly or through a symbolic
- * link, is refused before it is opened. There is one exception, for the Hugging Face cache: a link in
- * `models--NAME/snapshots/<revision>` may end in the `blobs` folder of that repository. Does not know what the files
- * mean.
+ * Reads files of a model folder and nothing outside it: refuses names and symbolic links that leave the folder. Only in
+ * the Hugging Face cache a link may end in the `blobs` folder of its repository. Does not know what the files mean.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 
-/** Far above any real tokenizer.json (the largest are about 40 MB). */
+/** Far above any real tokenizer.json. The largest ones have about 40 MB. */
 const MAX_JSON_BYTES = 256 * 2 ** 20;
 
 export function invalid(message: string): RequestError {
@@ -26,8 +24,8 @@ export function isMissing(error: unknown): boolean {
 }
 
 /**
- * "Qwen3-0.6B" of `models--Qwen--Qwen3-0.6B/snapshots/<revision>`, the layout of the Hugging Face cache; undefined
- * elsewhere.
+ * The name of a model in the Hugging Face cache: "Qwen3-0.6B" for `models--Qwen--Qwen3-0.6B/snapshots/<revision>`.
+ * Undefined for any other folder.
  */
 function hubName(dir: string): string | undefined {
   const [repository, folder] = dir.split(path.sep).slice(-3);
@@ -35,8 +33,8 @@ function hubName(dir: string): string | undefined {
 }
 
 /**
- * The newest snapshot with a config.json of a repository in the Hugging Face cache, or of its `snapshots` folder. Null
- * for any other folder.
+ * The newest snapshot that has a config.json. `dir`: a repository in the Hugging Face cache, or its `snapshots` folder.
+ * Null for any other folder.
  */
 export async function newestSnapshot(dir: string): Promise<string | null> {
   const snapshots = path.basename(path.resolve(dir)) === 'snapshots' ? dir : path.join(dir, 'snapshots');
@@ -58,10 +56,10 @@ export interface OpenFile {
 }
 
 export class ModelFolder {
-  /** As given, for messages. */
+  /** The path as given, for messages. */
   readonly dir: string;
   private readonly root: string;
-  /** Folder that holds the files of a snapshot in the Hugging Face cache. */
+  /** The folder with the files of a snapshot. Only in the Hugging Face cache. */
   private readonly blobs: string | undefined;
 
   private constructor(dir: string, root: string) {
@@ -71,7 +69,7 @@ export class ModelFolder {
     if (hubName(root) !== undefined) this.blobs = path.join(repository, 'blobs');
   }
 
-  /** Name of the model for people: that of the folder, or of the Hugging Face repository that it is a snapshot of. */
+  /** The name that is shown to the user: of the folder, or of the Hugging Face repository of a snapshot. */
   get name(): string {
     return hubName(this.root) ?? path.basename(path.resolve(this.dir));
   }
@@ -83,7 +81,8 @@ export class ModelFolder {
       const isFolder = (await stat(root)).isDirectory();
       if (!isFolder && /\.gguf$/i.test(dir))
         throw unsupported(
-          `${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, with config.json, safetensors weights and tokenizer.json.`,
+          `${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, ` +
+            'with config.json, safetensors weights and tokenizer.json.',
         );
       if (!isFolder)
         throw invalid(
@@ -98,9 +97,7 @@ export class ModelFolder {
     return new ModelFolder(dir, root);
   }
 
-  /**
-   * Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files.
-   */
+  /** Opens a regular file of the folder. Null if there is none. `name` is not trusted. */
   async openFile(name: string): Promise<OpenFile | null> {
     if (
       name === '' ||
@@ -121,13 +118,13 @@ export class ModelFolder {
       if (isMissing(error)) return null;
       throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
     }
-    // `real` holds no link any more, so a blob that is itself a link to elsewhere is not in `blobs`.
+    // All links in `real` are resolved. So a blob that is a link to another folder is not in `blobs`.
     const inside =
       real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) ||
       path.dirname(real) === this.blobs;
     if (!inside) {
       throw invalid(
-        `${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`,
+        `${name} is a symbolic link that leaves the model folder; only files inside it are read: copy the file there.`,
       );
     }
     try {
@@ -148,9 +145,7 @@ export class ModelFolder {
     if (!file) return null;
     try {
       if (file.size > MAX_JSON_BYTES)
-        throw invalid(
-          `${name} has ${file.size} bytes, more than the ${MAX_JSON_BYTES} that a file of its kind may have.`,
-        );
+        throw invalid(`${name} has ${file.size} bytes; at most ${MAX_JSON_BYTES} are read.`);
       return await file.handle.readFile('utf8');
     } catch (error) {
       throw error instanceof RequestError ? error : invalid(`${name} cannot be read: ${reasonOf(error)}.`);
@@ -159,21 +154,21 @@ export class ModelFolder {
     }
   }
 
-  /** A file that holds a JSON object, with its text. Null if there is none. */
+  /** The JSON object in a file, with its text. Null if there is no such file. */
   async readJson(name: string): Promise<{ text: string; value: Record<string, unknown> } | null> {
     const text = await this.readText(name);
     return text === null ? null : { text, value: parseJsonObject(name, text) };
   }
 }
 
-/** Removes a byte order mark, which is not part of a file's text. */
+/** Removes a byte order mark. */
 export function withoutByteOrderMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
 /**
- * Parses the text of file `name`. The error says where the text is wrong, but does not quote it: messages have one
- * line, and files may be private.
+ * Parses the text of the file `name`. The error says where the text is wrong. It does not quote the text, because files
+ * may be private and messages have one line.
  */
 export function parseJsonObject(name: string, text: string): Record<string, unknown> {
   let value: unknown;

@@ -1,11 +1,10 @@
 /**
- * The header of a safetensors file: tensor names, types, shapes and places. Validated as strictly as the reference
- * library
- * does. Does not read tensors.
+ * The safetensors format: the header (names, types, shapes and offsets of tensors) and raw values as float32. Checks
+ * headers as strictly as the reference library. Pure functions; reads no files.
  */
 import { invalid, unsupported } from './modelFolder.ts';
 
-/** The reference library's own limit. */
+/** The limit of the reference library. */
 const MAX_HEADER_BYTES = 100_000_000;
 export const BYTES_PER_ELEMENT: Readonly<Record<string, number>> = {
   BOOL: 1,
@@ -40,10 +39,7 @@ function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/**
- * Length in bytes of the JSON header, as the first 8 bytes of the file announce it. Checked against the size of the
- * file.
- */
+/** Length of the JSON header in bytes, from the first 8 bytes of the file. Checked against the size of the file. */
 export function headerLength(prefix: Uint8Array, file: string, fileSize: number): number {
   if (prefix.length < 8 || fileSize < 8)
     throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
@@ -57,7 +53,7 @@ export function headerLength(prefix: Uint8Array, file: string, fileSize: number)
   return Number(length);
 }
 
-/** Tensors of one file. `header`: the JSON bytes after the length. */
+/** The tensors of one file, by name. `header`: the JSON bytes after the length. */
 export function parseHeader(header: Uint8Array, file: string, fileSize: number): Map<string, TensorInfo> {
   let json: unknown;
   try {
@@ -89,13 +85,15 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
     const [begin, end] = offsets as [number, number];
     if (end > dataSize)
       throw invalid(
-        `${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong: download it again.`,
+        `${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; ` +
+          'the file is cut off or its header is wrong: download it again.',
       );
     // The size of a huge shape may exceed 2^53. It still differs from any real byte count.
     const bytes = shape.reduce((product: number, size: number) => product * size, elementBytes);
     if (begin > end || bytes !== end - begin)
       throw invalid(
-        `${what} has the shape [${shape.join(', ')}] and dtype ${String(dtype)}, which is not the size of its data_offsets [${begin}, ${end}].`,
+        `${what} has the shape [${shape.join(', ')}] and dtype ${String(dtype)}, ` +
+          `which is not the size of its data_offsets [${begin}, ${end}].`,
       );
     tensors.push({
       name,
@@ -110,7 +108,8 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
   for (const tensor of tensors) {
     if (tensor.start !== position)
       throw invalid(
-        `${file}: tensor ${JSON.stringify(tensor.name)} ${tensor.start < position ? 'overlaps another tensor' : 'leaves a gap before it'} in the data section.`,
+        `${file}: tensor ${JSON.stringify(tensor.name)} ` +
+          `${tensor.start < position ? 'overlaps another tensor' : 'leaves a gap before it'} in the data section.`,
       );
     position = tensor.end;
   }
@@ -119,11 +118,11 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
 }
 
 /**
- * Decodes 8-bit codes [scales.length, width] into out: code * scale. The code -128 counts as -127. The codes of the
- * engine end there, so requantising such a row would move all of its codes. And the writers of the format take the
- * largest weight / 127.5 for the scale, so what became -128 was -127.5, to which -127 is as near.
- * Measured on the built-in model as that library stores it, where a quarter of the rows have a -128, mean KL
- * divergence from bfloat16 over random tokens: 0.0018 with -128, with -127 as well, 0.0023 requantised.
+ * Decodes 8-bit codes [scales.length, width] into out: code * scale. The code -128 is read as -127, because the codes
+ * of the engine end there, and requantising would change all codes of the row. The scale of the library is the largest
+ * weight / 127.5, so -128 stands for -127.5, and -127 is as near to that as -128.
+ * Mean KL divergence from bfloat16 over random tokens of the built-in model, a quarter of whose rows have a -128:
+ * 0.0018 with -128 and with -127, 0.0023 after requantising.
  */
 export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Array): void {
   const codes = new Int8Array(raw.buffer, raw.byteOffset, raw.length);
@@ -132,9 +131,9 @@ export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Arr
     for (let i = r * width, end = i + width; i < end; i++) out[i] = Math.max(-127, codes[i]!) * scales[r]!;
 }
 
-/** Converts little-endian raw bytes into out. Returns false if a number is not finite. */
+/** Converts little-endian F32, F16 or BF16 bytes into `out`. Returns false if a number is not finite. */
 export function toFloat32(raw: Uint8Array, dtype: string, out: Float32Array): boolean {
-  // Finite times 0 is 0; NaN and infinity times 0 are NaN, and a NaN stays in the sum.
+  // A finite number times 0 is 0. NaN and infinity times 0 are NaN, and the sum keeps a NaN.
   let check = 0;
   if (dtype === 'F32') {
     new Uint8Array(out.buffer, out.byteOffset, out.byteLength).set(raw);
@@ -158,7 +157,7 @@ export function toFloat32(raw: Uint8Array, dtype: string, out: Float32Array): bo
 
 let halves: Float32Array | null = null;
 
-/** float16 bits -> float32, all 65,536 of them. */
+/** The float32 value of each of the 65,536 float16 bit patterns. */
 function halfTable(): Float32Array {
   if (halves) return halves;
   halves = new Float32Array(65_536);

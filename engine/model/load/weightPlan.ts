@@ -1,7 +1,6 @@
 /**
- * Plans the weight file: which tensors the step graph needs, in which layout, and from which tensors of the model each
- * is made. The only file that knows both the names of Hugging Face and the layout of the weight file. Reads no
- * weights.
+ * Plans the weight file: the tensors that the step graph needs, their layouts, and the tensors of the model that they
+ * are made from. Maps the names of Hugging Face to those of the weight file. Reads no weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
 import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
@@ -25,7 +24,7 @@ interface RowSource {
   readonly factor: number;
 }
 
-/** Consecutive entries of a vector: `tensor` times `factor`, `repeat` times over; zeros when `tensor` is null. */
+/** Consecutive entries of a vector: `repeat` copies of `tensor` times `factor`. Zeros if `tensor` is null. */
 interface VectorSource {
   readonly tensor: string | null;
   readonly length: number;
@@ -34,11 +33,10 @@ interface VectorSource {
 }
 
 /**
- * A linear layer. The type of its stored weights tells their form.
- * int8: [width, sum of rows] and scales [sum of rows].
- * uint8: blocks of 8 bits, [sum of rows, numBlocks, BLOCK], or of 4 bits, with BLOCK / 2, and scales [sum of rows *
- * numBlocks] (see quantise).
- * float32: [sum of rows, width].
+ * A linear layer with R = the sum of the rows of its sources. The type of its stored weights gives their form.
+ * int8: [width, R], and scales [R].
+ * uint8: blocks of 8 bits [R, numBlocks, BLOCK] or of 4 bits [R, numBlocks, BLOCK / 2], and scales [R * numBlocks].
+ * float32: [R, width].
  */
 export interface LinearItem {
   readonly kind: 'linear';
@@ -49,8 +47,8 @@ export interface LinearItem {
 }
 
 /**
- * How the stored tensors are made.
- * embedding: int8 and int4 have [rows, width] int16 and scales [rows, 1]; float32 has [rows, width].
+ * How stored tensors are made.
+ * embedding: int16 [rows, width] and scales [rows, 1] in int8 and int4, [rows, width] in float32.
  * keyBias: see keyBiasMatrix.
  */
 export type PlanItem =
@@ -79,10 +77,7 @@ export interface WeightPlan {
   /** Size of the weight file. */
   readonly bytes: number;
   readonly parameters: number;
-  /**
-   * Every tensor that is read, with the shape that it must have. The scales of 8-bit tensors are read with them (see
-   * Weights).
-   */
+  /** Every tensor that is read, with the shape that it must have. Scales of 8-bit tensors are not listed. */
   readonly needed: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -94,13 +89,12 @@ export function linearBits({ dims }: StoredTensor): 4 | 8 {
 export const EMBEDDING = 'model.embed_tokens.weight';
 export const HEAD = 'lm_head.weight';
 const BYTES: Readonly<Record<string, number>> = { uint8: 1, int8: 1, int16: 2, float32: 4 };
-/** Page size. The runtime maps the file, so a tensor that starts on its own page loads nothing else. */
+/** Page size. The runtime maps the file, so a tensor on pages of its own loads nothing else. */
 const ALIGNMENT = 4096;
 
 /**
- * `tied`: the embedding is also the output head. `biased`: layers with a large key bias (see keyBias). When it is left
- * out,
- * all that can have one.
+ * `tied`: the embedding is also the output head. `biased`: layers with a large key bias (see keyBias.ts). Default: all
+ * layers that can have one.
  */
 export function planWeights(
   config: ModelConfig,
@@ -158,10 +152,8 @@ class WeightPlanner {
   }
 
   /**
-   * The embedding is stored for the lookup and the head for the product, also when they are tied. The lookup's copy is
-   * mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason
-   * the
-   * embedding's rows can afford 16 bits (see quantiseRows16).
+   * The embedding is stored for the lookup and the head for the product, also if they are tied. The embedding is mapped
+   * from the file, and only the rows in use take memory. So its rows may have 16 bits (see quantiseRows16).
    */
   #embedding(): StoredTensor {
     const { vocabSize, hiddenSize } = this.#config;
@@ -180,7 +172,7 @@ class WeightPlanner {
     const to = `l${l}.`;
     const queryRows = numHeads * headSize;
     const kvRows = kvHeads * headSize;
-    // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
+    // 1 / sqrt(headSize) is folded into the norm of the queries, or without a norm into their projection.
     const scale = 1 / Math.sqrt(headSize);
     const factor = qkNorm ? 1 : scale;
     this.#vector(`${to}norm1`, [plain(`model.layers.${l}.input_layernorm.weight`, hiddenSize)]);
@@ -214,7 +206,7 @@ class WeightPlanner {
     const v = plain(`${from}v_proj.bias`, kvHeads * headSize);
     this.#vector(`l${l}.qkvBias`, [q, k, v]);
     if (!this.#biased.includes(l)) return;
-    // For an int8 KV pool: the keys are quantised without their bias, and keyBias adds it to the scores in float.
+    // For an int8 KV pool. Keys are quantised without their bias, and keyBias adds it to the scores in float.
     this.#vector(`l${l}.qvBias`, [q, { ...k, tensor: null }, v]);
     const weight = this.#store(`l${l}.keyBias`, 'float32', [1, kvHeads, headSize, headSize]);
     this.#items.push({ kind: 'keyBias', tensor: k.tensor!, weight });
@@ -243,7 +235,7 @@ class WeightPlanner {
       this.#linear('head', hiddenSize, sources, this.#forms.head);
       return;
     }
-    // In float32 a tied head reads the embedding itself: the layouts are the same.
+    // In float32 a tied head reads the embedding itself, because the layouts are the same.
     this.#stored.set('head', embedding);
     this.#linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });
   }

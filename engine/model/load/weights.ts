@@ -1,8 +1,6 @@
 /**
- * The weights of a model folder: the safetensors files, shards by the index file, and rows of one tensor at a time as
- * float32. Matrices may be stored as compressed-tensors' int8: NAME holds codes (I8, [rows, width]), NAME_scale one
- * scale
- * per row ([rows, 1]), and x = code * scale. Does not know what the tensors mean.
+ * Opens the safetensors files of a model folder, with shards by the index file, and reads rows of tensors as float32.
+ * Does not know what the tensors mean.
  */
 import { type Hash, createHash } from 'node:crypto';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
@@ -48,6 +46,10 @@ async function openShard(folder: ModelFolder, name: string): Promise<Shard | nul
   }
 }
 
+/**
+ * Matrices may be stored as int8 of compressed-tensors: NAME holds codes (I8, [rows, width]), NAME_scale one scale per
+ * row ([rows, 1]), and x = code * scale.
+ */
 export class Weights {
   private readonly shards: Map<string, Shard>;
   private readonly owners: ReadonlyMap<string, Shard>;
@@ -70,8 +72,7 @@ export class Weights {
         return new Weights(shards, owners);
       }
       const index = await folder.readJson(INDEX);
-      if (!index)
-        throw invalid(`${SINGLE} is missing, and so is ${INDEX}; only weights in safetensors files are supported.`);
+      if (!index) throw invalid(`${SINGLE} and ${INDEX} are missing; only weights in safetensors files are supported.`);
       const map = index.value.weight_map;
       if (typeof map !== 'object' || map === null || Array.isArray(map))
         throw invalid(`${INDEX}: weight_map is missing; it must map tensor names to files.`);
@@ -107,8 +108,9 @@ export class Weights {
   }
 
   /**
-   * Checks a tensor. `int8`: a matrix may be stored as codes with scales, whose type and shape are checked then.
-   * @throws RequestError if the tensor is missing, misshapen or of an unsupported type.
+   * Checks a tensor. `int8`: a matrix may be stored as codes with scales. Then type and shape of the scales are
+   * checked.
+   * @throws RequestError if the tensor is missing or has another shape or an unsupported type
    */
   check(name: string, shape: readonly number[], int8 = false): void {
     const { file, info } = this.find(name, 'is missing');
@@ -116,25 +118,28 @@ export class Weights {
     const hasCodes = info.dtype === 'I8' && int8 && shape.length === 2;
     if (!FLOATS.includes(info.dtype) && !hasCodes)
       throw unsupported(
-        `${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`,
+        `${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported` +
+          `${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`,
       );
     if (info.shape.join() !== shape.join())
       throw invalid(`${what} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
     if (!hasCodes) return;
     if (this.has(`${name}_zero_point`))
       throw unsupported(
-        `${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); of 8-bit weights those with a symmetric scale a row are supported: quantise the model so.`,
+        `${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); ` +
+          'quantise the model with one symmetric scale per row, or choose another one.',
       );
     const scale = this.find(
       `${name}_scale`,
-      `is missing, the scales of the 8-bit ${JSON.stringify(name)}: download the model again`,
+      `with the scales of the 8-bit ${JSON.stringify(name)} is missing: download the model again`,
     );
     const whatScale = `${scale.file.name}: tensor ${JSON.stringify(scale.info.name)}`;
     if (!FLOATS.includes(scale.info.dtype))
       throw unsupported(`${whatScale} has the dtype ${scale.info.dtype}; F32, F16 and BF16 are supported for scales.`);
     if (scale.info.shape.join() !== `${shape[0]},1`)
       throw unsupported(
-        `${whatScale} has the shape [${scale.info.shape.join(', ')}]; of 8-bit weights those with one scale a row ([${shape[0]}, 1]) are supported: quantise the model so.`,
+        `${whatScale} has the shape [${scale.info.shape.join(', ')}]; ` +
+          `quantise the model with one scale per row ([${shape[0]}, 1]), or choose another one.`,
       );
   }
 
@@ -146,7 +151,7 @@ export class Weights {
     return { file: shard.file, info: shard.tensors.get(name)! };
   }
 
-  /** Hashes what identifies the files without reading the tensors: names, sizes, modification times and headers. */
+  /** Hashes names, sizes, modification times and headers of the files. Does not read the tensors. */
   fingerprint(hash: Hash): void {
     for (const { file, header } of this.shards.values())
       hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
@@ -154,8 +159,8 @@ export class Weights {
 
   /**
    * Rows first .. first+count-1 of a checked tensor as float32, [count, rest]. A vector is one row. Valid until the
-   * next call with the same `out`. `hash` takes the raw bytes, and those of scales after their codes.
-   * @throws RequestError on NaN or infinity, and on scales that are not positive.
+   * next call with the same `out`. `hash` takes the raw bytes of the rows, then those of their scales.
+   * @throws RequestError for NaN or infinity, and for scales that are not positive
    */
   async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
     const { file, info } = this.find(name, 'is missing');
@@ -187,7 +192,8 @@ export class Weights {
     const bad = scales.findIndex((scale) => !(scale > 0 && Number.isFinite(Math.fround(127 * scale))));
     if (bad >= 0)
       throw invalid(
-        `${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; a scale must be positive and 127 times it finite: download the model again, or quantise it so.`,
+        `${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; ` +
+          'a scale must be positive, and 127 times the scale finite: download or quantise the model again.',
       );
     return scales;
   }
@@ -221,7 +227,7 @@ export class Weights {
   }
 }
 
-/** About 4 MB of float32 at a time. */
+/** Rows that are read at a time: about 4 MB of float32. */
 export function rowsPerRead(width: number): number {
   return Math.max(1, Math.floor(2 ** 20 / Math.max(1, width)));
 }

@@ -1,13 +1,15 @@
 /**
- * Rotates stored keys to other positions. A token that moves `by` positions further has its key rotated by that much
- * more; its value does not depend on the position. The stored codes are rotated and coded again, which costs one more
- * rounding. A key that is coded without its bias (see keyBias) is rotated alike, since the bias is added back by the
- * position that its slot holds.
+ * Rotates stored keys and key biases to other positions. Values do not depend on positions. Does not move rows between
+ * slots.
  */
 import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 import type { RopeTable } from './rope.ts';
 
-/** Rotates all keys of `rows` by this many positions, in place. Negative is backwards. */
+/**
+ * Rotates all keys of `rows` by `by` positions, in place. Negative numbers rotate back. Int8 keys are coded again,
+ * which costs one more rounding. Keys without their bias (see keyBias.ts) are rotated in the same way, because the bias
+ * is added by the position of the slot.
+ */
 export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: number): void {
   if (by === 0) return;
   const { headSize, kv } = shape;
@@ -41,8 +43,8 @@ export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: num
 }
 
 /**
- * Codes the keys of one head again. `turned` [headSize, n] is in units of the old scales; `largest` is the largest
- * magnitude of each column.
+ * Codes the keys of one head again. `turned` [headSize, n]: the rotated keys in units of the old scales. `largest` [n]:
+ * the largest magnitude of each column.
  */
 function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: number, headSize: number): void {
   const n = rows.numTokens;
@@ -54,8 +56,8 @@ function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: n
 }
 
 /**
- * Writes R(p) b of one KV head into out[at .. at + headSize), with the same bits wherever it is needed. `bias`:
- * [headSize] from `first` on.
+ * Writes the rotated bias R(p) b of one KV head into out[at .. at + headSize). All callers use this function, so that
+ * they get the same bits. `bias`: [headSize] from `first` on.
  */
 export function rotateBias(
   bias: Float32Array,

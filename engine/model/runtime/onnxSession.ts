@@ -1,6 +1,6 @@
 /**
- * Loads onnxruntime on first use and opens sessions on it. Knows how they use threads and memory, and tests whether
- * the 8-bit products of this processor can be trusted. The only file that imports onnxruntime.
+ * Loads onnxruntime on first use, opens sessions, and tests the 8-bit products of this processor. The only file that
+ * imports onnxruntime. Does not know the step graph.
  */
 import { t } from '@vscode/l10n';
 import type * as Ort from 'onnxruntime-node';
@@ -18,10 +18,10 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
-    // Steps differ in every dimension, so memory patterns of earlier ones would only cost memory.
+    // Steps differ in every dimension, so memory patterns of earlier steps would only cost memory.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // Waking a sleeping thread costs 50 us, two thousand times per step. An idle engine must use no processor time.
+    // Waking a sleeping thread costs 50 us, 2,000 times per step. But an idle engine must use no processor time.
     extra: {
       session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } },
     },
@@ -29,9 +29,9 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
 }
 
 /**
- * Whether products of 8-bit codes saturate on this processor. Multiplies the largest codes, as one row and as several,
- * because the runtime has a kernel for each: rows of 255 by columns of 127. In blocks the weights are unsigned: rows
- * of 1, which get the code 127, by columns of 255, which stands for 127.
+ * Whether products of 8-bit codes saturate on this processor. Multiplies the largest codes, rows of 255 by columns of
+ * 127. In blocks the weights are unsigned: rows of 1, which get the code 127, by columns of 255, which stands for 127.
+ * Tests one row and several rows, because the runtime has a kernel for each.
  */
 async function saturates(ort: OnnxRuntime): Promise<boolean> {
   const inner = BLOCK;
@@ -70,11 +70,10 @@ async function saturates(ort: OnnxRuntime): Promise<boolean> {
   }
 }
 
-/** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
+/** @throws RequestError `engineFailed` if the package is for another platform or damaged */
 export async function loadOnnxruntime(): Promise<OnnxRuntime> {
   try {
-    // Without this the library counts its sessions under an id that it keeps in the home folder, and sends that to its
-    // maker.
+    // Without this, the library stores an id in the home folder and sends usage data to its maker.
     process.env.ORT_DISABLE_TELEMETRY = '1';
     return await import('onnxruntime-node');
   } catch (error) {
@@ -82,17 +81,20 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
       .split('\n', 1)[0]
       ?.replace(/\.$/, '')
       .slice(0, 300);
-    throw new RequestError(
-      'engineFailed',
-      `${t('onnxruntime could not be loaded on {0}-{1}: {2}. Install the Kvasir package for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`,
+    const message = t(
+      'onnxruntime could not be loaded on {0}-{1}: {2}. Install the Kvasir package for this platform.',
+      process.platform,
+      process.arch,
+      String(reason),
     );
+    const more = process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : '';
+    throw new RequestError('engineFailed', message + more);
   }
 }
 
 /**
- * The smallest number of rows such that a result does not change between calls whose rows are a multiple of it, tested
- * up to `maxRows` rows. Null if none of 1, 2, 4 and 8 works. `products`: results of the first `numRows` rows, row by
- * row.
+ * The smallest of 1, 2, 4 and 8 such that a row has the same result in all calls whose number of rows is a multiple of
+ * it. Tests up to `maxRows` rows. Null if none works. `products`: results of the first `numRows` rows, row by row.
  */
 export async function smallestMultiple(
   maxRows: number,
@@ -109,16 +111,16 @@ export async function smallestMultiple(
 }
 
 /**
- * The multiple of rows with which products of blocks are exact here. With AVX512 a row that is left over from pairs is
- * summed in another order, so it is 2 there. Null if no multiple helps: then a row depends in its last bits on who
- * else is in the step.
+ * The multiple of rows with which products of blocks are exact on this processor. It is 2 with AVX512, which sums the
+ * last row of an odd number in another order. Null if no multiple is exact. Then the last bits of a row depend on the
+ * other rows of the step.
  */
 async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   const width = 5 * BLOCK;
   const outputs = 36;
   const maxRows = 24;
   const g = new OnnxWriter();
-  // Any values will do whose sums are rounded.
+  // Any values whose sums are rounded.
   const some = (i: number): number => Math.imul(i + 1, 2_654_435_761) >>> 16;
   g.input('x', 'float32', ['T', width]);
   const scales = g.constant(
@@ -158,10 +160,10 @@ async function findBlockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
 
 let narrowHere: Promise<boolean> | null = null;
 
-/** Whether 8-bit products saturate on this processor. Tested once. */
+/** Whether 8-bit products saturate on this processor. Tests it once. */
 export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   narrowHere ??= saturates(ort).catch((error) => {
-    // Memory may have been short for a moment: test again next time.
+    // There may have been too little memory. The next call tests again.
     narrowHere = null;
     throw error;
   });
@@ -170,7 +172,7 @@ export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
 
 let blockRowMultipleHere: Promise<number | null> | null = null;
 
-/** See findBlockRowMultiple. Tested once. */
+/** See findBlockRowMultiple. Tests it once. */
 export function blockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   blockRowMultipleHere ??= findBlockRowMultiple(ort).catch((error) => {
     blockRowMultipleHere = null;
@@ -179,7 +181,7 @@ export function blockRowMultiple(ort: OnnxRuntime): Promise<number | null> {
   return blockRowMultipleHere;
 }
 
-/** `graph`: a file, or its bytes. `threads`: of one step. */
+/** `graph`: path of a file, or its bytes. `threads`: of one step. */
 export function openSession(
   ort: OnnxRuntime,
   graph: string | Uint8Array,

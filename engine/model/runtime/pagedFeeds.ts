@@ -1,6 +1,6 @@
 /**
- * Feeds the paged lane of a step: pages of the pool without a copy, the mask, and the rotations for large key biases.
- * Owns the tensors of these feeds, but no rows.
+ * Makes the feeds of the paged lane: pages of the pool without a copy, the mask, and rotations for large key biases.
+ * Does not own KV rows.
  */
 import type { BatchSpan, ReceivedAttention } from '../batch.ts';
 import type { Attention } from '../../kv/packing.ts';
@@ -9,9 +9,7 @@ import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
-/**
- * `buffer`, or a new one if it is too small for `length` values. A large one is not kept for steps that need far less.
- */
+/** `buffer`, or a new one if it is too small for `length` values, or large and far too large. */
 export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
   const isWaste = buffer.byteLength > 4e6 && buffer.length > 4 * length;
   return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
@@ -27,16 +25,17 @@ export class PagedFeeds {
   readonly #rope: RopeTable;
   readonly #withRotations: boolean;
   readonly #feeds: Record<string, Tensor>;
-  /** What the feeds point to: the arrays of the pool, and a range of its pages. */
+  /** What the feeds point to: the generation of the pool's arrays, and a range of its pages. */
   #generation = -1;
   #firstPlace = 0;
   #numPlaces = 0;
-  /** [numPages, headSize, L]: rotations by place in the pool, and the position that each column was made for. */
+  /** [numPages, headSize, L]: rotations by place in the pool. */
   #poolRotations = new Float32Array(0);
+  /** The position that each column of #poolRotations was computed for. */
   #rotatedPositions = new Int32Array(0);
   #maskBuffer = new Float32Array(0);
 
-  /** `feeds` receives the tensors. Those of the pool stay in it until the pool changes. */
+  /** `feeds` gets the tensors. Those of the pool stay in it until the pool changes. */
   constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withRotations: boolean, feeds: Record<string, Tensor>) {
     this.#ort = ort;
     this.#pool = pool;
@@ -45,7 +44,7 @@ export class PagedFeeds {
     this.#feeds = feeds;
   }
 
-  /** Makes the feeds of a step with W tokens of these spans. */
+  /** Makes the feeds of a step whose paged lane has W tokens, those of `spans`. */
   bind(spans: readonly BatchSpan[], W: number): void {
     const { pageSlots, shape } = this.#pool;
     const { headSize, kvHeads } = shape;
@@ -76,7 +75,7 @@ export class PagedFeeds {
     );
   }
 
-  /** Attention that a step of this span alone has measured for its columns (see RECEIVED), sorted by row. */
+  /** The attention that a step of this span alone has measured (see RECEIVED), by row instead of by column. */
   received({ contextSlots, tokenIds }: BatchSpan, ofColumns: Float32Array): ReceivedAttention {
     const { places, pageSlots, shape } = this.#pool;
     const { columns: P } = this.attention;
@@ -101,7 +100,7 @@ export class PagedFeeds {
     return { most: most!, sum: sum! };
   }
 
-  /** Feeds the rows of a range of pages without a copy. They stay valid until the pool replaces its arrays. */
+  /** Feeds the rows of a range of pages without a copy. Valid until the pool replaces its arrays. */
   #bindPlaces({ first, count: N }: { first: number; count: number }): void {
     const ort = this.#ort;
     const pool = this.#pool;
@@ -129,7 +128,7 @@ export class PagedFeeds {
     }
     if (this.#generation !== pool.generation) {
       this.#poolRotations = new Float32Array(this.#withRotations ? headSize * pool.numSlots : 0);
-      // No position is -1, so every column counts as changed.
+      // No position is -1, so all columns will be computed.
       this.#rotatedPositions = new Int32Array(pool.numSlots).fill(-1);
     }
     this.#generation = pool.generation;
@@ -137,7 +136,7 @@ export class PagedFeeds {
     this.#numPlaces = N;
   }
 
-  /** [W, Q]: the pages of each token. The first page fills the list of a token that has fewer. */
+  /** [W, Q]: the pages of each token. The list of a token with fewer pages is filled with the first place. */
   #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): BigInt64Array {
     if (Q === 0) return NO_PAGES;
     const places = new BigInt64Array(W * Q);
@@ -160,7 +159,7 @@ export class PagedFeeds {
     let t = 0;
     for (const { tokenIds, contextSlots } of batch) {
       const first = t;
-      /** First column of each page. With gathered attention in the order of the context. */
+      // First column of each page. Gathered attention has the pages in the order of the context.
       const starts = new Map<number, number>();
       for (; t < first + tokenIds.length; t++) {
         const row = t * width;
@@ -184,7 +183,7 @@ export class PagedFeeds {
     return new this.#ort.Tensor('float32', mask, gathered ? [W, 1, 1, width] : [1, 1, W, width]);
   }
 
-  /** Updates the columns whose token has another position than in the last step. */
+  /** Computes the columns whose token has another position than in the last step. */
   #updateRotations(): void {
     const [rope, poolRotations, rotatedPositions] = [this.#rope, this.#poolRotations, this.#rotatedPositions];
     const { positions, places, pageSlots: L } = this.#pool;

@@ -1,7 +1,6 @@
 /**
- * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows the
- * tokens of their rows. Copies missing rows from the pool: those of the last chunk if the prompt goes on, otherwise
- * all from the first row that differs.
+ * The scratch of the prefill lane (KV rows of one prompt, dequantised to float32) and the feeds of that lane. Does not
+ * decide which tokens use the prefill lane.
  */
 import { prefillRows, type BatchSpan, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
@@ -11,8 +10,8 @@ import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
 /**
- * The operator allocates as many rows as it is given. So a step gets no more than it needs, rounded up to STRIDE_STEP.
- * A prompt that goes on gets some slack, because all rows move whenever the stride grows.
+ * The operator allocates as many rows as it is given. So a step gets the rows that it needs, rounded up to STRIDE_STEP.
+ * A prompt with more chunks gets STRIDE_SLACK times as many, because all rows move when the stride grows.
  */
 const STRIDE_STEP = 128;
 const STRIDE_SLACK = 1.25;
@@ -29,21 +28,25 @@ export function scratchBytesPerToken(shape: {
   return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
 }
 
+/**
+ * The rows of one prompt. Copies missing rows from the pool: those of the last chunk if the prompt continues, otherwise
+ * all from the first row that differs.
+ */
 export class PrefillScratch {
-  /** Per layer, [kvHeads, stride, headSize] and free room after it. */
+  /** Per layer, [kvHeads, stride, headSize]. The rest of the array is free. */
   readonly #keys: Float32Array<ArrayBuffer>[] = [];
   readonly #values: Float32Array<ArrayBuffer>[] = [];
   /** Rows that fit in the arrays. */
   capacity = 0;
-  /** Rows that a step is given. */
+  /** Rows per head that a step gets. */
   stride = 0;
-  /** Changes whenever the arrays are replaced or rows move in them. */
+  /** Changes when the arrays are replaced or rows move in them. */
   generation = 0;
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
-  /** By layer, the bias that the keys of the pool are coded without: [kvHeads * headSize]. */
+  /** By layer, the large key bias, which the keys of the pool do not contain: [kvHeads * headSize]. */
   readonly #biases: ReadonlyMap<number, Float32Array>;
-  /** Slot of the token of each row, and the stamp that the slot had. */
+  /** The pool slot of each row, and the stamp of that slot when the row was copied. */
   #slots = new Int32Array(0);
   #stamps = new Uint32Array(0);
   #numRows = 0;
@@ -58,7 +61,7 @@ export class PrefillScratch {
     return this.capacity * scratchBytesPerToken(this.#pool.shape);
   }
 
-  /** Of a layer: [kvHeads, stride, headSize]. */
+  /** The keys of a layer: [kvHeads, stride, headSize]. */
   keys(layer: number): Float32Array<ArrayBuffer> {
     return this.#rowsOf(this.#keys[layer]!);
   }
@@ -72,10 +75,10 @@ export class PrefillScratch {
     return array.subarray(0, kvHeads * this.stride * headSize);
   }
 
-  /** Fills rows 0 .. slots.length-1 with those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
+  /** Fills rows 0 .. slots.length-1 with the rows of these pool slots. `prefillEnd`: tokens of the whole prompt. */
   prepare(slots: Int32Array, prefillEnd: number): void {
     this.#reserve(prefillRows(prefillEnd));
-    // At minStride one row: the operator takes no empty past.
+    // At least one row, because the operator takes no empty past.
     this.#spread(Math.max(1, slots.length), prefillRows(prefillEnd));
     const { stamps } = this.#pool;
     let same = 0;
@@ -123,7 +126,7 @@ export class PrefillScratch {
     this.generation++;
   }
 
-  /** Sets the stride to at minStride `numRows` and not much more, at most `maxRows`. */
+  /** Sets the stride to at least `numRows` with some slack, but the slack ends at `maxRows`. */
   #spread(numRows: number, maxRows: number): void {
     const minStride = Math.ceil(numRows / STRIDE_STEP) * STRIDE_STEP;
     const slack = Math.min(maxRows, Math.ceil((STRIDE_SLACK * numRows) / STRIDE_STEP) * STRIDE_STEP);
@@ -131,7 +134,7 @@ export class PrefillScratch {
     const { kvHeads, headSize } = this.#pool.shape;
     const [before, after] = [this.stride * headSize, Math.max(minStride, slack) * headSize];
     const length = Math.min(this.#numRows * headSize, after);
-    // When the stride grows, the last head moves first; otherwise the first one.
+    // If the stride grows, the last head moves first, otherwise the first one.
     const heads = Array.from({ length: kvHeads }, (_, h) => (after > before ? kvHeads - 1 - h : h));
     for (const array of [...this.#keys, ...this.#values])
       for (const h of heads) array.copyWithin(h * after, h * before, h * before + length);
@@ -140,20 +143,17 @@ export class PrefillScratch {
     this.generation++;
   }
 
-  /**
-   * Copies rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated
-   * bias.
-   */
+  /** Copies the rows from `from` on. Dequantises as the graph does: code * scale as float32, plus the rotated bias. */
   #copy(slots: Int32Array, from: number): void {
     const count = slots.length - from;
     if (count <= 0) return;
     const { numLayers, kvHeads, headSize } = this.#pool.shape;
     const { places, pageSlots: L } = this.#pool;
-    // Of each token: the place of its page, and the slot within the page.
+    // For each token the place of its page, and its slot within the page.
     const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
     const within = Int32Array.from(slots, (slot) => slot % L);
     const turned = new Float32Array(headSize);
-    // Of the key of each token in the layer: the offset of its first code, and its scale.
+    // For the key of each token in the layer, the offset of its first code, and its scale.
     const firstCode = new Int32Array(slots.length);
     const scales = new Float32Array(slots.length);
     const { positions } = this.#pool;
@@ -172,7 +172,7 @@ export class PrefillScratch {
           firstCode[i] = head * headSize * L + within[i]!;
           scales[i] = keyScales[head * L + within[i]!]!;
         }
-        // Keys are stored transposed. A few tokens at a time, so that reads and writes stay in the processor cache.
+        // Keys are stored transposed. Copies a few tokens at a time, so that reads and writes stay in the CPU cache.
         for (let first = from; first < slots.length; first += TOKENS_AT_ONCE) {
           const end = Math.min(slots.length, first + TOKENS_AT_ONCE);
           for (let d = 0; d < headSize; d++) {
@@ -197,7 +197,10 @@ export class PrefillScratch {
 }
 
 export class PrefillFeeds {
-  /** One for short prompts, one for long ones. */
+  /**
+   * One for short prompts and one for long ones, so that a completion between two chunks of a long prompt does not
+   * evict its rows.
+   */
   readonly scratches: readonly [PrefillScratch, PrefillScratch];
   /** Whether short prompts have their own scratch. */
   separatesShort = false;
@@ -206,10 +209,10 @@ export class PrefillFeeds {
   readonly #rope: RopeTable;
   readonly #biases: ReadonlyMap<number, Float32Array>;
   readonly #feeds: Record<string, Tensor>;
-  /** What the feeds point to: a scratch, and the generation of its arrays. */
+  /** What the feeds point to: a scratch and the generation of its arrays. */
   #bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
-  /** `feeds` receives the tensors. Those of a scratch stay in it until that changes. */
+  /** `feeds` gets the tensors. Those of a scratch stay in it until the scratch changes. */
   constructor(
     ort: OnnxRuntime,
     pool: KvPool,
@@ -234,12 +237,12 @@ export class PrefillFeeds {
     this.#bindScratch(null);
   }
 
-  /** Makes the feeds for the span of the prefill lane, if there is one, with its context in a scratch. */
+  /** Makes the feeds for the span of the prefill lane, if there is one, and copies its context into a scratch. */
   bind(span: BatchSpan | undefined): void {
     const [ort, rope, feeds] = [this.#ort, this.#rope, this.#feeds];
     const { kvHeads, headSize } = this.#pool.shape;
     const n = span?.tokenIds.length ?? 0;
-    // Rows before the span. Fewer than tokens after pruning (see keptRows).
+    // Rows before the span. After pruning there are fewer rows than tokens (see keptRows.ts).
     const numRows = span?.contextSlots.length ?? 0;
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
@@ -256,7 +259,7 @@ export class PrefillFeeds {
     }
   }
 
-  /** Feeds the arrays of a scratch. Without one, arrays of one row that are never read. */
+  /** Feeds the arrays of a scratch. Without a scratch it feeds arrays of one row, which are never read. */
   #bindScratch(scratch: PrefillScratch | null): void {
     const { numLayers, kvHeads, headSize } = this.#pool.shape;
     const generation = scratch?.generation ?? 0;

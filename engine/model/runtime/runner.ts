@@ -1,6 +1,6 @@
 /**
- * Runs batches on onnxruntime. Owns the session, the feeds of a step, and the write of new K/V rows into the pool.
- * Knows slots and positions, but neither sequences nor queues.
+ * Runs batches on onnxruntime: owns the session, makes the feeds of a step, and writes new KV rows into the pool. Knows
+ * slots and positions. Does not know sequences or queues.
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
@@ -28,7 +28,7 @@ export class OnnxRunner implements ModelRunner {
   readonly vocabSize: number;
   readonly numHeads: number;
   readonly pool: KvPool;
-  /** Of one step. */
+  /** Threads of one step. */
   readonly threads: number;
   private readonly model: ImportedModel;
   private readonly ort: OnnxRuntime;
@@ -37,12 +37,12 @@ export class OnnxRunner implements ModelRunner {
   private readonly withRotations: boolean;
   /** See blockRowMultiple. */
   private readonly rowMultiple: number;
-  /** Whether the logits of a token have the same bits whoever else is in the step. */
+  /** Whether the logits of a token have the same bits with any other tokens in the step. */
   readonly isExact: boolean;
-  /** Feeds of the current step. Those of the pool and of a scratch stay until these change. */
+  /** Feeds of the current step. Those of the pool and of a scratch are kept until these change. */
   private readonly feeds: Record<string, Ort.Tensor> = {};
   private readonly pagedFeeds: PagedFeeds;
-  /** Feeds of the prefill lane. Only the graph of an int8 pool has it. */
+  /** Null with a float32 pool, whose graph has no prefill lane. */
   private readonly prefillFeeds: PrefillFeeds | null;
   /** Bytes of the scratch per token. 0 if the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
@@ -101,10 +101,10 @@ export class OnnxRunner implements ModelRunner {
 
   /** Whether the last step attended in tiles of the pool (see pagedTiles). */
   tiled = false;
-  /** Off only to measure what tiles gain. */
+  /** Switched off only to measure what tiles gain. */
   mayTile = true;
 
-  /** For short prompts and for long ones. */
+  /** One for short prompts and one for long ones. */
   get scratches(): readonly PrefillScratch[] {
     return this.prefillFeeds?.scratches ?? [];
   }
@@ -200,7 +200,7 @@ export class OnnxRunner implements ModelRunner {
     );
   }
 
-  /** Rows, in the token order of `batch`, whose queries are wanted, in the order of `spans`. */
+  /** The rows whose queries are wanted. Row numbers follow `batch`, and the list follows `spans`. */
   private queryRows(spans: readonly BatchSpan[], batch: readonly BatchSpan[]): number[] {
     const ends = new Map<BatchSpan, number>();
     let end = 0;
@@ -213,12 +213,12 @@ export class OnnxRunner implements ModelRunner {
     );
   }
 
-  /** Number of rows after padding to the multiple. */
+  /** The number of rows after padding to the multiple. */
   private filled(numRows: number): number {
     return Math.ceil(numRows / this.rowMultiple) * this.rowMultiple;
   }
 
-  /** Reorders logits from the order of `batch` to that of `spans`. The two differ in the place of the prefill span. */
+  /** Reorders logits from the order of `batch`, in which the prefill span is first, to the order of `spans`. */
   private inOrder(spans: readonly BatchSpan[], batch: readonly BatchSpan[], logits: Float32Array): Float32Array {
     const moved = batch[0]!;
     if (spans[0] === moved || moved.numLogits === 0) return logits;
