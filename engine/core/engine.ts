@@ -10,10 +10,10 @@ import { type ModelRunner, separatesShort } from '../model/batch.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { FinishReason, Priority } from '../protocol/tasks.ts';
 import { refusalOf } from '../scheduler/capacityErrors.ts';
-import { ALL_POLICIES } from '../scheduler/policies.ts';
+import { SchedulingPolicy } from '../scheduler/policy.ts';
 import { numTokensOf, type Scheduled } from '../scheduler/schedule.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
-import { Speculation } from '../scheduler/speculation/speculation.ts';
+import { Speculation } from '../scheduler/speculation.ts';
 import { StepCost, TYPICAL_PREFILL } from '../scheduler/stepCost.ts';
 import { StepPlanner } from '../scheduler/stepPlanner.ts';
 import type { TokenBudget } from '../scheduler/tokenBudget.ts';
@@ -34,7 +34,7 @@ export class Engine {
   readonly #approximations: Approximations;
   readonly #scheduler: Scheduler;
   readonly #planner: StepPlanner;
-  readonly #speculation: Speculation | null;
+  readonly #speculation = new Speculation();
   readonly #memory: MemoryDivision;
   readonly #disk: Snapshots | null;
   readonly #fetch: DiskFetch;
@@ -52,7 +52,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const { runner, pool, maxContext, maxBytes, snapshots, numEditorWindows, needs } = options;
     const clock = options.clock ?? (() => performance.now());
-    const policies = { ...ALL_POLICIES, ...options.policies };
+    const policy = options.policy ?? new SchedulingPolicy();
     const gate = this.#gate;
     const memory = new MemoryDivision(options);
     const cache = new KvCache({
@@ -74,8 +74,7 @@ export class Engine {
     this.#approximations = approximations;
     this.#disk = snapshots ? new Snapshots(snapshots, cache, clock) : null;
     this.blocks = new FileBlocks({ cache, approximations, gate, memory, disk: this.#disk, clock });
-    this.#speculation = policies.speculation ? new Speculation() : null;
-    this.#scheduler = new Scheduler(cache, policies, this.#speculation, approximations.reuse);
+    this.#scheduler = new Scheduler(cache, policy, this.#speculation, approximations.reuse);
     this.#journal = new Journal(cache, this.#scheduler, clock());
     this.#emission = new Emission({
       pool,
@@ -86,7 +85,7 @@ export class Engine {
       onEnd: (sequence, outcome) => this.#end(sequence, outcome),
     });
     const costs = options.stepCosts ?? { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-    this.#planner = new StepPlanner(policies, clock, costs, options.tokenBudget, runner.numHeads);
+    this.#planner = new StepPlanner(clock, costs, options.tokenBudget, runner.numHeads);
     this.#fetch = new DiskFetch(cache, gate, this.blocks);
     const hasWork = (): boolean => this.hasWork();
     this.#maintenance = new IdleMaintenance({ cache, approximations, gate, blocks: this.blocks, hasWork });
@@ -198,7 +197,7 @@ export class Engine {
     const { paidColumns, copyMs = 0 } = this.#runner;
     this.#planner.learnFrom(batch, paidColumns, ms - copyMs);
     if (batch.some(({ prefill }) => prefill)) return;
-    this.#speculation?.observe(numTokensOf(batch), ms, budget.columnMs(paidColumns));
+    this.#speculation.observe(numTokensOf(batch), ms, budget.columnMs(paidColumns));
   }
 
   /** Bytes that count under the budget, as they are now. */

@@ -4,7 +4,7 @@ import type { SnapshotOptions } from '../kv/snapshots.ts';
 import type { Needs } from '../kv/kvCache.ts';
 import type { KvPool } from '../kv/pool.ts';
 import type { ModelRunner } from '../model/batch.ts';
-import type { Policies } from '../scheduler/policies.ts';
+import type { SchedulingPolicy } from '../scheduler/policy.ts';
 import type { StepCosts } from '../scheduler/stepPlanner.ts';
 
 export interface EngineOptions extends ApproximationOptions {
@@ -44,6 +44,6 @@ export interface EngineOptions extends ApproximationOptions {
   usesDisk?: boolean;
   /** Called when there is work that was not there when `add` returned. */
   onReady?: () => void;
-  /** For benchmarks: policies other than the usual ones. */
-  policies?: Partial<Policies>;
+  /** SchedulingPolicy when left out. */
+  policy?: SchedulingPolicy;
 }

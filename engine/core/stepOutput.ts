@@ -17,13 +17,13 @@ import { type Sampled, sample } from '../sequence/sampler.ts';
 import type { Scheduled } from '../scheduler/schedule.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { Speculation } from '../scheduler/speculation/speculation.ts';
+import type { Speculation } from '../scheduler/speculation.ts';
 
 export interface EmissionParties {
   readonly pool: KvPool;
   readonly scheduler: Scheduler;
   readonly journal: Journal;
-  readonly speculation: Speculation | null;
+  readonly speculation: Speculation;
   /** Whether a sequence ends after this step: it gets no more tokens. */
   readonly isEnding: (sequence: Sequence) => boolean;
   readonly onEnd: (sequence: Sequence, outcome: FinishReason | RequestError) => void;
@@ -33,7 +33,7 @@ export class Emission {
   readonly #pool: KvPool;
   readonly #scheduler: Scheduler;
   readonly #journal: Journal;
-  readonly #speculation: Speculation | null;
+  readonly #speculation: Speculation;
   readonly #isEnding: (sequence: Sequence) => boolean;
   readonly #end: (sequence: Sequence, outcome: FinishReason | RequestError) => void;
 
@@ -98,7 +98,7 @@ export class Emission {
     if (numNew === 0) return;
     const numAccepted = numNew - 1;
     const rejected = numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
-    this.#speculation?.verified(sequence, numAccepted, rejected);
+    this.#speculation.verified(sequence, numAccepted, rejected);
     this.#journal.drafted(draft.length, numAccepted);
   }
 }

@@ -48,6 +48,16 @@ export interface Needs {
   readonly spills: boolean;
 }
 
+/** A cached prefix of a text, as it is now. */
+export interface CachedPrefix {
+  readonly numTokens: number;
+  /** Tokens whose rows were dropped. */
+  readonly numWithoutRows: number;
+  /** Tokens that need no more slots: they have no rows, or running sequences hold their rows in place. */
+  readonly numFree: number;
+  readonly path: Match;
+}
+
 export class KvCache {
   /** Slots and bytes. A caller that allocates slots frees them, or hands them to a lease with `append`. */
   readonly memory: KvMemory;
@@ -97,21 +107,19 @@ export class KvCache {
     return addPages(this.memory, lease, pages);
   }
 
-  /**
-   * Longest cached prefix of tokenIds[0 .. limit): its length, how many of its tokens have no rows any more, and how
-   * many need no further slots, because they have no rows or are referenced.
-   */
-  lookUp(
-    tokenIds: readonly number[],
-    limit: number,
-  ): { numTokens: number; numPruned: number; numFree: number; path: Match } {
-    const match = this.memory.tree.match(tokenIds, limit);
-    let [numPruned, numFree] = [0, 0];
+  /** The longest cached prefix of tokenIds[0 .. limit). */
+  lookUp(tokenIds: readonly number[], limit: number): CachedPrefix {
+    return this.prefixOf(this.memory.tree.match(tokenIds, limit));
+  }
+
+  /** What a match in the tree holds now. The match must be up to date (see RadixTree.version). */
+  prefixOf(match: Match): CachedPrefix {
+    let [numWithoutRows, numFree] = [0, 0];
     for (const [node, length] of lengths(match)) {
-      numPruned += prunedTokens(node);
+      numWithoutRows += prunedTokens(node);
       numFree += node.refCount > 0 ? length : prunedTokens(node);
     }
-    return { numTokens: match.numTokens, numPruned, numFree, path: match };
+    return { numTokens: match.numTokens, numWithoutRows, numFree, path: match };
   }
 
   /**

@@ -57,6 +57,8 @@ export interface Match {
   readonly numTokens: number;
 }
 
+export const NO_MATCH: Match = { nodes: [], lastLength: 0, numTokens: 0 };
+
 export function endIndex(node: RadixNode): number {
   return node.startIndex + node.tokenIds.length;
 }
@@ -93,6 +95,8 @@ function newNode(parent: RadixNode | null, tokenIds: number[], startIndex: numbe
 
 export class RadixTree {
   readonly root: RadixNode = newNode(null, [], 0);
+  /** Changes with every change of a node's place or tokens: until then `match` finds the same. */
+  version = 0;
   /** Of all runs. */
   numTokens = 0;
   numRuns = 0;
@@ -140,6 +144,7 @@ export class RadixTree {
    */
   split(node: RadixNode, at: number): RadixNode {
     if (node.pruned) throw new Error('A pruned run cannot be split.');
+    this.version++;
     const parent = node.parent!;
     const halves = node.stored && this.#store.split(node.stored, at);
     const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
@@ -182,6 +187,7 @@ export class RadixTree {
 
   /** Lengthens a leaf that is only in the pool by exact rows. */
   extend(leaf: RadixNode, tokenIds: number[], slots: Int32Array): void {
+    this.version++;
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
     const all = new Int32Array(leaf.slots!.length + slots.length);
@@ -192,6 +198,7 @@ export class RadixTree {
 
   /** Lengthens a leaf that is only in the store. `stored` is all of it; `lossy` is of the new rows. */
   extendStored(leaf: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
+    this.version++;
     const at = leaf.tokenIds.length;
     leaf.lossy = joinLossy(
       leaf.lossy,
@@ -204,6 +211,7 @@ export class RadixTree {
 
   /** From now on not all tokens of the node have rows. */
   prune(node: RadixNode, by: string): void {
+    this.version++;
     const { children, prunedChildren } = node.parent!;
     children.delete(node.tokenIds[0]!);
     node.pruned = by;
@@ -215,6 +223,7 @@ export class RadixTree {
   remove(leaf: RadixNode): void {
     if (leaf.children.size > 0 || isUsed(leaf))
       throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
+    this.version++;
     const { children, prunedChildren } = leaf.parent!;
     // Only the map knows a pruned node's key.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
@@ -250,6 +259,7 @@ export class RadixTree {
   }
 
   #add(parent: RadixNode, tokenIds: number[]): RadixNode {
+    this.version++;
     const node = newNode(parent, tokenIds, endIndex(parent));
     parent.children.set(tokenIds[0]!, node);
     this.numRuns++;

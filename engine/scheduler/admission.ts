@@ -1,64 +1,71 @@
 /**
- * Who runs: the waiting sequences, the running ones with their leases, and the batch under construction. Admits,
- * preempts and
- * ends sequences. Does not decide which running sequence gets tokens: that is StepBuilder's.
+ * The waiting sequences, the running ones with their leases, and the batch under construction. Admits, preempts and
+ * ends sequences. Does not decide which running sequence gets tokens: see StepBuilder.
  *
  * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
- *   stay in
- *   the tree; it waits and resumes there. The sequence of the highest standing always gets through.
- * - Starvation guard: one summary at a time, for which chats have left no room for long, counts as a chat. New chats
- *   wait for
- *   it and do not take its room back. Completions wait for nobody. Then chats have the room for at least as long.
+ *   stay in the tree; it waits and resumes from there. The sequence of the highest standing always gets its slots.
+ * - Starvation guard: one summary at a time, which chats have kept out of memory for long, counts as a chat. New chats
+ *   wait for it and do not take its slots. Completions never wait. Afterwards chats have the slots for at least as long.
  */
-import type { KvCache } from '../kv/kvCache.ts';
-import type { Match } from '../kv/radixTree.ts';
+import type { CachedPrefix, KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';
-import type { Policies } from './policies.ts';
-import { byStanding, isDueRoom, rank, type VirtualTokens } from './fairness.ts';
-import { type Ended, isDecode, reusable } from './schedule.ts';
+import { type Match, NO_MATCH } from '../kv/radixTree.ts';
 import type { Sequence } from '../sequence/sequence.ts';
+import { byStanding, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
+import { type Ended, isDecode, reusable } from './schedule.ts';
 import { StepBatch } from './stepBatch.ts';
 
-/** Sequences that hold a lease at once. */
+/** Most sequences that hold a lease at the same time. */
 const MAX_RUNNING = 16;
 
-/** Slots that one that waits wants beside what is held of its path, and those that there are. */
+/** What a waiting sequence needs to start. */
 interface Needs {
+  /** Its cached path, which it would hold. */
   readonly path: Match;
-  /** Tokens that it need not compute. */
+  /** Tokens that need not be computed. */
   readonly numFound: number;
+  /** Slots that it takes besides those of its path that are already in use. */
   readonly wanted: number;
-  readonly room: number;
+  /** Slots that are available. */
+  readonly available: number;
+}
+
+/** A match of a sequence's ids in the tree, and the state in which it was looked up. */
+interface KnownMatch {
+  readonly match: Match;
+  readonly treeVersion: number;
+  readonly limit: number;
+  readonly prefillEnd: number;
 }
 
 export class Admission {
   readonly waiting = new Set<Sequence>();
   readonly running = new Map<Sequence, Lease>();
-  /** When the step under way was put together. */
+  /** Time at which the step under construction began. */
   now = 0;
   numPreemptions = 0;
   readonly standing = byStanding<Sequence>((sequence) => this.place(sequence));
-  readonly #cache: KvCache;
-  readonly #policies: Policies;
-  readonly #served: VirtualTokens;
-  /** Under construction; empty between steps. Slots of a sequence that gives up its lease leave it. */
+  /** The batch under construction; empty between steps. A sequence that gives up its lease leaves it. */
   readonly batch: StepBatch;
+  readonly #cache: KvCache;
+  readonly #policy: SchedulingPolicy;
+  readonly #served: VirtualTokens;
+  readonly #matches = new WeakMap<Sequence, KnownMatch>();
   #ended: Ended[] = [];
-  /** The summary that counts as a chat, until it ends or gives way. */
-  #favoured: Sequence | null = null;
-  /** When the last favour ended. */
-  #favouredUntil = Number.NEGATIVE_INFINITY;
+  /** The summary that counts as a chat, until it ends or is preempted. */
+  #promoted: Sequence | null = null;
+  /** When the last promotion ended. */
+  #promotedUntil = Number.NEGATIVE_INFINITY;
   /**
-   * When sequences were refused first. Not since their last chunk: what that computed may be lost again before the
-   * next.
+   * When each sequence was first refused. Not reset by a chunk: its computed tokens may be lost again before the next.
    */
   readonly #refusedSince = new WeakMap<Sequence, number>();
 
-  constructor(cache: KvCache, policies: Policies, served: VirtualTokens) {
+  constructor(cache: KvCache, policy: SchedulingPolicy, served: VirtualTokens) {
     this.#cache = cache;
-    this.#policies = policies;
+    this.#policy = policy;
     this.#served = served;
-    this.batch = new StepBatch(cache, policies);
+    this.batch = new StepBatch(cache, policy);
   }
 
   *sequences(): Generator<Sequence> {
@@ -70,7 +77,7 @@ export class Admission {
     return this.waiting.has(sequence) || this.running.has(sequence);
   }
 
-  /** A sequence ends while a step is put together, without a part in it. */
+  /** Ends a sequence while a step is under construction, without a part in it. */
   end(sequence: Sequence, outcome: Ended['outcome']): void {
     this.remove(sequence);
     this.#ended.push({ sequence, outcome });
@@ -88,12 +95,10 @@ export class Admission {
     this.waiting.delete(sequence);
   }
 
-  /** Place of its class where room is shared out, 0 the highest. */
+  /** Place of a sequence's class where slots are shared out, 0 the highest. */
   place(sequence: Sequence): number {
-    return rank(
-      sequence === this.#favoured && sequence.priority === 'summary' ? { priority: 'chat' } : sequence,
-      this.#policies,
-    );
+    const countsAsChat = sequence === this.#promoted && sequence.priority === 'summary';
+    return this.#policy.rank(countsAsChat ? { priority: 'chat' } : sequence);
   }
 
   isRunningDecode(sequence: Sequence): boolean {
@@ -101,40 +106,51 @@ export class Admission {
     return lease !== undefined && isDecode(sequence, lease);
   }
 
-  /** Tokens of a sequence that it need not compute, as things are. */
-  lookUp(sequence: Sequence): number {
+  /** Tokens of a sequence that need not be computed, as things are. */
+  numFound(sequence: Sequence): number {
     const lease = this.running.get(sequence);
-    return lease ? numComputed(lease) : this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numTokens;
+    return lease ? numComputed(lease) : this.prefix(sequence).numTokens;
   }
 
-  /** Whether a sequence is longer than the pool, with all that it has rows for. */
+  /**
+   * The cached prefix of a waiting sequence. The match is kept from step to step. It is looked up again only if a run
+   * was added, split, pruned or evicted since, for example by a sequence that was admitted in the same step.
+   */
+  prefix(sequence: Sequence): CachedPrefix {
+    const { tree } = this.#cache.memory;
+    const { prefillEnd } = sequence;
+    const limit = reusable(sequence);
+    let known = this.#matches.get(sequence);
+    // With another end of the prefill lane the sequence has other cache ids.
+    if (known?.treeVersion !== tree.version || known.limit !== limit || known.prefillEnd !== prefillEnd) {
+      known = { match: tree.match(sequence.cacheIds, limit), treeVersion: tree.version, limit, prefillEnd };
+      this.#matches.set(sequence, known);
+    }
+    return this.#cache.prefixOf(known.match);
+  }
+
+  /** Whether a sequence is longer than the pool, even without the tokens of its prefix that have no rows. */
   isLong(sequence: Sequence): boolean {
     const { capacity } = this.#cache;
     const numTokens = sequence.tokenIds.length;
-    // Looked up only where it matters: a context that was let go in part may be longer than the pool.
-    return (
-      numTokens > capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > capacity
-    );
+    return numTokens > capacity && numTokens - this.prefix(sequence).numWithoutRows > capacity;
   }
 
-  /** The running one that attends to parts of its context; null when none does. One at a time. */
+  /** The running sequence that attends to parts of its context, or null. There is at most one. */
   get long(): Sequence | null {
     for (const [sequence, { partial }] of this.running) if (partial) return sequence;
     return null;
   }
 
-  /**
-   * Whether a sequence may be the one that attends to parts of its context: there is no other, or one that gives way to
-   * it.
-   */
+  /** Whether a sequence can become the one that attends to parts of its context. It may have to preempt another. */
   mayBeLong(sequence: Sequence): boolean {
     const { long } = this;
-    return !long || this.#givesWay(long, sequence);
+    return !long || this.#isPreempted(long, sequence);
   }
 
   /**
-   * Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to
-   * compute; one with `isLong` needs no room for all of it.
+   * Gives a waiting sequence a lease if all that it has to compute fits beside what the running ones still have to
+   * compute. A long one needs slots only for parts of its context.
    */
   admit(sequence: Sequence, isLong = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
@@ -142,42 +158,44 @@ export class Admission {
       const needs = this.#needs(sequence, isLong);
       if (this.batch.computesFor(sequence, needs.numFound)) return null;
       const other = isLong ? this.long : null;
-      const fits = needs.room - this.#reserved(this.running) >= needs.wanted;
+      const fits = needs.available - this.#reserved(this.running) >= needs.wanted;
       if (fits && !other && this.running.size < MAX_RUNNING) break;
       const victim = other ?? this.lowest();
-      if (!victim || !this.#givesWay(victim, sequence)) return null;
-      // None gives way for nothing.
-      if (!this.#fitsBeside(needs, (one) => !this.#givesWay(one, sequence))) return null;
+      if (!victim || !this.#isPreempted(victim, sequence)) return null;
+      // Preempts nobody if the sequence does not fit afterwards.
+      if (!this.#fitsBeside(needs, (one) => !this.#isPreempted(one, sequence))) return null;
       this.preempt(victim);
     }
     if (isLong) this.#cache.reserved(numTokens, this.batch.newSlots());
     const lease = this.#cache.open(sequence.priority, isLong ? { longTokens: sequence.numPromptTokens } : {});
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
+    // While it runs, its cache ids may change (see RowReuse).
+    this.#matches.delete(sequence);
     sequence.status = 'running';
     if (isLong) sequence.inParts = true;
     return lease;
   }
 
-  /** One that waits has found no room. Returns the place from which on others are to leave it what comes free. */
+  /** A waiting sequence does not fit. Returns a place: sequences from there on must leave free slots to it. */
   refuse(sequence: Sequence, isLong: boolean): number {
     const refusedSince = this.#refusedSince.get(sequence) ?? this.now;
     this.#refusedSince.set(sequence, refusedSince);
-    if (!this.#favoured || this.#favoured === sequence) {
-      // Beside completions it has to fit, or chats would wait for nothing; beside other summaries, or they would wait
-      // for those, too.
+    if (!this.#promoted || this.#promoted === sequence) {
+      // It must fit beside the completions, or chats would wait in vain, and beside other summaries, or chats would
+      // wait for those as well.
       const isDue =
-        isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) &&
+        this.#policy.isDueSlots(sequence, this.now - Math.max(refusedSince, this.#promotedUntil)) &&
         this.#fitsBeside(
           this.#needs(sequence, isLong),
           ({ priority }) => priority === 'completion' || priority === 'summary',
         );
-      this.#favoured = isDue ? sequence : null;
+      this.#promoted = isDue ? sequence : null;
     }
     return this.place(sequence);
   }
 
-  /** The running one of the lowest standing. */
+  /** The running sequence of the lowest standing. */
   lowest(): Sequence | null {
     let lowest: Sequence | null = null;
     for (const sequence of this.running.keys()) if (!lowest || this.standing(sequence, lowest) > 0) lowest = sequence;
@@ -191,45 +209,36 @@ export class Admission {
     this.numPreemptions++;
   }
 
-  /**
-   * Whether a running sequence makes room for one that waits: a lower class for a higher one. Who is favoured gets what
-   * comes free, and no more.
-   */
-  #givesWay(victim: Sequence, sequence: Sequence): boolean {
-    if (!this.#policies.preemption && victim.priority !== 'idle') return false;
-    return this.place(victim) > rank(sequence, this.#policies);
+  /** Whether a running sequence gives its slots to a waiting one. A promoted summary takes only free slots. */
+  #isPreempted(victim: Sequence, waiting: Sequence): boolean {
+    return this.#policy.isPreempted(victim, this.place(victim), waiting);
   }
 
   #needs(sequence: Sequence, isLong: boolean): Needs {
+    const { memory, longContexts } = this.#cache;
     const numTokens = sequence.tokenIds.length;
-    const { numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-    const numFound = path.numTokens;
-    // A partial lease holds no path: what is wanted is for all of it.
+    const { path, numTokens: numFound, numFree } = this.prefix(sequence);
+    // A partial lease holds no path: it needs slots for all of its rows.
     if (isLong)
       return {
-        path: this.#cache.lookUp([], 0).path,
+        path: NO_MATCH,
         numFound,
-        wanted: this.#cache.longContexts.slotsFor(numTokens),
-        room: this.#cache.memory.availableBeside(this.#cache.longContexts.storeBytes(numTokens)),
+        wanted: longContexts.slotsFor(numTokens),
+        available: memory.availableBeside(longContexts.storeBytes(numTokens)),
       };
-    return { path, numFound, wanted: numTokens - numFree, room: this.#cache.memory.available };
+    return { path, numFound, wanted: numTokens - numFree, available: memory.available };
   }
 
-  /** Whether one that waits would have what it needs if of the running ones only these stayed. */
-  #fitsBeside({ wanted, room, path }: Needs, stays: (sequence: Sequence) => boolean): boolean {
+  /** Whether a waiting sequence would get what it needs if only the running ones that `stays` names stayed. */
+  #fitsBeside({ wanted, available, path }: Needs, stays: (sequence: Sequence) => boolean): boolean {
     const staying = [...this.running].filter(([other]) => stays(other));
     const inFlight = staying.reduce((sum, [other]) => sum + (this.batch.get(other)?.newSlots.length ?? 0), 0);
-    const freed =
-      this.#cache.memory.numReferenced -
-      numHeld(
-        staying.map(([, lease]) => lease),
-        path,
-      ) -
-      inFlight;
-    return staying.length < MAX_RUNNING && room + freed - this.#reserved(staying) >= wanted;
+    const leases = staying.map(([, lease]) => lease);
+    const freed = this.#cache.memory.numReferenced - numHeld(leases, path) - inFlight;
+    return staying.length < MAX_RUNNING && available + freed - this.#reserved(staying) >= wanted;
   }
 
-  /** Slots that these need to get to their next token; idle ones give way. */
+  /** Slots that these sequences need until they generate their next token. Idle ones count for nothing. */
   #reserved(sequences: Iterable<readonly [Sequence, Lease]>): number {
     let reserved = 0;
     for (const [sequence, lease] of sequences) {
@@ -243,11 +252,11 @@ export class Admission {
     return reserved;
   }
 
-  /** Takes a sequence out of the running ones and out of the step being put together. */
+  /** Takes a sequence out of the running ones and out of the batch under construction. */
   #giveUp(sequence: Sequence): void {
-    if (sequence === this.#favoured) {
-      this.#favoured = null;
-      this.#favouredUntil = this.now;
+    if (sequence === this.#promoted) {
+      this.#promoted = null;
+      this.#promotedUntil = this.now;
     }
     const lease = this.running.get(sequence);
     if (!lease) return;

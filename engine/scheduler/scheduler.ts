@@ -1,38 +1,36 @@
 /**
- * Owns the sequences and puts steps together: Admission decides who runs, StepBuilder what each gets. Never sees a
- * tensor.
+ * Owns the sequences and builds steps: Admission decides which sequences run, StepBuilder which tokens each gets.
+ * Never sees a tensor.
  */
 import { Admission } from './admission.ts';
 import type { BatchSpan } from '../model/batch.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { numComputed } from '../kv/lease.ts';
 import { lostRows } from './capacityErrors.ts';
-import { VirtualTokens } from './fairness.ts';
-import { rank } from './fairness.ts';
-import type { Policies } from './policies.ts';
+import { type SchedulingPolicy, VirtualTokens } from './policy.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Schedule, Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { NO_REUSE, type RowReuse } from '../kv/approx/approximation.ts';
-import type { Speculation } from './speculation/speculation.ts';
+import type { RowReuse } from '../kv/approx/approximation.ts';
+import type { Speculation } from './speculation.ts';
 import { StepBuilder } from './stepBuilder.ts';
 
 export class Scheduler {
   readonly #cache: KvCache;
-  readonly #policies: Policies;
+  readonly #policy: SchedulingPolicy;
   readonly #admission: Admission;
   readonly #builder: StepBuilder;
   readonly #served = new VirtualTokens();
   #numAdded = 0;
 
-  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, reuse: RowReuse = NO_REUSE) {
+  constructor(cache: KvCache, policy: SchedulingPolicy, speculation: Speculation, reuse: RowReuse) {
     this.#cache = cache;
-    this.#policies = policies;
-    this.#admission = new Admission(cache, policies, this.#served);
+    this.#policy = policy;
+    this.#admission = new Admission(cache, policy, this.#served);
     this.#builder = new StepBuilder({
       cache,
-      policies,
+      policy,
       speculation,
       reuse,
       admission: this.#admission,
@@ -59,16 +57,19 @@ export class Scheduler {
     sequence.arrivalIndex = this.#numAdded++;
     sequence.lastServedAt = now;
     this.#admission.waiting.add(sequence);
-    this.#served.arrive(sequence.clientId, rank(sequence, this.#policies));
+    this.#served.arrive(sequence.clientId, this.#policy.rank(sequence));
   }
 
-  /** From the next step on it is of another class. */
+  /** Gives a sequence another class from the next step on. */
   prioritise(sequence: Sequence, priority: Priority): void {
     sequence.priority = priority;
-    if (this.#admission.has(sequence)) this.#served.move(sequence.clientId, rank(sequence, this.#policies));
+    if (this.#admission.has(sequence)) this.#served.move(sequence.clientId, this.#policy.rank(sequence));
   }
 
-  /** Tokens that completions have to compute before they generate, without the first one and others with its prompt. */
+  /**
+   * Tokens that completions have to compute before they generate. Without the first completion, and with each prompt
+   * counted once.
+   */
   backlog(): number {
     const prompts: Sequence[] = [];
     let numTokens = 0;
@@ -80,9 +81,9 @@ export class Scheduler {
     return numTokens;
   }
 
-  /** Tokens that a sequence still has to compute, with what is cached now. */
+  /** Tokens of a sequence that are neither computed nor cached now. */
   missing(sequence: Sequence): number {
-    return Math.max(0, sequence.tokenIds.length - this.#admission.lookUp(sequence));
+    return Math.max(0, sequence.tokenIds.length - this.#admission.numFound(sequence));
   }
 
   /** Forgets a sequence. Its computed tokens stay cached. */
@@ -95,7 +96,7 @@ export class Scheduler {
     // Tokens beyond the new lane limit that have not been computed yet take the paged lane.
     for (const [sequence, lease] of this.#admission.running)
       if (!lease.partial) sequence.limitPrefill(mostPrefill, numComputed(lease));
-    // What a sparse lease holds in the store is not among what could be let go.
+    // The store cannot drop the rows that a partial lease holds there.
     for (const [sequence, { partial }] of this.#admission.running) if (partial) this.#admission.preempt(sequence);
     this.#cache.reserved(0);
     while (this.#cache.memory.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
@@ -108,17 +109,14 @@ export class Scheduler {
     this.#chooseLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
-    const active = this.#eligible(
-      all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing),
-      now,
-    );
-    const urgent = this.#policies.classes && active.some((s) => s.priority === 'completion');
+    const active = all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing);
+    const urgent = active.some((s) => this.#policy.isUrgent(s));
     this.#builder.next();
     this.#builder.build({ active, budget, urgent, now, admits: true });
-    // A completion that cannot run yet must not hold up others.
+    // A completion that cannot run yet must not delay other sequences.
     if (urgent && this.#admission.batch.size === 0)
       this.#builder.build({ active, budget, urgent: false, now, admits: true });
-    // The prompt in the prefill lane may have been preempted for a sequence that did not fit after all.
+    // The prompt in the prefill lane may have been preempted for a sequence that did not fit afterwards.
     if (this.#admission.batch.size === 0) this.#builder.build({ active, budget, urgent: false, now, admits: false });
     const batch = this.#admission.batch.take();
     for (const { sequence } of batch) {
@@ -136,7 +134,7 @@ export class Scheduler {
     }
   }
 
-  /** Reserves room for a partial lease and chooses its rows, before a step is built. */
+  /** Reserves memory for a partial lease and chooses its rows, before a step is built. */
   #chooseLong(): void {
     const sequence = this.#admission.long;
     this.#cache.reserved(sequence?.tokenIds.length ?? 0);
@@ -166,7 +164,7 @@ export class Scheduler {
     };
   }
 
-  /** Passes on the queries that the runner returned for a part. */
+  /** The runner has returned these queries for a part. */
   saw({ lease, numQueries }: Scheduled, queries: Float32Array): void {
     this.#cache.longContexts.saw(lease, queries, numQueries);
   }
@@ -181,7 +179,7 @@ export class Scheduler {
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.memory.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
-    // The rows of a long answer must leave the pool, too.
+    // The rows of a long answer must be able to leave the pool.
     if (prefill || lease.partial) this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.longContexts.reached(lease, sequence.numPromptTokens);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
@@ -190,14 +188,6 @@ export class Scheduler {
   /** A step has failed: frees its slots. */
   rollBack(batch: readonly Scheduled[]): void {
     for (const { newSlots } of batch) this.#cache.memory.free(newSlots);
-  }
-
-  /** The sequences that the batching policy admits to a step. */
-  #eligible(active: Sequence[], now: number): Sequence[] {
-    if (this.#policies.batching === 'continuous' || active.length === 0) return active;
-    return [
-      active.find((s) => this.#admission.running.has(s)) ?? active.sort(this.#builder.service(now, () => false))[0]!,
-    ];
   }
 }
 

@@ -1,18 +1,15 @@
 /**
- * The batch under construction: each sequence's part, what it takes of the token budget, and the pages of the pool that
- * the
- * step attends to. Decides nothing; says what another part would cost.
+ * The batch under construction: each sequence's part, its share of the token budget, and the pages of the pool that the
+ * step attends to. Says what another part would cost. Decides nothing.
  */
 import type { Attended } from '../kv/packing.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Lease } from '../kv/lease.ts';
-import { isComputedBy } from './schedule.ts';
-import type { Policies } from './policies.ts';
-import type { TokenBudget } from './tokenBudget.ts';
-import type { Scheduled } from './schedule.ts';
 import type { Sequence } from '../sequence/sequence.ts';
+import type { Computing, Scheduled } from './schedule.ts';
+import type { TokenBudget } from './tokenBudget.ts';
 
-/** How a part is counted. */
+/** How a part counts. */
 interface Weight {
   /** Tokens of the token budget. */
   readonly spent: number;
@@ -20,39 +17,42 @@ interface Weight {
   readonly wanted: number;
 }
 
+/** In-flight prefix sharing: whether a sequence waits for the token at `at` that `other` computes. */
+interface PrefixSharing {
+  waitsFor(other: Computing, tokenIds: readonly number[], at: number): boolean;
+}
+
 export class StepBatch {
   readonly #cache: KvCache;
-  readonly #leads: boolean;
+  readonly #sharing: PrefixSharing;
   readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
-  /** Leases whose columns the step attends to in any case. */
-  #others: readonly Lease[] = [];
-  /** Pages of the parts in the paged lane and of `#others`. */
+  /** Pages of the parts in the paged lane. */
   readonly #pages = new Set<number>();
   /** Pages of the sequence that has most of them. */
   #mostPages = 0;
   /** Tokens of drafts that will be added. */
   drafted = 0;
 
-  constructor(cache: KvCache, policies: Pick<Policies, 'leader'>) {
+  constructor(cache: KvCache, sharing: PrefixSharing) {
     this.#cache = cache;
-    this.#leads = policies.leader;
+    this.#sharing = sharing;
   }
 
   get size(): number {
     return this.#parts.size;
   }
 
-  /** Pages of the pool that it attends to. */
+  /** Pages of the pool that the step attends to. */
   get pages(): ReadonlySet<number> {
     return this.#pages;
   }
 
-  /** Columns of the pool that each token of the step attends to. */
+  /** Columns of the pool that each token of the step pays for (see attendedPages). */
   get paidColumns(): number {
     return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.memory.pool.pageSlots;
   }
 
-  /** Tokens of the budget that are spent. */
+  /** Tokens of the budget that its parts take. */
   get spent(): number {
     let spent = this.drafted;
     for (const { weight } of this.#parts.values()) spent += weight.spent;
@@ -101,20 +101,18 @@ export class StepBatch {
     this.#parts.delete(sequence);
     this.#pages.clear();
     this.#mostPages = 0;
-    for (const lease of this.#others) this.#addPages(lease);
     for (const { part } of this.#parts.values()) if (part.lane === 'paged') this.#addPages(part.lease);
     return entry.part;
   }
 
   /** Whether this step computes the token that a sequence needs next, so that the sequence should wait. */
   computesFor(sequence: Sequence, at: number): boolean {
-    if (!this.#leads) return false;
     for (const { part } of this.#parts.values())
-      if (part.prefill && isComputedBy(sequence.cacheIds, at, part)) return true;
+      if (part.prefill && this.#sharing.waitsFor(part, sequence.cacheIds, at)) return true;
     return false;
   }
 
-  /** The same with `tokens` of this sequence in it, and whether they attend gathered. */
+  /** `paidColumns` with `tokens` of this lease in the batch, and whether attention gathers its pages. */
   with(lease: Lease, tokens: number): { gathered: boolean; paidColumns: number } {
     const all = new Set(this.#pages);
     const most = Math.max(this.#mostPages, this.#cache.addPages(lease, all));
@@ -133,7 +131,7 @@ export class StepBatch {
     );
   }
 
-  /** The parts in order; empties the batch. Slots may move. */
+  /** Returns the parts in order and empties the batch. Slots may move. */
   take(): Scheduled[] {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inPool = parts.filter(({ lane }) => lane === 'paged');
@@ -149,21 +147,18 @@ export class StepBatch {
       numTokens,
       this.newSlots(),
     );
-    this.begin([]);
+    this.clear();
     return parts;
   }
 
-  /** Empties the batch. `others`: leases whose columns the step attends to in any case. */
-  begin(others: Iterable<Lease>): void {
+  clear(): void {
     this.#parts.clear();
     this.#pages.clear();
     this.#mostPages = 0;
     this.drafted = 0;
-    this.#others = [...others];
-    for (const lease of this.#others) this.#addPages(lease);
   }
 
-  /** Tokens in the paged lane, with the drafts that decodes would like to have. */
+  /** Tokens in the paged lane, with the drafts that decodes would have in steps of their own. */
   get #poolTokens(): number {
     let tokens = 0;
     for (const { part, weight } of this.#parts.values())

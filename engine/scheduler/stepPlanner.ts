@@ -5,11 +5,9 @@
  */
 import { numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { Policies } from './policies.ts';
 import { numTokensOf, type Scheduled } from './schedule.ts';
 import type { StepCost } from './stepCost.ts';
 import {
-  FIXED_TOKENS,
   type StepTarget,
   type TokenBudget,
   besideWeights,
@@ -35,25 +33,17 @@ export class StepPlanner {
   readonly #prefillCost: StepCost;
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
-  readonly #microBatch: boolean;
   readonly #numHeads: number;
   #typedAt = Number.NEGATIVE_INFINITY;
   #arrivals = NO_ARRIVALS;
 
   /** `fixedBudget`: tokens of every step, whatever is learnt. `numHeads`: query heads of the model. */
-  constructor(
-    policies: Policies,
-    clock: () => number,
-    costs: StepCosts,
-    fixedBudget: number | undefined,
-    numHeads = 1,
-  ) {
+  constructor(clock: () => number, costs: StepCosts, fixedBudget: number | undefined, numHeads = 1) {
     this.cost = costs.pool;
     this.#prefillCost = costs.prefill;
     this.#clock = clock;
-    this.#microBatch = policies.microBatch;
     this.#numHeads = numHeads;
-    this.#fixedBudget = fixedBudget ?? (policies.stepTarget ? undefined : FIXED_TOKENS);
+    this.#fixedBudget = fixedBudget;
   }
 
   typed(): void {
@@ -74,7 +64,7 @@ export class StepPlanner {
    * still to compute.
    */
   pauseMs(sequences: Iterable<Sequence>, missing: (sequence: Sequence) => number): number {
-    if (!this.#microBatch || !this.cost.known) return 0;
+    if (!this.cost.known) return 0;
     const requests = [...sequences].filter((s) => s.priority !== 'idle');
     if (requests.length === 0) return 0;
     const numTokens = requests.reduce((sum, sequence) => sum + missing(sequence), 0);

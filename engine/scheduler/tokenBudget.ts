@@ -29,8 +29,6 @@ export interface TokenBudget {
   shares(one: Part, other: Part, columns: number): boolean;
 }
 
-/** Where nothing is learnt: what servers take. */
-export const FIXED_TOKENS = 512;
 const MAX_TOKENS = 512;
 /**
  * Most scores of a step, over all query heads: attention writes a few intermediates of so many float32 values (64 MB

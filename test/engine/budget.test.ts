@@ -18,6 +18,7 @@ import { rope } from '../support/kv/codecRows.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, harness, tokens } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
+import { policyOptions } from '../support/engine/policies.ts';
 
 const SHAPE = fakeShape();
 const BYTES = kvBytesPerToken(SHAPE);
@@ -138,7 +139,7 @@ test.each([1, 5])(
       clock: () => 0,
       prefillBytesPerToken: 4 * BYTES,
       maxBytes: budgets[0]!,
-      policies: { speculation: false },
+      ...policyOptions({ speculation: false }),
     });
     const first = ask(engine, tokens(2500, 1), { maxTokens: 20, prefillTokens: 2500 });
     let budget = budgets[0]!;

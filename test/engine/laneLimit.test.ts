@@ -21,6 +21,7 @@ import { scratchBytesPerToken } from '../../engine/model/runtime/prefillFeeds.ts
 import { Snapshots } from '../../engine/kv/snapshots.ts';
 import { FakeRunner, fakeShape } from '../support/engine/fakeRunner.ts';
 import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts';
+import { policyOptions } from '../support/engine/policies.ts';
 
 const SHAPE = fakeShape();
 const PER_TOKEN = scratchBytesPerToken(SHAPE);
@@ -63,7 +64,7 @@ function opened(options: Partial<EngineOptions> & { shape?: KvShape } = {}): { e
     maxContext: MAX_CONTEXT,
     tokenBudget: 256,
     clock: () => 0,
-    policies: { speculation: false },
+    ...policyOptions({ speculation: false }),
     prefillBytesPerToken: scratchBytesPerToken(shape),
     ...rest,
   });

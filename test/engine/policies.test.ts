@@ -1,40 +1,11 @@
 /** The switches of the policies: what each changes, and that none of them changes a token. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ALL_POLICIES, type Policies } from '../../engine/scheduler/policies.ts';
 import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
+import { POLICY_NAMES, type PolicySwitches } from '../support/engine/policies.ts';
 import { driveWorkload, makeWorkload } from '../support/engine/workload.ts';
-
-test('policy "single": one request at a time, most urgent first, with the shared prefix cache', async () => {
-  const { engine, runner } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
-  const prefix = tokens(40);
-  const summary = ask(engine, [...prefix, 1], { priority: 'summary', maxTokens: 6 });
-  await engine.step();
-  const chat = ask(engine, [...prefix, 2], { priority: 'chat', maxTokens: 6 });
-  const completion = ask(engine, [...prefix, 3], { priority: 'completion', maxTokens: 6 });
-  const order: string[] = [];
-  while (engine.hasWork()) {
-    await engine.step();
-    for (const one of [summary, chat, completion])
-      if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
-  }
-  expect(order).toEqual(['summary', 'completion', 'chat']);
-  expect(Math.max(...runner.batches.map((batch) => batch.spans))).toBe(1);
-  expect(runner.numComputed).toBe(41 + 1 + 1 + 3 * 5);
-});
-
-test('policy "single": a request preempts idle work', async () => {
-  const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
-  const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
-  await engine.step();
-  const chat = ask(engine, tokens(30, 1), { maxTokens: 3 });
-  while (!chat.ended) await engine.step();
-  expect(idle.ended).toBeNull();
-  await drain(engine);
-  expect(idle.ended).toBe('length');
-});
 
 test('without priority classes, requests run in order of arrival, and idle work still runs last', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { classes: false } });
@@ -50,7 +21,7 @@ test('without priority classes, requests run in order of arrival, and idle work 
 });
 
 test('without preemption a completion waits for the slots that a summary holds', async () => {
-  const preemptions = async (policies: Partial<Policies>): Promise<number> => {
+  const preemptions = async (policies: PolicySwitches): Promise<number> => {
     const { engine } = harness({ slots: 120, tokenBudget: 64, policies });
     ask(engine, tokens(60, 1), { priority: 'summary', maxTokens: 20 });
     await engine.step();
@@ -64,7 +35,7 @@ test('without preemption a completion waits for the slots that a summary holds',
 });
 
 test('without in-flight prefix sharing, two requests compute some shared tokens twice', async () => {
-  const computed = async (policies: Partial<Policies>): Promise<number> => {
+  const computed = async (policies: PolicySwitches): Promise<number> => {
     const { engine } = harness({ slots: 2048, tokenBudget: 64, policies });
     const answers = [1, 2].map(() => ask(engine, tokens(200, 1), { maxTokens: 2 }));
     await drain(engine);
@@ -78,12 +49,7 @@ test('without in-flight prefix sharing, two requests compute some shared tokens 
 });
 
 test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
-  const switches = Object.fromEntries(
-    Object.keys(ALL_POLICIES).map((name) => [
-      name,
-      name === 'batching' ? fc.constantFrom('continuous', 'single') : fc.boolean(),
-    ]),
-  ) as { [P in keyof Policies]: fc.Arbitrary<Policies[P]> };
+  const switches = Object.fromEntries(POLICY_NAMES.map((name) => [name, fc.boolean()]));
   const setting = fc.record({
     seed: fc.integer(),
     slots: fc.integer({ min: 100, max: 3000 }),

@@ -1,10 +1,10 @@
 /** Steps keep to their target on a machine whose speed the engine has to find out, by the clock of the test. */
 import { expect, test } from 'vitest';
-import type { Policies } from '../../engine/scheduler/policies.ts';
+import type { PolicySwitches } from '../support/engine/policies.ts';
 import { ask, drain, type Harness, harness, tokens } from '../support/engine/harness.ts';
 
 /** A machine where a step takes 14 ms and each token 0.8 ms and 1 us per column; `times` are those of its steps. */
-function timed(policies: Partial<Policies> = {}, slowness = 1): Harness & { times: number[] } {
+function timed(policies: PolicySwitches = {}, slowness = 1): Harness & { times: number[] } {
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: undefined, policies });
   const times: number[] = [];
   h.runner.beforeRun = (batch) => {
@@ -78,7 +78,7 @@ test('while a chat answer is being read, a summary does not make it stutter', as
 
 test('steps that serve a completion stay near what it takes alone, and a summary still goes on', async () => {
   const run = async (
-    policies: Partial<Policies>,
+    policies: PolicySwitches,
     summaries: number,
   ): Promise<{ ms: number; steps: number[]; progress: number }> => {
     const h = timed(policies);
@@ -103,7 +103,7 @@ test('steps that serve a completion stay near what it takes alone, and a summary
 });
 
 test('beside a completion, answers with long contexts advance slowly, but at least one token about every 300 ms', async () => {
-  const run = async (numChats: number, policies: Partial<Policies> = {}): Promise<{ ms: number; gaps: number[] }> => {
+  const run = async (numChats: number, policies: PolicySwitches = {}): Promise<{ ms: number; gaps: number[] }> => {
     const h = timed(policies);
     await warmUp(h);
     const gaps: number[] = [];

@@ -1,13 +1,13 @@
 /** Sequences with pools of their own take turns: what each has of a machine with known costs, and how long nobody waits. */
 import { expect, test, vi } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
-import type { Policies } from '../../engine/scheduler/policies.ts';
+import type { PolicySwitches } from '../support/engine/policies.ts';
 import { ask, drain, type Harness, harness, tokens, type Watched } from '../support/engine/harness.ts';
 
 const SMALL = { a: 14, b: 0.8, c: 0.001 };
 const BIG = { a: 70, b: 4, c: 0.003 };
 
-function machine({ a, b, c }: typeof SMALL, policies: Partial<Policies> = {}): Harness & { sum: { products: number } } {
+function machine({ a, b, c }: typeof SMALL, policies: PolicySwitches = {}): Harness & { sum: { products: number } } {
   const h = harness({
     slots: 65536,
     maxContext: 16384,

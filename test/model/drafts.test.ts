@@ -11,6 +11,7 @@ import { kvShape, usualKv } from '../../engine/model/load/importedModel.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { below, driveWorkload, makeWorkload, seededRandom, type WorkItem } from '../support/engine/workload.ts';
+import { policyOptions } from '../support/engine/policies.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-speculation-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -36,7 +37,7 @@ test.each([
         maxBytes: 700 * kvBytesPerToken(pool.shape),
         maxContext: MAX_CONTEXT,
         tokenBudget: 32,
-        policies: { speculation },
+        ...policyOptions({ speculation }),
       });
       const outcomes = await driveWorkload(engine, items, { ...noText, afterStep: () => engine.checkIntegrity() });
       return { outcomes, ...engine.stats() };

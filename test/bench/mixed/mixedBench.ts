@@ -8,7 +8,7 @@
  */
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Policies } from '../../../engine/scheduler/policies.ts';
+import { policyOptions, type PolicySwitches } from '../../support/engine/policies.ts';
 import { seededRandom } from '../../support/engine/workload.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import { readSession } from '../../support/session/session.ts';
@@ -16,7 +16,7 @@ import { SHAPES, type ShapeName } from '../shapes.ts';
 import { shapeFolder } from '../writeShape.ts';
 import { type Record, type Replay, replay } from './replay.ts';
 import { type MixedWorkload, mixedWorkload, seen } from './requests.ts';
-import { EngineServer, PaddedBatches, type Server } from './server.ts';
+import { EngineServer, OneByOne, PaddedBatches, type Server } from './server.ts';
 import { type StepKind, StepKinds } from './stepKinds.ts';
 
 /** `starter` is the built-in model. */
@@ -85,7 +85,11 @@ export interface MixedBench {
 interface Way {
   scene: Run['scene'];
   name: string;
-  policies: Partial<Policies>;
+  policies: PolicySwitches;
+  /** One request at a time. */
+  oneByOne?: boolean;
+  /** Without waiting for requests that are about to arrive. */
+  unpaused?: boolean;
   padded?: boolean;
   loaded?: boolean;
 }
@@ -162,7 +166,7 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
 }
 
 /** What the policies that a scene shows are about: who gets how much done, and who waits how long while somebody types. */
-const SHOWN: { [scene in Run['scene']]: readonly (keyof Policies)[] } = {
+const SHOWN: { [scene in Run['scene']]: readonly (keyof PolicySwitches | 'microBatch')[] } = {
   rush: ['firstTokenFirst', 'fairness', 'stepTarget', 'grouping', 'leader', 'microBatch'],
   live: ['classes', 'ageing', 'firstTokenFirst', 'stepTarget', 'grouping', 'preemption'],
 };
@@ -175,12 +179,16 @@ function waysOf(only: readonly Scene[], round: number): Way[][] {
   const groups: Way[][] = [];
   if (only.includes('rush'))
     compared.push(
-      { ...continuous, name: 'one by one', policies: { batching: 'single' } },
+      { ...continuous, name: 'one by one', oneByOne: true },
       { ...continuous, name: 'padded batches', padded: true },
     );
   const without = (way: Way): Way[] =>
     only.includes('policies') && round === 0
-      ? SHOWN[way.scene].map((name) => ({ ...way, name: `without ${name}`, policies: { [name]: false } }))
+      ? SHOWN[way.scene].map((name) => ({
+          ...way,
+          name: `without ${name}`,
+          ...(name === 'microBatch' ? { unpaused: true } : { policies: { [name]: false } }),
+        }))
       : [];
   compared.push(...without(continuous));
   if (compared.length) groups.push([continuous, ...compared.flatMap((way) => [way, continuous])]);
@@ -195,7 +203,7 @@ async function measure(
   { requests, blocks }: MixedWorkload,
   { seed, rush, speed }: { seed: number; rush: number; speed: number },
 ): Promise<Omit<Run, 'round'>> {
-  bench.renew({ policies: way.policies });
+  bench.renew(policyOptions(way.policies));
   for (const block of blocks) {
     const read = bench.add(block, 0, 'idle', false, [[0, block.length]]);
     await bench.pretend(() => read.finished);
@@ -211,7 +219,9 @@ async function measure(
         random: seededRandom(seed),
         vocabSize: bench.model.config.vocabSize,
       })
-    : new EngineServer(engine);
+    : way.oneByOne
+      ? new OneByOne(engine)
+      : new EngineServer(engine, { pauses: !way.unpaused });
   const answers = (priority: string) => requests.filter((request) => request.priority === priority);
   const background = way.loaded ? [answers('chat'), answers('summary')] : [];
   const kinds = new StepKinds();

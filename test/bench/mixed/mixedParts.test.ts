@@ -6,7 +6,7 @@ import { mixedCharts, mixedReport } from './mixedReport.ts';
 import { mixedOptions } from './mixedSuite.ts';
 import { replay } from './replay.ts';
 import { type MixedRequest, mixedWorkload, seen } from './requests.ts';
-import { EngineServer, type Job, PaddedBatches, type Server } from './server.ts';
+import { EngineServer, OneByOne, type Job, PaddedBatches, type Server } from './server.ts';
 import { LOOK_MS, readSession } from '../../support/session/session.ts';
 import { quantile } from '../spread.ts';
 import { VOCAB_SIZE } from '../../support/engine/fakeRunner.ts';
@@ -172,10 +172,11 @@ test('a replay sends, gives up as recorded, and keeps one of each kind running i
   await drain(engine);
 });
 
-test.each(['continuous', 'single'] as const)('a replay under %s batching serves everyone in full', async (batching) => {
-  const { engine } = harness({ slots: 8192, policies: { batching } });
+test.each([EngineServer, OneByOne])('a replay with %o serves all requests in full', async (Server) => {
+  const { engine, runner } = harness({ slots: 8192 });
   const requests = Array.from({ length: 6 }, (_, i) => request(`c${i}`, i, { numTokens: 1 + i }));
-  const { records } = await replay(new EngineServer(engine), requests, { speed: 1000 });
+  const { records } = await replay(new Server(engine), requests, { speed: 1000 });
+  if (Server === OneByOne) expect(Math.max(...runner.batches.map(({ spans }) => spans))).toBe(1);
   expect(records.map(({ tokens: times }) => times.length)).toEqual(requests.map(({ numTokens }) => numTokens));
   expect(engine.stats().tokens.generated).toBe(21);
 });

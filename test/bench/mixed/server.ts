@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
+import { SchedulingPolicy } from '../../../engine/scheduler/policy.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prefillRanges } from '../../../engine/tasks/preparedRequest.ts';
 import { below, type Random } from '../../support/engine/workload.ts';
@@ -37,8 +38,12 @@ export class EngineServer implements Server {
   readonly #engine: Engine;
   readonly #sequences = new Map<string, Sequence>();
 
-  constructor(engine: Engine) {
+  readonly #pauses: boolean;
+
+  /** `pauses`: a step waits for requests that are about to arrive. */
+  constructor(engine: Engine, { pauses = true } = {}) {
     this.#engine = engine;
+    this.#pauses = pauses;
   }
 
   add(job: Job): void {
@@ -66,9 +71,42 @@ export class EngineServer implements Server {
 
   async step(): Promise<void> {
     // Messages come in between, as in the worker; one of them may end the wait.
-    const pause = this.#engine.pauseMs();
+    const pause = this.#pauses ? this.#engine.pauseMs() : 0;
     if (pause > 0) await sleep(Math.min(1, pause));
     else await this.#engine.step();
+  }
+}
+
+/** One request at a time, from beginning to end: the most urgent of those that wait goes next. */
+export class OneByOne extends EngineServer {
+  readonly #policy = new SchedulingPolicy();
+  readonly #queue: { job: Job; priority: Priority; arrivalIndex: number; lastServedAt: number }[] = [];
+  #numAdded = 0;
+  #isBusy = false;
+
+  override add(job: Job): void {
+    const { priority } = job;
+    this.#queue.push({ job, priority, arrivalIndex: this.#numAdded++, lastServedAt: performance.now() });
+    this.#next();
+  }
+
+  override abort(id: string): void {
+    const waiting = this.#queue.findIndex(({ job }) => job.id === id);
+    if (waiting >= 0) this.#queue.splice(waiting, 1)[0]!.job.onEnd();
+    else super.abort(id);
+  }
+
+  #next(): void {
+    if (this.#isBusy || this.#queue.length === 0) return;
+    this.#queue.sort(this.#policy.byService(performance.now(), { givesToken: () => false, served: () => 0 }));
+    const { job } = this.#queue.shift()!;
+    this.#isBusy = true;
+    const onEnd = (): void => {
+      this.#isBusy = false;
+      job.onEnd();
+      this.#next();
+    };
+    super.add({ ...job, onEnd });
   }
 }
 

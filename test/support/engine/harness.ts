@@ -9,6 +9,7 @@ import { Engine } from '../../../engine/core/engine.ts';
 import type { EngineOptions } from '../../../engine/core/engineOptions.ts';
 import type { Priority, SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { type Detokenizer, Sequence, type SequenceOptions } from '../../../engine/sequence/sequence.ts';
+import { policyOptions, type PolicySwitches } from './policies.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -31,9 +32,15 @@ export function kernelShare({ compression = null, spillFile = null }: Partial<En
 
 /** `slots`: the budget in pool slots, beside what is kept free for the codecs' kernels. */
 export function harness(
-  options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape },
+  options: Partial<Omit<EngineOptions, 'maxBytes' | 'policy'>> & {
+    slots: number;
+    shape?: KvShape;
+    policies?: PolicySwitches;
+  },
 ): Harness {
-  const { slots, shape = fakeShape(), ...rest } = options;
+  const { slots, shape = fakeShape(), policies = {}, ...given } = options;
+  const { policy, tokenBudget } = policyOptions(policies);
+  const rest = { ...given, policy, tokenBudget: 'tokenBudget' in given ? (given.tokenBudget ?? tokenBudget) : 32 };
   const pool = new KvPool(shape, 0);
   const runner = new FakeRunner(pool);
   const clock = { now: 0 };
@@ -41,7 +48,6 @@ export function harness(
     runner,
     pool,
     maxContext: 4096,
-    tokenBudget: 32,
     clock: () => clock.now,
     ...rest,
     maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape),

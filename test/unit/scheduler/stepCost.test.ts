@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { StepCost, TYPICAL_PREFILL } from '../../../engine/scheduler/stepCost.ts';
 import { besideMs, stepTarget } from '../../../engine/scheduler/tokenBudget.ts';
-import { ALL_POLICIES } from '../../../engine/scheduler/policies.ts';
 import { fixedBudget, learntBudget } from '../../../engine/scheduler/tokenBudget.ts';
 import { StepPlanner } from '../../../engine/scheduler/stepPlanner.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
@@ -229,7 +228,7 @@ test('token budgets stay within the time target, above the minimum and below wha
 
 test('an overestimated lane recovers although it only gets small parts of steps', () => {
   const costs = { pool: learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5), prefill: new StepCost(TYPICAL_PREFILL) };
-  const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
+  const planner = new StepPlanner(() => 0, costs, undefined);
   const ms = (count: number): number => 14 + 0.5 * count;
   for (let i = 0; i < 20; i++) planner.learn(0, 256, { startIndex: 0, count: 64 }, 5 * ms(64));
   expect(costs.prefill.predict(24, 24)).toBeGreaterThan(3 * ms(24));
@@ -241,7 +240,7 @@ test('an overestimated lane recovers although it only gets small parts of steps'
 
 test('one step with tokens in two unknown lanes informs the estimate of both', () => {
   const costs = { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-  const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
+  const planner = new StepPlanner(() => 0, costs, undefined);
   const typical = 2 * (costs.prefill.predict(64, 64) + costs.pool.predict(4, 1028) - costs.pool.coefficients.a);
   planner.learn(4, 1024, { startIndex: 0, count: 64 }, typical);
   expect(costs.pool.predict(4, 1028) + costs.prefill.predict(64, 64) - costs.pool.coefficients.a).toBeCloseTo(

@@ -194,7 +194,8 @@ export class Pruning {
       );
       // Nothing has to go for what may go.
       const room =
-        this.#cache.memory.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
+        this.#cache.memory.spareBeside(this.#meterBytes(ids.length - cached.numWithoutRows)) -
+        partSlots(this.#options.turn);
       if (numTokens < MIN_TOKENS || numOutside(this.#cache.memory, ids) > room) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }

@@ -1,10 +1,16 @@
 /** The pure parts of speculation: the index of past tokens, what is learnt of drafts, and how long they may be. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Acceptance, ClassRates, MIN_RATE, PROBE_EVERY } from '../../../../engine/scheduler/speculation/draftLength.ts';
-import { type DraftChance, draftLengths } from '../../../../engine/scheduler/speculation/draftLength.ts';
-import { PromptLookup } from '../../../../engine/scheduler/speculation/promptLookup.ts';
-import { RowCost } from '../../../../engine/scheduler/speculation/draftLength.ts';
+import {
+  Acceptance,
+  ClassRates,
+  MIN_RATE,
+  PROBE_EVERY,
+  type DraftChance,
+  draftLengths,
+  RowCost,
+} from '../../../engine/scheduler/speculation.ts';
+import { PromptLookup } from '../../../engine/scheduler/promptLookup.ts';
 
 /** The rule written down without a thought for speed: the longest match with something after it, of equals the last. */
 function plainLookup(sources: number[][], sequence: number[], most: number): { matchLength: number; guess: number[] } {
