@@ -20,11 +20,11 @@ const COMPLAINTS: Complaint[] = [
     held: [
       [
         'test/unit/src/completion/completionProvider.test.ts',
-        'twenty keys typed quickly are two requests: one on the new line at once, one in the silence after',
+        'twenty quick keys send two requests: one at once on the new line, one after the pause',
       ],
       [
         'test/unit/src/completion/completionProvider.test.ts',
-        'typing through ghost text, deleting back and typing again ask for nothing',
+        'typing through ghost text, deleting back and typing again send no request',
       ],
       ['test/unit/text/prompt/layout.test.ts', 'changes only at its end when a character is typed'],
     ],
@@ -33,7 +33,7 @@ const COMPLAINTS: Complaint[] = [
     complaint: 'work when disabled',
     seen: 'llama.vscode #66, continue #1338',
     held: [
-      ['test/unit/src/disposal.test.ts', 'made: nothing runs; stopped: nothing is left'],
+      ['test/unit/src/disposal.test.ts', 'creating the features runs nothing, and stopping them leaves nothing'],
       [
         'test/vscode/disabled.test.ts',
         'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone',
@@ -47,9 +47,12 @@ const COMPLAINTS: Complaint[] = [
     held: [
       [
         'test/unit/src/completion/completionProvider.test.ts',
-        'another text than what is streaming: the engine is told with the key itself',
+        'a key that differs from the streaming text aborts the request at once',
       ],
-      ['test/unit/src/client/engineClient.test.ts', 'an abort reaches the engine and resolves as its answer'],
+      [
+        'test/unit/src/client/engineClient.test.ts',
+        'an abort reaches the engine, and the request resolves with its answer',
+      ],
       ['test/engine/scheduling.test.ts', 'abort at every step, before it and during it'],
     ],
   },
@@ -89,7 +92,7 @@ const COMPLAINTS: Complaint[] = [
     complaint: '"nothing happens" and no logs',
     seen: 'twinny #363',
     held: [
-      ['test/unit/src/completion/completionTrigger.test.ts', 'a record says in one line why nothing is shown'],
+      ['test/unit/src/completion/completionTrigger.test.ts', 'the log line of a record says why nothing is shown'],
       ['test/unit/src/completion/silentCompletions.test.ts', 'complaint: nothing happens and no logs'],
       ['test/vscode/commands.test.ts', 'Kvasir: Explain Last Completion opens a page about it'],
     ],
@@ -128,11 +131,11 @@ const COMPLAINTS: Complaint[] = [
     held: [
       [
         'test/unit/src/completion/completionProvider.test.ts',
-        'the completion goes on from the selected suggestion, which the engine is told of',
+        'the completion continues from the selected suggestion, which is sent to the engine',
       ],
       [
         'test/unit/src/completion/completionProvider.test.ts',
-        'a suggestion that is matched loosely is left to the list, by name',
+        'nothing is shown for a suggestion that is not a prefix match, with that reason',
       ],
     ],
   },
@@ -156,7 +159,7 @@ const COMPLAINTS: Complaint[] = [
       ],
       [
         'test/unit/src/client/engineHost.test.ts',
-        'unloaded after the time without a request, sooner in the background; the next request loads again',
+        'the model is unloaded after the time without a request, sooner in the background, and loaded by the next request',
       ],
       ['test/vscode/robustness.test.ts', 'unloaded when nobody asks; the conversation stays and goes on'],
     ],

@@ -51,7 +51,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.modelFolders': ['test/vscode/platform.test.ts', "'kvasir.modelFolders'"],
   'kvasir.cache.maxBytes': [
     'test/unit/src/client/engineHost.test.ts',
-    'a memory budget set while the model loads reaches the engine when it is ready, another later without a restart',
+    'a memory budget set during the load reaches the engine when it is ready, and a later one without a restart',
   ],
   'kvasir.cache.diskBytes': [
     'test/unit/src/client/engineHost.test.ts',
@@ -61,10 +61,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'test/unit/src/client/engineHost.test.ts',
     'nothing is kept on disk or compressed unless the settings say so',
   ],
-  'kvasir.cache.reuseShifted': [
-    'test/unit/src/client/engineHost.test.ts',
-    'shifted reuse is asked for only where the setting says so',
-  ],
+  'kvasir.cache.reuseShifted': ['test/unit/src/client/engineHost.test.ts', 'shifted reuse is on only with its setting'],
   'kvasir.engine.threads': ['test/unit/src/client/engineHost.test.ts', 'the number of threads reaches the engine'],
   'kvasir.engine.precision': [
     'test/unit/src/client/engineHost.test.ts',
@@ -77,11 +74,11 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.completion.enable': ['test/unit/src/completion/silentCompletions.test.ts', 'enable: false'],
   'kvasir.completion.debounceMs': [
     'test/unit/src/completion/completionProvider.test.ts',
-    'the silence is the setting’s',
+    'the setting is the pause before a request',
   ],
   'kvasir.completion.maxTokens': [
     'test/unit/src/completion/completionProvider.test.ts',
-    'kvasir.completion.maxTokens %d asks for %j',
+    'kvasir.completion.maxTokens %d sends the sampling %j',
   ],
   'kvasir.completion.languages': ['test/vscode/commands.test.ts', '"kvasir.completion.languages":["*"]'],
   'kvasir.completion.exclude': [
@@ -90,13 +87,13 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   ],
   'kvasir.completion.snippets': [
     'test/unit/src/context/snippets.test.ts',
-    'nothing is read and nothing followed for a model without, or while the setting is off',
+    'nothing is read or watched for a model without snippets, or while the setting is off',
   ],
   'kvasir.completion.pauseOnBattery': [
     'test/unit/src/completion/silentCompletions.test.ts',
-    'on battery: by name, asked at most once a minute, explicitly asked for all the same',
+    'on battery, the reason is logged, the battery is queried at most once a minute, and explicit requests work',
   ],
-  'kvasir.chat.maxTokens': ['test/unit/src/chat/chatView.test.ts', 'kvasir.chat.maxTokens %d asks for %j'],
+  'kvasir.chat.maxTokens': ['test/unit/src/chat/chatView.test.ts', 'kvasir.chat.maxTokens %d sends the sampling %j'],
   'kvasir.summary.codeLens': ['test/vscode/summaries.test.ts', "'kvasir.summary.codeLens': true"],
   'kvasir.summary.hover': ['test/vscode/commands.test.ts', "'kvasir.summary.hover': false"],
 };

@@ -1,4 +1,4 @@
-/** Settings as people write them into files: whatever stands there, what is read makes sense. */
+/** Settings from hand-edited files: any value is read as a valid one. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
@@ -51,7 +51,7 @@ function read(values: Record<string, unknown> = {}) {
   return new Settings().current;
 }
 
-test('a value of another type counts as not set: secrets stay out, completions stay on', () => {
+test('a value of the wrong type counts as not set: secrets stay excluded, completions stay on', () => {
   const wrong: Record<string, unknown> = { string: [7], array: { a: 1 }, boolean: 'yes', integer: [1], number: '3' };
   expect(
     read(
@@ -68,7 +68,7 @@ test('a value of another type counts as not set: secrets stay out, completions s
   expect(read().completion.exclude).toContain('**/.env*');
 });
 
-test('what is out of range is brought into it, entries that are no text are left out', () => {
+test('numbers are clamped to their range, and list entries that are not texts are left out', () => {
   expect(
     read({
       'completion.debounceMs': -1,
@@ -90,7 +90,7 @@ test('what is out of range is brought into it, entries that are no text are left
   expect(read({ 'engine.precision': 'int4' }).precision).toBe('int4');
 });
 
-test('what is written and cannot be is told, with what is used instead; what is only tidied is not', () => {
+test('invalid values are reported with the value in use; cleaned values are not', () => {
   const wrong = (values: Record<string, unknown>): Record<string, unknown> => {
     world.values = new Map(Object.entries(values));
     return Object.fromEntries(new Settings().wrong.map(({ key, used }) => [key.replace('kvasir.', ''), used]));
@@ -126,7 +126,7 @@ test('what is written and cannot be is told, with what is used instead; what is 
   });
 });
 
-test('folders of the workspace may have globs of their own; one that comes later is asked, too', () => {
+test('workspace folders may have their own globs, also folders that are added later', () => {
   world.own = new Map([
     ['file:///alike', new Map()],
     ['file:///own', new Map([['completion.exclude', ['private/', 7]]])],
@@ -152,7 +152,7 @@ test('folders of the workspace may have globs of their own; one that comes later
   world.own = new Map();
 });
 
-test('any JSON at all', () => {
+test('any JSON value is read as a valid setting', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...world.defaults.keys()), fc.jsonValue()), (values) => {
       const { threads, cacheMaxBytes, unloadAfterMinutes, completion, chat } = read(values);

@@ -1,6 +1,6 @@
 /**
- * Everything that `kvasir.enable` switches on, over an editor's API that keeps account: making it starts no engine and no
- * timer, stopping it leaves no listener, registration, item or timer behind.
+ * Everything that `kvasir.enable` switches on, over an editor's API that keeps account: making it starts no engine and
+ * no timer, stopping it leaves no listener, registration, item or timer behind.
  */
 import { expect, test, vi } from 'vitest';
 
@@ -93,7 +93,7 @@ const { Settings } = await import('../../../src/config.ts');
 const { Worker } = await import('node:worker_threads');
 const { fork } = await import('node:child_process');
 
-test('made: nothing runs; stopped: nothing is left', async () => {
+test('creating the features runs nothing, and stopping them leaves nothing', async () => {
   vi.useFakeTimers();
   const settings = new Settings();
   const before = account.open.size;

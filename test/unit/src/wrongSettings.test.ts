@@ -1,4 +1,4 @@
-/** A setting that cannot be what is written is told of once, with what is used instead and a way to it. */
+/** An invalid setting is reported once, with the value in use and a button that opens it. */
 import { expect, test, vi } from 'vitest';
 import type { WrongSetting } from '../../../src/config.ts';
 import { t } from '../../support/editor/translate.ts';
@@ -24,7 +24,7 @@ const { tellOfWrongSettings } = await import('../../../src/wrongSettings.ts');
 const CODEC: WrongSetting = { key: 'kvasir.cache.codec', written: 'int3', used: 'int8' };
 const BYTES: WrongSetting = { key: 'kvasir.cache.maxBytes', written: '1MB', used: 0 };
 
-test('once each, again once it was right, and what is too long is cut', async () => {
+test('each setting is reported once, and again after it was corrected; long values are cut', async () => {
   let changed = (): unknown => undefined;
   const settings = {
     wrong: [CODEC] as WrongSetting[],

@@ -1,4 +1,7 @@
-/** Where a block of code goes: the file with `[` and `]` around what is selected, or `|` at the cursor, and the file after. */
+/**
+ * Where a block of code goes. Each case has the file before, with `[` and `]` around the selection or `|` at the
+ * cursor, and after.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { definedNames, placeBlock } from '../../../../src/chat/applyBlock.ts';
@@ -107,7 +110,7 @@ test.each([
   ],
 ])('%s', (_, marked, block, after) => expect(apply(marked, block)).toBe(after));
 
-test('lines between the first and the last of the block', () => {
+test('a block replaces the lines between its first and its last line', () => {
   const text = 'a();\n  if (ready(x)) {\n    one();\n  }\nb();\n';
   const place = placeBlock(text, 'if (ready(x)) {\n  two();\n  three();\n}\n', {
     selection: { start: 0, end: 0 },
@@ -118,7 +121,7 @@ test('lines between the first and the last of the block', () => {
   );
 });
 
-test('another version of the whole file takes its place', () => {
+test('a block that is another version of the file replaces the whole file', () => {
   const block = FILE.replace("import x from 'x';", "import y from 'y';\nimport z from 'z';").replace(
     'return 2',
     'return 7',
@@ -142,7 +145,7 @@ test.each([
   ['const x = 1;', 'x'],
 ])('%j defines %j', (code, name) => expect(definedNames(code).join() || undefined).toBe(name));
 
-test('whatever the texts, what lies outside the place stays and the block is all there', () => {
+test('for random texts, everything outside the place stays and the whole block is inserted', () => {
   fc.assert(
     fc.property(
       fc.string(),

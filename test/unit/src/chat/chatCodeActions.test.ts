@@ -1,4 +1,4 @@
-/** The light bulb: a problem is asked about with its message and place, a selection can be explained, and nothing is offered elsewhere. */
+/** The light bulb offers to fix or explain a problem and to explain a selection, and nothing elsewhere. */
 import { expect, test, vi } from 'vitest';
 
 const registered = vi.hoisted(() => ({
@@ -51,7 +51,7 @@ const problem = (severity: number, message: string, line: number) => ({
   range: { start: { line } },
 });
 
-test('the worst problem at the place, with its message in one line', () => {
+test('the actions are about the worst problem at the place, with its message on one line', () => {
   const found = actions(true, [problem(1, 'unused', 2), problem(0, "Type 'x'\n  is not assignable.", 6)]);
   expect(found.map(({ title, command }) => [title, command.command, command.arguments[2]])).toEqual([
     ['Kvasir: Fix', 'kvasir.fix', "Type 'x' is not assignable. (line 7)"],
@@ -60,14 +60,14 @@ test('the worst problem at the place, with its message in one line', () => {
   expect(found[0]!.diagnostics).toHaveLength(1);
 });
 
-test('a selection can be explained; a bare cursor gets no light bulb of ours', () => {
+test('a selection can be explained; a cursor alone gets no action', () => {
   expect(actions(false, []).map(({ title, command }) => [title, command.arguments.length])).toEqual([
     ['Kvasir: Explain', 2],
   ]);
   expect(actions(true, [])).toEqual([]);
 });
 
-test('who asks for one kind gets that kind', () => {
+test('a request for one kind of action gets only that kind', () => {
   expect(actions(false, [], CodeActionKind.QuickFix)).toEqual([]);
   expect(actions(false, [], CodeActionKind.Refactor)).toHaveLength(1);
   expect(actions(true, [problem(0, 'x', 1)], CodeActionKind.Refactor)).toEqual([]);

@@ -1,4 +1,6 @@
-/** What `Kvasir: Add to Chat` attaches: the explorer names files, an editor its selection. What is deleted can be put back, one by one and from the list. */
+/**
+ * What `Kvasir: Add to Chat` attaches from the explorer and from an editor, and undoing the deletion of conversations.
+ */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { ContextRef } from '../../../../src/chat/chatMessages.ts';
 
@@ -120,7 +122,7 @@ function listOf(...titles: string[]) {
   };
 }
 
-test('Clear Chat can be undone; an empty conversation is no loss', async () => {
+test('Clear Chat can be undone; for an empty conversation no undo is offered', async () => {
   const { ids, texts, choose } = listOf('One');
   world.commands.get('kvasir.clearChat')!();
   expect([ids(), texts()]).toEqual([[], ['The conversation is deleted.']]);
@@ -132,7 +134,7 @@ test('Clear Chat can be undone; an empty conversation is no loss', async () => {
   expect([ids(), texts()]).toEqual([[], []]);
 });
 
-test('the list stays open on deleting; of several the wrong one comes back, into the list while that is open', async () => {
+test('the list stays open after a deletion, and an undone deletion shows the conversation in it again', async () => {
   const { ids, texts, choose } = listOf('One', 'Two', 'Three');
   world.commands.get('kvasir.showConversations')!();
   const pick = world.pick!;
@@ -155,7 +157,7 @@ test('the list stays open on deleting; of several the wrong one comes back, into
   expect(pick.items, 'a closed list is left alone').toEqual([]);
 });
 
-test('where the editor shows one message for two deletions, it undoes both', async () => {
+test('if the editor shows one message for two deletions, Undo restores both', async () => {
   const { ids, texts, choose } = listOf('Summarize this file', 'Summarize this file');
   world.commands.get('kvasir.showConversations')!();
   for (let i = 0; i < 2; i++) {

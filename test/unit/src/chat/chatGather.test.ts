@@ -1,4 +1,7 @@
-/** What a question takes along: open documents, unopened files, folders and selections; what cannot be read is said. */
+/**
+ * The texts that a question is about: open documents, files on disk, folders and selections, with notes on what is left
+ * out.
+ */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { ContextRef } from '../../../../src/chat/chatMessages.ts';
 
@@ -80,7 +83,7 @@ beforeEach(() => {
   world.secret = '';
 });
 
-test('the first file is the block, open ones are mirrored, others are read as they are on disk', async () => {
+test('the first file is the file block, open files are mirrored, other files are read from disk', async () => {
   const { documents, snippets, owners, notes } = await gather(
     [ref('file', '/a.ts'), ref('file', '/b.ts'), ref('file', '/src/f1.ts')],
     settings,
@@ -91,7 +94,7 @@ test('the first file is the block, open ones are mirrored, others are read as th
   expect([owners, notes]).toEqual([['/a.ts', '/b.ts', '/src/f1.ts'], []]);
 });
 
-test('a selection is a place in its file as it is now, and what is shown of a large one', async () => {
+test('a selection is read from the current text of its file and sets the position shown of a large file', async () => {
   world.open.set('/a.ts', 'one\ntwo\nthree\n');
   const range = { startLine: 1, startCharacter: 0, endLine: 3, endCharacter: 0 };
   const { snippets, cursor } = await gather(
@@ -103,7 +106,7 @@ test('a selection is a place in its file as it is now, and what is shown of a la
   expect(cursor?.()).toBe(100);
 });
 
-test('what is missing, binary or too large is named', async () => {
+test('missing, binary and too large files are named in notes', async () => {
   const { documents, snippets, notes } = await gather(
     [ref('file', '/a.ts'), ref('file', '/gone.ts'), ref('file', '/bin'), ref('file', '/big.ts')],
     settings,
@@ -117,7 +120,7 @@ test('what is missing, binary or too large is named', async () => {
   ]);
 });
 
-test('an open file that is too large is left out by name, and the next is the block', async () => {
+test('an open file that is too large is left out with a note, and the next file becomes the file block', async () => {
   world.open.set('/huge.ts', 'x'.repeat(10_000_001));
   const { documents, notes } = await gather([ref('file', '/huge.ts'), ref('file', '/b.ts')], settings, undefined);
   expect(documents.map(({ uri }) => uri.path)).toEqual(['/b.ts']);
@@ -126,7 +129,7 @@ test('an open file that is too large is left out by name, and the next is the bl
   ]);
 });
 
-test('a folder brings its first files and says how many it has, without secrets', async () => {
+test('a folder contributes its first files without secrets, and a note counts all of them', async () => {
   world.secret = 'f0.ts';
   const { snippets, owners, notes } = await gather([ref('folder', '/src')], settings, undefined);
   expect(snippets).toHaveLength(24);

@@ -1,4 +1,4 @@
-/** The token meter: one measurement at a time, the last one counts, and what it says of sizes and of what does not fit. */
+/** The token meter measures one question at a time, uses the last result, and reports sizes and what does not fit. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ChipSizes } from '../../../../src/chat/chatContext.ts';
 import type { Meter } from '../../../../src/chat/chatMessages.ts';
@@ -37,7 +37,7 @@ function meterOf(measure: () => Promise<Measured | null>) {
   return { meter, results };
 }
 
-test('sizes by attached thing, shares of the context, and everything that is left out', async () => {
+test('the meter shows the size of each attachment, shares of the context, and everything that is left out', async () => {
   const { results } = meterOf(async () => SIZE);
   await vi.advanceTimersByTimeAsync(1000);
   expect(results).toHaveLength(1);
@@ -53,7 +53,7 @@ test('sizes by attached thing, shares of the context, and everything that is lef
   ]);
 });
 
-test('while one measurement runs, changes wait and make one more', async () => {
+test('changes during a measurement cause exactly one more measurement', async () => {
   const waiting: ((value: Measured | null) => void)[] = [];
   const { meter, results } = meterOf(() => new Promise((resolve) => waiting.push(resolve)));
   await vi.advanceTimersByTimeAsync(1000);
@@ -71,7 +71,7 @@ test('while one measurement runs, changes wait and make one more', async () => {
   expect(results).toEqual([{ meter: null, sizes: new Map() }]);
 });
 
-test('a question that does not fit says so; any other failure is not the meter’s', async () => {
+test('the meter reports a question that does not fit, and no other failure', async () => {
   const failures = [
     new EngineError('contextTooLong', 'too long by far'),
     new EngineError('badRequest', 'no chat template'),

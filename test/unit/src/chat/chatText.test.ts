@@ -1,4 +1,4 @@
-/** The chat's pure parts: slash commands, titles and export, matching names, and a question as its author wrote it. */
+/** The chat's pure parts: slash commands, titles and export, matching names, and the parts of a question. */
 import { describe, expect, test, vi } from 'vitest';
 import { titleOf, toMarkdown } from '../../../../src/chat/exportChat.ts';
 import { namedSymbol, parseSlash, slashQuestion } from '../../../../src/chat/slash.ts';
@@ -24,11 +24,12 @@ describe('slash commands', () => {
     ['/explain', { selection: false }, false, 'Summarise this file.'],
     ['/doc flush', { symbol: 'flush', selection: true }, false, 'Write a docstring for `flush`.'],
     ['/explain why so slow?', { symbol: 'flush', selection: true }, false, 'What does `flush` do? why so slow?'],
-  ] as const)('%s is %j in the words of a small model', (text, target, canEdit, question) =>
-    expect(slashQuestion(parseSlash(text)!, target, canEdit)).toBe(question),
+  ] as const)(
+    '%s with the target %j becomes a question that a small model was trained on',
+    (text, target, canEdit, question) => expect(slashQuestion(parseSlash(text)!, target, canEdit)).toBe(question),
   );
 
-  test('a model that follows instructions is told what is wanted, and the problem', () => {
+  test('a model that follows instructions gets the full instruction and the problem', () => {
     expect(
       slashQuestion(
         parseSlash("/fix Type 'x' is not assignable (line 3)")!,
@@ -46,7 +47,7 @@ describe('slash commands', () => {
   ])('%j names %j', (rest, name) => expect(namedSymbol(rest)).toBe(name));
 });
 
-test('names come before folders, runs of letters before scattered ones', () => {
+test('matches in names rank before matches in folders, consecutive letters before scattered ones', () => {
   const paths = ['src/cache/store.ts', 'src/store/window.ts', 'test/storage.test.ts', 'src/sort.ts', 'README.md'];
   const found = (query: string) =>
     paths
@@ -64,7 +65,7 @@ test('names come before folders, runs of letters before scattered ones', () => {
   expect(found('zzz')).toEqual([]);
 });
 
-test('a question keeps its line breaks and shows its code', () => {
+test('a question keeps its line breaks, and code in backticks is marked as code', () => {
   expect(questionParts('Is `a` <b>?\nSee:\n```ts\nlet a;\n```\nThanks')).toEqual([
     { kind: 'text', text: 'Is ' },
     { kind: 'code', text: 'a' },
@@ -84,7 +85,7 @@ test('a question keeps its line breaks and shows its code', () => {
 
 describe('export', () => {
   const file = { kind: 'file', uri: 'file:///a/b.ts', name: 'b.ts', path: 'src/b.ts' } as const;
-  test('titles', () => {
+  test('a title is the first line of the first question, shortened', () => {
     expect(titleOf([])).toBe('');
     expect(titleOf([{ id: 't1', role: 'user', text: 'What is this?\nAnd that?', context: [] }])).toBe('What is this?');
     expect(
@@ -95,7 +96,7 @@ describe('export', () => {
     expect(titleOf([{ id: 't1', role: 'user', text: 'word '.repeat(40), context: [] }])).toMatch(/^(word ){11}word…$/);
   });
 
-  test('a document in which a block that was cut off swallows nothing', () => {
+  test('an unclosed code block is closed in the exported document', () => {
     const turns = [
       { id: 't1', role: 'user', text: 'Why?', context: [file] },
       {

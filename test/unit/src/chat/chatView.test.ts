@@ -1,4 +1,7 @@
-/** The chat view's half in the extension host, with a page that comes and goes: what it shows, what it keeps, and what a key costs. */
+/**
+ * The extension host's half of the chat view, with a page that is closed and reopened: what it shows, stores and
+ * measures.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ToHost, ToPage } from '../../../../src/chat/chatMessages.ts';
 
@@ -182,7 +185,7 @@ function chatOf(
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
 
-test('conversations outlive the page and the window; a partial answer is kept as interrupted and can be asked for again', async () => {
+test('conversations survive closing the page and the window; a partial answer is stored as interrupted and can be regenerated', async () => {
   const state = new Map<string, unknown>();
   const first = chatOf(state, {
     generate: ({ onChunk }) => {
@@ -206,7 +209,7 @@ test('conversations outlive the page and the window; a partial answer is kept as
   expect(reloaded.view.chat.current.turns).toMatchObject([{ text: 'Hi' }, { text: 'Yes.', notes: [] }]);
 });
 
-test('what is being written outlives the page and the window, until it is sent', async () => {
+test('a draft survives closing the page and the window until it is sent', async () => {
   const state = new Map<string, unknown>();
   const { view, openPage, hide, send, last } = chatOf(state);
   openPage();
@@ -229,7 +232,7 @@ test('what is being written outlives the page and the window, until it is sent',
   expect(again.last('draft')?.text).toBe('');
 });
 
-test('a new chat leaves the other one running, and a deleted one is gone', async () => {
+test('a new chat leaves the other one running, and a deleted one is removed', async () => {
   const { view, openPage, send, last } = chatOf(new Map());
   openPage();
   send({ type: 'ask', text: 'One' });
@@ -243,7 +246,7 @@ test('a new chat leaves the other one running, and a deleted one is gone', async
   expect([last('conversation')?.turns, view.chat.conversations]).toEqual([[], []]);
 });
 
-test('what was deleted is put back as it was: shown if it was shown, its answer stopped, and in the window after a reload', async () => {
+test('an undone deletion restores the conversation: shown if it was shown, with its answer stopped, also after a reload', async () => {
   const state = new Map<string, unknown>();
   let numAsked = 0;
   const answers = async ({ onChunk, signal }: { onChunk(text: string): void; signal?: AbortSignal }) => {
@@ -280,7 +283,7 @@ test('what was deleted is put back as it was: shown if it was shown, its answer 
   expect(chatOf(state).view.chat.conversations.map(({ id }) => id)).toEqual([two, one]);
 });
 
-test('put back before the deleted answer has heard that it was stopped, it ends in its place', async () => {
+test('a conversation restored before its stopped answer has ended gets that answer', async () => {
   const { view, openPage, send, last } = chatOf(new Map(), {
     generate: async ({ signal }) => {
       await new Promise((resolve) => signal!.addEventListener('abort', () => setTimeout(resolve, 50)));
@@ -297,7 +300,7 @@ test('put back before the deleted answer has heard that it was stopped, it ends 
   expect(view.chat.current.turns).toMatchObject([{ text: 'One' }, { state: 'done' }]);
 });
 
-test('an earlier question asked in other words drops what followed', async () => {
+test('editing an earlier question drops the turns after it', async () => {
   const { view, openPage, send } = chatOf(new Map());
   openPage();
   for (const text of ['One', 'Two']) {
@@ -309,7 +312,7 @@ test('an earlier question asked in other words drops what followed', async () =>
   expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Three', 'Yes.']);
 });
 
-test('a summary’s question asked in other words while one above it is answered: both stay, and so does what was typed', async () => {
+test('a question cannot be edited while one above it is being answered, and the edited text stays', async () => {
   const { view, openPage, send } = chatOf(new Map(), {
     generate: ({ onChunk }) => {
       onChunk('Hel');
@@ -332,7 +335,7 @@ test('a summary’s question asked in other words while one above it is answered
   expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Two', 'Hel']);
 });
 
-test('a question that comes while another one is answered goes back to the input, and is kept', async () => {
+test('a question sent while another one is being answered returns to the input and is stored as the draft', async () => {
   const state = new Map<string, unknown>();
   const { view, openPage, send, last } = chatOf(state, { generate: () => new Promise(() => {}) });
   openPage();
@@ -347,7 +350,7 @@ test('a question that comes while another one is answered goes back to the input
   expect(chatOf(state).view.chat.draft).toBe('Why?');
 });
 
-test('keys cost one measurement, after a pause; questions are suggested only to an empty chat', async () => {
+test('typing causes one measurement after a pause; example questions appear only in an empty chat', async () => {
   const document = {
     uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' },
     version: 1,
@@ -395,7 +398,7 @@ test('keys cost one measurement, after a pause; questions are suggested only to 
   expect(numMeasured()).toBe(before);
 });
 
-test('without a model nothing is measured', async () => {
+test('nothing is measured while no model is loaded', async () => {
   const { openPage, numMeasured, last } = chatOf(new Map(), { state: { kind: 'stopped' } });
   openPage();
   await vi.advanceTimersByTimeAsync(1000);
@@ -406,7 +409,7 @@ test.each([
   ['failed', { kind: 'failed', message: 'broken', retry: false }, false],
   ['unloaded', { kind: 'stopped' }, false],
   ['unloaded while an answer is awaited', { kind: 'stopped' }, true],
-])('what was measured goes when the engine is %s, and comes again with a model', async (_, state, busy) => {
+])('the measured size disappears when the engine is %s and returns with a model', async (_, state, busy) => {
   const { openPage, last, send, setState } = chatOf(new Map(), { generate: () => new Promise(() => {}) });
   openPage();
   await vi.advanceTimersByTimeAsync(1000);
@@ -442,7 +445,7 @@ function openDocument(text: string, selection: object): object {
   return document;
 }
 
-test('what has streamed while the page was hidden is there when it comes back, and so is the wish for the focus', async () => {
+test('text that streamed while the page was hidden, and a requested focus, reach the page when it is shown again', async () => {
   const { view, openPage, hide, posted, last } = chatOf(new Map(), {
     generate: ({ onChunk }) => {
       onChunk('Hel');
@@ -462,7 +465,7 @@ test('what has streamed while the page was hidden is there when it comes back, a
   expect(last('focus')).toEqual({ type: 'focus', draft: 'Why?' });
 });
 
-test('a selection that is added by hand is attached once, beside others', () => {
+test('a selection that is added by hand is attached once, next to others', () => {
   const range = (line: number) => ({
     isEmpty: false,
     start: { line, character: 0 },
@@ -477,7 +480,7 @@ test('a selection that is added by hand is attached once, beside others', () => 
   expect(context.refs.map(({ name }) => name)).toEqual(['b.ts', 'b.ts:2']);
 });
 
-test('a file that is added by hand stays attached when another one comes to the front', () => {
+test('a file that is added by hand stays attached when another file becomes active', () => {
   const document = openDocument('a();', { isEmpty: true, active: { line: 0, character: 0 } }) as {
     uri: { path: string };
   };
@@ -490,7 +493,7 @@ test('a file that is added by hand stays attached when another one comes to the 
   expect(context.refs.map(({ uri }) => uri)).toEqual(['file:///a/c.ts']);
 });
 
-test('a question about a definition is there before the language’s extension says where that is, also one asked anew', async () => {
+test('a question about a definition appears before the language’s extension has located it, also when it is edited', async () => {
   openDocument('def flush(): pass', { isEmpty: true, active: { line: 0, character: 4 } });
   const { view, openPage, send, last } = chatOf(new Map());
   openPage();
@@ -505,7 +508,7 @@ test('a question about a definition is there before the language’s extension s
   expect(last('conversation')?.turns).toMatchObject([{ text: '/explain `flush`' }, { state: 'streaming' }]);
 });
 
-test('a command that lacked a file says so, and is tried again with the one that is open by then', async () => {
+test('a command without a file says so, and a retry uses the file that is open then', async () => {
   const { view } = chatOf(new Map());
   await view.chat.ask('/summarize');
   expect(view.chat.current.turns).toMatchObject([
@@ -521,7 +524,7 @@ test('a command that lacked a file says so, and is tried again with the one that
 test.each([
   [0, undefined],
   [50, { maxTokens: 50 }],
-])('kvasir.chat.maxTokens %d asks for %j', async (maxTokens, sampling) => {
+])('kvasir.chat.maxTokens %d sends the sampling %j', async (maxTokens, sampling) => {
   const asked: unknown[] = [];
   const { view } = chatOf(new Map(), {
     maxTokens,

@@ -1,4 +1,4 @@
-/** What may be attached: all open editors together, but a secret among them only by its own name; and a file of any name, however many there are. */
+/** What can be attached: all open editors without secret files, and any file by its name, also in a large workspace. */
 import { expect, test, vi } from 'vitest';
 
 const world = vi.hoisted(() => ({ choose: '', files: ['/a.ts', '/b.ts', '/.env'] }));
@@ -56,7 +56,7 @@ test.each([
   expect(refs.map(({ name }) => name)).toEqual(names);
 });
 
-test('a file that the list is too short for is found by its name', async () => {
+test('a file beyond the limit of the list is found by its name', async () => {
   world.files = Array.from({ length: 8000 }, (_, i) => `/build/f${i}.o`);
   const finder = new FileFinder({ current: { completion: { exclude: [] } } } as never);
   expect((await finder.find('targ')).map(({ name }) => name)).toEqual(['Target.ts']);

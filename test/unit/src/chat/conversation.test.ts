@@ -1,4 +1,7 @@
-/** A conversation: streaming, failures, stopping, refusing, asking again, what the model is told of earlier turns, and the footer. */
+/**
+ * A conversation: streaming, failures, stopping, refusals, asking again, the history that the model gets, and the
+ * footer.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   type Ask,
@@ -56,7 +59,7 @@ const untilStopped = ({ onChunk, signal }: GenerateRequest): Promise<Done> => {
 };
 
 describe('conversation', () => {
-  test('what is read off a file says whose lines it names, where that is one file', async () => {
+  test('a fact from one file carries that file, so that its line numbers become links', async () => {
     const { conversation, ask } = conversationOf(async () => ({
       ...DONE,
       source: 'files',
@@ -74,7 +77,7 @@ describe('conversation', () => {
     expect(written.conversation.turns.at(-1)).not.toHaveProperty('linesOf');
   });
 
-  test('question and empty answer, pieces, then the whole answer with its footer', async () => {
+  test('a turn starts with the question and an empty answer, streams, and ends with the whole answer and its footer', async () => {
     const { conversation, changes, ask } = conversationOf(speak);
     await ask('Hi');
     expect(changes).toEqual(['turns', 'append', 'append', 'turn']);
@@ -90,7 +93,7 @@ describe('conversation', () => {
     ]);
   });
 
-  test('of an answer that only repeated itself one round is kept, shown and remembered', async () => {
+  test('an answer that repeats itself is cut to one round, which is shown and part of the history', async () => {
     const { conversation, ask } = conversationOf(async (request) => ({
       ...(await speak(request)),
       text: 'Hello',
@@ -101,7 +104,7 @@ describe('conversation', () => {
     expect(conversation.history().at(-1)).toEqual({ role: 'assistant', content: 'Hello' });
   });
 
-  test('the model remembers a command in the words that it was asked in, the user sees their own', async () => {
+  test('the history holds the prompt of a command, while the user sees the command', async () => {
     const { conversation, ask } = conversationOf(speak);
     await ask('/explain', {
       prepare: async () => ({
@@ -114,7 +117,7 @@ describe('conversation', () => {
     expect(conversation.history()[0]).toEqual({ role: 'user', content: 'What does `f` do?' });
   });
 
-  test('what was said before is told with a question, and the question itself is not', async () => {
+  test('a question is sent with the earlier turns, and without itself in the history', async () => {
     const { ask } = conversationOf(speak);
     const told: number[] = [];
     const prepare: Ask['prepare'] = async (history) => {
@@ -126,7 +129,7 @@ describe('conversation', () => {
     expect(told).toEqual([0, 2]);
   });
 
-  test('a failure, also of reading what is attached, is the answer’s state and message, and not told to the model', async () => {
+  test('a failure, also of reading attachments, is the answer’s state and message, and not part of the history', async () => {
     const { conversation, ask } = conversationOf(() => Promise.reject(new Error('too long')));
     await ask('Hi');
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'error', error: 'too long' });
@@ -142,7 +145,7 @@ describe('conversation', () => {
     expect(refused.conversation.turns.at(-1)).toMatchObject({ remedy: { kind: 'model' } });
   });
 
-  test('a refusal asks nobody', async () => {
+  test('a refusal sends nothing to the engine', async () => {
     const { conversation, ask } = conversationOf(() => Promise.reject(new Error('asked')));
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', refused: 'small', text: '' });
@@ -152,7 +155,7 @@ describe('conversation', () => {
   test.each([
     ['while it is written', undefined, 'Hel'],
     ['before it is sent', () => new Promise<never>(() => {}), ''],
-  ])('stop %s keeps what was written and says so', async (_, prepare, text) => {
+  ])('stop %s keeps the written text and adds a note', async (_, prepare, text) => {
     const { conversation, ask } = conversationOf(untilStopped);
     const asked = ask('Hi', prepare ? { prepare } : {});
     await Promise.resolve();
@@ -164,7 +167,7 @@ describe('conversation', () => {
     expect(conversation.busy).toBe(false);
   });
 
-  test('a question can be dropped with all that follows, and asked again at once', async () => {
+  test('a question can be dropped with all turns after it, and asked again at once', async () => {
     const { conversation, ask } = conversationOf(untilStopped, {
       ...EMPTY,
       turns: [
@@ -183,7 +186,7 @@ describe('conversation', () => {
     await second;
   });
 
-  test('an answer cut off by a reload is kept, and says so; ids go on', async () => {
+  test('an answer interrupted by a reload is kept with a note; turn ids continue', async () => {
     const { conversation, ask } = conversationOf(speak, {
       ...EMPTY,
       turns: [
@@ -196,14 +199,14 @@ describe('conversation', () => {
     expect(new Set(conversation.turns.map((turn) => turn.id)).size).toBe(4);
   });
 
-  test('a second question while the first is being answered is ignored; a summary is not', async () => {
+  test('a second question during an answer is ignored; a summary is not', async () => {
     const { conversation, ask } = conversationOf(speak);
     await Promise.all([ask('Hi'), ask('Hi'), ask('S', { priority: 'summary' })]);
     expect(conversation.turns.filter((turn) => turn.role === 'user').map((turn) => turn.text)).toEqual(['Hi', 'S']);
   });
 });
 
-describe('what the model’s answers are worth', () => {
+describe('the note on how reliable the model’s answers are', () => {
   const FACT: Done = { ...DONE, source: 'files', usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } };
   const NOTE = 'Often wrong.';
   const answers = ({ turns }: Conversation) => turns.filter((turn) => turn.role === 'assistant');
@@ -216,7 +219,7 @@ describe('what the model’s answers are worth', () => {
     return next;
   };
 
-  test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal, no greeting', async () => {
+  test('is under the first answer that the model wrote, not under a fact, failure, empty answer, refusal or greeting', async () => {
     const { conversation, ask } = conversationOf(
       reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, source: 'stock' }, DONE, FACT, DONE]),
       EMPTY,
@@ -237,7 +240,7 @@ describe('what the model’s answers are worth', () => {
     ]);
   });
 
-  test('stands under one that failed half-way no more than under the others', async () => {
+  test('is not under an answer that failed half-way', async () => {
     const { conversation, ask } = conversationOf(
       async ({ onChunk }) => {
         onChunk?.('Hel');
@@ -251,7 +254,7 @@ describe('what the model’s answers are worth', () => {
     expect(notesOf(conversation)).toEqual([undefined]);
   });
 
-  test('stands once for each model, also where the conversation was kept', async () => {
+  test('appears once for each model, also in a restored conversation', async () => {
     const first = conversationOf(speak, EMPTY, NOTE);
     await first.ask('Hi');
     const kept = JSON.parse(JSON.stringify(first.conversation.saved)) as SavedConversation;
@@ -263,7 +266,7 @@ describe('what the model’s answers are worth', () => {
     expect(notesOf(other.conversation)).toEqual([NOTE, 'Never wrong.', undefined]);
   });
 
-  test('comes with the next answer where the one that had it is dropped', async () => {
+  test('moves to the next answer when the answer that had it is dropped', async () => {
     const { conversation, ask } = conversationOf(speak, EMPTY, NOTE);
     await ask('Hi');
     await ask('And?');
@@ -272,7 +275,7 @@ describe('what the model’s answers are worth', () => {
     expect(notesOf(conversation)).toEqual([NOTE]);
   });
 
-  test('stands nowhere where the model says nothing of that, and is not told to it', async () => {
+  test('is absent for a model without such a note, and is not part of the history', async () => {
     const silent = conversationOf(speak);
     await silent.ask('Hi');
     expect(silent.conversation.turns.at(-1)).not.toHaveProperty('modelNote');
@@ -282,7 +285,7 @@ describe('what the model’s answers are worth', () => {
   });
 });
 
-test('the footer leaves the rate out for a single token', () => {
+test('the footer has no rate for a single token', () => {
   expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe(
     '8,112 of 8,164 tokens reused · first token 61 ms',
   );

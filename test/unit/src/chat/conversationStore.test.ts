@@ -1,4 +1,4 @@
-/** The kept conversations: what survives a reload, how often is written, and that it stays bounded. */
+/** The stored conversations: what survives a reload, how often they are written, and their bounds. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { SavedConversation } from '../../../../src/chat/conversation.ts';
 import { ConversationStore } from '../../../../src/chat/conversationStore.ts';
@@ -30,7 +30,7 @@ const conversation = (id: string, ...texts: string[]): SavedConversation => ({
   ]),
 });
 
-test('what is being written is kept at a modest rate, without waiting for its end', async () => {
+test('a streaming answer is stored at a limited rate, without waiting for its end', async () => {
   const state = memento();
   const store = new ConversationStore(state);
   store.put(conversation('a', ''), true);
@@ -50,7 +50,7 @@ test('what is being written is kept at a modest rate, without waiting for its en
   expect(new ConversationStore(state).current).toMatchObject({ turns: [{}, { text: 'x'.repeat(100) }] });
 });
 
-test('what is being typed is kept while one goes on typing, at a modest rate, without the conversations', async () => {
+test('a draft is stored at a limited rate during typing, without rewriting the conversations', async () => {
   const state = memento();
   const store = new ConversationStore(state);
   store.put(conversation('a', 'x'.repeat(1000)), true);
@@ -78,7 +78,7 @@ test('what is being typed is kept while one goes on typing, at a modest rate, wi
   expect(written).toHaveLength(numWrites);
 });
 
-test('what is kept is a copy: an answer that goes on does not change it', async () => {
+test('the stored value is a copy that a continuing answer does not change', async () => {
   const values: unknown[] = [];
   const store = new ConversationStore({ get: () => undefined, update: async (_, value) => void values.push(value) });
   const live = conversation('a', 'Hel');
@@ -87,7 +87,7 @@ test('what is kept is a copy: an answer that goes on does not change it', async 
   expect(JSON.stringify(values[0])).not.toContain('Hello');
 });
 
-test('newest first, deleted ones gone, empty ones never kept', async () => {
+test('conversations are stored newest first, without deleted and empty ones', async () => {
   const state = memento();
   const store = new ConversationStore(state);
   store.put(conversation('a', 'x'));
@@ -99,7 +99,7 @@ test('newest first, deleted ones gone, empty ones never kept', async () => {
   expect(new ConversationStore(state).all.map(({ id, turns }) => [id, turns.length])).toEqual([['a', 4]]);
 });
 
-test('a deleted one that is put back stands where it stood', async () => {
+test('a restored conversation returns to its old position', async () => {
   const state = memento();
   const store = new ConversationStore(state);
   for (const [i, id] of ['a', 'b', 'c'].entries()) store.put({ ...conversation(id, 'x'), updatedAt: i });
@@ -113,7 +113,7 @@ test('a deleted one that is put back stands where it stood', async () => {
 test.each([
   [40, 'word'],
   [45, 'word '.repeat(3000)],
-])('the oldest of %d that is put back is written at once, and stays', async (numOthers, text) => {
+])('when the oldest of %d is restored, it is written at once and not dropped', async (numOthers, text) => {
   const state = memento();
   const store = new ConversationStore(state);
   const oldest = { ...conversation('oldest', text), updatedAt: 0 };
@@ -132,7 +132,7 @@ test.each([
   expect(new ConversationStore(state).all.map(({ id }) => id)).toEqual(expect.arrayContaining(['newer', 'oldest']));
 });
 
-test('many and long conversations: the newest are kept whole, a huge one loses its oldest turns', async () => {
+test('of too many or too long conversations the newest are kept whole, and a huge one loses its oldest turns', async () => {
   const state = memento();
   const store = new ConversationStore(state);
   for (let i = 0; i < 100; i++) store.put(conversation(`c${i}`, 'word '.repeat(2000)));
@@ -146,7 +146,7 @@ test('many and long conversations: the newest are kept whole, a huge one loses i
   expect(all[0]!.turns.length).toBeLessThan(60);
 });
 
-test('nonsense in the state is no conversation', () => {
+test('invalid entries of the stored state are ignored', () => {
   expect(
     new ConversationStore({
       get: () => ({ conversations: [null, 3, { id: 'a' }], current: 7 }),

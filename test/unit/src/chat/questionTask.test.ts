@@ -1,4 +1,7 @@
-/** From a question to the engine's task: what a slash command is about, what it asks, what is refused, and that the meter measures the same. */
+/**
+ * From a question to the engine's task: the target of a slash command, its prompt, refusals, and that the meter
+ * measures the same task.
+ */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { ContextRef } from '../../../../src/chat/chatMessages.ts';
 
@@ -114,7 +117,7 @@ test('a model that follows instructions gets the definition with its lines', asy
 });
 
 test.each(['/fix', '/tests', '/doc'])(
-  '%s is refused by name for a small model, unless it is wanted anyway',
+  '%s is refused for a small model, unless the user asks anyway',
   async (question) => {
     const tasks = tasksOf(false, INSIDE_COUNT);
     expect(await tasks.prepare(question, [FILE], [], false)).toEqual({ refused: 'small' });
@@ -122,7 +125,7 @@ test.each(['/fix', '/tests', '/doc'])(
   },
 );
 
-test('a summary is the task of that name, of the file or of what is selected', async () => {
+test('a summary uses the summarize task, for the file or the selection', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   expect(await tasks.contextFor('/summarize', [FILE])).toEqual([FILE]);
   expect(prepared(await tasks.prepare('/summarize', [FILE], [], false)).task).toEqual({
@@ -141,7 +144,7 @@ test('a summary is the task of that name, of the file or of what is selected', a
   });
 });
 
-test('a command about nothing is not asked', async () => {
+test('a command without a target is not sent', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   for (const command of ['/summarize', '/explain'])
     expect(await tasks.prepare(command, [], [], false)).toEqual({
@@ -151,7 +154,7 @@ test('a command about nothing is not asked', async () => {
 });
 
 test.each(['/explain', '/explain open', '/explain `Stock.count`'])(
-  '%s brings nothing of a file that is open, but not attached',
+  '%s takes nothing from a file that is open but not attached',
   async (question) => {
     const tasks = tasksOf(true, INSIDE_COUNT);
     expect(await tasks.contextFor(question, [])).toEqual([]);
@@ -163,7 +166,7 @@ test.each(['/explain', '/explain open', '/explain `Stock.count`'])(
   },
 );
 
-test('of a file that was taken out, the selection that is still attached has its definition', async () => {
+test('a selection that stays attached without its file still has its definition', async () => {
   const tasks = tasksOf(true, INSIDE_COUNT);
   const selection: ContextRef = {
     ...FILE,
@@ -173,7 +176,7 @@ test('of a file that was taken out, the selection that is still attached has its
   expect(await tasks.contextFor('/explain', [selection])).toMatchObject([{ kind: 'selection', symbol: 'open' }]);
 });
 
-test('what else is attached is no part of a summary, and that is said', async () => {
+test('a summary leaves out other attachments and says so in a note', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   const refs: ContextRef[] = [
     FILE,
@@ -189,7 +192,7 @@ test('what else is attached is no part of a summary, and that is said', async ()
 });
 
 test.each(['Why?', '/explain', '/explain open', '/summarize', '/summarize open', '/summarize in two words'])(
-  'the meter measures what is then asked: %s',
+  'the meter measures the task that is then sent: %s',
   async (question) => {
     const tasks = tasksOf(false, INSIDE_COUNT);
     const history = [

@@ -1,4 +1,4 @@
-/** The engine's copy of a document against a random editor: whatever the events look like, the texts are equal. */
+/** The engine's copy of a document equals the editor's, for random edits and events. */
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { Documents } from '../../../../engine/server/documents.ts';
@@ -101,7 +101,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('sync' as const) }),
 );
 
-test('a random editor: several cursors, merged undo steps, line ends, versions that skip', () => {
+test('the texts stay equal with several cursors, merged undo steps, other line ends and skipped versions', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
       const document = new FakeDocument('one\ntwo\nthree\n');
@@ -148,7 +148,7 @@ test('a random editor: several cursors, merged undo steps, line ends, versions t
   );
 });
 
-test('the engine has lost track: the next request sends the whole text, no edit goes out before', () => {
+test('after the engine has lost a document, the next request sends the whole text, and no edit is sent before', () => {
   const document = new FakeDocument('abc');
   const { client, sync, sent } = mirrorOf(document);
   sync();
@@ -160,7 +160,7 @@ test('the engine has lost track: the next request sends the whole text, no edit 
   expect(sent.slice(1)).toMatchObject([{ text: 'xbc' }, { edits: [{ start: 0, end: 1, text: 'y' }] }]);
 });
 
-test('what language an untitled file or a cell holds is said, as its path does not', () => {
+test('the language of an untitled file or a notebook cell is sent, because its path does not tell it', () => {
   const document = Object.assign(new FakeDocument('x = 1'), { languageId: 'python' });
   const { sync, sent } = mirrorOf(document);
   sync();
@@ -174,7 +174,7 @@ test('what language an untitled file or a cell holds is said, as its path does n
   expect(documents.open('u', 3, 'Untitled-1', '', 'go').language).toBe('go');
 });
 
-test('a document that is too large, or has become so, is not sent, and says so in one sentence', () => {
+test('a document that is or becomes too large is not sent, and the error says so in one sentence', () => {
   const document = new FakeDocument('a'.repeat(10_000_000));
   const { sync, sent } = mirrorOf(document);
   sync();
@@ -186,7 +186,7 @@ test('a document that is too large, or has become so, is not sent, and says so i
   expect(sent.slice(2).map((message) => message.type)).toEqual(['documentChanged']);
 });
 
-test('a document that has become secret is sent again at once, and stays so with its edits', () => {
+test('a document that becomes secret is sent again at once as secret, and stays secret after edits', () => {
   const document = new FakeDocument('const key = 1;');
   let secret = false;
   const { mirror, sync, sent } = mirrorOf(document, () => secret);
@@ -205,7 +205,7 @@ test('a document that has become secret is sent again at once, and stays so with
   expect(sent.slice(2)).toMatchObject([{ type: 'documentChanged', version: 2, edits: [expect.anything()] }]);
 });
 
-test('a text that is not saved is told to be so, in whatever order the editor says it, and only saving makes it saved', () => {
+test('unsaved text is marked as unsaved, in any order of events, until it is saved', () => {
   const document = new FakeDocument('let a = 1;');
   const { sync, sent } = mirrorOf(document);
   const save = (): void => {

@@ -1,4 +1,4 @@
-/** Change events as edits, and numbers and the hover as people read them. */
+/** Change events as edits, numbers in the user's language, and the texts of the status bar and its hover. */
 import { expect, test } from 'vitest';
 import type { EngineStats, FileStats } from '../../../../engine/protocol/stats.ts';
 import { lengthAfter, toEdits } from '../../../../src/client/documentEdits.ts';
@@ -30,7 +30,7 @@ test('changes ordered last to first become edits; any other order asks for the w
   ).toBeNull();
 });
 
-test('numbers', () => {
+test('numbers are formatted for the user', () => {
   expect([0, 999, 1000, 1_400_000, 134_000_000, 2e9].map((bytes) => ENGLISH.bytes(bytes))).toEqual([
     '0 B',
     '999 B',
@@ -52,7 +52,7 @@ test('numbers', () => {
   expect([1, 17.25, 99.9, 172.5, 1234.5].map(ENGLISH.figure)).toEqual(['1', '17.3', '99.9', '173', '1,235']);
 });
 
-test('numbers in Portuguese', () => {
+test('numbers are formatted in Portuguese', () => {
   const { count, decimal, figure, bytes, share, percent, scientific, duration } = portuguese.numbers;
   expect([
     count(1234.4),
@@ -68,7 +68,7 @@ test('numbers in Portuguese', () => {
   ]).toEqual(['1.234', '1.234,5', '17,3', '1,2 MB', '2,0 kB', '96%', '95,0%', '1,2e-3', '5e-3', '1,2 s']);
 });
 
-test('the status line and the hover', () => {
+test('the status line and the hover show the engine’s figures', () => {
   const stats = {
     model: {
       name: 'kvasir-starter',
@@ -189,6 +189,6 @@ test('the status line and the hover', () => {
   expect(statusText(much, true, portuguese)).toBe('1.234 tok/s · 1,4 MB · 92% reused');
 });
 
-test('what a model’s files say is text in the hover: no link, no icon, no second line', () => {
+test('text from a model’s files is plain in the hover: no link, no icon, no second line', () => {
   expect(escapeMarkdown('[x](command:y)\n$(zap) <b>')).toBe('\\[x\\]\\(command\\:y\\) \\$\\(zap\\) \\<b\\>');
 });

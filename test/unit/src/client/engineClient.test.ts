@@ -1,4 +1,4 @@
-/** The editor's client against a scripted engine: lazy start, one load, streams, aborts, and what a closing channel means. */
+/** The editor's client with a scripted engine: lazy start, one load, streams, aborts, and a closing channel. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type EngineMessage,
@@ -160,7 +160,7 @@ describe('start', () => {
     expect(engines.map((engine) => engine.sent)).toEqual([[], []]);
   });
 
-  test('a folder without a model fails before anything is started, and the next request tries again', async () => {
+  test('a folder without a model fails before the engine is started, and the next request tries again', async () => {
     const { client, engines, script } = clientOf();
     script.loadOptions = () => {
       throw new Error('no model here');
@@ -172,7 +172,7 @@ describe('start', () => {
     expect((await client.generate(ASK)).text).toBe('ab');
   });
 
-  test('a model that cannot be loaded is the error of the request; the thread stays for the next try', async () => {
+  test('a model that cannot be loaded fails the request; the thread stays for the next attempt', async () => {
     const { client, engines, script } = clientOf((message, say) => {
       if (message.type === 'load')
         say({ type: 'error', requestId: message.requestId, code: 'modelUnsupported', message: 'config.json: no' });
@@ -185,7 +185,7 @@ describe('start', () => {
 });
 
 describe('requests', () => {
-  test('chunks stream, then the result; activity counts up and down', async () => {
+  test('chunks stream before the result, and the activity counter goes up and down', async () => {
     const { client, activity } = clientOf();
     const chunks: string[] = [];
     const done = await client.generate({ ...ASK, onChunk: (text) => chunks.push(text) });
@@ -194,7 +194,7 @@ describe('requests', () => {
     expect(activity).toEqual([1, 0]);
   });
 
-  test('an abort reaches the engine and resolves as its answer', async () => {
+  test('an abort reaches the engine, and the request resolves with its answer', async () => {
     const { client, engines } = clientOf(SLOW);
     const abort = new AbortController();
     const pending = client.generate({ ...ASK, signal: abort.signal });
@@ -206,7 +206,7 @@ describe('requests', () => {
     expect(aborted).toEqual({ type: 'abort', requestId: (generate as { requestId: string }).requestId });
   });
 
-  test('what somebody begins to wait for is a completion from then on, and at once where that was before it was sent', async () => {
+  test('a request that the user starts to wait for gets the priority of a completion, also before it is sent', async () => {
     const { client, engines } = clientOf(SLOW);
     const [hurry, abort] = [new AbortController(), new AbortController()];
     const pending = client.generate({ ...ASK, priority: 'summary', hurry: hurry.signal, signal: abort.signal });
@@ -238,7 +238,7 @@ describe('requests', () => {
     expect(engines[0]!.sent.map((m) => m.type)).toEqual(['load']);
   });
 
-  test('an error of a request is that request’s only', async () => {
+  test('an error of one request does not affect others', async () => {
     const { client, engines, script } = clientOf(SLOW);
     const first = client.generate(ASK);
     const second = client.generate(ASK);
@@ -256,7 +256,7 @@ describe('requests', () => {
 });
 
 describe('the channel closes', () => {
-  test('every pending request ends with the reason, the engine restarts once, the next request works', async () => {
+  test('every pending request fails with the reason, the engine restarts once, and the next request works', async () => {
     const { client, engines, script } = clientOf(SLOW);
     const pending = [client.generate(ASK), client.generate(ASK)].map((p) => p.catch((error: Error) => error.message));
     await client.ready();
@@ -272,7 +272,7 @@ describe('the channel closes', () => {
     expect(engines.length).toBe(2);
   });
 
-  test('a second crash leaves it down with one message, until it is restarted by hand', async () => {
+  test('after a second crash the engine stays down with one message, until it is restarted by hand', async () => {
     const { client, engines, states } = clientOf();
     await client.generate(ASK);
     engines[0]!.exit('killed');
@@ -291,7 +291,7 @@ describe('the channel closes', () => {
     expect((await client.generate(ASK)).text).toBe('ab');
   });
 
-  test('a crash in the middle of the load is restarted once, too', async () => {
+  test('the engine also restarts once after a crash during the load', async () => {
     const { client, engines } = clientOf(() => {});
     const pending = client.generate(ASK).catch((error: Error) => error.message);
     await settle();
@@ -303,7 +303,7 @@ describe('the channel closes', () => {
     expect(engines.length).toBe(2);
   });
 
-  test('the engine says itself that it is down', async () => {
+  test('an engine that reports its own failure stays down', async () => {
     const { client, engines } = clientOf();
     await client.generate(ASK);
     engines[0]!.say({ type: 'error', code: 'engineFailed', message: 'the engine is down' });
@@ -326,7 +326,7 @@ describe('stop', () => {
     expect(client.state.kind).toBe('stopped');
   });
 
-  test('an engine that does not answer is left alone after a while, and what is pending ends', async () => {
+  test('an engine that does not answer is given up after a while, and pending requests end', async () => {
     const { client, engines } = clientOf((message, say) => {
       if (message.type === 'load') WORKING(message, say);
     });
@@ -341,8 +341,8 @@ describe('stop', () => {
   });
 });
 
-describe('switched off', () => {
-  test('a stop in the same tick as the first request starts no engine', async () => {
+describe('stop and dispose', () => {
+  test('a stop in the same tick as the first request prevents the start', async () => {
     const { client, engines } = clientOf();
     const pending = client.ready().catch((error: Error) => error.message);
     await client.stop('test');
@@ -351,7 +351,7 @@ describe('switched off', () => {
     expect(client.state.kind).toBe('stopped');
   });
 
-  test('stop and start in the same tick: one engine, one load', async () => {
+  test('a stop and a new start in the same tick give one engine and one load', async () => {
     const { client, engines } = clientOf();
     client.ready().catch(() => {});
     void client.stop('test');
@@ -359,7 +359,7 @@ describe('switched off', () => {
     expect(engines.map((engine) => engine.sent.map((m) => m.type))).toEqual([['load']]);
   });
 
-  test('a stop between the greeting and the load sends no load to the engine that ends', async () => {
+  test('a stop between the handshake and the load sends no load to the stopped engine', async () => {
     const { client, engines } = clientOf();
     const pending = client.ready().catch(() => 'over');
     await Promise.resolve();
@@ -371,7 +371,7 @@ describe('switched off', () => {
     expect(client.state.kind).toBe('stopped');
   });
 
-  test('dispose is final: requests end as aborted, nothing is started, nothing is said', async () => {
+  test('after dispose, requests end as aborted, nothing is started and nothing is reported', async () => {
     const { client, engines, states } = clientOf(SLOW);
     const pending = client.generate(ASK);
     await client.ready();
@@ -385,8 +385,8 @@ describe('switched off', () => {
   });
 });
 
-describe('documents that the engine has lost track of', () => {
-  test('an error about one, of no request, has them all sent again', async () => {
+describe('documents that the engine has lost', () => {
+  test('an error about a document outside a request makes all documents be sent again', async () => {
     const { client, engines } = clientOf();
     await client.ready();
     const { epoch } = client;
@@ -401,7 +401,7 @@ describe('documents that the engine has lost track of', () => {
     expect(client.epoch).toBe(epoch + 1);
   });
 
-  test('a request that fails by it is built and sent once more', async () => {
+  test('a request that fails because of it is built and sent once more', async () => {
     const { client, script } = clientOf();
     await client.ready();
     const { epoch } = client;

@@ -1,4 +1,7 @@
-/** The engine's surroundings: settings reach it whenever they change, old notifications do nothing, and it is unloaded when nobody needs it. */
+/**
+ * The engine's host: settings reach the engine when they change, old notifications do nothing, and an unused model is
+ * unloaded.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -122,7 +125,7 @@ const greet = async () => {
   return last().sent.find((message) => message.type === 'load') as Extract<HostMessage, { type: 'load' }>;
 };
 
-test('a memory budget set while the model loads reaches the engine when it is ready, another later without a restart', async () => {
+test('a memory budget set during the load reaches the engine when it is ready, and a later one without a restart', async () => {
   const { host, set } = hostOf();
   const ready = host.client.ready();
   const { requestId } = await greet();
@@ -138,7 +141,7 @@ test('a memory budget set while the model loads reaches the engine when it is re
   expect(world.engines.length).toBe(1);
 });
 
-test('the number of threads reaches the engine; another number ends it, and the next request starts it with that', async () => {
+test('the number of threads reaches the engine; a change stops it, and the next request starts it with the new number', async () => {
   const { host, set } = hostOf();
   set({ threads: 3 });
   host.client.ready().catch(() => {});
@@ -150,7 +153,7 @@ test('the number of threads reaches the engine; another number ends it, and the 
   expect(world.engines.length).toBe(2);
 });
 
-test('shifted reuse is asked for only where the setting says so; turning it on ends the engine, and the next request starts it with it', async () => {
+test('shifted reuse is on only with its setting; turning it on stops the engine, and the next request starts it with it', async () => {
   const { host, set } = hostOf();
   set({});
   host.client.ready().catch(() => {});
@@ -179,13 +182,13 @@ test('nothing is kept on disk or compressed unless the settings say so', async (
   expect(world.engines.length).toBe(4);
 });
 
-test('the engines of all windows are told of one folder, to share the memory', async () => {
+test('the engines of all windows get one folder to share the memory budget', async () => {
   const { host } = hostOf();
   host.client.ready().catch(() => {});
   expect((await greet()).enginesDir).toMatch(/engines$/);
 });
 
-test('a folder that nobody trusts yet leaves nothing on the disk', async () => {
+test('an untrusted workspace leaves nothing on disk', async () => {
   const { host, set } = hostOf();
   set({ cacheDiskBytes: 5e8 });
   world.isTrusted = false;
@@ -197,7 +200,7 @@ test('a folder that nobody trusts yet leaves nothing on the disk', async () => {
   expect((await greet()).disk).toMatchObject({ maxBytes: 5e8 });
 });
 
-test('what is on the disk goes when keeping it is turned off, and when the cache is cleared without an engine that has it', async () => {
+test('the disk cache is removed when its setting becomes 0, and when the cache is cleared while no engine uses it', async () => {
   const storage = await mkdtemp(join(tmpdir(), 'kvasir-host-'));
   const kept = join(storage, 'kv', 'a');
   const keep = async () => {
@@ -234,7 +237,7 @@ test('what is on the disk goes when keeping it is turned off, and when the cache
   }
 });
 
-test('the precision of the weights reaches the engine; another one ends it, and the next request starts it with that', async () => {
+test('the precision of the weights reaches the engine; a change stops it, and the next request starts it with the new one', async () => {
   const { host, set } = hostOf();
   host.client.ready().catch(() => {});
   expect((await greet()).precision).toBe('int8');
@@ -245,7 +248,7 @@ test('the precision of the weights reaches the engine; another one ends it, and 
   expect(world.engines.length).toBe(2);
 });
 
-test('Restart of a notification older than switching off does nothing; a model’s words are no link', async () => {
+test('Restart in an old notification does nothing after Kvasir was switched off; text from a model’s files is not a link', async () => {
   const { host } = hostOf();
   host.client.ready().catch(() => {});
   const { requestId } = await greet();
@@ -258,7 +261,7 @@ test('Restart of a notification older than switching off does nothing; a model�
   expect(world.engines.length).toBe(1);
 });
 
-test('a model that cannot be loaded: another one can be chosen where that is told', async () => {
+test('the message about a model that cannot be loaded offers to choose another one', async () => {
   const { host } = hostOf();
   host.client.ready().catch(() => {});
   const { requestId } = await greet();
@@ -271,7 +274,7 @@ test('a model that cannot be loaded: another one can be chosen where that is tol
   expect(world.engines.length).toBe(1);
 });
 
-test('a failure that its caller tells is not told again, and is remembered for a problem report', async () => {
+test('a failure that the caller reports is not reported twice, and is kept for a problem report', async () => {
   const { host } = hostOf();
   const failed = host.quietly(() => host.client.ready()).catch((error: Error) => error.message);
   const { requestId } = await greet();
@@ -298,7 +301,7 @@ const MINUTE = 60_000;
 
 afterEach(() => void vi.useRealTimers());
 
-test('unloaded after the time without a request, sooner in the background; the next request loads again', async () => {
+test('the model is unloaded after the time without a request, sooner in the background, and loaded by the next request', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   const { host } = await loaded({ unloadAfterMinutes: 15 });
   vi.advanceTimersByTime(14 * MINUTE);
@@ -338,7 +341,7 @@ test('unloaded after the time without a request, sooner in the background; the n
   expect(world.windowState.size).toBe(0);
 });
 
-test('0 keeps the model; a changed time holds from the last request on', async () => {
+test('0 keeps the model loaded; a changed time counts from the last request', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   const { host, set } = await loaded({ unloadAfterMinutes: 0 });
   expect(vi.getTimerCount()).toBe(0);
@@ -350,7 +353,7 @@ test('0 keeps the model; a changed time holds from the last request on', async (
   await host.stop();
 });
 
-test('a model that is down for good keeps its message', async () => {
+test('an engine that stays down keeps its message', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   const { host } = await loaded({ unloadAfterMinutes: 15 });
   last().say({ type: 'error', code: 'engineFailed', message: 'the engine is down' });

@@ -1,4 +1,7 @@
-/** Globs that are added to kvasir.completion.exclude: what has been kept of files goes, whenever that was. */
+/**
+ * Globs that are added to kvasir.completion.exclude clear the stored state of files, also when they were added in
+ * another session.
+ */
 import { expect, test } from 'vitest';
 import { onNewlyExcluded } from '../../../../src/client/newlyExcluded.ts';
 
@@ -36,7 +39,7 @@ function workspace() {
   };
 }
 
-test('a new glob clears while the window is open, one less does not', () => {
+test('adding a glob clears while the window is open; removing one does not', () => {
   const { open, cleared } = workspace();
   const change = open(['**/.env']);
   expect(cleared()).toBe(0);
@@ -48,7 +51,7 @@ test('a new glob clears while the window is open, one less does not', () => {
   expect(cleared()).toBe(2);
 });
 
-test('a glob that was added while the window was closed clears when it is open again, once', () => {
+test('a glob that was added while the window was closed clears once at the next start', () => {
   const { open, cleared } = workspace();
   open(['**/.env'])(['**/.env', '*.pem']);
   expect(cleared()).toBe(1);
@@ -61,7 +64,7 @@ test('a glob that was added while the window was closed clears when it is open a
   expect(cleared()).toBe(2);
 });
 
-test('a glob of one folder clears, also where another has had it, while the window is open and when it is open again', () => {
+test('a new glob of one folder clears even if another folder had it, at once and at the next start', () => {
   const { open, cleared } = workspace();
   const change = open(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']]]));
   expect(cleared()).toBe(0);
@@ -81,7 +84,7 @@ test('a glob of one folder clears, also where another has had it, while the wind
   expect(cleared()).toBe(2);
 });
 
-test("a folder that loses its own list has the window's again: what that keeps secret clears, while the window is open and when it is open again", () => {
+test("a folder that loses its own list gets the window's list, whose other globs clear, at once and at the next start", () => {
   const own = (globs: string[]) => new Map([['file:///a', globs]]);
   const { open, cleared } = workspace();
   const change = open(['**/.env', 'private/'], own([]));
@@ -102,7 +105,7 @@ test("a folder that loses its own list has the window's again: what that keeps s
   expect(cleared()).toBe(3);
 });
 
-test("what an earlier version kept, one list of all globs, still tells the window's new ones", () => {
+test("the one list that earlier versions stored still detects the window's new globs", () => {
   const { open, cleared, state } = workspace();
   state.set('kvasir.excluded', ['**/.env', 'file:///a private/']);
   open(['**/.env']);

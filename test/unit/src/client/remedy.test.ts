@@ -1,4 +1,4 @@
-/** What a failure calls for, by its words and its kind. */
+/** The remedy for a failure, by its message and its code. */
 import { expect, test } from 'vitest';
 import { remedyLabel, remedyOf } from '../../../../src/client/remedy.ts';
 import { t } from '../../../support/editor/translate.ts';
@@ -30,7 +30,7 @@ test.each([
   expect(remedyLabel(remedyOf(message, code)!, t)).toBe(label);
 });
 
-test('of most nothing is known', () => {
+test('most failures have no remedy', () => {
   expect(remedyOf('the engine stopped: kvasir. is restarted', 'engineFailed')).toBeUndefined();
   expect(remedyOf('kvasir.json: can must be an object.', 'engineFailed')).toBeUndefined();
 });

@@ -1,4 +1,7 @@
-/** Write Commit Message against a scripted engine and a scripted repository: what is read, what is left out, and whose the input box is. */
+/**
+ * Write Commit Message with a scripted engine and repository: what is read, what is left out, and what happens to the
+ * input box.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -113,7 +116,7 @@ function setUp({
   return { repository, tasks, seen, run: () => command.run() };
 }
 
-test('the staged diff and the last subjects are asked with, and the message streams into the box', async () => {
+test('the request has the staged diff and the last subjects, and the message streams into the box', async () => {
   const { repository, tasks, seen, run } = setUp({ staged: fileDiff('a.ts'), working: fileDiff('b.ts') });
   await run();
   expect(tasks).toEqual([{ kind: 'commitMessage', diff: fileDiff('a.ts'), subjects: ['Add one', 'Fix zero'] }]);
@@ -122,14 +125,14 @@ test('the staged diff and the last subjects are asked with, and the message stre
   expect(editor.messages).toEqual([]);
 });
 
-test('with nothing staged it is about all changes, and says so', async () => {
+test('with nothing staged the message covers all changes, and a note says so', async () => {
   const { tasks, run } = setUp({ working: fileDiff('b.ts') });
   await run();
   expect(tasks[0]).toMatchObject({ diff: fileDiff('b.ts') });
   expect(editor.messages).toEqual(['Kvasir: nothing is staged, so the message covers all changes.']);
 });
 
-test('secrets do not reach the model, also when they are renamed, and are named', async () => {
+test('secret files do not reach the model, also when renamed, and a note names them', async () => {
   const renamed =
     'diff --git a/.env b/settings.txt\nsimilarity index 90%\nrename from .env\nrename to settings.txt\n--- a/.env\n+++ b/settings.txt\n@@ -1 +1 @@\n-a\n+b\n';
   const { tasks, run } = setUp({ staged: fileDiff('src/.env') + fileDiff('a.ts') + renamed });
@@ -138,7 +141,7 @@ test('secrets do not reach the model, also when they are renamed, and are named'
   expect(editor.messages).toEqual(['Kvasir: left out by kvasir.completion.exclude: src/.env, settings.txt.']);
 });
 
-test.each(['\r', '\u2028'])('a secret with the line break %j in it is one file', async (lineBreak) => {
+test.each(['\r', '\u2028'])('a secret file that contains the line break %j counts as one file', async (lineBreak) => {
   const { run } = setUp({ staged: `${fileDiff('.env')}+a${lineBreak}diff --git a/x.ts b/x.ts${lineBreak}TOKEN\n` });
   await run();
   expect(editor.messages).toEqual(['Kvasir: kvasir.completion.exclude leaves out all changed files: .env.']);
@@ -152,14 +155,14 @@ test.each([
     'Kvasir: kvasir.completion.exclude leaves out all changed files: .env.',
   ],
   ['the model gave nothing', { staged: fileDiff('a.ts'), pieces: [] }, 'Kvasir: the model gave no message'],
-])('one message when %s', async (_, options, message) => {
+])('one error message is shown when %s', async (_, options, message) => {
   const { repository, run } = setUp({ ...options, before: 'mine' });
   await run();
   expect(editor.messages).toEqual([message]);
   expect(repository.inputBox.value).toBe('mine');
 });
 
-test('a model that follows no instructions is not asked; the button leads to others', async () => {
+test('a model that does not follow instructions is not asked, and the message offers to choose another', async () => {
   editor.choose = 'Choose Model';
   const { tasks, run } = setUp({ staged: fileDiff('a.ts'), canEdit: false });
   await run();
@@ -170,15 +173,15 @@ test('a model that follows no instructions is not asked; the button leads to oth
   expect(editor.executed).toEqual(['kvasir.chooseModel']);
 });
 
-describe('what stood in the box', () => {
-  test('comes back when cancelled', async () => {
+describe('the input box', () => {
+  test('has its earlier text again after a cancellation', async () => {
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine', onPiece: () => editor.cancel() });
     await run();
     expect(repository.inputBox.value).toBe('mine');
     expect(editor.messages).toEqual([]);
   });
 
-  test('comes back when asked for', async () => {
+  test('has its earlier text again on request', async () => {
     editor.choose = 'Restore Previous Message';
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine' });
     await run();
@@ -186,7 +189,7 @@ describe('what stood in the box', () => {
     expect(repository.inputBox.value).toBe('mine');
   });
 
-  test('is the whole message also where the editor tells late what it holds', async () => {
+  test('holds the whole message although the editor reports its content late', async () => {
     const { repository, run } = setUp({
       staged: fileDiff('a.ts'),
       pieces: ['Fix ', 'the ', 'rope'],
@@ -198,7 +201,7 @@ describe('what stood in the box', () => {
     expect(repository.inputBox.value).toBe('Fix the rope');
   });
 
-  test('is what the user types while the message streams', async () => {
+  test('keeps what the user types during streaming', async () => {
     const { repository, run } = setUp({
       staged: fileDiff('a.ts'),
       pieces: ['a', 'b', 'c'],
@@ -211,7 +214,7 @@ describe('what stood in the box', () => {
     expect(editor.messages).toEqual([]);
   });
 
-  test('is not lost when the user types while the message streams', async () => {
+  test('gets its earlier text back after the user has typed during streaming', async () => {
     editor.choose = 'Restore Previous Message';
     const { repository, run } = setUp({
       staged: fileDiff('a.ts'),
@@ -226,7 +229,7 @@ describe('what stood in the box', () => {
     expect(repository.inputBox.value).toBe('mine');
   });
 
-  test('comes back also when the user had typed on in the new message', async () => {
+  test('gets its earlier text back after the user has edited the new message', async () => {
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine' });
     editor.onSay = () => {
       repository.inputBox.value += ' and three';
@@ -236,7 +239,7 @@ describe('what stood in the box', () => {
     expect(repository.inputBox.value).toBe('mine');
   });
 
-  test('is what was there before the first of two commands at a time', async () => {
+  test('gets back the text from before the first of two simultaneous commands', async () => {
     const { repository, tasks, run } = setUp({
       staged: fileDiff('a.ts'),
       before: 'mine',
@@ -250,7 +253,7 @@ describe('what stood in the box', () => {
 });
 
 test.skipIf(spawnSync('git', ['--version']).status !== 0)(
-  'the files of what git itself writes: new, deleted, renamed, binary, unusual names',
+  'the diff of a real git repository is split into files: new, deleted, renamed, binary, unusual names',
   () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-git-'));
     const git = (...args: string[]) =>

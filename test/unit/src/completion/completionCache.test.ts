@@ -1,4 +1,4 @@
-/** Past completions: where they hold and what is then left to insert. Texts are written 'before|after', the bar being the cursor. */
+/** Past completions: where they apply and what remains to insert. In the texts, `|` is the cursor. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CompletionCache } from '../../../../src/completion/completionCache.ts';
@@ -14,28 +14,32 @@ function check(made: string, insert: string, now: string, expected: string | und
 }
 
 describe('carryOver', () => {
-  test('at its own place', () => check('let a = |;\n', 'b + c', 'let a = |;\n', 'b + c'));
-  test('typed through', () => check('let a = |;', 'b + c', 'let a = b +|;', ' c'));
-  test('typed to its end: nothing is left', () => check('f(|)', 'x', 'f(x|)', undefined));
-  test('typed past its end', () => check('f(|)', 'x', 'f(xy|)', undefined));
-  test('typed something else', () => check('let a = |;', 'b + c', 'let a = d|;', undefined));
-  test('deleted back', () => check('retu|', 'rn x', 're|', 'turn x'));
-  test('deleted back and typed differently', () => check('retu|', 'rn x', 'rep|', undefined));
-  test('deleted over a line end', () => check('a\nb|', 'c', 'a|', undefined));
-  test('typed through a line break', () => check('if (x) {|\n}', '\n  y();', 'if (x) {\n  |\n}', 'y();'));
-  test('the text behind has changed', () => check('f(|)', 'x', 'f(|);', undefined));
-  test('the text before has changed', () => check('f(|)', 'x', 'g(|)', undefined));
-  test('another document', () => expect(carryOver(at('f(|)', 'other'), 'x', at('f(|)'))).toBeUndefined());
-  test('a bracket that the editor closed by itself is taken over by the text that has it', () =>
+  test('a completion applies at its own place', () => check('let a = |;\n', 'b + c', 'let a = |;\n', 'b + c'));
+  test('the rest remains after typing part of it', () => check('let a = |;', 'b + c', 'let a = b +|;', ' c'));
+  test('nothing remains after typing all of it', () => check('f(|)', 'x', 'f(x|)', undefined));
+  test('it does not apply after typing past its end', () => check('f(|)', 'x', 'f(xy|)', undefined));
+  test('it does not apply after typing something else', () => check('let a = |;', 'b + c', 'let a = d|;', undefined));
+  test('the deleted text is part of the rest after deleting back', () => check('retu|', 'rn x', 're|', 'turn x'));
+  test('it does not apply after deleting back and typing something else', () =>
+    check('retu|', 'rn x', 'rep|', undefined));
+  test('it does not apply after deleting a line end', () => check('a\nb|', 'c', 'a|', undefined));
+  test('the rest remains after typing through a line break', () =>
+    check('if (x) {|\n}', '\n  y();', 'if (x) {\n  |\n}', 'y();'));
+  test('it does not apply after a change behind the cursor', () => check('f(|)', 'x', 'f(|);', undefined));
+  test('it does not apply after a change before the cursor', () => check('f(|)', 'x', 'g(|)', undefined));
+  test('it does not apply in another document', () =>
+    expect(carryOver(at('f(|)', 'other'), 'x', at('f(|)'))).toBeUndefined());
+  test('a bracket that the editor closed automatically is replaced by a text that contains it', () =>
     expect(carryOver(at('f|;'), '(a, [b])', at('f(a, [|]);'))).toEqual({ text: 'b])', replaces: 2 }));
-  test('a quote that the editor closed by itself', () =>
+  test('a quote that the editor closed automatically is replaced, too', () =>
     expect(carryOver(at('f(|);'), '"x"', at('f("|");'))).toEqual({ text: 'x"', replaces: 1 }));
-  test('typed to a bracket that has closed by itself: nothing is left', () => check('f|', '(a)', 'f(a|)', undefined));
-  test('a closing bracket that the text does not have', () => check('f|', '(a', 'f(|)', undefined));
-  test('a closing bracket that comes after a line break: the editor could not show it', () =>
+  test('nothing remains after typing up to an automatically closed bracket', () =>
+    check('f|', '(a)', 'f(a|)', undefined));
+  test('it does not apply over a closing bracket that it does not contain', () => check('f|', '(a', 'f(|)', undefined));
+  test('it does not apply over a closing bracket after a line break, which the editor could not show', () =>
     check('f|', '{\n}', 'f{|}', undefined));
 
-  test('accepting what is left always gives the text that accepting at once would have given', () => {
+  test('accepting the rest gives the same text as accepting the whole at once', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', '(', ')', '\n'), maxLength: 6 });
     fc.assert(
       fc.property(text, text, text, text, fc.nat(6), (before, after, insert, typed, deleted) => {
@@ -52,14 +56,15 @@ describe('carryOver', () => {
   });
 });
 
-describe('a request that is running', () => {
+describe('a running request', () => {
   const stands = (made: string, written: string, now: string) => standing(at(made), written, at(now));
-  test('typed as it writes', () => expect(stands('a = |', 'b + c', 'a = b|')).toBe('agrees'));
-  test('typed ahead of it', () => expect(stands('a = |', 'b', 'a = b +|')).toBe('undecided'));
-  test('typed something else', () => expect(stands('a = |', 'b', 'a = c|')).toBe('diverged'));
-  test('deleted back: it was asked about a longer text', () => expect(stands('a = |', 'b', 'a =|')).toBe('diverged'));
-  test('typed with a bracket that closed by itself', () => expect(stands('f|', '(a)', 'f(|)')).toBe('agrees'));
-  test('an edit tells by itself whether it is on the way', () => {
+  test('agrees with typing along', () => expect(stands('a = |', 'b + c', 'a = b|')).toBe('agrees'));
+  test('is undecided about text typed ahead of it', () => expect(stands('a = |', 'b', 'a = b +|')).toBe('undecided'));
+  test('diverges from other text', () => expect(stands('a = |', 'b', 'a = c|')).toBe('diverged'));
+  test('diverges after deleting back', () => expect(stands('a = |', 'b', 'a =|')).toBe('diverged'));
+  test('agrees with a bracket that the editor closed automatically', () =>
+    expect(stands('f|', '(a)', 'f(|)')).toBe('agrees'));
+  test('may be followed by an edited text without a cursor', () => {
     expect(onItsWay(at('a = |;'), 'b + c', 'a = b +;')).toBe(true);
     expect(onItsWay(at('f|;'), '(a)', 'f();')).toBe(true);
     expect(onItsWay(at('a = |;'), 'b + c', 'a = c;')).toBe(false);
@@ -70,7 +75,7 @@ describe('a request that is running', () => {
 describe('CompletionCache', () => {
   const insertAt = (cache: CompletionCache, marked: string) => cache.lookup(at(marked))?.insertion.text;
 
-  test('what was made there goes before what was typed through, that before what was deleted back; of each the newest', () => {
+  test('a completion made at the place comes first, then one typed through, then one deleted back to; the newest of each', () => {
     const cache = new CompletionCache();
     cache.add({ ...at('f(xy|)'), insert: 'z' });
     expect(insertAt(cache, 'f(x|)')).toBe('yz');
@@ -84,7 +89,7 @@ describe('CompletionCache', () => {
     expect(insertAt(cache, 'f(|)')).toBeUndefined();
   });
 
-  test('bounded in number and in characters; the newest is always kept', () => {
+  test('the cache is bounded in number and characters, and always keeps the newest completion', () => {
     const cache = new CompletionCache();
     for (let i = 0; i < 100; i++) cache.add({ docId: `d${i % 20}`, text: 'x'.repeat(i), offset: 0, insert: 'y' });
     expect(cache.size).toBeLessThanOrEqual(8 * 24);
@@ -95,7 +100,7 @@ describe('CompletionCache', () => {
   });
 });
 
-test('line ends of the document', () => {
+test('a completion gets the line ends of the document', () => {
   expect(withLineEnds('a\nb\r\nc', '\r\n')).toBe('a\r\nb\r\nc');
   expect(withLineEnds('a\nb', '\n')).toBe('a\nb');
 });

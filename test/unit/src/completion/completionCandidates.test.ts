@@ -1,4 +1,4 @@
-/** Several candidates, where the user asks for completions by hand. */
+/** Several candidates for a completion that the user requests by hand. */
 import { describe, expect, test, vi } from 'vitest';
 import { candidateSampling } from '../../../../engine/protocol/tasks.ts';
 import type { ScriptedRequest } from '../../../support/editor/scriptedEngine.ts';
@@ -11,7 +11,7 @@ useCompletions();
 describe('several candidates when asked by hand', () => {
   const bySeed = (request: ScriptedRequest) => ['first', 'second', 'third'][request.message.sampling?.seed ?? 0]!;
 
-  test('the most probable first, then samples over the same prompt, each different', async () => {
+  test('the most probable text comes first, then different samples over the same prompt', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers(bySeed);
     const question = h.ask({ explicit: true });
@@ -26,7 +26,7 @@ describe('several candidates when asked by hand', () => {
   });
 
   test.each(['', 'fir'])(
-    'what the model is not sure of is shown to who asks for it, where %j has been shown by itself',
+    'text of low confidence is shown on request, after %j was shown automatically',
     async (sure) => {
       const h = harness('f(|)\n');
       h.engine.onRequest = (request) =>
@@ -52,7 +52,7 @@ describe('several candidates when asked by hand', () => {
     ['', true],
     ['fir', true],
     ['', false],
-  ] as const)('a request under way that ends with %j, having held something back: %j', async (sure, suppressed) => {
+  ] as const)('a running request that ends with %j and has suppressed text: %j', async (sure, suppressed) => {
     const h = harness('f(|)\n');
     const typed = h.ask();
     await wait(60);
@@ -67,7 +67,7 @@ describe('several candidates when asked by hand', () => {
     await typed;
   });
 
-  test('asked for again, as cycling does, they are the same and cost nothing', async () => {
+  test('cycling requests the same candidates again without a new request', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers(bySeed);
     h.ask({ explicit: true });
@@ -77,7 +77,7 @@ describe('several candidates when asked by hand', () => {
     expect(h.asks.length).toBe(length);
   });
 
-  test('cycling from ghost text that came by itself keeps that one first', async () => {
+  test('cycling from an automatic completion keeps it first', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers(bySeed);
     h.ask();
@@ -88,7 +88,7 @@ describe('several candidates when asked by hand', () => {
     expect(h.asks.length).toBe(1);
   });
 
-  test('the same texts are one candidate, and typing through keeps those that agree', async () => {
+  test('equal texts are one candidate, and typing keeps the candidates that agree', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers((request) => ['abc', 'abd', 'abc'][request.message.sampling?.seed ?? 0]!);
     const question = h.ask({ explicit: true });
@@ -97,7 +97,7 @@ describe('several candidates when asked by hand', () => {
     expect(await texts(h.type('ab'))).toEqual(['c', 'd']);
   });
 
-  test('slow ones do not hold the first back for long, and are there the next time', async () => {
+  test('slow samples delay the first candidate only briefly, and are there the next time', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = (request) => {
       if (!request.message.sampling?.temperature) answers('first')(request);
@@ -111,7 +111,7 @@ describe('several candidates when asked by hand', () => {
     expect(await texts(h.ask({ explicit: true }))).toEqual(['first', 'second', 'third']);
   });
 
-  test('cancelled: all of them end in the engine', async () => {
+  test('a cancellation aborts all candidates in the engine', async () => {
     const h = harness('f(|)\n');
     const question = h.ask({ explicit: true });
     await wait(10);
@@ -121,7 +121,7 @@ describe('several candidates when asked by hand', () => {
     expect(h.engine.running).toEqual([]);
   });
 
-  test('where the most probable is nothing, nothing is offered', async () => {
+  test('nothing is offered if the most probable text is empty', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers((request) => (request.message.sampling?.seed ? 'noise' : ''));
     const question = h.ask({ explicit: true });

@@ -1,4 +1,4 @@
-/** The list of languages: the last entry that fits decides, and the toggle says nothing twice. */
+/** The list of languages: the last matching entry decides, and toggling adds no duplicates. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../../src/config.ts';
@@ -17,9 +17,11 @@ test.each<[string[], string, boolean]>([
   [['!python'], 'python', false],
   [['!python'], 'typescript', true],
   [['*', '!python', 'python'], 'python', true],
-])('%j for %s: %s', (languages, languageId, expected) => expect(isWanted(languages, languageId, none)).toBe(expected));
+])('the list %j allows %s: %s', (languages, languageId, expected) =>
+  expect(isWanted(languages, languageId, none)).toBe(expected),
+);
 
-test('globs', () => {
+test('globs in the list match files', () => {
   const inTests = (glob: string) => glob === '**/*.test.ts';
   expect(isWanted(['*', '!**/*.test.ts'], 'typescript', inTests)).toBe(false);
   expect(isWanted(['**/*.test.ts'], 'typescript', inTests)).toBe(true);
@@ -35,7 +37,7 @@ test.each<[string[], string[]]>([
   [[], ['python']],
 ])('toggling python: %j becomes %j', (before, after) => expect(toggled(before, 'python', none)).toEqual(after));
 
-test('toggling switches this language and no other, and never names it twice', () => {
+test('toggling switches only this language and never names it twice', () => {
   const entry = fc.constantFrom('*', 'python', 'rust', '!python', '!rust', '**/*.py', '!**/*.py');
   const python = (glob: string) => glob === '**/*.py';
   fc.assert(
@@ -66,7 +68,7 @@ describe('the command', () => {
   test.each([
     [false, 1],
     [true, 2],
-  ])('writes the setting where it is set (in the workspace: %s), and says what is now', async (where, target) => {
+  ])('writes the setting where it is set (in the workspace: %s), and reports the new state', async (where, target) => {
     inWorkspace = where;
     await toggleLanguage({ current: { completion: { languages: ['*'] } } } as unknown as Settings);
     expect(updated).toEqual([['completion.languages', ['*', '!typescript'], target]]);

@@ -1,4 +1,4 @@
-/** When the engine is asked, what keeps a request alive, and what ends it. */
+/** When the engine is asked, and what keeps a request alive or ends it. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Harness } from '../../../support/editor/completionHarness.ts';
 import { editor } from '../../../support/editor/fakeEditor.ts';
@@ -10,7 +10,7 @@ const { answers, harness, show, texts, wait, useCompletions } = await import('..
 useCompletions();
 
 describe('lookup order', () => {
-  test('typing through ghost text, deleting back and typing again ask for nothing', async () => {
+  test('typing through ghost text, deleting back and typing again send no request', async () => {
     const h = harness('let a = |;\n');
     await show(h, 'b + c');
     for (const [keys, left] of [
@@ -25,7 +25,7 @@ describe('lookup order', () => {
     expect(h.provider.last?.source).toBe('typed as suggested');
   });
 
-  test('a bracket that the editor closes by itself does not end a completion that is typed through', async () => {
+  test('a bracket that the editor closes automatically does not end a completion that is typed through', async () => {
     const h = harness('call|;\n');
     await show(h, '(a, b)');
     expect(await h.type('(', ')').items).toEqual([{ insertText: 'a, b)', start: 5, end: 6 }]);
@@ -44,7 +44,7 @@ describe('lookup order', () => {
     expect(h.provider.last?.source).toBe('a past completion');
   });
 
-  test('keys that agree with what is streaming keep the request alive, and it serves the new position', async () => {
+  test('keys that agree with the streaming text keep the request alive, and it serves the new position', async () => {
     const h = harness('let a = |;\n');
     h.ask();
     await wait(60);
@@ -63,7 +63,7 @@ describe('lookup order', () => {
     expect(h.provider.last?.source).toBe('the running request');
   });
 
-  test('a key typed ahead of the stream waits for it; when the stream turns out another text, it is asked anew at once', async () => {
+  test('a key typed ahead of the stream waits for it; if the stream continues differently, a new request is sent at once', async () => {
     const h = harness('let a = |;\n');
     h.ask();
     await wait(60);
@@ -81,7 +81,7 @@ describe('lookup order', () => {
     expect(await texts(question)).toEqual(['oo']);
   });
 
-  test('the engine has lost the document: it is sent again, but not for a text that has been typed on meanwhile', async () => {
+  test('a lost document is sent again with the request, but not after the text has changed', async () => {
     const h = harness('let a = |;\n');
     const question = h.ask();
     await wait(60);
@@ -116,7 +116,7 @@ describe('lookup order', () => {
 });
 
 describe('complaint: CPU hot on every keystroke', () => {
-  test('twenty keys typed quickly are two requests: one on the new line at once, one in the silence after', async () => {
+  test('twenty quick keys send two requests: one at once on the new line, one after the pause', async () => {
     const h = harness('a\n|');
     for (const key of 'return this.entries.') {
       h.type(key);
@@ -128,7 +128,7 @@ describe('complaint: CPU hot on every keystroke', () => {
     expect(h.engine.running[0]!.text).toBe('a\nreturn this.entries.');
   });
 
-  test('typing a whole line through is one request, besides what is computed ahead', async () => {
+  test('typing through a whole line sends one request, besides those computed ahead', async () => {
     const h = harness('|\n');
     await show(h, 'const total = items.reduce((a, b) => a + b);');
     for (const key of 'const total = items.reduce((a, b) => a +') {
@@ -139,7 +139,7 @@ describe('complaint: CPU hot on every keystroke', () => {
     expect(h.engine.requests.length).toBe(1);
   });
 
-  test('the silence is the setting’s', async () => {
+  test('the setting is the pause before a request', async () => {
     const h = harness('x|\n', { debounceMs: 200 });
     await show(h, 'y');
     h.type('q');
@@ -152,7 +152,7 @@ describe('complaint: CPU hot on every keystroke', () => {
   test.each([
     [0, undefined],
     [7, 7],
-  ])('kvasir.completion.maxTokens %d asks for %j', async (maxTokens, asked) => {
+  ])('kvasir.completion.maxTokens %d sends the sampling %j', async (maxTokens, asked) => {
     const h = harness('x|\n', { maxTokens });
     await show(h, 'y');
     expect(h.asks[0]?.message.sampling?.maxTokens).toBe(asked);
@@ -162,7 +162,7 @@ describe('complaint: CPU hot on every keystroke', () => {
 describe('complaint: cancel that does not stop compute', () => {
   const aborts = (h: Harness) => h.engine.sent.filter(({ type }) => type === 'abort').length;
 
-  test('another text than what is streaming: the engine is told with the key itself', async () => {
+  test('a key that differs from the streaming text aborts the request at once', async () => {
     const h = harness('let a = |;\n');
     h.ask();
     await wait(60);
@@ -173,7 +173,7 @@ describe('complaint: cancel that does not stop compute', () => {
     expect(h.engine.requests[0]!.aborted).toBe(true);
   });
 
-  test('Escape: the engine is told in a moment', async () => {
+  test('Escape aborts the request after a moment', async () => {
     const h = harness('let a = |;\n');
     const question = h.ask();
     await wait(60);
@@ -183,7 +183,7 @@ describe('complaint: cancel that does not stop compute', () => {
     expect(h.engine.running).toEqual([]);
   });
 
-  test('typing along and then nothing more: the engine is told when nobody has asked again', async () => {
+  test('after typing along, the request is aborted if the editor does not ask again', async () => {
     const h = harness('let a = |;\n');
     const question = h.ask();
     await wait(60);
@@ -196,7 +196,7 @@ describe('complaint: cancel that does not stop compute', () => {
     expect(h.engine.running).toEqual([]);
   });
 
-  test('the cursor leaves, or the editor: what nobody waits for is given up', async () => {
+  test('a request that nobody waits for is aborted when the cursor or the editor moves away', async () => {
     const h = harness('let a = |;\nnext\n');
     h.ask();
     await wait(1000);
@@ -210,7 +210,7 @@ describe('complaint: cancel that does not stop compute', () => {
     expect(h.document.numRead).toBe(numRead);
   });
 
-  test('an edit elsewhere in the file', async () => {
+  test('an edit elsewhere in the file aborts the request', async () => {
     const h = harness('let a = |;\nnext\n');
     h.ask();
     await wait(60);
@@ -218,7 +218,7 @@ describe('complaint: cancel that does not stop compute', () => {
     expect(h.engine.running).toEqual([]);
   });
 
-  test('switched off: everything ends, and nothing is asked any more', async () => {
+  test('after switching off, all requests end and none is sent', async () => {
     const h = harness('let a = |;\n');
     const question = h.ask();
     await wait(60);
@@ -233,7 +233,7 @@ describe('complaint: cancel that does not stop compute', () => {
 });
 
 describe('complaint: fights with IntelliSense', () => {
-  test('the completion goes on from the selected suggestion, which the engine is told of', async () => {
+  test('the completion continues from the selected suggestion, which is sent to the engine', async () => {
     const h = harness('console.lo|\n');
     h.engine.onRequest = answers('("x")');
     const question = h.ask({ selected: { start: 8, text: 'log' } });
@@ -242,14 +242,14 @@ describe('complaint: fights with IntelliSense', () => {
     expect(await question.items).toEqual([{ insertText: 'log("x")', start: 8, end: 10 }]);
   });
 
-  test('what was shown before the list opened is kept where it goes on as the suggestion does', async () => {
+  test('ghost text shown before the list opened stays if it agrees with the suggestion', async () => {
     const h = harness('console.lo|\n');
     await show(h, 'g("x")');
     expect(await texts(h.ask({ selected: { start: 8, text: 'log' } }))).toEqual(['log("x")']);
     expect(h.asks.length).toBe(1);
   });
 
-  test('another suggestion is another text', async () => {
+  test('another selected suggestion gets another completion', async () => {
     const h = harness('console.lo|\n');
     await show(h, 'g("x")');
     const question = h.ask({ selected: { start: 8, text: 'lookup' } });
@@ -259,7 +259,7 @@ describe('complaint: fights with IntelliSense', () => {
     expect(await texts(question)).toEqual(['lookup(key)']);
   });
 
-  test('a suggestion that is matched loosely is left to the list, by name', async () => {
+  test('nothing is shown for a suggestion that is not a prefix match, with that reason', async () => {
     const h = harness('console.lo|\n');
     expect(await texts(h.ask({ selected: { start: 8, text: 'clog' } }))).toEqual([]);
     expect(h.reason).toBe('the selected suggestion changes text before the cursor');

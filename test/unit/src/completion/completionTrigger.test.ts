@@ -5,7 +5,7 @@ import { addedBy } from '../../../../src/completion/place.ts';
 import { silence, Trigger } from '../../../../src/completion/trigger.ts';
 import { english, portuguese } from '../../../support/editor/translate.ts';
 
-test('the first request on a line goes out at once, the later ones after silence, explicit ones always at once', () => {
+test('the first request on a line is sent at once, later ones after a pause, explicit ones always at once', () => {
   const trigger = new Trigger();
   expect(trigger.delay('a', 1, 50, false)).toBe(0);
   expect(trigger.delay('a', 1, 50, false)).toBe(50);
@@ -15,7 +15,7 @@ test('the first request on a line goes out at once, the later ones after silence
   expect(trigger.delay('b', 2, 50, false)).toBe(0);
 });
 
-describe('silence', () => {
+describe('the pause', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -43,15 +43,15 @@ describe('silence', () => {
 describe('the suggestion selected in the list', () => {
   const text = 'console.lo';
   const selected = { start: 8, end: 10, text: 'log' };
-  test('adds what is left of it', () => expect(addedBy(selected, text, 10)).toBe('g'));
-  test('adds nothing once it is typed', () => expect(addedBy({ ...selected, text: 'lo' }, text, 10)).toBe(''));
-  test('one that replaces text behind the cursor is left to the list', () =>
+  test('adds the rest of it', () => expect(addedBy(selected, text, 10)).toBe('g'));
+  test('adds nothing after it is typed', () => expect(addedBy({ ...selected, text: 'lo' }, text, 10)).toBe(''));
+  test('gets no completion if it replaces text behind the cursor', () =>
     expect(addedBy({ ...selected, end: 11 }, 'console.lox', 10)).toBeUndefined());
-  test('one matched loosely (not by its beginning) is left to the list', () =>
+  test('gets no completion if the typed text is not its beginning', () =>
     expect(addedBy({ ...selected, text: 'clog' }, text, 10)).toBeUndefined());
 });
 
-test('a record says in one line why nothing is shown', () => {
+test('the log line of a record says why nothing is shown', () => {
   const record: CompletionRecord = {
     place: 'a.ts:1:2',
     at: new Date(0),

@@ -1,4 +1,4 @@
-/** Work ahead of a request: the completion after the shown one, and the prompt at a resting cursor. */
+/** Requests that nobody has asked for yet: the completion after the shown one, and the prompt at a resting cursor. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Config } from '../../../../src/config.ts';
 import type { Harness } from '../../../support/editor/completionHarness.ts';
@@ -12,7 +12,7 @@ useCompletions();
 describe('the next completion', () => {
   const ahead = (h: Harness) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
 
-  test('is computed while the user reads, and follows an acceptance at once', async () => {
+  test('is computed while the user reads, and is shown at once after an acceptance', async () => {
     const h = harness('let a = |\n');
     const shown = await show(h, 'b;');
     await wait(200);
@@ -26,7 +26,7 @@ describe('the next completion', () => {
     expect(h.asks.length).toBe(1);
   });
 
-  test('accepted before it is ready: the acceptance waits for it instead of asking again', async () => {
+  test('serves an acceptance that comes before it is ready, without a new request', async () => {
     const h = harness('let a = |\n');
     const shown = await show(h, 'b;');
     await wait(200);
@@ -39,7 +39,7 @@ describe('the next completion', () => {
     expect(h.engine.requests.length).toBe(2);
   });
 
-  test('one word after the other: the rest is there at once, then the next', async () => {
+  test('is shown after accepting the shown one word by word', async () => {
     const h = harness('let a = |\n');
     const shown = await show(h, 'b + c');
     await wait(200);
@@ -52,7 +52,7 @@ describe('the next completion', () => {
     expect(h.asks.length).toBe(1);
   });
 
-  test('typing through the end of one, too', async () => {
+  test('is shown after typing through the end of the shown one', async () => {
     const h = harness('let a = |\n');
     await show(h, 'b');
     await wait(200);
@@ -61,7 +61,7 @@ describe('the next completion', () => {
     expect(await texts(h.type('b'))).toEqual([' + c']);
   });
 
-  test('one at a time, and typing through what is shown starts no more', async () => {
+  test('is computed one at a time, and typing through the shown text starts no other', async () => {
     const h = harness('let a = |\n');
     await show(h, 'bcdef');
     for (const key of 'bcde') {
@@ -72,7 +72,7 @@ describe('the next completion', () => {
     expect(ahead(h)[0]!.aborted).toBe(false);
   });
 
-  test('is given up with the first key that goes another way', async () => {
+  test('is aborted by the first key that differs', async () => {
     const h = harness('let a = |\n');
     await show(h, 'b;');
     await wait(200);
@@ -111,7 +111,7 @@ describe('the next completion', () => {
     expect(ahead(off)).toEqual([]);
   });
 
-  test('is not computed with several cursors: what an acceptance leaves is not known', async () => {
+  test('is not computed with several cursors, because the text after an acceptance is unknown', async () => {
     const h = harness('let a = |\nlet b = \n');
     editor.select(h.document, 8, 17);
     const question = h.ask();
@@ -123,7 +123,7 @@ describe('the next completion', () => {
   });
 });
 
-describe('where the cursor comes to rest', () => {
+describe('at a resting cursor', () => {
   const warm = (h: Harness) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
   const text = 'let a = |;\nlet b = 2;\nlet c = 3;\n';
 
@@ -137,7 +137,7 @@ describe('where the cursor comes to rest', () => {
     return h;
   }
 
-  test('the prompt there is computed, in the lowest class, and given up at its first word', async () => {
+  test('the prompt is computed at the lowest priority, and the request ends with its first token', async () => {
     const h = await atWork();
     editor.select(h.document, 22);
     await wait(150);
@@ -158,7 +158,7 @@ describe('where the cursor comes to rest', () => {
     expect(await texts(question)).toEqual(['d']);
   });
 
-  test('a question ends it, and so does the cursor that leaves', async () => {
+  test('a completion request or a cursor move aborts it', async () => {
     const h = await atWork();
     editor.select(h.document, 22);
     await wait(500);
@@ -245,7 +245,7 @@ describe('where the cursor comes to rest', () => {
     expect(warm(h)).toEqual([]);
   });
 
-  test('nothing is computed on battery, nor asked about the machine while automatic completions are off', async () => {
+  test('nothing is computed on battery, and the battery is not queried while automatic completions are off', async () => {
     const battery = harness(text);
     battery.engine.machine.onBattery = true;
     await Promise.all([battery.client.ready(), wait(1)]);
@@ -261,7 +261,7 @@ describe('where the cursor comes to rest', () => {
     expect(off.engine.sent.map(({ type }) => type)).not.toContain('machine');
   });
 
-  test('no model is loaded for it, and none is asked that would take seconds', async () => {
+  test('it does not load a model, and slow models are not asked', async () => {
     const unloaded = harness(text);
     unloaded.type('x').cancel();
     editor.select(unloaded.document, 22);

@@ -1,4 +1,4 @@
-/** Globs of the settings, held against whole paths as the editor does. */
+/** The globs of the settings, compared with whole paths as in the editor. */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,9 @@ test.each<[glob: string, path: string, fits: boolean]>([
   ['private/', '/w/private/a.ts', true],
   ['**/private', '/w/private/a.ts', true],
   ['private/', '/w/public/a.ts', false],
-])('%s for %s: %s', (glob, path, fits) => expect(globMatches(new FakeDocument('', path) as never, glob)).toBe(fits));
+])('the glob %s matches %s: %s', (glob, path, fits) =>
+  expect(globMatches(new FakeDocument('', path) as never, glob)).toBe(fits),
+);
 
 test.each<[uri: string, kept: boolean]>([
   ['file:///w/a.ts', true],
@@ -31,7 +33,7 @@ test.each<[uri: string, kept: boolean]>([
   ['untitled:Untitled-1', false],
   ['vscode-vfs://github/w/a.ts', false],
   ['vscode-notebook-cell:///w/a.ipynb', false],
-])('%s may be kept on the disk: %s', (uri, kept) => {
+])('%s may be kept on disk: %s', (uri, kept) => {
   const [, scheme, path] = /^([\w-]+):(?:\/\/)?(.*)$/.exec(uri)!;
   const document = new FakeDocument('', path!);
   Object.assign(document, { uri: { scheme, path } });
@@ -121,7 +123,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     ['one/not-there.txt', false],
     ['three/a.ts', false],
     ['three/notes.txt', true],
-  ])('a link is as secret as what it leads to: %s: %s', (path, expected) => {
+  ])('a link is as secret as its target: %s: %s', (path, expected) => {
     expect(secret(join(outside, path))).toBe(expected);
     expect(secret(join(outside, path), {}, 'vscode-remote')).toBe(expected);
     expect(
@@ -132,11 +134,11 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     ).toBe(!expected);
   });
 
-  test('what is no file of this machine is known by its name alone', () => {
+  test('a file that is not on this machine is judged by its name alone', () => {
     expect(secret(join(one, 'notes.txt'), {}, 'vscode-vfs')).toBe(false);
   });
 
-  test('a cell is as secret as its notebook: as what a link of that name leads to, and by the globs of the workspace folder that it lies in', () => {
+  test('a cell is as secret as its notebook, also for a notebook that is a link and for globs of its workspace folder', () => {
     const cell = (path: string, settings = {}): boolean =>
       secret(join(outside, path), settings, 'vscode-notebook-cell');
     expect([cell('one/notes.txt'), cell('one/docs/a.ts'), cell('one/a.ts')]).toEqual([true, true, false]);
@@ -161,7 +163,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     Object.assign(vscodeApi.workspace, { getWorkspaceFolder });
   });
 
-  test('the disk is asked about a file once in some seconds, about a workspace folder once: a link that is moved counts soon', () => {
+  test('links are resolved once in some seconds, workspace folders once; a moved link is noticed soon', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const asked: string[] = [];
     const native = realpathSync.native as (path: string) => string;
@@ -200,7 +202,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     }
   });
 
-  test('each workspace folder has its own globs where it says so, those that a link leads to as well', () => {
+  test('a workspace folder’s own globs apply to its files, also to those that a link leads to', () => {
     const excludeIn = new Map([[`file://${two}`, ['src/']]]);
     expect(
       ['one/private/a.ts', 'one/src/a.ts', 'two/private/a.ts', 'two/src/a.ts', 'one/other.ts'].map((path) => [

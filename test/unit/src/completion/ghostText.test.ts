@@ -1,9 +1,7 @@
 /**
- * Never a stale or misplaced ghost text, whatever the user and the engine do: typing (along, ahead, otherwise), deleting, undo,
- * jumps, several cursors, edits elsewhere, brackets that close by themselves, the suggestion list, acceptance in whole and in
- * part, cancelled questions, answers that come late, in parts, out of order or not at all. Every text that is offered is one
- * that the engine wrote for what the document now is: taking it gives the engine's text in the engine's document, and the
- * buffer with the shown text at the cursor.
+ * Ghost text is never stale or misplaced, for random actions of the user and the engine. Every offered text is one that
+ * the engine wrote for the current document: accepting it gives the engine's text in the engine's document, and the
+ * document with the shown text at the cursor.
  */
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -274,7 +272,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test('what is offered is what the engine wrote for this very text, after any steps', async () => {
+test('after any steps, an offered text is one that the engine wrote for the current text', async () => {
   let numSteps = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -298,6 +296,6 @@ test('what is offered is what the engine wrote for this very text, after any ste
     ),
     { numRuns: part(1500), seed: 20 },
   );
-  expect(numSteps).toBeGreaterThan(20_000);
-  for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(10);
+  expect(numSteps).toBeGreaterThan(part(20_000));
+  for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(part(10));
 }, 60_000);

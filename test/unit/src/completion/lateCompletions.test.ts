@@ -8,7 +8,7 @@ const { harness, texts, wait, useCompletions } = await import('../../../support/
 
 useCompletions();
 
-describe('an answer that comes after the editor’s patience', () => {
+describe('an answer that comes after the editor has stopped waiting', () => {
   test.each([
     ['nothing was returned', '', 'xyz', ['xyz']],
     ['the whole goes on from what was returned', 'x', 'yz', ['xyz']],
@@ -33,7 +33,7 @@ describe('an answer that comes after the editor’s patience', () => {
   test.each([
     [true, 'the cursor is where it was: it is shown when it is ready'],
     [false, 'the cursor has moved: it is given up'],
-  ])('a busy machine, where the editor stops waiting before we have noticed the time (%s: %s)', async (stays) => {
+  ])('on a busy machine the editor may stop waiting before the deadline timer fires (%s: %s)', async (stays) => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
@@ -51,7 +51,7 @@ describe('an answer that comes after the editor’s patience', () => {
     expect(editor.commands).toEqual([['editor.action.inlineSuggest.trigger']]);
   });
 
-  test('nothing at all: the reason says so in the end', async () => {
+  test('an empty answer becomes the reason', async () => {
     const h = harness('f(|)\n');
     h.ask();
     await wait(760);
@@ -62,7 +62,7 @@ describe('an answer that comes after the editor’s patience', () => {
     expect(editor.commands).toEqual([]);
   });
 
-  test('one that fails after its first part shows nothing more', async () => {
+  test('an answer that fails after its first part shows nothing more', async () => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
@@ -75,7 +75,7 @@ describe('an answer that comes after the editor’s patience', () => {
     expect(editor.commands).toEqual([]);
   });
 
-  test('one that grows slowly is shown in steps, not at every token', async () => {
+  test('an answer that grows slowly is shown in steps, not at every token', async () => {
     const h = harness('f(|)\n');
     h.ask();
     await wait(700);
@@ -93,7 +93,7 @@ describe('an answer that comes after the editor’s patience', () => {
     expect(h.engine.requests.filter(({ message }) => message.priority === 'completion').length).toBe(1);
   });
 
-  test('typed along meanwhile: the rest is shown where the cursor is', async () => {
+  test('after typing along, the rest is shown at the cursor', async () => {
     const h = harness('f(|)\n');
     h.ask();
     await wait(60);
@@ -112,29 +112,26 @@ describe('an answer that comes after the editor’s patience', () => {
     ['writes another text', (request: ScriptedRequest) => request.chunk('q')],
     ['has nothing to add', (request: ScriptedRequest) => request.done()],
     ['is not sure enough', (request: ScriptedRequest) => request.done('', 'stop', true)],
-  ])(
-    'the request of an earlier place %s: the engine is asked again, for the place where the cursor is',
-    async (_, end) => {
-      const h = harness('f(|)\n');
-      h.ask();
-      await wait(60);
-      const [earlier] = h.engine.running as [ScriptedRequest];
-      h.type('a');
-      await wait(760);
-      expect(h.engine.running).toEqual([earlier]);
-      expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
-      end(earlier);
-      await wait(1);
-      const [later] = h.engine.running as [ScriptedRequest];
-      expect(later.text).toBe('f(a)\n');
-      later.done('bc');
-      await wait(1);
-      expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'bc' });
-      expect(h.engine.running).toEqual([]);
-    },
-  );
+  ])('if the request of an earlier place %s, a new request is sent for the current place', async (_, end) => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [earlier] = h.engine.running as [ScriptedRequest];
+    h.type('a');
+    await wait(760);
+    expect(h.engine.running).toEqual([earlier]);
+    expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
+    end(earlier);
+    await wait(1);
+    const [later] = h.engine.running as [ScriptedRequest];
+    expect(later.text).toBe('f(a)\n');
+    later.done('bc');
+    await wait(1);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'bc' });
+    expect(h.engine.running).toEqual([]);
+  });
 
-  test('the request of an earlier place ends after the cursor has moved: the engine is not asked again', async () => {
+  test('if the request of an earlier place ends after the cursor has moved, no new request is sent', async () => {
     const h = harness('f(|)\n');
     h.ask();
     await wait(60);

@@ -1,4 +1,4 @@
-/** Why no ghost text is shown: every reason is logged by name. */
+/** Every reason for showing no ghost text is logged. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Config } from '../../../../src/config.ts';
 import { editor } from '../../../support/editor/fakeEditor.ts';
@@ -13,7 +13,7 @@ describe('complaint: nothing happens and no logs', () => {
     ['automatic completions are off (kvasir.completion.enable)', { enable: false }],
     ['the language is not in kvasir.completion.languages', { languages: ['*', '!typescript'] }],
     ['the file matches kvasir.completion.exclude', { exclude: ['**/*.ts'] }],
-  ])('%s: no text is read, no engine started, and it is logged once', async (reason, completion) => {
+  ])('%s: no text is read, no engine is started, and the reason is logged once', async (reason, completion) => {
     const h = harness('f(|', completion);
     for (let i = 0; i < 3; i++) expect(await texts(h.type('a'))).toEqual([]);
     expect(h.document.numRead).toBe(0);
@@ -22,7 +22,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.logged.filter((line) => line.includes(reason)).length).toBe(1);
   });
 
-  test('snoozed: by name, explicitly asked for all the same, and it ends by itself', async () => {
+  test('while snoozed, the reason is logged, explicit requests work, and snoozing ends by itself', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers('x');
     editor.picks = 5;
@@ -39,7 +39,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(await texts(h.ask())).toEqual(['x']);
   });
 
-  test('snoozed until the window is reloaded: no timer', async () => {
+  test('snoozing until the window is reloaded sets no timer', async () => {
     const h = harness('f(|)\n');
     editor.picks = Number.POSITIVE_INFINITY;
     await h.snooze.choose();
@@ -50,7 +50,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.snooze.active).toBe(false);
   });
 
-  test('on battery: by name, asked at most once a minute, explicitly asked for all the same', async () => {
+  test('on battery, the reason is logged, the battery is queried at most once a minute, and explicit requests work', async () => {
     const h = harness('f(|)\n', { pauseOnBattery: true });
     h.engine.machine.onBattery = true;
     h.engine.onRequest = answers('x');
@@ -72,14 +72,14 @@ describe('complaint: nothing happens and no logs', () => {
     expect(await texts(back)).toEqual(['x']);
   });
 
-  test('a file that is too large: by name, and nothing is loaded for it', async () => {
+  test('for a file that is too large, the reason is logged and nothing is loaded', async () => {
     const h = harness(`${'x'.repeat(10_000_000)}|`);
     expect(await texts(h.type('a'))).toEqual([]);
     expect(h.reason).toBe('the file is too large');
     expect(h.engine.sent).toEqual([]);
   });
 
-  test('while the setting is off, completions do not ask about the battery; what is computed ahead does, rarely, and never again without one', async () => {
+  test('without the setting, only work ahead queries the battery: rarely, and never again on a machine without one', async () => {
     const h = harness('f(|)\n');
     const asked = () => h.engine.sent.filter(({ type }) => type === 'machine').length;
     await show(h, 'x');
@@ -94,7 +94,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.engine.sent.filter(({ type }) => type === 'machine')).toMatchObject([{ graphics: false }]);
   });
 
-  test('the engine fails: by name and with its message', async () => {
+  test('a failed request is logged with its message', async () => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
@@ -104,7 +104,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.provider.last).toMatchObject({ reason: 'the request failed', detail: 'no memory left' });
   });
 
-  test('an engine that is down says so with its message, but not where something else is the reason', async () => {
+  test('a stopped engine is logged with its message, unless there is another reason', async () => {
     const h = harness('f(|)\n');
     Object.defineProperty(h.client, 'state', {
       value: { kind: 'failed', message: 'onnxruntime is missing', retry: false },
@@ -117,7 +117,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.provider.last).not.toHaveProperty('detail');
   });
 
-  test('the model has nothing to add', async () => {
+  test('an empty completion is logged as such', async () => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
@@ -127,7 +127,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.reason).toBe('the model has nothing to add here');
   });
 
-  test('typed on during the debounce: nothing is asked, nothing is kept under the old text', async () => {
+  test('typing during the debounce sends no request and stores nothing for the old text', async () => {
     const h = harness('f(|)\n');
     await show(h, 'xyz');
     const asked = h.type('a');
@@ -139,7 +139,7 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.asks.length).toBe(1);
   });
 
-  test('the log counts what was written and does not quote it', async () => {
+  test('the log counts the characters and does not quote the text', async () => {
     const h = harness('f(|)\n');
     await show(h, 'secret\nword');
     expect(h.logged[0]).toContain('11 characters, 2 lines from engine');

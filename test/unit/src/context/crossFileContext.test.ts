@@ -1,4 +1,4 @@
-/** Which open files a completion may copy from. */
+/** Which other files a completion may copy from. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../../src/config.ts';
 import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
@@ -44,7 +44,7 @@ beforeEach(() => {
   completion.snippets = true;
 });
 
-test('those nearest in the folders first, the rest in the order of their tabs, five at most', () => {
+test('at most five open files are used: the nearest folders first, then in the order of their tabs', () => {
   const paths = [
     '/w/x/far.ts',
     '/w/src/a/deep/one.ts',
@@ -62,7 +62,7 @@ test('those nearest in the folders first, the rest in the order of their tabs, f
   ).toEqual(['/w/src/a/deep/one.ts', '/w/src/a/near.ts', '/w/src/a/next.ts', '/w/src/other.ts', '/w/src/b/side.ts']);
 });
 
-test('of languages that import one another, and with something in them', () => {
+test('only files with text, in languages that import each other, are used', () => {
   const others = [
     file('/w/a.py', 'python'),
     file('/w/b.tsx', 'typescriptreact'),
@@ -75,7 +75,7 @@ test('of languages that import one another, and with something in them', () => {
   expect(choose(file('/w/this.py', 'python'), others)).toEqual(['/w/a.py']);
 });
 
-test('never what the user has excluded, and nothing where other files are not wanted or the model does not copy', () => {
+test('excluded files are never used, and no file if the setting is off or the model does not copy', () => {
   const others = [file('/w/secret.key.ts'), file('/w/a.ts')];
   expect(choose(file('/w/this.ts'), others)).toEqual(['/w/a.ts']);
   expect(choose(file('/w/this.ts'), others, { copiesFiles: false })).toEqual([]);
@@ -83,7 +83,7 @@ test('never what the user has excluded, and nothing where other files are not wa
   expect(choose(file('/w/this.ts'), others)).toEqual([]);
 });
 
-test('behind the open ones those of the project that nobody has open', () => {
+test('files of the project that are not open come after the open ones', () => {
   expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(
     ['/w/far/a.ts', '/w/src/near.ts'],
   );

@@ -1,4 +1,4 @@
-/** Work on many files leaves the extension host room in between. */
+/** Processing many files lets the extension host do other work in between. */
 import { afterEach, expect, test, vi } from 'vitest';
 
 vi.mock('../../../../src/vscode.ts', () => ({}));
@@ -8,7 +8,7 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 
 afterEach(() => void vi.restoreAllMocks());
 
-test('what passes stays in its order, no more than are wanted, and nothing behind them is asked', async () => {
+test('the first matching items are returned in order, and later ones are not checked', async () => {
   const asked: number[] = [];
   const isEven = (n: number): boolean => asked.push(n) > 0 && n % 2 === 0;
   expect(await filtered(numbers(7), isEven)).toEqual([0, 2, 4, 6]);
@@ -17,7 +17,7 @@ test('what passes stays in its order, no more than are wanted, and nothing behin
   expect(asked).toEqual([0, 1, 2]);
 });
 
-test('other work goes in between what takes long', async () => {
+test('other work runs between slices of a long check', async () => {
   let clock = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => clock);
   let piece = 0;

@@ -1,4 +1,4 @@
-/** Which files that nobody has open the engine is given to copy from, against a small disk. */
+/** Which files that are not open are sent to the engine to copy from, with a small fake disk. */
 import { join, matchesGlob } from 'node:path/posix';
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { HostMessage } from '../../../../engine/protocol/messages.ts';
@@ -145,7 +145,7 @@ beforeEach(() => {
   Object.assign(completion, { snippets: true, languages: ['*'], exclude: ['**/*.key.ts'] });
 });
 
-test('those of the language that nobody has open, the nearest first; no secret, nothing that is ignored or somebody else’s', async () => {
+test('files of the same language that are not open are sent, the nearest first, without secret, ignored or foreign files', async () => {
   write('/w/.gitignore', 'built\n');
   const { settled, sent, near } = setUp([
     '/w/src/a/this.ts',
@@ -171,7 +171,7 @@ test('those of the language that nobody has open, the nearest first; no secret, 
   expect([read, sent()]).toEqual([[], []]);
 });
 
-test('a hundred at most; a folder with as many is not left', async () => {
+test('at most a hundred files are sent, all from one folder if it has as many', async () => {
   const { settled } = setUp([
     ...Array.from({ length: 120 }, (_, i) => `/w/src/f${i}.ts`),
     '/w/other/a.ts',
@@ -181,7 +181,7 @@ test('a hundred at most; a folder with as many is not left', async () => {
   expect(searched).toEqual(['/w/src']);
 });
 
-test('a file that is saved, changed or gone is so for the engine, too', async () => {
+test('a saved, changed or deleted file is updated in the engine', async () => {
   const { settled, sent } = setUp(['/w/this.ts', '/w/a.ts', '/w/b.ts']);
   await settled('/w/this.ts');
   sent();
@@ -198,7 +198,7 @@ test('a file that is saved, changed or gone is so for the engine, too', async ()
   expect(sent()).toEqual(['-/w/a.ts', '/w/b.ts']);
 });
 
-test('another folder: what is not near any more goes; a new engine is given all again', async () => {
+test('in another folder, distant files are removed; a new engine gets all files again', async () => {
   const { settled, sent, client } = setUp([
     ...Array.from({ length: 105 }, (_, i) => `/w/x/f${i}.ts`),
     ...Array.from({ length: 105 }, (_, i) => `/w/y/g${i}.ts`),
@@ -212,7 +212,7 @@ test('another folder: what is not near any more goes; a new engine is given all 
   expect(sent()).toHaveLength(100);
 });
 
-test('what is not code is left alone, where it stands and for whom: it may hold anything', async () => {
+test('files that are not code are not sent, and no file is sent for them', async () => {
   const { settled } = setUp([
     '/w/app.json',
     '/w/credentials.json',
@@ -229,7 +229,7 @@ test('what is not code is left alone, where it stands and for whom: it may hold 
   for (const file of ['/w/app.json', '/w/Makefile', '/w/b.py', '/x/this.ts']) expect(await settled(file)).toEqual([]);
 });
 
-test('no link out of the workspace is followed, nor is a file read of a language or a folder where nothing is completed', async () => {
+test('links out of the workspace are not followed, and files without completions are not read', async () => {
   const { settled } = setUp(['/w/this.ts', '/w/in.ts', '/w/out.ts', '/w/b.js', '/w/old/c.ts']);
   links.set('/w/out.ts', '/home/me/other.ts').set('/w/in.ts', '/w/lib/in.ts');
   completion.languages = ['*', '!javascript', '!**/old/**'];
@@ -237,7 +237,7 @@ test('no link out of the workspace is followed, nor is a file read of a language
   expect(read.filter((path) => path.endsWith('.ts') || path.endsWith('.js'))).toEqual(['/w/in.ts']);
 });
 
-test('a .gitignore counts, too, where there are more files than are listed', async () => {
+test('a .gitignore applies also if there are more files than are listed', async () => {
   const { settled } = setUp([
     '/w/this.ts',
     '/w/z/a.ts',
@@ -264,7 +264,7 @@ test('a file that is excluded while it is being read is not sent', async () => {
   expect(sent()).toEqual([]);
 });
 
-test('the order is that of the names, whichever was read first', async () => {
+test('files are in the order of their names, independent of the order of reading', async () => {
   const { settled } = setUp(['/w/this.ts', '/w/b.ts', '/w/c.ts']);
   await settled('/w/this.ts');
   write('/w/a.ts');
@@ -273,7 +273,7 @@ test('the order is that of the names, whichever was read first', async () => {
   expect(await settled('/w/this.ts')).toEqual(['/w/a.ts', '/w/b.ts', '/w/c.ts']);
 });
 
-test('other settings: all of it goes, and comes again as far as it may', async () => {
+test('after a change of settings, all files are removed, and the allowed ones are sent again', async () => {
   const { settled, sent, near } = setUp(['/w/this.ts', '/w/a.ts']);
   await settled('/w/this.ts');
   sent();
@@ -284,7 +284,7 @@ test('other settings: all of it goes, and comes again as far as it may', async (
   expect(near('/w/this.ts')).toEqual([]);
 });
 
-test('nothing is looked for without a workspace, for a model that does not copy, or where other files are not wanted; what is no text is not sent', async () => {
+test('no files are searched without a workspace, for a model that does not copy, or with the setting off; binary files are not sent', async () => {
   const { settled, sent } = setUp(['/w/this.ts', '/x/a.ts']);
   write('/w/data.ts', 'a\0b');
   write('/w/large.ts', 'x\n'.repeat(200_000));

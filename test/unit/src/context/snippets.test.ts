@@ -1,4 +1,7 @@
-/** What of other open editors is offered to a completion: similar lines, recent edits, imported declarations; never secrets, never for long. */
+/**
+ * Snippets of other open editors for a completion: similar lines, recent edits, imported declarations; without secrets,
+ * within a time budget.
+ */
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../../src/config.ts';
@@ -13,12 +16,12 @@ const { BUDGET_MS, SnippetSource } = await import('../../../../src/context/snipp
 const filler = (n: number, word = 'filler') => Array.from({ length: n }, (_, i) => `${word} = other[${i}]`).join('\n');
 
 describe('similar windows', () => {
-  test('jaccard', () => {
+  test('the similarity of two texts is the share of common words', () => {
     expect(jaccard(wordsOf('let alpha = beta'), wordsOf('const alpha = beta'))).toBe(0.5);
     expect(jaccard(new Set(), wordsOf('alpha'))).toBe(0);
   });
 
-  test('the window that shares most words, by its first line', () => {
+  test('the window with the most common words is found, with its first line', () => {
     const windows = new Windows(
       `${filler(90)}\nfunction addArticle(article, count) {\n  entries.set(article, count);\n}\n${filler(90, 'more')}`,
     );
@@ -30,7 +33,7 @@ describe('similar windows', () => {
     expect(windows.best(wordsOf('nothing in common here'))).toBeUndefined();
   });
 
-  test('built in pieces, all lines are in some window', () => {
+  test('windows built in slices cover all lines', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 400 }), (numLines) => {
         const windows = new Windows(Array.from({ length: numLines }, (_, i) => `word${i}x`).join('\n'));
@@ -48,7 +51,7 @@ describe('similar windows', () => {
 });
 
 describe('recent edits', () => {
-  test('newest first, one region for edits that are near, lines that follow later edits', () => {
+  test('regions are newest first, near edits are one region, and regions follow later edits', () => {
     const edits = new RecentEdits();
     edits.add('a', 100, 100, 0);
     edits.add('b', 5, 5, 0);
@@ -63,7 +66,7 @@ describe('recent edits', () => {
     expect(edits.regions.map(({ docId }) => docId)).toEqual(['b']);
   });
 
-  test('regions stay in order whatever is deleted', () => {
+  test('regions stay ordered after any deletion', () => {
     const edit = fc.record({
       startLine: fc.nat(50),
       length: fc.nat(20),
@@ -94,13 +97,13 @@ describe('imports', () => {
     ['use crate::lib::cache;', 'cache'],
   ])('%s', (line, name) => expect([...importedNames(line)]).toContain(name));
 
-  test('by what name a file is imported', () => {
+  test('a file’s import name is its stem, or its folder’s name for an index file', () => {
     expect(importName('/w/lib/cache.ts')).toBe('cache');
     expect(importName('/w/lib/index.ts')).toBe('lib');
     expect(importName('/w/lib/__init__.py')).toBe('lib');
   });
 
-  test('the lines that declare', () =>
+  test('declarations are extracted without their bodies', () =>
     expect(declarations('import x;\nexport class A {\n  run() {\n    return 1;\n  }\n}\ndef f():\n    pass\n')).toBe(
       'export class A {\ndef f():',
     ));
@@ -129,7 +132,7 @@ describe('gathering', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  test('similar code of other open editors; not of files that are only loaded, and never of secrets', () => {
+  test('similar code comes from other open editors, not from loaded files or secret ones', () => {
     const current = open(
       new FakeDocument(code, '/w/a.ts'),
       new FakeDocument(code, '/w/b.ts'),
@@ -143,7 +146,7 @@ describe('gathering', () => {
     ).toEqual(['/w/b.ts']);
   });
 
-  test('the other cells of a notebook', () => {
+  test('the other cells of a notebook count as open', () => {
     const cells = [0, 1, 2].map((i) =>
       Object.assign(new FakeDocument(code, '/w/n.ipynb', 'vscode-notebook-cell'), {
         uri: {
@@ -166,12 +169,12 @@ describe('gathering', () => {
     ).toEqual(['// first', '// second']);
   });
 
-  test('at most four', () => {
+  test('at most four snippets are gathered', () => {
     const current = open(...Array.from({ length: 10 }, (_, i) => new FakeDocument(code, `/w/${i}.ts`)));
     expect(source().gather(current as never, 20).length).toBe(4);
   });
 
-  test('what was edited last comes first, where it is not what the cursor is in', () => {
+  test('recent edits come first, except those around the cursor', () => {
     const other = new FakeDocument(filler(100), '/w/b.ts');
     const current = open(new FakeDocument(code, '/w/a.ts'), other);
     const snippets = source();
@@ -186,13 +189,13 @@ describe('gathering', () => {
     expect(editor.numListeners).toBe(0);
   });
 
-  test('what an imported file that is open declares', () => {
+  test('declarations of an imported open file are gathered', () => {
     const cache = new FakeDocument(`export class Cache {\n${filler(200)}\n}\n`, '/w/cache.ts');
     const current = open(new FakeDocument("import { Cache } from './cache.ts';\n\n", '/w/a.ts'), cache);
     expect(source().gather(current as never, 30)).toEqual([{ path: '/w/cache.ts', text: 'export class Cache {' }]);
   });
 
-  test('the same while one types in one place, others elsewhere', () => {
+  test('snippets stay the same while the cursor stays near, and change elsewhere', () => {
     const other = new FakeDocument(
       `${code}\n${filler(100)}\nclass Zebra {\n  stripes(zebra, count) {}\n}\n`,
       '/w/b.ts',
@@ -208,7 +211,7 @@ describe('gathering', () => {
     snippets.dispose();
   });
 
-  test('nothing is read and nothing followed for a model without, or while the setting is off', () => {
+  test('nothing is read or watched for a model without snippets, or while the setting is off', () => {
     const other = new FakeDocument(code, '/w/b.ts');
     const current = open(new FakeDocument(code, '/w/a.ts'), other);
     expect(source(false).gather(current as never, 20)).toEqual([]);
@@ -218,7 +221,7 @@ describe('gathering', () => {
     expect(editor.numListeners).toBe(0);
   });
 
-  test('a version of a file is looked through once, and stops at the budget to go on the next time', () => {
+  test('each version of a file is searched once; a search stops at the time budget and continues the next time', () => {
     const now = vi.mocked(performance.now);
     let clock = 0;
     now.mockImplementation(() => clock++ * (BUDGET_MS / 4));

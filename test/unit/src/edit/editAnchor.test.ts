@@ -27,7 +27,7 @@ test.each([
   expect(anchor.locate(after)).toEqual(wanted);
 });
 
-test('an edit inside that is undone again is none', () => {
+test('an edit inside the range that is undone leaves it intact', () => {
   const anchor = new Anchor(TEXT, RANGE);
   const typed = change(TEXT, 19, 1, 'xyz');
   anchor.follow(typed.event);
@@ -36,13 +36,13 @@ test('an edit inside that is undone again is none', () => {
   expect(anchor.locate(TEXT)).toEqual(RANGE);
 });
 
-test('text that was moved is found where it stands once, never where it stands twice', () => {
+test('moved text is found if it occurs once, and not if it occurs twice', () => {
   const anchor = new Anchor(TEXT, RANGE);
   expect(anchor.locate('const b = 2;\n')).toEqual({ start: 0, end: 12 });
   expect(new Anchor(TEXT, RANGE).locate('x const b = 2;\nconst b = 2;\n')).toBeUndefined();
 });
 
-test('whatever is edited outside of it, it is found and holds the same', () => {
+test('after any edits outside, the range is found with the same text', () => {
   const outside = fc.record({
     before: fc.boolean(),
     at: fc.nat(),

@@ -1,4 +1,4 @@
-/** Where a code block of an answer goes, and what an instruction changes, when the file is edited while its definitions are being looked for. */
+/** Applying a code block or an instruction when the file is edited while its definitions are looked up. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { ShowEdit } from '../../../../src/edit/editPreview.ts';
 import { t } from '../../../support/editor/translate.ts';
@@ -53,7 +53,7 @@ beforeEach(() => {
   editor.active = { document, selection: { isEmpty: true, start: 0, end: 0 } };
 });
 
-test('a block takes the place of its definition where that is by then', async () => {
+test('a block replaces its definition at the position after the edit', async () => {
   edits.push('// one\n', '// two\n');
   const shown: ShowEdit[] = [];
   const blocks = new CodeBlocks({ show: async (edit: ShowEdit) => shown.push(edit) } as never);
@@ -62,7 +62,7 @@ test('a block takes the place of its definition where that is by then', async ()
   expect(document.text.slice(start, end)).toBe('function f() {\n  return 1;\n}');
 });
 
-test('an instruction is not carried out on what is no longer where it was', async () => {
+test('an instruction is refused if the file has changed in the meantime', async () => {
   edits.push('// one\n');
   await new EditSelection({} as never, {} as never, {} as never, {} as never).run();
   expect(editor.messages).toEqual([expect.stringContaining('the file changed')]);

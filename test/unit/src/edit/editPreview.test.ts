@@ -1,4 +1,4 @@
-/** The diff of a proposed edit, its tab and its buttons, against a scripted editor: accepted, rejected, closed, replaced by another, in conflict. */
+/** The diff of a proposed edit in a scripted editor: accepted, rejected, closed, replaced, or in conflict. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import { t } from '../../../support/editor/translate.ts';
 
@@ -167,7 +167,7 @@ const show = (preview: InstanceType<typeof EditPreview>, document: unknown, text
   });
 const settled = () => vi.waitFor(() => expect(editor.contexts['kvasir.editStreaming']).toBe(false));
 
-test('accepted: one replacement, the diff closed, nothing listened to any more', async () => {
+test('accepting replaces the range once, closes the diff and removes all listeners', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   const edit = await show(preview, document);
@@ -185,7 +185,7 @@ test('accepted: one replacement, the diff closed, nothing listened to any more',
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
-test('accepted twice at a time: replaced once', async () => {
+test('accepting twice at the same time replaces the range once', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   await show(preview, document, 'longer_than_two();');
@@ -194,7 +194,7 @@ test('accepted twice at a time: replaced once', async () => {
   expect(editor.messages).toEqual([]);
 });
 
-test('rejected, closed by hand, or another one asked for: cancelled, and the file as it was', async () => {
+test('rejecting, closing the diff or proposing another edit cancels the edit and leaves the file unchanged', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   const rejected = await show(preview, document);
@@ -213,7 +213,7 @@ test('rejected, closed by hand, or another one asked for: cancelled, and the fil
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
-test('the file is edited while the last diff is being closed: the edit goes along with its text', async () => {
+test('the edit follows its text when the file is edited while the last diff closes', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   await show(preview, document, 'x();');
@@ -231,7 +231,7 @@ test('the file is edited while the last diff is being closed: the edit goes alon
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
-test('the last diff cannot be closed: says so, and nothing is listened to any more', async () => {
+test('a diff that cannot be closed is reported, and all listeners are removed', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   await show(preview, document, 'x();');
@@ -241,7 +241,7 @@ test('the last diff cannot be closed: says so, and nothing is listened to any mo
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
-test('of two asked for at a time the later is shown, and the other one cancelled', async () => {
+test('of two simultaneous edits the later one is shown and the other one is cancelled', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   await show(preview, document, 'x();');
@@ -252,7 +252,7 @@ test('of two asked for at a time the later is shown, and the other one cancelled
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
-test('in conflict, refused or with the file gone: says so once, and the new text can be copied', async () => {
+test('an edit that is in conflict, refused or without its file is reported once, and its text can be copied', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
   await show(preview, document, '2();');

@@ -1,4 +1,4 @@
-/** A proposed edit while it streams: what its preview shows, line ends, and edits around it. */
+/** A proposed edit during streaming: its preview, its line ends, and edits around it. */
 import { expect, test } from 'vitest';
 import { PendingEdit } from '../../../../src/edit/pendingEdit.ts';
 
@@ -14,7 +14,7 @@ function editOf(text: string, old: string, eol = LF) {
 
 const TEXT = 'a();\nb();\nc();\nd();\n';
 
-test('the preview grows line by line; what the new text has not reached stays until the end', () => {
+test('the preview grows line by line and keeps the original lines that the new text has not reached', () => {
   const { edit, numChanges } = editOf(TEXT, 'b();\nc();');
   expect(edit.preview(TEXT)).toBe('a();\n\nc();\nd();\n');
   edit.write('x(');
@@ -37,7 +37,7 @@ test('the new text has the line ends of the document', () => {
   expect(edit.text).toBe('x();\r\ny();');
 });
 
-test('an edit elsewhere shows in the preview; one inside leaves the preview as it was, and cannot be applied', () => {
+test('the preview follows an edit elsewhere; after an edit inside it stays as it was and cannot be applied', () => {
   const { edit } = editOf(TEXT, 'b();');
   edit.finish('x();');
   edit.anchor.follow([{ rangeOffset: 0, rangeLength: 0, text: '// first\n' }]);

@@ -1,4 +1,6 @@
-/** The language model provider with a scripted engine: what is listed, what reaches the engine, how requests end. */
+/**
+ * The language model provider with a scripted engine: the listed model, the requests to the engine, and their results.
+ */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +52,9 @@ const { LanguageModelProvider } = await import('../../../../src/lm/languageModel
 const { modelCard } = await import('../../../../src/lm/modelCard.ts');
 const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/languageModelMessages.ts');
 
-/** What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template. */
+/**
+ * What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template.
+ */
 const { contextTokens, manifest } = BUILT_IN;
 const INPUT_TOKENS = contextTokens - manifest.chat.maxTokens - 64;
 
@@ -105,7 +109,7 @@ function setUp(
   return { provider, ask, requests, parts, cancel: () => cancel() };
 }
 
-describe('what is listed', () => {
+describe('the listed model', () => {
   it('is the built-in model, from its folder', () => {
     const { provider } = setUp();
     expect(provider.provideLanguageModelChatInformation()).toMatchObject([
@@ -120,7 +124,7 @@ describe('what is listed', () => {
     ]);
   });
 
-  it('follows the setting of the longest answer, within the share that the engine keeps for it', () => {
+  it('has the answer length of the setting, up to the engine’s share of the context', () => {
     expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
       maxOutputTokens: 100,
       maxInputTokens: contextTokens - 100 - 64,
@@ -130,7 +134,7 @@ describe('what is listed', () => {
     });
   });
 
-  it('is nothing where the setting names no model, and the registration ends with the provider', () => {
+  it('is absent if the setting names no model, and the registration ends with the provider', () => {
     const { provider } = setUp({ model: '/nowhere' });
     expect(provider.provideLanguageModelChatInformation()).toEqual([]);
     const before = editor.registered.length;
@@ -150,7 +154,7 @@ describe('the card of a folder', () => {
     rmSync(dir, { recursive: true });
   });
 
-  it('without a manifest', () => {
+  it('has defaults without a manifest', () => {
     expect(modelCard(dir, 0, null)).toMatchObject({
       family: 'qwen3',
       version: '',
@@ -161,11 +165,11 @@ describe('the card of a folder', () => {
       maxInputTokens: 512 - 85 - 64,
     });
   });
-  it('without a chat template: it cannot chat', () => {
+  it('cannot chat without a chat template', () => {
     rmSync(join(dir, 'chat_template.jinja'));
     expect(modelCard(dir, 0, null)?.canChat).toBe(false);
   });
-  it('whose manifest says that it cannot', () => {
+  it('cannot chat if its manifest says so', () => {
     writeFileSync(join(dir, 'kvasir.json'), '{"name":"mine","can":{"chat":false}}');
     expect(modelCard(dir, 0, null)).toMatchObject({ name: 'mine', canChat: false });
   });
@@ -177,18 +181,18 @@ describe('the card of a folder', () => {
     ['en', '{"pt":"Pequeno."}', 'Pequeno.'],
     ['en', '[1]', ''],
     ['en', '3', ''],
-  ])('whose note is shown in an editor in %s: %s', (language, note, shown) => {
+  ])('has its note in the language of the editor (%s): %s', (language, note, shown) => {
     editor.language = language;
     writeFileSync(join(dir, 'kvasir.json'), `{"note":${note}}`);
     expect(modelCard(dir, 0, null)?.note).toBe(shown);
   });
-  it('of another kind, or broken, is none', () => {
+  it('is null for another architecture or a broken folder', () => {
     writeFileSync(join(dir, 'config.json'), '{"model_type":"bert"}');
     expect(modelCard(dir, 0, null)).toBeNull();
     writeFileSync(join(dir, 'config.json'), '{');
     expect(modelCard(dir, 0, null)).toBeNull();
   });
-  it("of a loaded model is the engine's word", () => {
+  it('is the engine’s information for a loaded model', () => {
     const loaded = {
       name: 'L',
       architecture: 'llama',
@@ -212,7 +216,7 @@ describe('the card of a folder', () => {
 });
 
 describe('a request', () => {
-  it('is a chat of the priority "chat" whose text streams', async () => {
+  it('is sent with the priority "chat", and its text streams', async () => {
     const { ask, requests, parts } = setUp({
       generate: async ({ onChunk }) => {
         for (const piece of ['a', 'b']) onChunk(piece);
@@ -236,7 +240,7 @@ describe('a request', () => {
     });
   });
 
-  it('that is cancelled aborts the computing', async () => {
+  it('that is cancelled aborts the request in the engine', async () => {
     let aborted = false;
     const { ask, cancel, requests } = setUp({
       generate: ({ signal }) =>
@@ -269,7 +273,7 @@ describe('a request', () => {
     ],
     ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
     ['of nothing', [user(' ')], '', 'must be the user’s'],
-  ])('%s is refused in words', async (_, messages, code, message) => {
+  ])('%s is refused with a message', async (_, messages, code, message) => {
     const { ask, requests } = setUp();
     const error = await ask(messages).catch((refusal: Error) => refusal);
     expect(error).toBeInstanceOf(vscode.LanguageModelError);
@@ -277,7 +281,7 @@ describe('a request', () => {
     expect(requests).toEqual([]);
   });
 
-  it('without an engine says why, as a model that is not there', async () => {
+  it('without an engine fails as a missing model, with the reason', async () => {
     const { ask, provider } = setUp({
       ready: () => Promise.reject(new EngineError('modelInvalid', 'config.json: hidden_size is missing.')),
     });
@@ -291,7 +295,7 @@ describe('a request', () => {
 });
 
 describe('messages', () => {
-  it('of every kind of part', () => {
+  it('of every kind of part are converted to text', () => {
     const seen: string[] = [];
     const parts = [
       text('a'),
@@ -303,7 +307,7 @@ describe('messages', () => {
     expect(textOf(parts, (kind) => seen.push(kind))).toBe('atool says bc');
     expect(seen).toEqual(['tool call']);
   });
-  it('keep the system turn, and leave out what is empty', () => {
+  it('keep the system turn and leave out empty messages', () => {
     expect(
       toChatMessages([
         { role: 3, content: 'S' },
@@ -315,7 +319,7 @@ describe('messages', () => {
       { role: 'user', content: 'U' },
     ]);
   });
-  it('have options in both spellings, and nonsense counts for nothing', () => {
+  it('have options in both spellings, and invalid ones are ignored', () => {
     expect(toSampling({ max_tokens: 9.7, top_p: 0.5, seed: 3, stop: 'x' }, 100)).toEqual({
       maxTokens: 9,
       topP: 0.5,

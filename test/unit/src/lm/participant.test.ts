@@ -1,4 +1,4 @@
-/** `@kvasir` with a scripted engine: what reaches it, what a small model is not asked for, how an answer ends. */
+/** `@kvasir` with a scripted engine: the requests, refusals for a small model, and the results. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatTask, Task } from '../../../../engine/protocol/tasks.ts';
 
@@ -157,7 +157,7 @@ function setUp(options: { canEdit?: boolean; diagnostics?: string[]; fails?: str
   return { participant, ask, tasks, said, buttons, cancel: () => cancel(), wasAborted: () => aborted };
 }
 
-it('registers under the name of package.json and goes with the extension', () => {
+it('the participant is registered under the name in package.json and removed with the extension', () => {
   const { participant } = setUp();
   expect(editor.created.at(-1)).toBe('kvasir.assistant');
   const before = editor.created.length;
@@ -166,7 +166,7 @@ it('registers under the name of package.json and goes with the extension', () =>
 });
 
 describe('a question', () => {
-  it('streams its answer, about the file in front of the user', async () => {
+  it('about the active file streams its answer', async () => {
     show(documentOf('/a.ts', 'text'));
     const { ask, tasks, said } = setUp();
     expect(await ask('Why?')).toEqual({});
@@ -176,7 +176,7 @@ describe('a question', () => {
     ]);
   });
 
-  it('has the attached files, selections and texts, in the order of the prompt', async () => {
+  it('has the attached files, selections and texts in the order of the prompt', async () => {
     documentOf('/a.ts', 'A');
     documentOf('/b.ts', 'B');
     const { ask, tasks } = setUp();
@@ -195,7 +195,7 @@ describe('a question', () => {
     });
   });
 
-  it('says what could not be taken along, and what the engine left out', async () => {
+  it('names what could not be attached and what the engine left out', async () => {
     const { ask, said } = setUp({ diagnostics: ['a.ts: lines 1-9 left out'] });
     await ask('Why?', {
       references: [
@@ -208,14 +208,14 @@ describe('a question', () => {
     );
   });
 
-  it('does not take secrets by itself', async () => {
+  it('does not attach secret files automatically', async () => {
     show(documentOf('/.env', 'KEY=1'));
     const { ask, tasks } = setUp();
     await ask('Why?');
     expect((tasks[0] as ChatTask).docIds).toEqual([]);
   });
 
-  it('carries the turns before it, in pairs', async () => {
+  it('carries the earlier turns in pairs', async () => {
     const { ask, tasks } = setUp();
     const answer = (text: string, source?: string) => ({
       response: text ? [{ value: new vscode.MarkdownString(text) }] : [],
@@ -239,7 +239,7 @@ describe('a question', () => {
     expect(messages.map(({ source }) => source)).toEqual([undefined, undefined, undefined, 'files', undefined]);
   });
 
-  it('that is cancelled stops the computing', async () => {
+  it('that is cancelled aborts the request in the engine', async () => {
     const { ask, tasks, cancel, wasAborted } = setUp({ waits: true });
     const answered = ask('Why?');
     await expect.poll(() => tasks.length).toBe(1);
@@ -248,7 +248,7 @@ describe('a question', () => {
     expect(wasAborted()).toBe(true);
   });
 
-  it('that fails says why', async () => {
+  it('that fails shows the reason', async () => {
     expect(await setUp({ fails: 'the question takes 9 tokens' }).ask('Why?')).toEqual({
       errorDetails: { message: 'the question takes 9 tokens' },
     });
@@ -256,7 +256,7 @@ describe('a question', () => {
 });
 
 describe('a command', () => {
-  it.each(['fix', 'tests', 'doc'])('/%s is not put to a model that cannot change code', async (command) => {
+  it.each(['fix', 'tests', 'doc'])('/%s is not sent to a model that cannot change code', async (command) => {
     const { ask, tasks, said, buttons } = setUp();
     await ask('', { command });
     expect(tasks).toEqual([]);
@@ -264,13 +264,13 @@ describe('a command', () => {
     expect(buttons).toEqual(['kvasir.chooseModel']);
   });
 
-  it('about nothing is not put to any model', async () => {
+  it('without a target is not sent', async () => {
     const { ask, tasks, said } = setUp();
     expect(await ask('', { command: 'explain' })).toEqual({});
     expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
   });
 
-  it('/explain takes nothing of a secret in front of the user', async () => {
+  it('/explain does not attach an active secret file', async () => {
     const text = 'def token():';
     const document = documentOf('/.env', text);
     show(
@@ -287,7 +287,7 @@ describe('a command', () => {
     expect(tasks[0]).not.toHaveProperty('snippets');
   });
 
-  it('/fix is put to one that can, about the selection, with what the user adds', async () => {
+  it('/fix is sent to a capable model, about the selection, with the user’s further words', async () => {
     show(documentOf('/a.ts', 'A'), Object.assign(lines(2, 3), { isEmpty: false, active: {} }));
     const { ask, tasks } = setUp({ canEdit: true });
     expect(await ask('the loop', { command: 'fix' })).toEqual({});
@@ -296,7 +296,7 @@ describe('a command', () => {
     expect(snippets).toMatchObject([{ text: 'A', startLine: 2 }]);
   });
 
-  it('/summarize of a file is the task that the model was made for', async () => {
+  it('/summarize of a file uses the summarize task', async () => {
     show(documentOf('/a.ts', 'A'));
     const { ask, tasks } = setUp();
     expect(await ask('', { command: 'summarize' })).toEqual({});

@@ -1,4 +1,6 @@
-/** Which model folders of a machine are found: the Hugging Face cache as its tool lays it out, and folders of the user's. */
+/**
+ * Which model folders of a machine are found: in the Hugging Face cache with its own layout, and in the user's folders.
+ */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -25,7 +27,7 @@ const HUB = ['.cache', 'huggingface', 'hub'];
 const find = (folders: string[] = [], env: Record<string, string> = {}) => findModels(folders, { env, home });
 
 describe('the Hugging Face cache', () => {
-  it('is where its variables say', () => {
+  it('is located by its environment variables', () => {
     const at = (env: Record<string, string>) => hubFolder({ env, home: '/h' });
     expect(at({})).toBe(join('/h', '.cache', 'huggingface', 'hub'));
     expect(at({ XDG_CACHE_HOME: '/x' })).toBe(join('/x', 'huggingface', 'hub'));
@@ -34,14 +36,14 @@ describe('the Hugging Face cache', () => {
     expect(at({ HF_HUB_CACHE: '/d', HUGGINGFACE_HUB_CACHE: '/c' })).toBe('/d');
   });
 
-  it('shows the snapshot of main, by the name of its repository', () => {
+  it('gives the snapshot that main names, with the name of its repository', () => {
     model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'aaa');
     const main = model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'bbb');
     write('bbb\n', ...HUB, 'models--Qwen--Qwen3-0.6B', 'refs', 'main');
     expect(find()).toEqual([{ modelDir: main, name: 'Qwen/Qwen3-0.6B', source: 'huggingFace' }]);
   });
 
-  it('shows the newest snapshot when main names none that is here', () => {
+  it('gives the newest snapshot if the one of main is missing', () => {
     const old = model(...HUB, 'models--gpt2', 'snapshots', 'zzz');
     const young = model(...HUB, 'models--gpt2', 'snapshots', 'aaa');
     utimesSync(old, 1, 1);
@@ -49,7 +51,7 @@ describe('the Hugging Face cache', () => {
     expect(find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
   });
 
-  it('leaves out datasets, downloads that have just begun, and files', () => {
+  it('leaves out datasets, incomplete downloads and files', () => {
     model(...HUB, 'datasets--a--b', 'snapshots', 'x');
     mkdirSync(join(home, ...HUB, 'models--c--d', 'snapshots', 'x'), { recursive: true });
     write('', ...HUB, 'version.txt');
@@ -66,7 +68,7 @@ describe('the Hugging Face cache', () => {
 });
 
 describe('folders of the user', () => {
-  it('are models, or hold models one level deep', () => {
+  it('are models or contain models one level deep', () => {
     const one = model('single');
     const a = model('many', 'a');
     model('many', 'deeper', 'c');
@@ -76,18 +78,18 @@ describe('folders of the user', () => {
     ]);
   });
 
-  it('that are missing, relative or empty are nothing', () => {
+  it('that are missing, relative or empty give no models', () => {
     model('relative');
     expect(find([join(home, 'missing'), 'relative', ''])).toEqual([]);
   });
 
-  it('are listed once, also when the cache has them', () => {
+  it('are listed once, even if they are also in the cache', () => {
     const dir = model(...HUB, 'models--a--b', 'snapshots', 'x');
     expect(find([dir, dirname(dir)])).toEqual([{ modelDir: dir, name: 'a/b', source: 'folder' }]);
   });
 });
 
-it('names a repository only where one is', () => {
+it('a repository name is given only for folders of a Hugging Face cache', () => {
   expect(repositoryName('/x/models--Qwen--Qwen2.5-Coder-1.5B--Instruct/snapshots/abc')).toBe(
     'Qwen/Qwen2.5-Coder-1.5B--Instruct',
   );

@@ -1,4 +1,6 @@
-/** Which larger models a machine is told of: the table's figures are the import's own, and what fits is arithmetic. */
+/**
+ * Which larger models are recommended for a machine: the table's figures equal the import's, and fitting is arithmetic.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { kvBytesPerToken } from '../../../../engine/kv/kvRows.ts';
@@ -84,7 +86,7 @@ const CONFIGS: Record<string, Record<string, unknown>> = {
 };
 
 describe('the table', () => {
-  it.each(OPEN_MODELS)('$id has the sizes that the engine would make of it', (model) => {
+  it.each(OPEN_MODELS)('$id has the sizes that the engine computes for it', (model) => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
     // What inspect calls resident.
     const resident = (precision: 'int8' | 'int4') => {
@@ -104,7 +106,7 @@ describe('the table', () => {
   });
 });
 
-it('a model at work takes its weights, the rows of its context, and the scratch in which a prompt is read', async () => {
+it('a running model takes its weights, the rows of its context, and the scratch for reading a prompt', async () => {
   const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
   // The scratch has float32 rows, in steps of 512, with room for one of padding; beside a long one there is one for short prompts.
   const longRows = 512 * Math.ceil((contextTokens + 1) / 512);
@@ -120,7 +122,7 @@ it('a model at work takes its weights, the rows of its context, and the scratch 
   expect(cacheBytesAtWork(100_000, 500_000, 1e6)).toBe(8192 * 100_000 + 512 * 500_000);
 });
 
-test('the README has of each model what the list says that it needs', () => {
+test('the README has the memory figures of the list', () => {
   const readme = readFileSync('README.md', 'utf8');
   const rows = readme
     .slice(readme.indexOf('| computed from each model'))
@@ -149,7 +151,7 @@ describe('a machine', () => {
       ({ model, precision }) => `${model.id.split('/')[1]}${precision === 'int8' ? '' : ` in ${precision}`}`,
     );
 
-  it('of 4 GB that reads 20 GB/s', () => {
+  it('of 4 GB that reads 20 GB/s gets the models that fit', () => {
     expect(ids(4e9, 20e9)).toEqual([
       'Qwen2.5-Coder-1.5B-Instruct',
       'Qwen2.5-Coder-0.5B-Instruct',
@@ -157,13 +159,13 @@ describe('a machine', () => {
       'Qwen3-0.6B',
     ]);
   });
-  it('of 32 GB that reads 100 GB/s takes all', () => {
+  it('of 32 GB that reads 100 GB/s gets all models', () => {
     expect(ids(32e9, 100e9)).toHaveLength(OPEN_MODELS.length);
   });
-  it('with much memory, but slow: nothing that is no fun', () => {
+  it('with much but slow memory gets only models that are fast enough', () => {
     expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
   });
-  it('whose speed is not known is judged by its memory', () => {
+  it('of unknown speed is judged by its memory', () => {
     expect(ids(2.2e9, null)).toEqual([
       'Qwen2.5-Coder-1.5B-Instruct in int4',
       'Qwen2.5-Coder-0.5B-Instruct',
@@ -171,21 +173,21 @@ describe('a machine', () => {
     ]);
     expect(recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8')[0]?.tokensPerSecond).toBeNull();
   });
-  it('of 0.5 GB is told of none', () => {
+  it('of 0.5 GB gets no recommendation', () => {
     expect(ids(0.5e9, 50e9)).toEqual([]);
   });
-  it('is not told of what it has', () => {
+  it('does not get models that it already has', () => {
     expect(ids(4e9, 20e9, new Set(['Qwen/Qwen2.5-Coder-1.5B-Instruct']))[0]).toBe('Qwen2.5-Coder-0.5B-Instruct');
   });
-  it('writes at most what its memory reads', () => {
+  it('has an upper speed limit that follows from its memory', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_582_151_680 }, 'int8');
     expect(best?.tokensPerSecond).toBe(10);
     expect(best?.memoryBytes).toBe(1_558_215_168 + 595_230_720);
   });
 });
 
-describe('in words', () => {
-  it('one that is built in, in use', async () => {
+describe('the line of a model', () => {
+  it('describes a built-in model in use', async () => {
     const sizes = {
       parameters: 7_499_840,
       contextTokens: 2048,
@@ -202,7 +204,7 @@ describe('in words', () => {
       detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory when running',
     });
   });
-  it('one that is too large for what is free', async () => {
+  it('says that a model is larger than the free memory', async () => {
     const line = describeInspected(
       await inspectFolder('test/fixtures/models/llama-mha-f16'),
       { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' },
@@ -212,7 +214,7 @@ describe('in words', () => {
     expect(line.detail).toContain('more than is free');
     expect(line.detail).toContain('chat only, no completions');
   });
-  it('one that is too large with 8 bits, but not with 4', async () => {
+  it('says that a model fits only with 4 bits', async () => {
     const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
     const line = (precision: 'int8' | 'int4') =>
       describeInspected(
@@ -229,7 +231,7 @@ describe('in words', () => {
       'code · needs 1.6 GB with int4 (int8: 2.2 GB)',
     );
   });
-  it('one that cannot run', () => {
+  it('gives the reason why a model cannot run', () => {
     expect(
       describeRefused(
         'config.json: hidden_size is missing',
@@ -238,7 +240,7 @@ describe('in words', () => {
       ),
     ).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
   });
-  it('a recommended one, with what the estimate was made from', () => {
+  it('shows a recommended model with the basis of its estimate', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
     expect(describeRecommended(best!, 'int8', 20e9, english).detail).toBe(
       'code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)',
@@ -248,7 +250,7 @@ describe('in words', () => {
     );
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });
-  it('as many characters as the list is wide, in both languages', async () => {
+  it('fits the width of the list in both languages', async () => {
     const inspected = await inspectFolder('model');
     const sized = {
       ...inspected,
@@ -278,7 +280,7 @@ describe('in words', () => {
         expect([line, line.length < 85]).toEqual([line, true]);
     }
   });
-  it('sizes of models', () => {
+  it('formats numbers of parameters', () => {
     expect(formatParameters(7_499_840, english)).toBe('7.5 million parameters');
     expect(formatParameters(494_032_768, english)).toBe('494 million parameters');
     expect(formatParameters(7_615_616_512, portuguese)).toBe('7,6 billion parameters');

@@ -1,4 +1,4 @@
-/** What becomes of a choice of model: the setting first, then the load; when that fails, one message and a way back. */
+/** Choosing a model: writes the setting, then loads; a failure gives one message and a way back. */
 import { beforeEach, expect, test, vi } from 'vitest';
 
 const world = vi.hoisted(() => ({
@@ -108,7 +108,7 @@ function setUp(fails: (model: string) => string | undefined = () => undefined) {
   return { settings, host: host as never, loads };
 }
 
-test('the model is loaded once the editor has taken the setting over', async () => {
+test('the model is loaded after the editor has applied the setting', async () => {
   const { settings, host, loads } = setUp();
   await useModel('/models/a', 'A', host, settings);
   expect([world.model, loads, world.told]).toEqual(['/models/a', ['/models/a'], ['Kvasir uses A now.']]);
@@ -121,7 +121,7 @@ test('the built-in model is an empty setting', async () => {
   expect([world.model, loads]).toEqual(['', ['built-in']]);
 });
 
-test('one that fails is one message, and the former comes back by a click', async () => {
+test('a failed model gives one message, whose button restores the former model', async () => {
   world.model = '/models/good';
   world.answer = 'Back to good';
   const { settings, host, loads } = setUp((model) =>
@@ -134,13 +134,13 @@ test('one that fails is one message, and the former comes back by a click', asyn
   expect(world.model).toBe('/models/good');
 });
 
-test('without the click it stays as it was chosen', async () => {
+test('without the click the setting stays', async () => {
   const { settings, host } = setUp(() => 'no');
   await useModel('/models/bad', 'Bad', host, settings);
   expect([world.model, world.offered]).toEqual(['/models/bad', ['Back to the built-in model']]);
 });
 
-test('the one in use that fails again leads to the built-in one', async () => {
+test('if the current model fails again, the button leads to the built-in model', async () => {
   world.model = '/models/bad';
   world.answer = 'Use the Built-in Model';
   const { settings, host, loads } = setUp((model) => (model ? 'no' : undefined));
@@ -148,7 +148,7 @@ test('the one in use that fails again leads to the built-in one', async () => {
   expect(loads.at(-1)).toBe('built-in, told by the host');
 });
 
-test('a setting that something overrules is said, and nothing is loaded', async () => {
+test('an overruled setting is reported, and nothing is loaded', async () => {
   vi.useFakeTimers();
   world.overruled = true;
   const { settings, host, loads } = setUp();
@@ -160,7 +160,7 @@ test('a setting that something overrules is said, and nothing is loaded', async 
   expect(loads).toEqual([]);
 });
 
-test('a command is copied, and put into a terminal without being sent', async () => {
+test('the download command is copied, and pasted into a terminal without running', async () => {
   world.answer = 'Paste into Terminal';
   await offerFetch('a/b', 'hf download a/b');
   expect([world.clipboard, world.terminal]).toEqual(['hf download a/b', [['hf download a/b', false]]]);

@@ -1,4 +1,4 @@
-/** What the monitor says of how rows are kept: of each codec that is set, and of the codecs of a file. */
+/** The texts about codecs: for the configured codec and for the codecs of a file. */
 import { expect, test } from 'vitest';
 import type { CodecQuality, EngineStats, ModelInfo } from '../../../../engine/protocol/stats.ts';
 import { codecNotes } from '../../../../src/monitor/codecTexts.ts';
@@ -23,7 +23,7 @@ const [MILD, HARD] = [
 ];
 const LEFT_OUT = 'turboquant is not used: with this model its mean KL divergence would be 2.0e-1, more than 5e-2';
 
-test('a file whose parts are coded in different ways is told of with each of them', () => {
+test('a file with parts in several codecs has a line for each', () => {
   const both = model([quality('int4-kivi', 0.01, 3.54), quality('turboquant', 0.02, 5.43)]);
   expect(codecNotes(['turboquant'], both, english)).toBe(HARD);
   expect(codecNotes(['int4-kivi', 'turboquant'], both, english)).toBe(`${MILD}\n${HARD}`);
@@ -34,7 +34,7 @@ test('a file whose parts are coded in different ways is told of with each of the
   ]).toEqual(['As computed, without loss.', '', '']);
 });
 
-test('the hover has a line for each codec, also for one that is not used', () => {
+test('the hover has a line for each codec, also for an unused one', () => {
   const stats = (compressed: CodecQuality[]): EngineStats =>
     ({
       model: model(compressed),

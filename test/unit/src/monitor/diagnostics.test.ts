@@ -1,4 +1,4 @@
-/** What `Kvasir: Report Problem` knows of the user is kept out of its page: here a failure that names a model of the user's own. */
+/** `Kvasir: Report Problem` leaves out names that it knows, such as that of the user's own model. */
 import { expect, test, vi } from 'vitest';
 import type { EngineHost } from '../../../../src/client/engineHost.ts';
 
@@ -17,7 +17,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
 }));
 const { reportProblem } = await import('../../../../src/monitor/diagnostics.ts');
 
-test('a model of the user’s own has no name in it', async () => {
+test('the report does not contain the name of the user’s own model', async () => {
   const text = 'Secret-7B has no chat template; the snapshot 0a1b is incomplete';
   const host = {
     client: {

@@ -1,4 +1,7 @@
-/** Figures are asked for while somebody looks or something goes on, twice a second, and never otherwise; looking starts nothing. */
+/**
+ * Statistics are polled twice a second while the panel is visible or requests run, and never otherwise. Polling starts
+ * no engine.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EngineStats, MachineInfo } from '../../../../engine/protocol/stats.ts';
 import type { EngineState } from '../../../../src/client/engineLifecycle.ts';
@@ -66,7 +69,7 @@ function setUp(options: { state?: EngineState['kind']; gpus?: MachineInfo['gpus'
   return { figures, asked, client, become, onActivity };
 }
 
-test('watched: two requests a second, with the tree; no longer watched: none, and no timer', async () => {
+test('while visible, statistics with the tree are polled twice a second; when hidden, there is no timer', async () => {
   const { figures, asked } = setUp();
   figures.watch(true);
   await vi.advanceTimersByTimeAsync(10_000);
@@ -81,7 +84,7 @@ test('watched: two requests a second, with the tree; no longer watched: none, an
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('without an engine, looking asks for nothing and leaves no timer; it goes on when there is one, and ends with it', async () => {
+test('without an engine nothing is polled and no timer runs; polling starts and ends with the engine', async () => {
   const { figures, asked, become } = setUp({ state: 'stopped' });
   figures.watch(true);
   await vi.advanceTimersByTimeAsync(60_000);
@@ -97,7 +100,7 @@ test('without an engine, looking asks for nothing and leaves no timer; it goes o
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a request is followed while it runs and a while after, then nothing', async () => {
+test('statistics are polled during a request and shortly after it', async () => {
   const { asked, client, onActivity, figures } = setUp();
   client.numPending = 1;
   onActivity.fire(1);
@@ -114,7 +117,7 @@ test('a request is followed while it runs and a while after, then nothing', asyn
   expect(figures.samples.all.length).toBe(stats);
 });
 
-test('asked for again while an answer is under way, the newer one counts', async () => {
+test('a refresh during a query causes another query', async () => {
   const { figures, asked } = setUp();
   figures.refresh();
   vi.advanceTimersByTime(0);
@@ -124,7 +127,7 @@ test('asked for again while an answer is under way, the newer one counts', async
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('the machine is asked once after the first request; again only for graphics memory that somebody watches', async () => {
+test('the machine is queried once after the first request, and again only for visible graphics memory', async () => {
   const none = setUp();
   none.onActivity.fire(0);
   await vi.advanceTimersByTimeAsync(100);
@@ -140,7 +143,7 @@ test('the machine is asked once after the first request; again only for graphics
   expect(some.asked.machine).toBeLessThanOrEqual(7);
 });
 
-test('disposed, it asks for nothing more', async () => {
+test('nothing is polled after dispose', async () => {
   const { figures, asked } = setUp();
   figures.watch(true);
   await vi.advanceTimersByTimeAsync(1000);

@@ -1,4 +1,4 @@
-/** Pins outlive the engine that was told of them, and not the files. */
+/** Pins survive the engine, but not the closing of their files. */
 import { expect, test, vi } from 'vitest';
 import type { HostMessage } from '../../../../engine/protocol/messages.ts';
 import type { FileStats } from '../../../../engine/protocol/stats.ts';
@@ -8,7 +8,7 @@ const { PinnedFiles } = await import('../../../../src/monitor/cacheView.ts');
 
 const file = (docId: string, open: boolean, pinned: boolean): FileStats => ({ docId, open, pinned }) as FileStats;
 
-test('a pin is told again to an engine that does not know it, until it is taken back or its file is closed', () => {
+test('a pin is sent again to an engine that does not know it, until it is removed or its file is closed', () => {
   const sent: HostMessage[] = [];
   const pins = new PinnedFiles({ notify: (message) => void sent.push(message) });
   pins.set('a', true);

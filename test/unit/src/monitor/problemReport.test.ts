@@ -1,4 +1,4 @@
-/** A problem report has what a maintainer asks for, and neither code nor paths nor file names. */
+/** A problem report has the facts that a maintainer needs, and no code, paths or file names. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EngineStats, ModelInfo } from '../../../../engine/protocol/stats.ts';
@@ -88,7 +88,7 @@ const FACTS: ReportFacts = {
 const report = (facts: Partial<ReportFacts> = {}) => problemReport({ ...FACTS, ...facts });
 
 describe('a report', () => {
-  it('says what runs where, and how it fared', () => {
+  it('has versions, platform and statistics', () => {
     const text = report();
     for (const part of [
       'Kvasir 0.1.0, linux-x64, Node 24.1.0',
@@ -105,7 +105,7 @@ describe('a report', () => {
       expect(text).toContain(part);
   });
 
-  it("of a model of the user's own has its shape, not its name", () => {
+  it("has the shape of the user's own model, not its name", () => {
     const text = report({
       builtIn: false,
       state: { kind: 'ready', model: { ...MODEL, name: 'acme-internal' } },
@@ -117,7 +117,7 @@ describe('a report', () => {
     expect(text).not.toMatch(/acme|ann/);
   });
 
-  it('has changed settings as far as they hold no names', () => {
+  it('has changed settings, without values that may be names', () => {
     const text = report({
       settings: [
         { name: 'kvasir.engine.threads', value: 3 },
@@ -136,7 +136,7 @@ describe('a report', () => {
     expect(text).not.toContain('acme');
   });
 
-  it("has the last completion's reason and times, without where and what it was", () => {
+  it("has the last completion's reason and times, without its place and text", () => {
     const text = report({
       completion: {
         place: 'src/plan.ts:3:7',
@@ -170,7 +170,7 @@ describe('a report', () => {
     ).toContain('nothing shown: the engine is down');
   });
 
-  it('has the last errors without what they name', () => {
+  it('has the last errors without names', () => {
     const text = report({
       state: {
         kind: 'failed',
@@ -195,12 +195,12 @@ describe('a report', () => {
     expect(text).not.toMatch(/ann|secret/);
   });
 
-  it('does without a readable trace', () => {
+  it('is complete without a readable trace', () => {
     expect(report({ trace: 'x' })).toContain('Trace: not readable');
   });
 });
 
-describe('redacting', () => {
+describe('redact', () => {
   it.each([
     ['cannot open C:\\Users\\Ann Lee\\plan.ts: no such file', 'cannot open <path>: no such file'],
     ['file:///home/ann/a%20b.ts is too long', '<path>'],
@@ -216,7 +216,7 @@ describe('redacting', () => {
     expect(redact(text)).toBe(expected);
   });
 
-  it('leaves nothing of an absolute path, wherever it stands', () => {
+  it('removes absolute paths completely, anywhere in the text', () => {
     const part = fc.stringMatching(/^[a-z]{4,9}( [a-z]{4,9})?$/).map((word) => `q${word}q`);
     const path = fc
       .tuple(fc.constantFrom('/', 'C:\\', '~/', 'file:///', '\\\\'), fc.array(part, { minLength: 1, maxLength: 4 }))
@@ -238,7 +238,7 @@ describe('redacting', () => {
     );
   });
 
-  it('leaves no known name', () => {
+  it('removes known names', () => {
     expect(redact('the file Quarterly Plan.xlsx of ann', ['Quarterly Plan.xlsx', 'ann'])).toBe(
       'the file <name> of <name>',
     );

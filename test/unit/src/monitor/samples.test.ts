@@ -1,4 +1,4 @@
-/** Samples for the charts: what happened in between, gaps where nothing did, and no more than the last minutes. */
+/** Samples for the charts: changes since the last sample, gaps without activity, and only the last minutes. */
 import { expect, test } from 'vitest';
 import type { EngineStats } from '../../../../engine/protocol/stats.ts';
 import { KEPT_MS, Samples } from '../../../../src/monitor/samples.ts';
@@ -14,7 +14,7 @@ const stats = (steps: number, batchSequences: number, prompt: number, promptCach
     tokens: { prompt, promptCached },
   }) as EngineStats;
 
-test('shares and means are of the time since the sample before', () => {
+test('shares and means cover the time since the last sample', () => {
   const samples = new Samples();
   expect(samples.add(stats(10, 2, 100, 0), 0)).toMatchObject({
     reused: 0,
@@ -33,13 +33,13 @@ test('shares and means are of the time since the sample before', () => {
   expect(samples.add(stats(31, (60 + 5) / 31, 200, 90), 1500)).toMatchObject({ reused: null, batch: null });
 });
 
-test("another engine's counters begin anew", () => {
+test('counters start again with a new engine', () => {
   const samples = new Samples();
   samples.add(stats(100, 2, 1000, 900), 0);
   expect(samples.add(stats(4, 3, 50, 10), 500)).toMatchObject({ reused: 0.2, batch: 3 });
 });
 
-test('what is older than is kept goes', () => {
+test('samples older than the limit are dropped', () => {
   const samples = new Samples();
   for (let i = 0; i <= 3000; i++) samples.add(stats(i, 1, 0, 0), i * 500);
   expect(samples.all.at(-1)!.at).toBe(1_500_000);

@@ -1,4 +1,4 @@
-/** What the status bar item shows of the engine's state, of its figures and of a pause. */
+/** What the status bar item shows: the engine's state, its figures, and a pause. */
 import { expect, test, vi } from 'vitest';
 import type { EngineHost } from '../../../../src/client/engineHost.ts';
 import type { Figures } from '../../../../src/monitor/figures.ts';
@@ -66,7 +66,7 @@ function show(state: object, more: { stats?: object; gpus?: object[]; paused?: s
   });
 }
 
-test('the figures: short in the bar, in full on hover', () => {
+test('the bar has short figures, the hover all of them', () => {
   show({ kind: 'ready', model: { name: 'm' } }, { stats: STATS, gpus: [] });
   expect(item.text).toBe('$(database) 3,0 MB · 75% reused');
   for (const part of [
@@ -93,19 +93,19 @@ test('the figures: short in the bar, in full on hover', () => {
   });
 });
 
-test("graphics memory that is in use is said to be others'", () => {
+test('graphics memory in use is shown as used by other programs', () => {
   show({ kind: 'ready', model: { name: 'm' } }, { stats: STATS, gpus: GPUS });
   expect(item.tooltip.value).toContain('Some GPU: 2,0 GB of 8,0 GB in use, none by Kvasir');
 });
 
-test('a pause is shown, read out, and can be ended', () => {
+test('a pause is shown, is in the accessible label, and can be ended', () => {
   show({ kind: 'stopped' }, { paused: 'Snoozed until 12:00' });
   expect(item.text).toBe('$(bell-slash) Kvasir');
   expect(item.accessibilityInformation.label).toContain('Snoozed until 12:00');
   expect(item.tooltip.value).toContain('command:kvasir.endSnooze');
 });
 
-test('a failure’s words are text in the hover, and none of its links is ours', () => {
+test('a failure message is plain text in the hover, without links', () => {
   show({ kind: 'failed', message: '[x](command:y)', retry: true });
   expect(item.tooltip.value).toContain('\\[x\\]\\(command\\:y\\)');
   expect(item.tooltip.isTrusted.enabledCommands).not.toContain('y');

@@ -1,4 +1,4 @@
-/** Summarize Folder over a scripted engine: whose the engine's copy of an open file is. */
+/** Summarize Folder with a scripted engine: it does not change the engine's copy of an open file. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import { t } from '../../../support/editor/translate.ts';
 
@@ -46,7 +46,7 @@ const file = new Uri('/w/a.ts');
 
 beforeEach(() => Object.assign(editor, { documents: [], messages: [] }));
 
-test('an open file that is changed before its turn is left out, and the engine keeps the text that is completed in', async () => {
+test('an open file that changes before its turn is left out, and the engine keeps its current text', async () => {
   let text = 'one();';
   editor.documents = [{ uri: file, getText: () => text }];
   const notified: string[] = [];
@@ -74,7 +74,7 @@ test('an open file that is changed before its turn is left out, and the engine k
   expect(editor.messages).toEqual(['Kvasir: a.ts changed before it was read. Try again.']);
 });
 
-test('of a file that is not open only memory is given up: what the disk has of it was kept when somebody worked on it', async () => {
+test('a file that is not open is evicted from memory only; its rows on disk stay', async () => {
   const notified: unknown[] = [];
   const client = {
     state: { kind: 'ready' },

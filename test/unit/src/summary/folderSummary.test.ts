@@ -1,4 +1,7 @@
-/** The map-reduce over a folder with a scripted engine: what is asked, what is known already, cancel and failures; its report; ignore files. */
+/**
+ * The map-reduce over a folder with a scripted engine: requests, cached summaries, cancel and failures; the report;
+ * ignore files.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -103,7 +106,7 @@ function folderOf(
 }
 
 describe('a folder', () => {
-  test('is asked file by file, a few at a time, and then as a whole', async () => {
+  test('is summarized file by file, a few at a time, and then as a whole', async () => {
     const texts = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
     const { run, asked, clientIds, progress, open, mostOpen } = folderOf(texts);
     const result = await run();
@@ -127,7 +130,7 @@ describe('a folder', () => {
     expect(mostOpen()).toBeLessThanOrEqual(4);
   });
 
-  test('is asked a second time about what has changed, in a later window, too', async () => {
+  test('is summarized again only where it has changed, also in a later window', async () => {
     const stored = memory();
     const cacheOf = (model: string) => new SummaryCache(stored as never, () => model);
     await folderOf({ a: 'A', b: 'B' }, { cache: cacheOf('model') }).run();
@@ -140,7 +143,7 @@ describe('a folder', () => {
     expect((await folderOf({ a: 'A', b: 'B' }, { cache: cacheOf('another model') }).run())?.numComputed).toBe(2);
   });
 
-  test('that is cancelled gives nothing, asks for nothing more and keeps what was made', async () => {
+  test('that is cancelled gives no result, sends no more requests and keeps finished summaries', async () => {
     const texts = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
     let ended = 0;
     const { run, asked, open, cache } = folderOf(texts, {
@@ -154,7 +157,7 @@ describe('a folder', () => {
     expect(cache.get(['file', 'f0.ts'], 'text 0')?.text).toBe('About text 0.');
   });
 
-  test('goes on without a file that fails, and names it; fails with the reason when all do', async () => {
+  test('continues without a file that fails, and names it; fails with the reason if all files fail', async () => {
     const one = await folderOf(
       { a: 'A', b: 'B', c: null },
       { fail: (task) => (task.kind === 'summarize' && task.docId === 'b' ? 'too long' : undefined) },
@@ -172,7 +175,7 @@ describe('a folder', () => {
   });
 });
 
-test('summaries that are too long together are joined in halves; a model that cannot join them still has its list', async () => {
+test('summaries that are too long together are joined in halves; without an overview the list remains', async () => {
   const texts = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
   const tooLong = (most: number) => (task: Task) =>
     task.kind === 'summarizeFolder' && (task.summaries?.length ?? 0) > most
@@ -191,7 +194,7 @@ test('summaries that are too long together are joined in halves; a model that ca
 
 const summaryOf = (text: string) => ({ text, notes: [] });
 
-test('what should be known of a summary stands behind it, the second time, too; without a text the file is left out', async () => {
+test('notes follow their summary, also from the cache; a file without a summary is left out', async () => {
   const stored = memory();
   const answer = (task: Task) =>
     task.kind === 'summarizeFolder'
@@ -219,7 +222,7 @@ test('what should be known of a summary stands behind it, the second time, too; 
   }
 });
 
-test('a file that was not read is left out with the reason, and asked about again', async () => {
+test('a file that was not read is left out with the reason, and tried again the next time', async () => {
   const stored = memory();
   const answer = (task: Task) =>
     task.kind === 'summarize' && task.docId === 'b'
@@ -241,7 +244,7 @@ test('a file that was not read is left out with the reason, and asked about agai
   }
 });
 
-test('the cache stays small: what was not asked for longest goes first', async () => {
+test('the cache is bounded and drops the least recently used summary first', async () => {
   const stored = memory();
   const cache = new SummaryCache(stored as never, () => 'model');
   for (let i = 0; i < 1000; i++) cache.set(['file', 'a'], `text ${i}`, summaryOf('x'.repeat(100)));
@@ -259,7 +262,7 @@ test('the cache stays small: what was not asked for longest goes first', async (
   expect(stored.stored.size).toBe(0);
 });
 
-test('whatever the kept summaries have become, the cache starts', () => {
+test('the cache starts with any stored value', () => {
   const odd = new SummaryCache(
     { get: () => [['key', 1], 'no', ['a', 'b'], null], update: async () => {} } as never,
     () => 'model',
@@ -267,7 +270,7 @@ test('whatever the kept summaries have become, the cache starts', () => {
   expect(odd.get(['file', 'a'], 'text')).toBeUndefined();
 });
 
-test('the report links the files and lets no markup in from models or files', () => {
+test('the report links its files and escapes markup from models and files', () => {
   const evil =
     '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
   const markdown = reportOf(
@@ -322,7 +325,7 @@ test.each([
   expect(kept.filter((name) => files.ignores(name))).toEqual([]);
 });
 
-test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore as git reads it', () => {
+test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore patterns give the same result as git', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
   const text =
     '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';

@@ -1,4 +1,4 @@
-/** Summarize Selection while the model loads: the selected text, wherever it is by then, or a refusal. */
+/** Summarize Selection while the model loads: the selected text at its later position, or an error. */
 import { expect, test, vi } from 'vitest';
 
 vi.mock('../../../../src/vscode.ts', () => ({ l10n: { t: (text: string) => text } }));
@@ -15,7 +15,7 @@ function editorOf(text: string, start: number, end: number) {
   return { document, selection: { start, end } };
 }
 
-test('unchanged, moved, and no longer selected', () => {
+test('the selection is used unchanged or moved, and refused if it is no longer selected', () => {
   const editor = editorOf('abcdef', 2, 4);
   const range = rangeLater(editor as never);
   editor.selection = { start: 0, end: 0 };

@@ -1,4 +1,4 @@
-/** The hover and the lens of a symbol: a summary never stands without what should be known of it. */
+/** The hover and the lens of a symbol show a summary together with its notes. */
 import { expect, it, vi } from 'vitest';
 import { t } from '../../../support/editor/translate.ts';
 
@@ -35,7 +35,7 @@ const symbol = { name: 'take', nameRange: { contains: () => true, start: { line:
 vi.mock('../../../../src/symbols.ts', () => ({ symbolsOf: async () => [symbol] }));
 const { SymbolHover, SymbolLens } = await import('../../../../src/summary/symbolSummaries.ts');
 
-it('has the note of a summary that is wrong', async () => {
+it('shows the note of a wrong summary', async () => {
   const note = '`take` does occur in a.ts: the model overlooked it';
   const summaries = {
     of: () => ({ known: { text: 'There is no `take` in a.ts.', notes: [note] }, running: false }),

@@ -1,4 +1,4 @@
-/** An answer's blocks while it streams: a block whose source has not changed shows the same, so its element may stay. */
+/** An answer's blocks during streaming: a block with unchanged source has the same HTML, so its element can stay. */
 import { expect, test, vi } from 'vitest';
 
 // It needs a page; what it lets through is for the real editor to show.
@@ -8,7 +8,7 @@ const { toBlocks } = await import('../../../../src/webview/markdown.ts');
 const ANSWER =
   '# Head\n\nFirst *para*, see [x][ref].\nSecond line\n\n```ts\nconst a = 1;\n\n```\n\n- one\n\n- two\n  - deep\n\n> quote\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\n---\nEnd.\n\n[ref]: https://example.com\n';
 
-test('equal sources give equal HTML, whatever has been written behind them', () => {
+test('equal sources give equal HTML, whatever text follows', () => {
   const seen = new Map<string, string>();
   for (let length = 0; length <= ANSWER.length; length++) {
     for (const { source, toHtml } of toBlocks(ANSWER.slice(0, length))) {
@@ -19,7 +19,7 @@ test('equal sources give equal HTML, whatever has been written behind them', () 
   }
 });
 
-test('each block is one element', () => {
+test('each block renders to one element', () => {
   const html = toBlocks(ANSWER).map((block) => block.toHtml().trim());
   expect(html.map((each) => /^<(\w+)/.exec(each)?.[1])).toEqual([
     'h1',

@@ -1,4 +1,4 @@
-/** The draft of a page that has just been made, and one that is given back, while the user types. */
+/** The draft of a new page, and a draft that the host sends back while the user types. */
 import { expect, test } from 'vitest';
 import { PageDraft } from '../../../../src/webview/pageDraft.ts';
 
@@ -7,7 +7,7 @@ function setUp() {
   return { told, draft: new PageDraft((text) => told.push(text)) };
 }
 
-test('a key before the kept draft arrives does not take its place: it comes after it', () => {
+test('text typed before the stored draft arrives is appended to it', () => {
   const { told, draft } = setUp();
   draft.typed('g');
   draft.typed('gh');
@@ -17,7 +17,7 @@ test('a key before the kept draft arrives does not take its place: it comes afte
   expect(told).toEqual(['half a though', 'half a thought']);
 });
 
-test('a question that is sent before the kept draft arrives leaves that as it is', () => {
+test('a question sent before the stored draft arrives leaves the draft unchanged', () => {
   const { told, draft } = setUp();
   draft.typed('Why?');
   draft.typed('');
@@ -25,7 +25,7 @@ test('a question that is sent before the kept draft arrives leaves that as it is
   expect(told).toEqual([]);
 });
 
-test('what is given back later comes before what was typed since', () => {
+test('a text that the host sends back is put before the text typed since', () => {
   const { told, draft } = setUp();
   expect(draft.given('', '')).toBe('');
   draft.typed('x');
