@@ -48,7 +48,7 @@ module.exports = {
     never(
       'kv-parts-are-below-its-owner',
       '^engine/kv/(eviction|disk|approx/codecs)/',
-      '^engine/kv/(kvCache|kvMemory|cacheMaintenance|lease)\\.ts$',
+      '^engine/kv/(kvCache|kvMemory|cachedPrefixes|lease)\\.ts$',
       'Eviction, disk tier and codecs do not know who owns them.',
     ),
     never(

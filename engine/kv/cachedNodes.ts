@@ -1,7 +1,6 @@
 /**
- * The nodes of the radix tree with their rows: pool slots, stored rows, reference counts, and nodes whose stored rows
- * are lost.
- * Does the primitive changes and keeps every count right. Does not decide which node leaves, or when.
+ * The nodes of the radix tree with their rows: pool slots, stored rows, reference counts, lost rows. Makes the
+ * primitive changes and keeps every count right. Does not decide which node leaves, or when.
  */
 import { LostRows, type SpillFile } from './disk/spillFile.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
@@ -33,7 +32,7 @@ export class CachedNodes {
   numEvictable = 0;
   readonly #clock: () => number;
   readonly #log: (line: string) => void;
-  /** Nodes in use whose stored rows cannot be read back. They are dropped as soon as nobody uses them. */
+  /** Nodes in use whose stored rows cannot be read back. Each is dropped as soon as no lease uses it. */
   readonly #losses = new Map<RadixNode, LostRows>();
 
   constructor({ pool, eviction, clock, spillFile = null }: CachedNodesOptions) {
@@ -50,25 +49,26 @@ export class CachedNodes {
     return this.#clock();
   }
 
-  /** Which node leaves before which, as of now. */
+  /** The order of eviction as of now. */
   order(): EvictionOrder {
     return evictionOrder(this.tree, this.eviction, this.now);
   }
 
-  /** Keeps a node in its place, neither evicted nor demoted, until as many calls of `unreference`. */
+  /** Protects a node from eviction and demotion, until as many calls of `unreference`. */
   reference(node: RadixNode): void {
     if (node.refCount++ === 0 && node.slots) this.numEvictable -= node.slots.length;
   }
 
   /**
-   * Call it for the last node of a path first: a node whose stored rows are lost is dropped with all nodes below it.
+   * Ends `reference`. Call it for the last node of a path first, because a node with lost rows is dropped with all
+   * nodes below it.
    */
   unreference(node: RadixNode): void {
     if (--node.refCount === 0 && node.slots) this.numEvictable += node.slots.length;
     this.dropIfLost(node);
   }
 
-  /** Does `work` while the nodes of a path, in order, stay in their places. */
+  /** Does `work` while the nodes of a path, in order, are referenced. */
   withReferences<T>(nodes: readonly RadixNode[], work: () => T): T {
     for (const node of nodes) this.reference(node);
     try {
@@ -83,12 +83,12 @@ export class CachedNodes {
     return [...nodes.slice(0, -1), this.beginning(nodes.at(-1)!, lastLength)];
   }
 
-  /** A node's first `length` tokens as a node of their own: the node itself, or else it is split behind them. */
+  /** A node of the first `length` tokens of `node`: the node itself, or else the upper part of a split. */
   beginning(node: RadixNode, length: number): RadixNode {
     return length < node.tokenIds.length ? this.split(node, length) : node;
   }
 
-  /** Splits a node after `at` tokens and returns the new upper part. Takes no more bytes and reads nothing. */
+  /** Splits a node after `at` tokens and returns the new upper part. Takes no more bytes and reads no rows. */
   split(node: RadixNode, at: number): RadixNode {
     const upper = this.tree.split(node, at);
     // It is not known which half has the lost rows.
@@ -97,14 +97,14 @@ export class CachedNodes {
     return upper;
   }
 
-  /** Adds a node in the pool below `parent`. Nobody references it. */
+  /** Adds an unreferenced node in the pool below `parent`. */
   insert(parent: RadixNode, tokenIds: number[], slots: Int32Array): RadixNode {
     const node = this.tree.insert(parent, tokenIds, slots);
     this.numEvictable += slots.length;
     return node;
   }
 
-  /** Frees the slots of an unreferenced node whose rows the store has. */
+  /** Frees the slots of an unreferenced node that is also in the store. */
   leavePool(node: RadixNode): void {
     this.slots.give(node.slots!);
     this.numEvictable -= node.slots!.length;
@@ -112,7 +112,7 @@ export class CachedNodes {
     this.events.demotions++;
   }
 
-  /** Reduces an unreferenced node, all of whose rows are exact, to these rows at these positions of its context. */
+  /** Prunes an unreferenced node with exact rows: it keeps these rows, which are at these positions of its context. */
   prune(node: RadixNode, rows: KvRows, positions: Int32Array, by: string): void {
     this.tree.prune(node, by);
     if (node.stored) this.store.drop(node.stored);
@@ -135,7 +135,7 @@ export class CachedNodes {
       this.numEvictable -= node.slots.length;
     }
     if (node.stored) this.store.drop(node.stored);
-    // A holder of the dropped node must not keep its rows alive.
+    // Other objects may still refer to the dropped node; they must not keep its rows alive.
     node.slots = null;
     node.stored = null;
     this.#losses.delete(node);
@@ -148,7 +148,7 @@ export class CachedNodes {
   }
 
   /**
-   * What `read` returns for a node's stored rows; null, and the rows count as lost, where they cannot be read back.
+   * Returns what `read` returns for a node's stored rows. Null when they cannot be read back; then they count as lost.
    * Other errors pass.
    */
   readStored<T>(node: RadixNode, read: () => T): T | null {
@@ -162,10 +162,9 @@ export class CachedNodes {
   }
 
   /**
-   * Stored rows of a node could not be read back. It is dropped with all nodes below it, at once or when no lease uses
-   * it any
-   * more, and computed again when somebody asks for it. Where the pool has the rows too, only the copy in the store is
-   * dropped.
+   * Marks a node's stored rows as lost. Without a copy in the pool the node is dropped with all nodes below it, at once
+   * or when no lease uses it any more; its tokens are computed again on request. With a copy in the pool only the
+   * stored rows are dropped.
    */
   lose(node: RadixNode, loss: LostRows): void {
     if (this.#losses.has(node)) return;
@@ -179,7 +178,7 @@ export class CachedNodes {
     this.dropIfLost(node);
   }
 
-  /** A lease has let go of a node: if its stored rows are lost, it can be dropped now. */
+  /** Call it when a lease no longer uses a node: drops the node if its stored rows are lost. */
   dropIfLost(node: RadixNode): void {
     if (!this.#losses.has(node) || node.storedRefs > 0) return;
     if (node.slots) {

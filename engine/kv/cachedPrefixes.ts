@@ -1,9 +1,11 @@
-/** Cached prefixes as the user sees them: describes what is cached of one, evicts it, pins it. */
+/** Cached prefixes outside requests: describes, evicts and pins them, and exchanges their rows with the disk tier. */
 import type { Tier } from '../protocol/stats.ts';
-import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
+import { codecsOf, isExact, lossyWithin } from './approx/lossyRows.ts';
 import type { LongContexts } from './approx/approximation.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { commonLength, isUsed, lengths, type RadixNode } from './radixTree.ts';
+import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
+import { commonLength, endIndex, isUsed, lengths, type RadixNode } from './radixTree.ts';
+import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 
 /** What is cached of a prefix. */
 export interface PrefixState {
@@ -91,6 +93,53 @@ export class CachedPrefixes {
     else this.#pinned.delete(key);
     for (const node of this.#memory.tree.nodes()) node.pinned = false;
     this.markPinned();
+  }
+
+  /**
+   * Adds blocks with exact rows as tokenIds[startIndex ..], as far as these tokens are missing and those before them
+   * are cached. Returns the number of tokens gained; 0 when there is no space for the blocks.
+   */
+  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], tag: string): number {
+    const { tree, pool } = this.#memory;
+    const end = startIndex + runOf(blocks).numTokens;
+    const match = tree.match(tokenIds, end);
+    if (match.numTokens < startIndex || match.numTokens === end) return 0;
+    let skipped = match.numTokens - startIndex;
+    const rest = blocks.flatMap((block) => {
+      const from = Math.min(skipped, block.numTokens);
+      skipped -= from;
+      if (from === 0) return [block];
+      return from === block.numTokens ? [] : [plainBlock(sliceRows(pool.shape, block.rows(), from, block.numTokens))];
+    });
+    const last = match.nodes.at(-1) ?? tree.root;
+    const parent = match.nodes.length > 0 ? this.#memory.nodes.beginning(last, match.lastLength) : last;
+    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
+    if (!node) return 0;
+    node.tag = tag;
+    this.markPinned();
+    return node.tokenIds.length;
+  }
+
+  /**
+   * A copy of the exact rows of tokenIds[from .. to). Null where rows of tokenIds[0 .. to) are missing, lost or lossy,
+   * because later rows may have been computed from lossy ones.
+   */
+  readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
+    const match = this.#memory.tree.match(tokenIds, to);
+    const { nodes, numTokens } = match;
+    if (numTokens < to) return null;
+    for (const [node, length] of lengths(match)) if (node.pruned || !isExact(node.lossy, 0, length)) return null;
+    const parts: KvRows[] = [];
+    for (const node of nodes.filter((each) => endIndex(each) > from)) {
+      const rows = this.#memory.read(
+        node,
+        Math.max(0, from - node.startIndex),
+        Math.min(to, endIndex(node)) - node.startIndex,
+      );
+      if (!rows) return null;
+      parts.push(rows);
+    }
+    return joinRows(this.#memory.pool.shape, parts);
   }
 
   /** Call it when nodes were added to the tree. */

@@ -1,4 +1,4 @@
-/** The invariants of the cache. Throws at the first broken one. Changes nothing. Used by tests after each step. */
+/** Checks the invariants of the cache. Changes nothing. Tests call it after each step. */
 
 import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
 import type { KvMemory } from './kvMemory.ts';
@@ -12,7 +12,7 @@ function check(holds: boolean, message: string): asserts holds {
 }
 
 function checkNode(node: RadixNode): void {
-  const at = `run at ${node.startIndex} of ${node.tokenIds.length}`;
+  const at = `node at ${node.startIndex} of ${node.tokenIds.length}`;
   const parent = node.parent!;
   check(node.tokenIds.length > 0, `${at} is empty`);
   check([...parent.children.values()].includes(node), `${at} is not its parent's child`);
@@ -39,117 +39,141 @@ function checkNode(node: RadixNode): void {
   check(!node.slots || parent.slots !== null, `${at} is in the pool and its parent is not`);
 }
 
-/** `inFlight`: slots that belong to a batch under way. */
+/** `inFlight`: slots that a batch holds. @throws Error at the first broken invariant. */
 export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: Iterable<number>): void {
-  const { pool, store } = memory;
-  check(memory.nodes.slots.numFree + memory.nodes.slots.numHeld === pool.numSlots, 'free + held is not P');
+  const { slots } = memory.nodes;
+  check(slots.numFree + slots.numHeld === memory.pool.numSlots, 'free + held is not P');
+  const holders = new SlotHolders(memory);
+  const references = checkLeases(leases, holders);
+  holders.add(inFlight, 'the batch');
+  checkNodes(memory, references, holders);
+  check(slots.numHeld === holders.size, `${slots.numHeld} slots are held, ${holders.size} have a holder`);
+  checkBytes(memory);
+}
 
-  const holder = new Map<number, string>();
-  const hold = (slots: Iterable<number>, by: string): void => {
+/** Who holds each slot. */
+class SlotHolders {
+  readonly #memory: KvMemory;
+  readonly #holder = new Map<number, string>();
+
+  constructor(memory: KvMemory) {
+    this.#memory = memory;
+  }
+
+  get size(): number {
+    return this.#holder.size;
+  }
+
+  add(slots: Iterable<number>, by: string): void {
     for (const slot of slots) {
-      check(memory.nodes.slots.isHeld(slot), `${by} uses slot ${slot}, which is free`);
-      check(!holder.has(slot), `slot ${slot} belongs to ${by} and to ${holder.get(slot)}`);
-      holder.set(slot, by);
-    }
-  };
-  const paths = new Map<RadixNode, number>();
-  const held = new Map<RadixNode, number>();
-  for (const lease of leases) {
-    for (const slots of ownSlots(lease)) hold(slots, 'a lease');
-    if (lease.partial) {
-      for (const node of pathTo(lease.node)) {
-        held.set(node, (held.get(node) ?? 0) + 1);
-        check(
-          node.stored !== null,
-          `a partial lease runs through a run at ${node.startIndex} that is not in the store`,
-        );
-      }
-      check(numLeased(lease) === [...ownSlots(lease)].flat().length, 'a partial lease has other rows than it counts');
-      continue;
-    }
-    for (const node of pathTo(lease.node)) {
-      paths.set(node, (paths.get(node) ?? 0) + 1);
-      check(node.slots !== null, `a lease runs through a run at ${node.startIndex} that is not in the pool`);
+      check(this.#memory.nodes.slots.isHeld(slot), `${by} uses slot ${slot}, which is free`);
+      check(!this.#holder.has(slot), `slot ${slot} belongs to ${by} and to ${this.#holder.get(slot)}`);
+      this.#holder.set(slot, by);
     }
   }
-  hold(inFlight, 'the batch');
+}
 
-  const stored = new Set<StoredBlock>();
-  let evictable = 0;
-  let numRuns = 0;
-  let numTokens = 0;
-  for (const node of memory.tree.nodes()) {
+/** How often leases reference each node: in the pool, and partial leases in the store. */
+interface References {
+  readonly pool: Map<RadixNode, number>;
+  readonly store: Map<RadixNode, number>;
+}
+
+function checkLeases(leases: Iterable<Lease>, holders: SlotHolders): References {
+  const references: References = { pool: new Map(), store: new Map() };
+  for (const lease of leases) {
+    for (const slots of ownSlots(lease)) holders.add(slots, 'a lease');
+    const kind = lease.partial ? 'store' : 'pool';
+    for (const node of pathTo(lease.node)) {
+      references[kind].set(node, (references[kind].get(node) ?? 0) + 1);
+      const isThere = lease.partial ? node.stored !== null : node.slots !== null;
+      check(isThere, `a ${lease.partial ? 'partial ' : ''}lease needs a node at ${node.startIndex} in the ${kind}`);
+    }
+    const numOwn = [...ownSlots(lease)].flat().length;
+    check(!lease.partial || numLeased(lease) === numOwn, 'a partial lease has other rows than it counts');
+  }
+  return references;
+}
+
+function checkNodes(memory: KvMemory, references: References, holders: SlotHolders): void {
+  const { tree, nodes } = memory;
+  let [evictable, numRuns, numTokens] = [0, 0, 0];
+  for (const node of tree.nodes()) {
     checkNode(node);
+    checkReferences(memory, node, references);
+    checkSlots(memory, node, holders);
+    checkBlocks(memory, node);
     numRuns++;
     numTokens += node.tokenIds.length;
-    const leased = paths.get(node) ?? 0;
-    check(node.refCount === leased, `run at ${node.startIndex}: ref count ${node.refCount}, leases ${leased}`);
-    paths.delete(node);
-    check(
-      node.storedRefs === (held.get(node) ?? 0),
-      `run at ${node.startIndex}: held ${node.storedRefs} times, partial leases ${held.get(node) ?? 0}`,
-    );
-    held.delete(node);
-    check(
-      node.storedRefs > 0 || !memory.nodes.isLost(node),
-      `run at ${node.startIndex} is lost, nobody holds it, and it is there`,
-    );
-    if (node.slots) {
-      hold(node.slots, `the run at ${node.startIndex}`);
-      for (const [i, slot] of node.slots.entries())
-        check(
-          node.pruned !== null || pool.positions[slot] === node.startIndex + i,
-          `slot ${slot} stands at the wrong position`,
-        );
-      if (node.refCount === 0) evictable += node.slots.length;
-    }
-    const at = `the run at ${node.startIndex}`;
-    let row = 0;
-    for (const block of node.stored?.blocks ?? []) {
-      stored.add(wholeOf(block));
-      if (block.codec && !block.codec.lossless) {
-        const codecs = codecsOf(lossyWithin(node.lossy, row, row + block.numRows));
-        // A part may have none but those that its codec keeps as they were.
-        check(
-          (codecs.length === 1 && codecs[0] === block.codec.name) || (codecs.length === 0 && block.part !== undefined),
-          `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`,
-        );
-        check(
-          !block.encoded || block.encoded.length < block.numRows * store.bytesPerToken,
-          `${at} has a block that its codec has made larger`,
-        );
-      }
-      row += block.numRows;
-    }
+    if (node.refCount === 0) evictable += node.slots?.length ?? 0;
   }
-  check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');
+  check(references.pool.size === 0 && references.store.size === 0, 'a lease uses a node that is not in the tree');
+  check(evictable === nodes.numEvictable, `${nodes.numEvictable} slots count as evictable, ${evictable} are`);
   check(
-    holder.size === memory.nodes.slots.numHeld,
-    `${memory.nodes.slots.numHeld} slots are held, ${holder.size} have a holder`,
+    numRuns === tree.numRuns && numTokens === tree.numTokens,
+    `the tree counts ${tree.numTokens} tokens in ${tree.numRuns} nodes, there are ${numTokens} in ${numRuns}`,
   );
-  check(
-    evictable === memory.nodes.numEvictable,
-    `${memory.nodes.numEvictable} slots count as evictable, ${evictable} are`,
-  );
-  check(
-    numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens,
-    `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`,
-  );
+}
+
+/** Removes what it has seen from `references`. */
+function checkReferences({ nodes }: KvMemory, node: RadixNode, { pool, store }: References): void {
+  const at = `node at ${node.startIndex}`;
+  const [inPool, inStore] = [pool.get(node) ?? 0, store.get(node) ?? 0];
+  check(node.refCount === inPool, `${at}: ref count ${node.refCount}, leases ${inPool}`);
+  check(node.storedRefs === inStore, `${at}: stored refs ${node.storedRefs}, partial leases ${inStore}`);
+  check(node.storedRefs > 0 || !nodes.isLost(node), `${at} is lost and unused, but not dropped`);
+  pool.delete(node);
+  store.delete(node);
+}
+
+function checkSlots({ pool }: KvMemory, node: RadixNode, holders: SlotHolders): void {
+  if (!node.slots) return;
+  holders.add(node.slots, `the node at ${node.startIndex}`);
+  for (const [i, slot] of node.slots.entries())
+    check(
+      node.pruned !== null || pool.positions[slot] === node.startIndex + i,
+      `slot ${slot} stands at the wrong position`,
+    );
+}
+
+function checkBlocks({ store }: KvMemory, node: RadixNode): void {
+  let row = 0;
+  for (const { codec, encoded, numRows, part } of node.stored?.blocks ?? []) {
+    if (codec && !codec.lossless) {
+      const at = `the node at ${node.startIndex}`;
+      const codecs = codecsOf(lossyWithin(node.lossy, row, row + numRows));
+      // A part of a block may have only rows that its codec kept exactly.
+      check(
+        (codecs.length === 1 && codecs[0] === codec.name) || (codecs.length === 0 && part !== undefined),
+        `${at} names ${codecs.join() || 'nothing'} for rows that are coded with ${codec.name}`,
+      );
+      check(
+        !encoded || encoded.length < numRows * store.bytesPerToken,
+        `${at} has a block that its codec has made larger`,
+      );
+    }
+    row += numRows;
+  }
+}
+
+function checkBytes({ tree, store, pool, budget, bytes }: KvMemory): void {
+  const stored = new Set<StoredBlock>();
+  for (const node of tree.nodes()) for (const block of node.stored?.blocks ?? []) stored.add(wholeOf(block));
   let storeBytes = 0;
   for (const { positions, sketch, encoded, rows } of stored)
-    storeBytes +=
-      (positions?.byteLength ?? 0) +
-      ((sketch ?? encoded)?.byteLength ?? arraysOf(rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
+    storeBytes += (positions?.byteLength ?? 0) + ((sketch ?? encoded)?.byteLength ?? byteLengthOf(arraysOf(rows())));
   check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
-  // The runner's own arrays are not in reach here: they are what the shape says.
+  // The runner's own arrays cannot be read here, so their size is taken from the shape.
   let poolBytes = pool.positions.byteLength + pool.stamps.byteLength + pool.numSlots * (pool.shape.runnerBytes ?? 0);
-  for (const arrays of [pool.keys, pool.values, pool.keyScales, pool.valueScales])
-    for (const array of arrays) poolBytes += array.byteLength;
+  for (const arrays of [pool.keys, pool.values, pool.keyScales, pool.valueScales]) poolBytes += byteLengthOf(arrays);
   check(poolBytes === pool.bytes, `pool bytes ${pool.bytes}, allocated ${poolBytes}`);
-  const { borrowed } = memory.budget;
   check(
-    memory.bytes + borrowed <= memory.budget.maxBytes,
-    `${memory.bytes} bytes and ${borrowed} that are borrowed exceed the budget of ${memory.budget.maxBytes}`,
+    bytes + budget.borrowed <= budget.maxBytes,
+    `${bytes} bytes and ${budget.borrowed} borrowed bytes exceed the budget of ${budget.maxBytes}`,
   );
+}
+
+function byteLengthOf(arrays: readonly { readonly byteLength: number }[]): number {
+  return arrays.reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }

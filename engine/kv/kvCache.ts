@@ -4,8 +4,8 @@
  */
 import { type LongContexts, noLongContexts } from './approx/approximation.ts';
 import type { Compression } from './approx/compression.ts';
+import { StoreCompression } from './approx/storeCompression.ts';
 import { CachedPrefixes } from './cachedPrefixes.ts';
-import { CacheMaintenance } from './cacheMaintenance.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
@@ -62,8 +62,7 @@ export class KvCache {
   /** Slots and bytes. A caller that allocates slots frees them, or hands them to a lease with `append`. */
   readonly memory: KvMemory;
   readonly prefixes: CachedPrefixes;
-  /** Used by idle maintenance and the disk tier, not by requests. */
-  readonly maintenance: CacheMaintenance;
+  readonly compression: StoreCompression;
   readonly longContexts: LongContexts;
   /** The budget that error messages name. It includes memory beside pool and store. */
   displayedLimitBytes: number;
@@ -90,11 +89,7 @@ export class KvCache {
     this.displayedLimitBytes = maxBytes;
     this.longContexts = longContexts(this.memory);
     this.prefixes = new CachedPrefixes(this.memory, this.longContexts);
-    this.maintenance = new CacheMaintenance(this.memory, {
-      clock,
-      compression,
-      onInsert: () => this.prefixes.markPinned(),
-    });
+    this.compression = new StoreCompression(this.memory, compression);
   }
 
   /** The most tokens that fit in the pool, with nothing else in the cache. */
@@ -259,7 +254,7 @@ export class KvCache {
    * compressed where the store is too full for exact ones. Slots move. Returns false when there was nothing to do.
    */
   shrink(compresses = true): boolean {
-    return this.memory.shrink([...this.#tails()], compresses ? this.maintenance.coding : null);
+    return this.memory.shrink([...this.#tails()], compresses ? this.compression.coding : null);
   }
 
   /** @throws Error at the first broken invariant. `inFlight`: slots that a batch holds. */

@@ -1,17 +1,9 @@
 /**
- * The memory for K/V rows: pool and store under one budget in bytes. Hands out slots and makes room for them. Knows
- * nodes and
- * reference counts, but no sequence. That something does not fit is a return value.
- *
- * Room is made in this order: free slots; growth of the pool up to `softSlots`; slots of unreferenced nodes, in the
- * order of
- * eviction (demoted to the store without loss, or dropped); growth up to the budget. All calls go down: KvMemory ->
- * IdleDemotion ->
- * PoolResizer -> StoreEviction -> CachedNodes.
+ * The memory for K/V rows: pool and store under one budget in bytes. Allocates slots, evicts nodes for them and moves
+ * nodes between pool and store. Knows no leases.
  */
 import type { Coding } from './approx/codedPage.ts';
-import type { Compression } from './approx/compression.ts';
-import { codingReserve } from './approx/toCode.ts';
+import { type Compression, codingReserve } from './approx/compression.ts';
 import { CachedNodes } from './cachedNodes.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import type { Eviction } from './eviction/eviction.ts';
@@ -77,7 +69,7 @@ export class KvMemory {
     return this.pool.bytes + this.store.bytes;
   }
 
-  /** Slots that `allocate` can hand out: free ones, those of unreferenced runs and those of growth. */
+  /** Slots that `allocate` can return: free ones, those of unreferenced nodes, and those that the pool can grow by. */
   get available(): number {
     return this.budget.mostSlots - this.numReferenced;
   }
@@ -87,7 +79,7 @@ export class KvMemory {
     return this.budget.slotsBeside(bytes) - this.numReferenced;
   }
 
-  /** Slots that `allocate` can hand out without evicting anything from pool or store. */
+  /** Slots that `allocate` can return without evicting anything from pool or store. */
   get spare(): number {
     return this.spareBeside(this.budget.borrowed);
   }
@@ -104,8 +96,8 @@ export class KvMemory {
   }
 
   /**
-   * Lends bytes to one borrower, who must free them in `onTakenBack`. False where something would have to be evicted
-   * for them.
+   * Lends bytes to one borrower, who must free them in `onTakenBack`. Returns false where something would have to be
+   * evicted for them.
    */
   lend(bytes: number, onTakenBack: () => void): boolean {
     this.takeBack();
@@ -129,12 +121,15 @@ export class KvMemory {
   }
 
   /**
-   * n slots with undefined contents, or null. `after`, `preferred`: see SlotAllocator. May demote and drop unreferenced
-   * nodes.
+   * n slots with undefined contents, near slot `after` or in the `preferred` pages (see SlotAllocator). Null when fewer
+   * are available. May demote and drop unreferenced nodes.
+   *
+   * Slots come from, in this order: free slots; growth of the pool up to `softSlots`; unreferenced nodes in eviction
+   * order, which are demoted without loss or dropped; growth up to the budget.
    */
   allocate(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
     if (n > this.available) return null;
-    // Borrowed bytes go before any node.
+    // Borrowed bytes are taken back before any node is evicted.
     if (n > this.spare) this.takeBack();
     while (this.nodes.slots.numFree < n) {
       const missing = n - this.nodes.slots.numFree;
@@ -147,7 +142,7 @@ export class KvMemory {
     return this.nodes.slots.take(n, after, preferred);
   }
 
-  /** n free slots, or null; moves nothing. */
+  /** n slots that are free now, or null. Evicts nothing and does not grow the pool. */
   takeFree(n: number, after: number): Int32Array | null {
     return this.nodes.slots.take(n, after);
   }
@@ -161,7 +156,10 @@ export class KvMemory {
     return { total: this.pool.numSlots, free: numFree, held: numHeld };
   }
 
-  /** Whether the store has room for so many bytes, after evicting if necessary. This node stays. */
+  /**
+   * Evicts from the store until it has space for so many bytes more. This node stays. Returns false when that is not
+   * possible.
+   */
   makeRoomInStore(bytes: number, node: RadixNode): boolean {
     return this.nodes.withReferences([node], () => this.#makeInStore(bytes));
   }
@@ -171,7 +169,7 @@ export class KvMemory {
     return this.#storeEviction.make(this.#poolResizer.storeMost - bytes, null);
   }
 
-  /** Reserves so many bytes of the store for a sparse lease. Slots move: `tails`, see PageTable. */
+  /** Reserves so many bytes of the store for a sparse lease. Slots move; `tails`: see PageTable. */
   reserved(bytes: number, tails: readonly Tail[]): void {
     if (bytes > 0) this.takeBack();
     this.budget.reserved = bytes;
@@ -182,7 +180,7 @@ export class KvMemory {
     );
   }
 
-  /** Brings a referenced node into the pool. False when there is no room for it, or its rows are lost. */
+  /** Copies a referenced node into the pool. Returns false when there are no slots for it, or its rows are lost. */
   promote(node: RadixNode): boolean {
     if (node.slots) return true;
     const slots = this.nodes.isLost(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
@@ -200,7 +198,7 @@ export class KvMemory {
     return true;
   }
 
-  /** A copy of rows [from, to) of a node, wherever they are; null where they are lost. */
+  /** A copy of rows [from, to) of a node, from pool or store. Null where they are lost. */
   read(node: RadixNode, from: number, to: number): KvRows | null {
     return node.slots
       ? this.pool.read(node.slots.subarray(from, to))
@@ -208,15 +206,14 @@ export class KvMemory {
   }
 
   /**
-   * Takes blocks over, of rows as they were computed, as a run that goes on from `parent`: in the store, or in slots of
-   * others where
-   * the pool leaves no room for one. Null when there is no room for it, older runs gone or not.
+   * Adds a node below `parent` that consists of blocks with exact rows: in the store, or in the pool where the store
+   * has no space. Older nodes may be evicted. Null when there is no space in either.
    */
   insertStored(parent: RadixNode, tokenIds: number[], blocks: readonly StoredBlock[]): RadixNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     const fits = this.nodes.withReferences(path, () => this.#makeInStore(bytes));
-    // All parents of a node in the pool are in the pool too.
+    // The parents of a node in the pool must be in the pool too.
     const slots = fits
       ? null
       : this.nodes.withReferences(path, () =>
@@ -245,8 +242,8 @@ export class KvMemory {
   }
 
   /**
-   * Sets the budget after shrinking to it; the old one holds meanwhile. The caller makes sure that `excess` is at most
-   * 0 and that sparse leases fit. `tails`: see PageTable.
+   * Shrinks to a budget and sets it; until then the old one holds. The caller makes sure that `excess` is at most 0 and
+   * that sparse leases fit. `tails`: see PageTable.
    */
   setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
     const [limit, numSlots] = [this.budget.limitWith(maxBytes), this.budget.slotsWith(maxBytes)];

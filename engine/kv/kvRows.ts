@@ -1,4 +1,4 @@
-/** K/V rows of tokens outside and inside the pool: shapes, allocation and copies. Does not know who owns a row. */
+/** K/V rows of tokens, inside and outside the pool: shapes, allocation and copies. Does not know who owns a row. */
 import type { KvPrecision } from '../protocol/tasks.ts';
 
 export interface KvShape {
@@ -6,16 +6,16 @@ export interface KvShape {
   readonly kvHeads: number;
   readonly headSize: number;
   readonly kv: KvPrecision;
-  /** Bytes that the runner keeps beside each slot's rows; none when left out. */
+  /** Bytes that the runner keeps beside each slot's rows; 0 when left out. */
   readonly runnerBytes?: number;
 }
 
 export type Rows = Int8Array | Float32Array;
 
 /**
- * K/V rows of n tokens outside the pool, losslessly: what a step emits and what the store keeps.
- * keys [numLayers, kvHeads, headSize, n], keyScales [numLayers, kvHeads, n],
- * values [numLayers, kvHeads, n, headSize], valueScales [numLayers, kvHeads, n]; the scales are empty in float32.
+ * K/V rows of n tokens outside the pool, as a step emits them and the store keeps them. keys [numLayers, kvHeads,
+ * headSize, n], keyScales [numLayers, kvHeads, n], values [numLayers, kvHeads, n, headSize], valueScales [numLayers,
+ * kvHeads, n]. The scales are empty in float32.
  */
 export interface KvRows {
   readonly numTokens: number;
@@ -26,8 +26,7 @@ export interface KvRows {
 }
 
 /**
- * Bytes that one slot of the pool takes: K and V over all layers, scales, position, stamp and what the runner keeps
- * beside them.
+ * Bytes of a slot in the pool: K and V of all layers, scales, position, stamp, and what the runner keeps beside them.
  */
 export function kvBytesPerToken(shape: KvShape): number {
   const perHead = shape.kv === 'int8' ? 2 * shape.headSize + 8 : 8 * shape.headSize;
@@ -50,13 +49,12 @@ export function newKvRows(shape: KvShape, numTokens: number): KvRows {
   };
 }
 
-/** From here on a call that copies many elements is faster than a loop. */
+/** From this length on one call that copies many elements is faster than a loop. */
 const MIN_COPIED_AT_ONCE = 24;
 
 /**
- * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. The heads of all layers or
- * pages
- * are counted through: keys [.., headSize, numTokens], values [.., numTokens, headSize], scales [.., numTokens].
+ * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. Heads are numbered over
+ * all layers or pages: keys [.., headSize, numTokens], values [.., numTokens, headSize], scales [.., numTokens].
  */
 export function copyRows(
   source: KvRows,
@@ -85,7 +83,7 @@ export function copyRows(
   }
 }
 
-/** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
+/** Copies tokens [from, to) of `rows` to `target` from token `at` on. Does nothing where to <= from. */
 export function copyTokens(
   { numLayers, kvHeads, headSize }: KvShape,
   rows: KvRows,
@@ -98,14 +96,14 @@ export function copyTokens(
   for (let h = 0; h < numLayers * kvHeads; h++) copyRows(rows, h, from, target, h, at, to - from, headSize);
 }
 
-/** Copies tokens [from, to) out of `rows`. */
+/** A copy of tokens [from, to) of `rows`. */
 export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
   const slice = newKvRows(shape, to - from);
   copyTokens(shape, rows, from, to, slice, 0);
   return slice;
 }
 
-/** Rows of tokens one behind the other. */
+/** The rows of all parts, in order. */
 export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
   const all = newKvRows(
     shape,
@@ -119,12 +117,12 @@ export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
   return all;
 }
 
-/** All that it consists of: keys, values and their scales. */
+/** The arrays of rows: keys, values and their scales. */
 export function arraysOf({ keys, values, keyScales, valueScales }: KvRows): (Rows | Float32Array)[] {
   return [keys, values, keyScales, valueScales];
 }
 
-/** All of it, one behind the other. */
+/** All arrays in order, as one. */
 export function rowsToBytes(rows: KvRows): Uint8Array {
   const arrays = arraysOf(rows);
   const bytes = new Uint8Array(arrays.reduce((sum, { byteLength }) => sum + byteLength, 0));

@@ -1,63 +1,63 @@
-/** What a running sequence holds of the cache. */
+/** A lease: what a running sequence holds of the cache. Does not change the tree; see KvCache. */
 import type { LostRows, SpillFailure } from './disk/spillFile.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Match, type RadixNode, endIndex, lengths } from './radixTree.ts';
 
-/** Why computed rows could not leave the pool: no memory, or no room on the disk. */
+/** Why computed rows could not leave the pool: no memory, or no space on the disk. */
 export type Lack = 'memory' | SpillFailure;
 
 /** What a partial lease has in the pool instead of its whole path. */
 export interface PartialRows {
   /** Parts of the path that its tokens attend to, in order. */
   readonly resident: readonly { readonly slots: number[] }[];
-  /** Null: computed rows have left the pool when they had to. */
+  /** Why computed rows could not leave the pool at the last attempt. Null: they could. */
   readonly lack: Lack | null;
 }
 
-/** The path that ends in `node`, all of it in the pool unless the lease is partial, and slots after it. */
+/**
+ * The path that ends in `node`, and slots of tokens after it. All nodes of the path are in the pool, unless the lease
+ * is partial.
+ */
 export interface Lease {
   node: RadixNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
-  /** Of a context that is longer than the pool (see LongContexts). Null: the whole path is in the pool. */
+  /** Rows of a context that is longer than the pool (see LongContexts). Null: the whole path is in the pool. */
   readonly partial: PartialRows | null;
-  /** Tokens of the path that have no rows in the pool: rows were dropped, or are not among those of a partial lease. */
+  /** Tokens of the path without rows in the pool: their rows were pruned, or are not resident in a partial lease. */
   numPruned: number;
-  /**
-   * Pool slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out
-   * then.
-   */
+  /** Cache of `slotsOf`: pool slots of the computed rows, in order. The first `numKnown` are valid for `layout`. */
   slots: Int32Array;
   numKnown: number;
-  /** Pages of the first `numPaged` of them. */
+  /** Cache of `addPages`: the pages of the first `numPaged` slots. */
   readonly pages: Set<number>;
   numPaged: number;
   layout: number;
-  /** It is not a request's: what it looks at is as long out of use as before. */
+  /** The lease belongs to no request: using nodes through it does not count as a use. */
   readonly quiet: boolean;
-  /** Rows that it cannot go on without are lost. */
+  /** Set when rows that the lease needs are lost. */
   failure: LostRows | null;
-  /** What the monitor calls the runs that this lease adds. */
+  /** The kind of request. The monitor shows it at the nodes that this lease adds. */
   readonly tag: string;
 }
 
-/** Where its last computed token is; -1 before the first. */
+/** Slot of the last computed token; -1 before the first. */
 export function lastSlot({ tail, node }: Lease): number {
   return tail.at(-1) ?? node.slots?.at(-1) ?? -1;
 }
 
-/** Rows of a lease: as its tokens, but for those that were let go. */
+/** Number of a lease's rows in the pool: its computed tokens without those that have no row there. */
 export function numLeased(lease: Lease): number {
   return numComputed(lease) - lease.numPruned;
 }
 
-/** Pool slots that these leases hold, and those of a path that any lease holds; of common runs once. */
+/** Pool slots that these leases hold, and referenced slots of `path`. Slots of shared nodes count once. */
 export function numHeld(leases: Iterable<Lease>, path: Match): number {
   const runs = new Set<RadixNode>();
   let numSlots = 0;
   for (const lease of leases) {
     for (const slots of ownSlots(lease)) numSlots += slots.length;
-    // Of its path a partial lease holds the chosen blocks only, which are its own slots.
+    // A partial lease holds only its resident blocks, which are among its own slots.
     if (lease.partial) continue;
     for (let node: RadixNode | null = lease.node; node && !runs.has(node); node = node.parent) {
       runs.add(node);
@@ -74,18 +74,16 @@ export function numComputed(lease: Lease): number {
   return endIndex(lease.node) + lease.tail.length;
 }
 
-/** Slots that are the lease's alone; rewritten where they move. */
+/** The slots that belong to this lease alone, in lists that are rewritten when slots move. */
 export function* ownSlots({ tail, partial }: Lease): Generator<number[]> {
   yield tail;
   for (const { slots } of partial?.resident ?? []) yield slots;
 }
 
 /**
- * The pool slots of a lease's rows, in order, and the pages that they are in: from step to step only what has been
- * added is gathered.
+ * The pool slots of a lease's rows, in order. Valid until the lease changes or slots move (see PageTable). Adds to the
+ * slots known from the last step only what is new.
  */
-
-/** Valid until the lease changes or slots move (see PageTable). */
 export function slotsOf({ nodes }: KvMemory, lease: Lease): Int32Array {
   const length = numLeased(lease);
   const { layout } = nodes.pageTable;
@@ -112,7 +110,7 @@ export function slotsOf({ nodes }: KvMemory, lease: Lease): Int32Array {
   return lease.slots.subarray(0, length);
 }
 
-/** Adds the pages of the pool that a lease's computed tokens lie in; returns how many those are. */
+/** Adds the pages with the lease's computed tokens to `pages`. Returns how many pages the lease has. */
 export function addPages(memory: KvMemory, lease: Lease, pages: Set<number>): number {
   const slots = slotsOf(memory, lease);
   memory.pool.addPages(slots.subarray(lease.numPaged), lease.pages);

@@ -1,9 +1,6 @@
 /**
- * The radix tree as the monitor draws it. Pure, and bounded however large the tree is: looks at the nodes nearest to
- * the root, shows
- * the largest, and joins the small ones. A node that begins inside a file's block and continues behind it (a chat whose
- * prompt was
- * computed in one piece) is shown as two.
+ * The radix tree as the monitor draws it: shows the largest nodes near the root and joins the small ones. Pure. The
+ * cost is bounded, however large the tree is.
  */
 
 import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';
@@ -15,16 +12,19 @@ export interface Block {
   docId: string;
   path: string;
   tokenIds: readonly number[];
-  /** How many of them stand before the file's text. */
+  /** How many of them precede the file's text. */
   numHeaderTokens: number;
 }
 
-/** Runs looked at: about a millisecond. */
+/** Nodes looked at: about a millisecond. */
 const MAX_VISITED = 2000;
-/** Runs told one by one. Each may have one more for its small ones: 200 in all is the most. */
+/** Nodes shown one by one. Each may have one more for its small children, so at most about 200 in total. */
 const MAX_SHOWN = 96;
 
-/** A run, or the part of it that is one thing. */
+/**
+ * A node, or a part of it. A node that begins inside a file's block and continues behind it (a chat whose prompt was
+ * computed in one piece) is two pieces.
+ */
 interface Piece {
   node: RadixNode;
   kind: 'header' | 'file' | 'request';
@@ -33,12 +33,12 @@ interface Piece {
   tokens: number;
   parent: Piece | null;
   children: Piece[];
-  /** With all below it. */
+  /** Including all pieces below it. */
   totalTokens: number;
   totalRuns: number;
 }
 
-/** Which blocks a run belongs to: one, or what several have in common. */
+/** Which block the first tokens of a node belong to; null: to several. */
 interface Claim {
   block: Block | null;
   length: number;
@@ -59,7 +59,7 @@ export function outline(tree: RadixTree, blocks: Iterable<Block>, now: number): 
     }
   }
   const told = toldNodes(roots, now);
-  // What was too deep or too much to be looked at.
+  // Nodes that were too deep or too many to be looked at.
   if (numTokens < tree.numTokens)
     told.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numRuns - numRuns });
   return told;
@@ -81,7 +81,7 @@ function claims(tree: RadixTree, blocks: Iterable<Block>): Map<RadixNode, Claim>
   const found = new Map<RadixNode, Claim>();
   for (const block of blocks) {
     const match = tree.match(block.tokenIds);
-    // Less than the header is another file's.
+    // A shorter match belongs to another file.
     if (match.numTokens <= block.numHeaderTokens) continue;
     for (const [i, node] of match.nodes.entries()) {
       const length = i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length;
@@ -142,7 +142,7 @@ function visit(tree: RadixTree, claimed: Map<RadixNode, Claim>): Piece[] {
   return pieces;
 }
 
-/** The heaviest pieces as nodes, the others of each parent as one. */
+/** The largest pieces as nodes. The others of each parent are joined into one. */
 function toldNodes(roots: Piece[], now: number): OutlineNode[] {
   const chosen = new Set<Piece>();
   let candidates = [...roots];

@@ -1,25 +1,17 @@
 /**
  * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout. Does not know who holds
  * which slot.
- *
- * A slot is one token; slots need no order, because a mask says who attends to which. Slots lie in pages, pages in
- * places, and a step
- * gets a range of places. For shared attention the pages that a step needs are first brought next to each other (see
- * `attend`), so that
- * no token pays for rows of others. A page is contiguous in each layer, so it moves in a few copies and the pool grows
- * in place.
  */
 
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
-import { type Attended, attendedPages, type Attention, densestStart } from './packing.ts';
-import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from './slotRuns.ts';
+import { type Attended, attendedPages, type Attention, densestStart } from './pages.ts';
+import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from './pages.ts';
 
-/** Slots of a page, where the pool's size is a multiple of it; any other pool is a single page. */
+/** Slots of a page, where the pool's size is a multiple of it. Any other pool is a single page. */
 export const PAGE_SLOTS = 256;
 /**
- * What exchanging two pages costs, in tokens that attend to one page in vain. Measured on the shape of Qwen2.5-0.5B,
- * where an
- * exchange takes 1 ms and a page in vain 0.34 ms per token.
+ * Price of exchanging two pages, in tokens that attend to one page in vain. Measured with the shape of Qwen2.5-0.5B: an
+ * exchange takes 1 ms, a page in vain 0.34 ms per token.
  */
 const EXCHANGE_TOKENS = 3;
 
@@ -36,18 +28,18 @@ export class KvPool {
   /** Per layer, [numPages, kvHeads, L]; empty arrays in float32. */
   keyScales: Float32Array[] = [];
   valueScales: Float32Array[] = [];
-  /** Position in its sequence of the token in each slot, [P]: the key-bias remedy needs it. */
+  /** Position in its sequence of the token in each slot, [P]. Layers with large key biases need it. */
   positions: Int32Array = new Int32Array(0);
-  /** When each slot was written last, [P], in writes of this pool: tells whether its token is still the same. */
+  /** Number of the write that wrote each slot last, [P]. Tells whether a slot still has the same token. */
   stamps: Uint32Array = new Uint32Array(0);
-  /** Place of each page, [numPages]. */
+  /** The place of each page in the arrays, [numPages]. */
   places: Int32Array = new Int32Array(0);
   /** Changes whenever the arrays are replaced. */
   generation = 0;
-  /** Of each layer: keys, values and their scales. */
+  /** Per layer: keys, values and their scales. */
   readonly #buffers: ArrayBuffer[][] = [];
   #numWrites = 0;
-  /** Tokens that have attended to pages in vain since pages were last exchanged. */
+  /** Tokens times pages attended to in vain since pages were last exchanged. */
   #inVain = 0;
 
   constructor(shape: KvShape, numSlots: number) {
@@ -60,9 +52,8 @@ export class KvPool {
   }
 
   /**
-   * For another P, `mostSlots` or less from now on as far as is known. Rows of slots below min(old P, new P) keep their
-   * slots,
-   * the rest is lost.
+   * Changes P. `mostSlots`: the largest P to expect. Rows of slots below min(old P, new P) stay in their slots, the
+   * others are lost.
    */
   resize(numSlots: number, mostSlots = numSlots): void {
     const { numLayers, kvHeads, headSize, kv } = this.shape;
@@ -134,19 +125,18 @@ export class KvPool {
     this.#inVain = 0;
   }
 
-  /** What tokens of a step pay for, of pages: see attendedPages. */
+  /** What each token of a step pays for, in pages (see attendedPages). */
   attended(numTokens: number, most: number, all: number): Attended {
     const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
-    // Of a float32 pool steps have one way only. What the runner keeps is gathered, then joined with the step's own:
-    // two copies.
+    // Steps over a float32 pool always use shared attention. The runner's own rows are copied twice: gathered, then
+    // joined with the rows of the step.
     if (kv === 'float32') return { gathered: false, pages: Math.max(1, all) };
     return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
   }
 
   /**
-   * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to
-   * it that the
-   * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
+   * Call it before `numTokens` tokens attend to these lists of slots, one list per sequence. For shared attention it
+   * brings the needed pages into adjacent places, where that is worth the copies.
    */
   attend(lists: readonly ArrayLike<number>[], numTokens: number): Attention {
     const own = lists.map((list) => this.addPages(list, new Set()));
@@ -164,7 +154,9 @@ export class KvPool {
     };
   }
 
-  /** That hold these pages; `numTokens` attend to all of them, or null: nobody attends to what lies in between. */
+  /**
+   * The range of places that holds these pages. `numTokens` attend to the whole range; null: only to the needed pages.
+   */
   #places(needed: ReadonlySet<number>, numTokens: number | null): { first: number; count: number } {
     const { places } = this;
     if (needed.size === 0) return { first: 0, count: Math.min(1, places.length) };
@@ -185,7 +177,7 @@ export class KvPool {
     return { first, count };
   }
 
-  /** Adds the pages that these slots are in, in the order in which they come. */
+  /** Adds the pages of these slots, in order of first appearance. */
   addPages(slots: ArrayLike<number>, pages: Set<number>): Set<number> {
     const { pageSlots } = this;
     for (let i = 0; i < slots.length; ) {
@@ -197,10 +189,7 @@ export class KvPool {
     return pages;
   }
 
-  /**
-   * Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of
-   * them on.
-   */
+  /** Copies rows[from .. from+slots.length) into `slots`. `positions`: of their tokens, or of the first one. */
   write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
     const { numLayers, kvHeads } = this.shape;
     this.#note(slots, positions);
@@ -208,12 +197,12 @@ export class KvPool {
     for (let l = 0; l < numLayers; l++) copyIn(this.#layer(l)!, runs, rows, l * kvHeads, from, this.shape);
   }
 
-  /** [slots.length], where the tokens of `slots` stand. */
+  /** Positions of the tokens in `slots`, [slots.length]. */
   positionsOf(slots: Int32Array): Int32Array {
     return slots.map((slot) => this.positions[slot]!);
   }
 
-  /** Copies the rows of `slots` out, in order. */
+  /** Copies the rows of `slots`, in order. */
   read(slots: Int32Array): KvRows {
     const { numLayers, kvHeads } = this.shape;
     const rows = newKvRows(this.shape, slots.length);
@@ -222,20 +211,22 @@ export class KvPool {
     return rows;
   }
 
-  /** Copies the rows of slot from[i] over those of slot to[i], with their positions; no slot may be in both. */
+  /** Copies the rows of slot from[i], with their positions, to slot to[i]. No slot may be in both lists. */
   move(from: Int32Array, to: Int32Array): void {
     this.#note(to, this.positionsOf(from));
     const pairs = runPairs(from, to, this.pageSlots, this.places);
     for (let l = 0; l < this.shape.numLayers; l++) copyWithin(this.#layer(l)!, pairs, this.shape);
   }
 
-  /** Exchanges the rows of slot from[i] with those of slot to[i], with their positions; no slot may be in both. */
+  /**
+   * Exchanges the rows of slot from[i] with those of slot to[i], with their positions. No slot may be in both lists.
+   */
   exchange(from: Int32Array, to: Int32Array): void {
     const { shape, pageSlots, places } = this;
     const positions = this.positionsOf(from);
     this.#note(from, this.positionsOf(to));
     this.#note(to, positions);
-    // One layer of a page's worth: nobody counts what is kept meanwhile.
+    // At most a page of one layer, so it is not counted in the budget.
     const kept = newKvRows({ ...shape, numLayers: 1 }, Math.min(from.length, PAGE_SLOTS));
     for (let at = 0; at < from.length; at += PAGE_SLOTS) {
       const [a, b] = [from.subarray(at, at + PAGE_SLOTS), to.subarray(at, at + PAGE_SLOTS)];
@@ -253,7 +244,7 @@ export class KvPool {
     }
   }
 
-  /** The tokens in these slots are others from now on. */
+  /** Records a write to these slots. */
   #note(slots: Int32Array, positions: Int32Array | number): void {
     this.#numWrites++;
     for (let i = 0; i < slots.length; i++) {
@@ -275,7 +266,10 @@ export class KvPool {
       : null;
   }
 
-  /** Brings the pages below `numPages` into the places below it, for the others are about to go. */
+  /**
+   * Brings the pages below `numPages` into the places below `numPages`, because the other places are about to be
+   * removed.
+   */
   #clear(numPages: number): void {
     const { places } = this;
     const outside = [...places.keys()].filter((page) => page < numPages && places[page]! >= numPages);

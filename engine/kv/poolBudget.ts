@@ -1,7 +1,6 @@
 /**
- * How many slots the pool may have under the memory budget in bytes. Whole pages, unless the budget has room for fewer
- * than four.
- * Arithmetic only: knows no slots and no nodes.
+ * How many slots the pool may have under the memory budget in bytes: whole pages, unless the budget has space for fewer
+ * than four. Arithmetic only; knows no slots and no nodes.
  */
 import { PAGE_SLOTS } from './pool.ts';
 
@@ -19,8 +18,8 @@ export class PoolBudget {
   readonly #reserve: number;
 
   /**
-   * `softSlots`: the pool grows to this size before nodes are evicted. `reserve`: bytes kept free, fewer where the
-   * budget would have no room for two pages beside them.
+   * `softSlots`: the pool grows to this size before nodes are evicted. `reserve`: bytes kept free; fewer where that
+   * would leave no space for two pages.
    */
   constructor({
     maxBytes,
@@ -46,7 +45,7 @@ export class PoolBudget {
 
   /** `limit` for another budget. */
   limitWith(maxBytes: number): number {
-    // A pool of two pages can give one back, a smaller one cannot.
+    // A pool of two pages can free one, a smaller one cannot.
     return maxBytes - Math.max(0, Math.min(this.#reserve, maxBytes - 2 * PAGE_SLOTS * this.bytesPerSlot));
   }
 
@@ -60,7 +59,10 @@ export class PoolBudget {
     return this.slotsBeside(this.reserved);
   }
 
-  /** As given, but whole pages where the budget has room for them. Otherwise the pool would become a single page. */
+  /**
+   * As given, rounded up to whole pages where the budget has space for them. Otherwise the pool would become a single
+   * page.
+   */
   get softSlots(): number {
     return this.#hasPages ? roundUp(this.#softSlots, PAGE_SLOTS) : this.#softSlots;
   }

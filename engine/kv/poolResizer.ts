@@ -1,14 +1,12 @@
 /**
  * Grows and shrinks the pool, and evicts to fit the budget: unreferenced nodes are demoted to the store or dropped. The
- * budget
- * holds at every moment: a page's worth leaves, the page is given back, then the next one leaves. Does not do idle
- * demotion.
+ * budget holds at every moment: rows of a page leave, then the page is freed, then the next one follows. Does not do
+ * idle demotion.
  */
 
 import { isLast } from './approx/codedPage.ts';
 import type { CachedNodes } from './cachedNodes.ts';
-import type { EvictionOrder } from './eviction/eviction.ts';
-import { EvictionQueue } from './eviction/evictionQueue.ts';
+import { type EvictionOrder, EvictionQueue } from './eviction/eviction.ts';
 import type { StoreEviction } from './eviction/storeEviction.ts';
 import type { Tail } from './pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from './pool.ts';
@@ -20,18 +18,18 @@ import type { KvStore } from './store.ts';
 /** The pool grows by whole pages. */
 const WINDOW_STEP = PAGE_SLOTS;
 const INITIAL_SLOTS = WINDOW_STEP;
-/** Tokens that leave the pool at once, at least, so that their successors lie side by side. */
+/** Fewest tokens that leave the pool at once, so that their successors are adjacent. */
 const RECLAIM_TOKENS = PAGE_SLOTS;
-/** The same where the store has no room, so that they are dropped. */
+/** The same when they are dropped, because the store is full. */
 const DROP_TOKENS = 32;
 /**
- * The same for several nodes that are no longer than that: the order is computed each time, and there may be thousands
- * of short nodes.
+ * The same for nodes with up to DROP_TOKENS tokens: the order is computed each time, and there may be thousands of
+ * them.
  */
 const DROP_SHORT_TOKENS = 128;
 /**
- * With fewer nodes each makes its own room in the store, which looks at all nodes once. Room for several at once takes
- * as long as several looks.
+ * With fewer nodes each makes space in the store for itself, which looks at all nodes once. Making space for several at
+ * once takes as long as several such looks.
  */
 const MIN_JOINT = 8;
 
@@ -43,7 +41,7 @@ export class PoolResizer {
   readonly #budget: PoolBudget;
   readonly #storeEviction: StoreEviction;
 
-  /** Makes the pool as small as it ever is. */
+  /** Makes the pool as small as it can be. */
   constructor(nodes: CachedNodes, budget: PoolBudget, storeEviction: StoreEviction) {
     this.#nodes = nodes;
     this.#pool = nodes.pool;
@@ -55,19 +53,19 @@ export class PoolResizer {
   }
 
   /**
-   * Slots that must become free before a page can be given back; 0 or less where one can, or the pool is as small as it
-   * ever is.
+   * Slots that must become free before a page can be freed. 0 or less: one can be freed, or the pool is as small as it
+   * can be.
    */
   get numToPage(): number {
     return this.#slots.numHeld - Math.max(this.#pageLess, this.#initialSlots);
   }
 
-  /** Slots without the last page. */
+  /** Size of the pool without its last page. */
   get #pageLess(): number {
     return roundUp(this.#pool.numSlots, WINDOW_STEP) - WINDOW_STEP;
   }
 
-  /** Size of the pool with room for so many slots. */
+  /** Smallest size of the pool for so many held slots. */
   slotsAround(numHeld: number): number {
     return Math.max(this.#initialSlots, roundUp(numHeld, WINDOW_STEP));
   }
@@ -78,7 +76,7 @@ export class PoolResizer {
 
   grow(missing: number, limit: number): boolean {
     const P = this.#pool.numSlots;
-    // Whole pages, also where the pool had none: a lower budget may have left a part of one.
+    // A lower budget may have left a part of a page, so the pool grows to whole pages again.
     const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#budget.mostSlots);
     if (target <= P || !this.#storeEviction.make(this.#budget.limitNow - target * this.#budget.bytesPerSlot, null))
       return false;
@@ -94,10 +92,9 @@ export class PoolResizer {
   }
 
   /**
-   * Brings the pool down to `target` slots, or leaves it as small as it is. `limit`: bytes of pool and store then;
-   * meanwhile
-   * the budget's holds, so what leaves for the store leaves a page's worth at a time where there is no room for more,
-   * and the page is given back.
+   * Shrinks the pool to `target` slots; does nothing if it is smaller. `limit`: bytes of pool and store afterwards.
+   * Until then the present budget holds, so rows leave for the store a page at a time where it has no space for more,
+   * and the page is freed.
    */
   shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
     let leaving: EvictionQueue | null = null;
@@ -111,7 +108,7 @@ export class PoolResizer {
     }
   }
 
-  /** Gives back the memory of free slots: whole pages, or all beyond `least`. False where there are too few. */
+  /** Frees the memory of free slots: whole pages, or all beyond `least`. Returns false when there are too few. */
   giveBack(tails: readonly Tail[], least = this.#initialSlots): boolean {
     const target = Math.max(least, this.#slots.numHeld <= least ? 0 : roundUp(this.#slots.numHeld, WINDOW_STEP));
     if (target >= this.#pool.numSlots) return false;
@@ -121,8 +118,8 @@ export class PoolResizer {
   }
 
   /**
-   * Takes slots of an unreferenced run, of the one that goes first, on the pool's way to `target` slots, or makes room
-   * for it to leave; `limit`: see shrinkTo.
+   * On the way to `target` slots: takes slots of the unreferenced node that is evicted first, or makes space for it to
+   * leave. `limit`: see shrinkTo.
    */
   #leave(
     leaving: EvictionQueue,
@@ -136,7 +133,7 @@ export class PoolResizer {
     const most = limit - target * this.#budget.bytesPerSlot;
     const all = this.#slots.numHeld - target;
     const length = Math.min(all, victim.slots!.length);
-    // A node that will not fit at the end leaves first; later it would take its children with it.
+    // A node that will not fit at the end is dropped first. Later its children would have to be dropped with it.
     if (!victim.stored && !this.#storeEviction.make(most - this.bytesInStore(victim, length), victim, order)) {
       this.#dropEnd(victim, all - this.rowsWithin(most));
       return true;
@@ -146,8 +143,8 @@ export class PoolResizer {
     if (fits < length && this.giveBack(tails, target)) return true;
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
     if (fits < length && victim.pruned && page <= fits) {
-      // A pruned node leaves as a whole, so a node that can leave a page at a time goes first, where both fit at the
-      // end.
+      // A pruned node leaves as a whole. Where both fit at the end, a node that can leave a page at a time leaves
+      // first.
       const other = leaving.first((node) => !node.pruned && isLast(node));
       if (
         other &&
@@ -165,9 +162,8 @@ export class PoolResizer {
   }
 
   /**
-   * Takes slots from the unreferenced runs that go first, until so many are free; what the store has room for goes on,
-   * up to
-   * RECLAIM_TOKENS. False where there is none.
+   * Frees slots by evicting unreferenced nodes, until so many are free. Continues up to RECLAIM_TOKENS as long as the
+   * store has space. Returns false when nothing was freed.
    */
   reclaim(missing: number): boolean {
     const numFreeBefore = this.#slots.numFree;
@@ -180,15 +176,15 @@ export class PoolResizer {
       this.#storeEviction.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
       numFreed = this.#slots.numFree - numFreeBefore;
-      // The rest of it may be short and must not be treated as a short node.
+      // What is left of the node may be short, but must not be treated as a short node.
       if (victim.startIndex > startIndex) break;
     }
     return numFreed > 0;
   }
 
   /**
-   * The runs that may leave; for those of the first so many tokens, if they are many runs, there is room in the store
-   * once it has `most` bytes, or else they have gone.
+   * The nodes that may leave the pool. When the first `numTokens` tokens are many nodes, makes space for all of them in
+   * the store (`most` bytes in total); nodes that do not fit are dropped.
    */
   #leaving(numTokens: number, most: number): EvictionQueue {
     const leaving = new EvictionQueue(this.#nodes.tree, this.#nodes.order());
@@ -204,15 +200,15 @@ export class PoolResizer {
     return leaving;
   }
 
-  /** Drops the end of a node that nobody uses. */
+  /** Drops the last tokens of an unreferenced node. */
   #dropEnd(node: RadixNode, numTokens: number): void {
     this.#storeEviction.cut(node, Math.max(numTokens, DROP_TOKENS));
     this.#nodes.drop(node);
   }
 
   /**
-   * Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though
-   * older runs were to go. `known`: see StoreEviction.make.
+   * Moves an unreferenced node to the store, if the store has at most `most` bytes afterwards. Older nodes may be
+   * evicted for it. Returns false when that is not enough; then the node stays. `known`: see StoreEviction.make.
    */
   demote(node: RadixNode, most: number, known?: EvictionOrder): boolean {
     const slots = node.slots!;
@@ -231,12 +227,12 @@ export class PoolResizer {
     return this.#budget.limitNow - this.#pool.bytes;
   }
 
-  /** Bytes in the store of a node of the pool, or of so many rows of it. */
+  /** Bytes in the store of a node of the pool, or of so many of its rows. */
   bytesInStore(node: RadixNode, numRows = node.slots!.length): number {
     return this.#storeEviction.bytesFor(node, numRows);
   }
 
-  /** Exact rows that fit in the store below so many bytes. */
+  /** Exact rows that the store has space for below so many bytes. */
   rowsWithin(bytes: number): number {
     return Math.max(0, Math.floor((bytes - this.#store.bytes) / this.#store.bytesPerToken));
   }

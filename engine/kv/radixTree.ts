@@ -1,27 +1,20 @@
 /**
  * The radix tree: nodes of consecutive token ids, split where two sequences diverge. Says which tokens have K/V rows
- * and where
- * they are. Does not move rows and does not decide about eviction.
- *
- * Invariants between calls: a node is referenced at least as often as each child, and was used at least as recently.
- * The root is
- * empty and stands for the loaded model. A pruned node has fewer rows than tokens (see keptRows). It is useful only as
- * a whole, so it
- * is never split, and may have a sibling that begins with the same tokens and has rows for all of them.
+ * and where the rows are. Does not move rows and does not decide about eviction.
  */
 import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
 import type { KvStore } from './store.ts';
 import type { StoredRun } from './storedBlocks.ts';
 
 export interface RadixNode {
-  /** The run's tokens; empty only at the root. */
+  /** Empty only at the root. */
   tokenIds: number[];
   parent: RadixNode | null;
-  /** By first token; pruned nodes, several of which may begin alike, by unique negative numbers. */
+  /** By first token. Pruned nodes have unique negative keys, because several of them may begin with the same token. */
   readonly children: Map<number, RadixNode>;
   /** The pruned ones among the children. */
   readonly prunedChildren: Set<RadixNode>;
-  /** Position of the run's first token. */
+  /** Position of the node's first token. */
   startIndex: number;
   /** Leases whose path runs through this node. */
   refCount: number;
@@ -34,22 +27,22 @@ export interface RadixNode {
   lastUse: number;
   /** Evicted last. */
   pinned: boolean;
-  /** Its worth when that was last computed (see eviction). */
+  /** Worth of keeping it when that was last computed (see Eviction). */
   worth: number;
-  /** The kind of request that computed the node, or its last tokens. For the monitor. */
+  /** The kind of request that computed the node, or its last tokens. Shown by the monitor. */
   tag: string;
-  /** Pool slots, one per token unless pruned, or null: not in the pool. */
+  /** Pool slots, one per token unless pruned. Null: it is not in the pool. */
   slots: Int32Array | null;
-  /** Rows in the store, or null. A node may be in both; then leaving the pool costs no copy. */
+  /** Rows in the store, or null. A node may be in pool and store; then leaving the pool costs no copy. */
   stored: StoredRun | null;
-  /** Which of its rows are lossy, wherever they are. */
+  /** Which rows are lossy, in the pool or in the store. */
   lossy: Lossy;
-  /** The rule by which some of its tokens have lost their rows; null: all tokens have rows. */
+  /** Name of the rule by which some tokens have lost their rows. Null: all tokens have rows. */
   pruned: string | null;
 }
 
 export interface Match {
-  /** Nodes that match from their first token, top down; the last one maybe only in part. */
+  /** Matching nodes, top down. The last one may match in part. */
   readonly nodes: readonly RadixNode[];
   /** Matching tokens of the last node. */
   readonly lastLength: number;
@@ -63,12 +56,12 @@ export function endIndex(node: RadixNode): number {
   return node.startIndex + node.tokenIds.length;
 }
 
-/** Rows of a run, wherever they are. */
+/** Number of a node's rows, in the pool or in the store. */
 export function numRows(node: RadixNode): number {
   return node.slots?.length ?? node.stored?.numRows ?? 0;
 }
 
-/** Whether a lease uses it, so that it cannot leave. */
+/** Whether a lease uses the node, so that it cannot be evicted. */
 export function isUsed({ refCount, storedRefs }: RadixNode): boolean {
   return refCount > 0 || storedRefs > 0;
 }
@@ -95,9 +88,9 @@ function newNode(parent: RadixNode | null, tokenIds: number[], startIndex: numbe
 
 export class RadixTree {
   readonly root: RadixNode = newNode(null, [], 0);
-  /** Changes with every change of a node's place or tokens: until then `match` finds the same. */
+  /** Changes whenever a node's place or tokens change. As long as it is the same, `match` returns the same. */
   version = 0;
-  /** Of all runs. */
+  /** Tokens of all nodes. */
   numTokens = 0;
   numRuns = 0;
   readonly #store: KvStore;
@@ -108,8 +101,8 @@ export class RadixTree {
   }
 
   /**
-   * Longest match of tokenIds[endIndex(from) .. limit) below `from`; through pruned nodes where that is longer, if
-   * `withPruned`. Changes nothing. Valid until the tree changes.
+   * Longest match of tokenIds[endIndex(from) .. limit) below `from`. `withPruned`: also through pruned nodes, where
+   * that match is longer. Changes nothing. Valid until the tree changes.
    */
   match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
     const nodes: RadixNode[] = [];
@@ -139,7 +132,7 @@ export class RadixTree {
   }
 
   /**
-   * Splits a node after `at` tokens and returns the new upper part. `node` stays the lower part, so paths that end in
+   * Splits a node after `at` tokens and returns the new upper part. `node` becomes the lower part, so paths that end in
    * it stay valid.
    */
   split(node: RadixNode, at: number): RadixNode {
@@ -170,14 +163,14 @@ export class RadixTree {
     return upper;
   }
 
-  /** Adds a run in the pool below `parent`. */
+  /** Adds a node in the pool below `parent`. */
   insert(parent: RadixNode, tokenIds: number[], slots: Int32Array): RadixNode {
     const node = this.#add(parent, tokenIds);
     node.slots = slots;
     return node;
   }
 
-  /** Adds a run in the store below `parent`. */
+  /** Adds a node in the store below `parent`. */
   insertStored(parent: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): RadixNode {
     const node = this.#add(parent, tokenIds);
     node.stored = stored;
@@ -185,7 +178,7 @@ export class RadixTree {
     return node;
   }
 
-  /** Lengthens a leaf that is only in the pool by exact rows. */
+  /** Appends tokens with exact rows to a leaf that is only in the pool. */
   extend(leaf: RadixNode, tokenIds: number[], slots: Int32Array): void {
     this.version++;
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
@@ -196,7 +189,7 @@ export class RadixTree {
     leaf.slots = all;
   }
 
-  /** Lengthens a leaf that is only in the store. `stored` is all of it; `lossy` is of the new rows. */
+  /** Appends tokens to a leaf that is only in the store. `stored`: all rows of the leaf. `lossy`: of the new rows. */
   extendStored(leaf: RadixNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
     this.version++;
     const at = leaf.tokenIds.length;
@@ -209,7 +202,7 @@ export class RadixTree {
     leaf.stored = stored;
   }
 
-  /** From now on not all tokens of the node have rows. */
+  /** Marks a node as pruned: from now on not all its tokens have rows. */
   prune(node: RadixNode, by: string): void {
     this.version++;
     const { children, prunedChildren } = node.parent!;
@@ -219,20 +212,20 @@ export class RadixTree {
     prunedChildren.add(node);
   }
 
-  /** Takes a leaf out of the tree. */
+  /** Removes a leaf from the tree. @throws Error when it is not a leaf or a lease uses it. */
   remove(leaf: RadixNode): void {
     if (leaf.children.size > 0 || isUsed(leaf))
       throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     this.version++;
     const { children, prunedChildren } = leaf.parent!;
-    // Only the map knows a pruned node's key.
+    // The key of a pruned node is known only to the map.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
     if (!prunedChildren.delete(leaf)) children.delete(leaf.tokenIds[0]!);
     this.numRuns--;
     this.numTokens -= leaf.tokenIds.length;
   }
 
-  /** The longest match that begins with a pruned child; null where a match without it is as long. */
+  /** The longest match that begins with a pruned child. Null where a match without it is as long. */
   #prunedMatch(node: RadixNode, tokenIds: readonly number[], limit: number): Match | null {
     const at = endIndex(node);
     let best: Match | null = null;
@@ -277,7 +270,7 @@ export class RadixTree {
   }
 }
 
-/** Number of first tokens that a node has in common with tokenIds[at .. limit). */
+/** Length of the common prefix of a node's tokens and tokenIds[at .. limit). */
 export function commonLength(
   { tokenIds: own }: RadixNode,
   tokenIds: readonly number[],
@@ -290,7 +283,7 @@ export function commonLength(
   return length;
 }
 
-/** The nodes of a match with the number of matching tokens in each. */
+/** The nodes of a match, each with its number of matching tokens. */
 export function* lengths(match: Match): Generator<[RadixNode, number]> {
   for (const [i, node] of match.nodes.entries())
     yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];

@@ -1,8 +1,6 @@
 /**
- * Which pool slots are free. Does not know who holds a slot. Keeps the slots of a sequence close together, because a
- * step gets whole
- * pages: the next slot follows the last one or lies in its page, and a new sequence starts in the page with most free
- * slots.
+ * Which pool slots are free. Does not know who holds a slot. A step attends to whole pages, so a sequence's next slot
+ * follows its last one or is in the same page, and a new sequence starts in the page with most free slots.
  */
 import { PAGE_SLOTS } from './pool.ts';
 
@@ -24,8 +22,7 @@ export class SlotAllocator {
   }
 
   /**
-   * Takes n free slots; null when there are fewer. As far as there are any: in the page of slot `after`, best behind
-   * it, then in
+   * Takes n free slots; null when there are fewer. Prefers the page of slot `after`, there the slots behind it, then
    * the `preferred` pages.
    */
   take(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
@@ -53,7 +50,7 @@ export class SlotAllocator {
     return taken;
   }
 
-  /** Takes the n lowest free slots, which the caller knows to be there. */
+  /** Takes the n lowest free slots. The caller knows that there are so many. */
   takeLowest(n: number): Int32Array {
     const taken = new Int32Array(n);
     for (let slot = 0, i = 0; i < n; slot++) {
@@ -83,7 +80,7 @@ export class SlotAllocator {
     }
   }
 
-  /** For another P; slots that fall away must be free. */
+  /** Changes P. Slots that are removed must be free. */
   resize(numSlots: number): void {
     const held = new Uint8Array(numSlots);
     held.set(this.#held.subarray(0, Math.min(numSlots, this.#held.length)));
@@ -92,7 +89,7 @@ export class SlotAllocator {
     this.#held = held;
   }
 
-  /** The page with most free slots, the first of several. */
+  /** The page with most free slots; the first of several. */
   #emptiestPage(): number {
     let best = -1;
     let most = 0;

@@ -1,7 +1,6 @@
 /**
  * Moves segments between the KV cache and the disk tier: reads what a prompt needs before it is scheduled, writes exact
- * rows
- * that have been unused for a while. Does not own rows or files.
+ * rows that have been unused for a while. Does not own rows or files.
  */
 import { t } from '@vscode/l10n';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
@@ -12,63 +11,65 @@ import { plainBlocks, type StoredBlock } from './storedBlocks.ts';
 import type { KvShape } from './kvRows.ts';
 import { reasonOf } from '../protocol/errors.ts';
 
-/** What has not been used for so long is written: a file that is being worked on would be written again and again. */
+/**
+ * Blocks that were used more recently are not written: a file that is being edited would be written again and again.
+ */
 export const QUIET_MS = 60_000;
-/** Nothing is written for so long after a write that failed: the disk may have been full for a moment. */
+/** After a failed write nothing is written for so long, because the disk may be full for a moment only. */
 const RETRY_MS = 5 * 60_000;
-/** Fewer tokens are as soon computed. */
+/** Computing fewer tokens takes no longer than reading them. */
 const MIN_TOKENS = 64;
 
 export interface SnapshotOptions {
   readonly disk: DiskTier;
-  /** What rows are written in; lossless. */
+  /** Codec of the files; lossless. */
   readonly codec: KvCodec;
-  /** What rows depend on beside their tokens: model, precision, kernels. */
+  /** What rows depend on besides their tokens: model, precision, kernels. */
   readonly modelKey: string;
   readonly log: (line: string) => void;
 }
 
-/** A file's block: its tokens stay the same array as long as it does. */
+/** A file's block. `tokenIds` stays the same array as long as the block does not change. */
 export interface FileTokens {
   readonly path: string;
   readonly tokenIds: readonly number[];
 }
 
 /**
- * Of a budget, at most, for what is read from the disk or written to it. It comes to 768 tokens' rows: under a lower
- * budget it would be what keeps a text of two or three thousand from being read whole.
+ * Largest share of a budget for the buffers of reading and writing, which hold the rows of 768 tokens. With a lower
+ * budget these buffers could keep a text of two or three thousand tokens from being read as a whole.
  */
 const MAX_BUFFERS = 0.25;
 
-/** Of a folder of the cache that takes nothing, for the user. */
+/** Tells the user that a folder of the cache cannot be written. */
 export function notWritable(folder: string, error: unknown): string {
   return t('{0} cannot be written: {1}', folder, reasonOf(error));
 }
 
 export class Snapshots {
   readonly disk: DiskTier;
-  /** Tokens brought back since the start. */
+  /** Tokens read from the disk since the start. */
   numFetched = 0;
   readonly #codec: KvCodec;
   readonly #root: string;
   readonly #log: (line: string) => void;
   readonly #cache: KvCache;
   readonly #clock: () => number;
-  /** Blocks that are on the disk as far as memory had them, so many tokens, when they were used last. */
+  /** Blocks whose cached part is on the disk: so many tokens, as of this last use. */
   #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
   /**
-   * Blocks of which there is nothing to write that was used last before this time: until then has been long enough ago
-   * they are not looked at, which is a walk over all their tokens.
+   * Blocks that need no write if they were last used before this time. They are not looked at again before quietMs have
+   * passed since then, because that walks over all their tokens.
    */
   #nothingBefore = new WeakMap<object, number>();
-  /** One write or removal after another: what is removed must not be written meanwhile. */
+  /** Reads, writes and removals run one after the other: what is being removed must not be written meanwhile. */
   #work: Promise<unknown> = Promise.resolve();
-  /** When the next write may be tried, from one that failed to one that does not; the log has been told. */
+  /** When the next write may be tried. Null: the last write succeeded. The log is told only when it is null. */
   #retryAt: number | null = null;
-  /** Why the last write failed, in the user's words; null: it did not. */
+  /** Why the last write failed, for the user. Null: it succeeded. */
   fault: string | null = null;
   #closed = false;
-  /** Ends the wait of what has been read for a moment between steps; null while nothing waits. */
+  /** Gives up rows that were read and wait for a moment between steps. Null: none wait. */
   #giveUp: (() => void) | null = null;
 
   constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
@@ -82,8 +83,8 @@ export class Snapshots {
   }
 
   /**
-   * The most memory that reading or writing takes beside the store, one at a time: a segment as a file, its rows, and
-   * these encoded or in blocks.
+   * Most bytes that reading or writing takes beside the store; only one runs at a time. A segment as a file, its rows,
+   * and the rows encoded or in blocks.
    */
   static bufferBytes(shape: KvShape): number {
     const { numLayers, kvHeads, headSize } = shape;
@@ -91,14 +92,14 @@ export class Snapshots {
   }
 
   /**
-   * Whether a budget of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on
-   * the disk, rather than texts read in parts, or not at all.
+   * Whether a budget of so many bytes has space for the buffers of the disk tier. Otherwise nothing is kept on the
+   * disk, so that texts can be read as a whole.
    */
   static fitUnder(maxBytes: number, shape: KvShape): boolean {
     return Snapshots.bufferBytes(shape) <= MAX_BUFFERS * maxBytes;
   }
 
-  /** Tokens of a prompt that the disk has behind the `numCached` that memory has. Looks at no file. */
+  /** Number of a prompt's tokens that are on the disk and follow the `numCached` tokens in memory. Reads no file. */
   missing(cacheIds: readonly number[], limit: number, numCached: number): number {
     const last = this.disk.find(this.#root, cacheIds.slice(0, limit)).at(-1);
     const end = last ? last.startIndex + last.numTokens : 0;
@@ -106,9 +107,8 @@ export class Snapshots {
   }
 
   /**
-   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room and as long as it is
-   * wanted; returns the
-   * number of tokens. `between` runs its argument when no step is under way.
+   * Reads what the disk has of cacheIds[0 .. limit) into the store, as far as there is space and as long as `isWanted`.
+   * Returns the number of tokens. `between` runs its argument when no step is under way.
    */
   async fetch(
     cacheIds: readonly number[],
@@ -120,7 +120,7 @@ export class Snapshots {
     for (const segment of this.disk.find(this.#root, cacheIds.slice(0, limit))) {
       const end = segment.startIndex + segment.numTokens;
       if (this.#cache.lookUp(cacheIds, end).numTokens >= end) continue;
-      // Others who want something read or written come between.
+      // Other reads and writes may run between two segments.
       const taken = await this.#inTurn(async () =>
         isWanted() && !this.#closed ? this.#take(cacheIds, segment, between) : 0,
       );
@@ -131,10 +131,10 @@ export class Snapshots {
     return numFetched;
   }
 
-  /** The cache is another's from now on: nothing more comes into it. */
+  /** Call it when the cache is no longer used: nothing more is read into it. */
   close(): void {
     this.#closed = true;
-    // Of an engine that has failed there is no time between steps any more.
+    // After a failure of the engine there is no moment between steps any more.
     this.#giveUp?.();
   }
 
@@ -147,7 +147,7 @@ export class Snapshots {
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
     const take = (): number =>
-      this.#closed ? 0 : this.#cache.maintenance.takeStored(cacheIds, segment.startIndex, blocks, 'idle');
+      this.#closed ? 0 : this.#cache.prefixes.takeStored(cacheIds, segment.startIndex, blocks, 'idle');
     const taken = await new Promise<number>((resolve) => {
       if (this.#closed) return resolve(0);
       this.#giveUp = () => resolve(0);
@@ -158,9 +158,8 @@ export class Snapshots {
   }
 
   /**
-   * Writes one segment of these blocks, of what has been quiet for a while; false when there is nothing to write. What
-   * is cached of a
-   * block only in part is written in whole segments. `idsOf`: its tokens, as the cache knows them.
+   * Writes one segment of these blocks, if they were not used for `quietMs`. Returns false when there is nothing to
+   * write. A block that is only partly cached is written in whole segments. `idsOf`: a block's cache ids.
    */
   save(
     blocks: Iterable<FileTokens>,
@@ -170,9 +169,7 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(blocks, idsOf, quietMs));
   }
 
-  /**
-   * Removes what the disk has of files with this path, or everything but of files with the `kept` paths, of all models.
-   */
+  /** Removes segments of all models: those of the file with this path, or all but those of the `kept` paths. */
   forget(path?: string, kept: readonly string[] = []): Promise<void> {
     return this.#inTurn(() => this.#forget(path, kept));
   }
@@ -200,7 +197,7 @@ export class Snapshots {
       if (lastUse <= before && (saved?.lastUse !== lastUse || saved.numTokens !== numTokens)) {
         const missing = this.#firstMissing(ids, numTokens);
         const rows =
-          missing && this.#cache.maintenance.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+          missing && this.#cache.prefixes.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
         if (
           rows &&
           (await this.#write(
@@ -213,13 +210,13 @@ export class Snapshots {
         if (this.#isPaused) return false;
         this.#saved.set(tokenIds, { lastUse, numTokens });
       }
-      // Whatever comes to it from now on has been used by then.
+      // Tokens that are added to it later will have a later last use.
       this.#nothingBefore.set(tokenIds, lastUse <= before ? now : lastUse);
     }
     return false;
   }
 
-  /** The first segment that the disk has not of a context, of which `numTokens` are cached. */
+  /** The first segment of a context that is not on the disk. `numTokens` of the context are cached. */
   #firstMissing(ids: readonly number[], numTokens: number): FoundSegment | null {
     let parent = this.#root;
     for (let startIndex = 0; startIndex < numTokens; startIndex += SEGMENT_TOKENS) {
@@ -267,7 +264,7 @@ export class Snapshots {
     }
   }
 
-  /** null, and the segment is removed: its rows are not what its name says. */
+  /** The rows of a segment. Null when they cannot be decoded; then the segment is removed. */
   async #blocks(runs: readonly Uint8Array[], segment: FoundSegment): Promise<StoredBlock[] | null> {
     try {
       return runs.flatMap((encoded) =>

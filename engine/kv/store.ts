@@ -1,14 +1,11 @@
 /**
- * The KV store: rows outside the pool, in blocks of host memory. Owns the bytes and counts them. Does not know which
- * tokens the rows
- * are of, and does not decide when to store, compress or drop. Rows come in exact, or compressed on the way, and may be
- * compressed
- * later, block by block.
+ * The KV store: rows outside the pool, in blocks of host memory. Owns and counts the bytes, compresses and spills
+ * blocks. Does not know tokens, and does not decide when to store, compress or drop.
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { joinLossy, type Lossy } from './approx/lossyRows.ts';
-import { type BlockRange, nextToCode, toCode } from './approx/toCode.ts';
+import { type BlockRange, nextToCode, toCode } from './approx/compression.ts';
 import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
 import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
 import type { KvPool } from './pool.ts';
@@ -36,13 +33,13 @@ export class KvStore {
   readonly #spillFile: SpillFile | null;
   /** Bytes in memory of all stored runs. */
   bytes = 0;
-  /** How many runs have each block, or a part of it. */
+  /** How many runs contain each block, or a part of it. */
   readonly #uses = new Map<StoredBlock, number>();
-  /** Of what has not been compressed; of a row whose position is stored with it. */
+  /** Bytes of a row that is not compressed, without and with its stored position. */
   readonly bytesPerToken: number;
   readonly bytesPerKeptRow: number;
 
-  /** @param spillFile where blocks go that are not even to be in memory; null: nowhere */
+  /** `spillFile`: where `spill` writes blocks. Null: `spill` must not be called. */
   constructor(shape: KvShape, spillFile: SpillFile | null = null) {
     this.#shape = shape;
     this.#spillFile = spillFile;
@@ -50,15 +47,14 @@ export class KvStore {
     this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
   }
 
-  /** Copies the rows of `slots` out of the pool. */
+  /** Copies the rows of `slots` from the pool, as exact blocks. */
   put(pool: KvPool, slots: Int32Array): StoredRun {
     return this.add(this.#blocksIn(pool, slots).map((block) => plainBlock(block.rows())));
   }
 
   /**
-   * Copies the rows of `slots` out of the pool, coded on their way as `compress` would have done it here; they take
-   * what codedBytes says, once
-   * they are added. `lossy`: of the rows, before and after.
+   * Copies the rows of `slots` from the pool and compresses them, as `compress` does for stored rows. Once they are
+   * added, they take `codedBytes(..)` bytes. `lossy`: of the rows, before and after.
    */
   codedFrom(
     pool: KvPool,
@@ -81,18 +77,18 @@ export class KvStore {
     return { blocks, lossy: joinLossy(lossy, coded) };
   }
 
-  /** A run of these blocks. They are the store's from now on, until it is dropped. */
+  /** Makes a run of these blocks. The store owns them until the run is dropped. */
   add(blocks: readonly StoredBlock[]): StoredRun {
     this.#exchange([], blocks);
     return runOf(blocks);
   }
 
-  /** The same of a run of so many tokens that has fewer rows. */
+  /** Copies the rows of a pruned run with so many tokens from the pool. */
   putKept(pool: KvPool, slots: Int32Array, numTokens: number): StoredRun {
     return this.add(keptBlocks(this.#shape, pool.read(slots), pool.positionsOf(slots), numTokens));
   }
 
-  /** Copies a run's rows into `slots`; its first token stands at position `startIndex`. The run stays. */
+  /** Copies a run's rows into `slots`. `startIndex`: position of its first token. The run stays. */
   copyTo(pool: KvPool, run: StoredRun, slots: Int32Array, startIndex: number): void {
     let at = 0;
     for (const block of run.blocks) {
@@ -101,7 +97,7 @@ export class KvStore {
     }
   }
 
-  /** Rows [from, to) of a run, a copy. */
+  /** A copy of rows [from, to) of a run. */
   read(run: StoredRun, from: number, to: number): KvRows {
     const rows = newKvRows(this.#shape, to - from);
     let start = 0;
@@ -114,8 +110,8 @@ export class KvStore {
   }
 
   /**
-   * The first `at` tokens and the rest; `run` is void afterwards. They take no more than it did, and nothing is read
-   * for them (see partOf).
+   * Splits a run after `at` tokens; `run` becomes invalid. The parts take no more bytes than the run, and nothing is
+   * read for them (see partOf).
    */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
     const upper: StoredBlock[] = [];
@@ -136,8 +132,8 @@ export class KvStore {
   }
 
   /**
-   * A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has
-   * none. `run` is void afterwards.
+   * Compresses the next blocks of a run (see nextToCode) into one block of `codec`; `run` becomes invalid. Null when
+   * there are no such blocks.
    */
   compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): Coded | null {
     const range = nextToCode(this.#shape, run, codec, place, lossy);
@@ -147,7 +143,7 @@ export class KvStore {
     return { run: this.replace(run, compressed), lossy: joinLossy(lossy, [coded.lossy]) };
   }
 
-  /** These blocks of a run as one of `codec`, and what it says of the run's rows. */
+  /** One block of `codec` with the rows of these blocks, and which rows of the run it makes lossy. */
   #coded(
     all: readonly StoredBlock[],
     { first, end, from }: BlockRange,
@@ -168,7 +164,7 @@ export class KvStore {
     };
   }
 
-  /** Rows that are still in the pool, and are read there. */
+  /** Blocks whose rows are read from the pool on demand. */
   #blocksIn(pool: KvPool, slots: Int32Array): StoredBlock[] {
     return Array.from({ length: Math.ceil(slots.length / BLOCK_TOKENS) }, (_, i) => {
       const own = slots.subarray(i * BLOCK_TOKENS, (i + 1) * BLOCK_TOKENS);
@@ -204,12 +200,12 @@ export class KvStore {
     return spilled;
   }
 
-  /** Why `spill` has given null last. */
+  /** Why the last `spill` returned null. */
   get spillFailure(): SpillFailure | null {
     return this.#spillFile?.failure ?? null;
   }
 
-  /** A run of these blocks in the place of another, some of which they may be. */
+  /** Makes a run of these blocks and drops another one. Both may have blocks in common. */
   replace(run: StoredRun | null, by: readonly StoredBlock[]): StoredRun {
     this.#exchange(run?.blocks ?? [], by);
     return runOf(by);
@@ -226,7 +222,7 @@ export class KvStore {
     const sketch = sketchOf(rows);
     const read = (): KvRows =>
       encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece));
-    // A part of what is coded leaves as rows.
+    // A part of a compressed block is spilled as decoded rows.
     return {
       numTokens,
       numRows,
@@ -240,7 +236,7 @@ export class KvStore {
     };
   }
 
-  /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */
+  /** Tokens of the longest sequence of whole blocks at the beginning of a run, at most `at`. */
   wholeBlocks(run: StoredRun, at: number): number {
     let numTokens = 0;
     for (const block of run.blocks) {
@@ -254,7 +250,7 @@ export class KvStore {
     this.#exchange(run.blocks, []);
   }
 
-  /** Blocks go and others come, of which some may be the same. */
+  /** Counts the blocks of runs that go and come. Blocks may be in both. */
   #exchange(going: readonly StoredBlock[], coming: readonly StoredBlock[]): void {
     let more = 0;
     for (const whole of coming.map(wholeOf)) {
@@ -274,7 +270,7 @@ export class KvStore {
     this.bytes += more;
   }
 
-  /** Bytes that are free when these runs have been dropped: those of a block that was cut go with its last part. */
+  /** Bytes that dropping these runs frees. A block that was cut is freed with its last part. */
   bytesOf(runs: Iterable<StoredRun>): number {
     const numGoing = new Map<StoredBlock, number>();
     let bytes = 0;

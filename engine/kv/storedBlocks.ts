@@ -1,39 +1,37 @@
 /**
- * Blocks of stored rows: how to read them and how many bytes they take. Pure. Blocks keep a split cheap: it copies one
- * block at most.
- * A compressed or spilled block is not copied; its parts share it. Which rows are lossy is not said here but of the
- * node (lossyRows.ts).
+ * Blocks of stored rows: how to read them and how many bytes they take. Pure. Does not say which rows are lossy; nodes
+ * do (see lossyRows.ts).
  */
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
 import { arraysOf, type KvRows, type KvShape, newKvRows, sliceRows } from './kvRows.ts';
 
-/** Tokens per block; the last block of a run, and blocks beside a split, may be shorter, compressed ones longer. */
+/** Tokens per block. The last block of a run and blocks next to a split may be shorter, compressed blocks longer. */
 export const BLOCK_TOKENS = 32;
 
-/** Tokens that are stored together. */
+/** Tokens that are stored together. Because of blocks a split copies one block at most. */
 export interface StoredBlock {
   readonly numTokens: number;
-  /** Fewer than tokens where some were let go (see keptRows). */
+  /** Fewer than tokens in a pruned node (see keptRows). */
   readonly numRows: number;
-  /** Of the rows, in their context, where not all of them are there; otherwise null: they stand side by side. */
+  /** Positions of the rows in their context. Null: the rows are consecutive. */
   readonly positions: Int32Array | null;
-  /** In memory; of a part its share of them. */
+  /** Bytes in memory. A part has its share of the whole block. */
   readonly bytes: number;
-  /** What its rows are coded with; null: they are as the pool had them. */
+  /** Codec of the rows. Null: exact rows. */
   readonly codec: KvCodec | null;
-  /** Encoded by `codec`; null where that is null, in a part, and out of memory. */
+  /** Rows encoded by `codec`. Null without a codec, in a part, and in a spilled block. */
   readonly encoded: Uint8Array | null;
-  /** Of its keys (see keySketch), where that is all of it that is in memory. */
+  /** Sketch of the keys (see keySketch). Only spilled blocks have one. */
   readonly sketch?: Uint8Array;
-  /** Of a block that was cut, and stays whole: which, and from which of its tokens on. */
+  /** Set in a part of a block that was cut: the whole block, and the first of its tokens. */
   readonly part?: { readonly of: StoredBlock; readonly from: number };
-  /** Gives back what it has elsewhere. */
+  /** Frees a spilled block in the spill file. */
   free?(): void;
-  /** Its rows, decoded where need be; not to be changed. */
+  /** The rows, decoded or read from disk if necessary. Must not be changed. */
   rows(): KvRows;
 }
 
-/** A handle to stored rows; what is in its blocks concerns only the store. */
+/** A handle to stored rows. Only the store may use its blocks. */
 export interface StoredRun {
   readonly numTokens: number;
   readonly numRows: number;
@@ -41,7 +39,7 @@ export interface StoredRun {
   readonly blocks: readonly StoredBlock[];
 }
 
-/** Rows as they are, whatever they have been through. */
+/** A block of rows that are not compressed. They may have been through a lossy codec earlier. */
 export function plainBlock(rows: KvRows): StoredBlock {
   return {
     numTokens: rows.numTokens,
@@ -54,7 +52,7 @@ export function plainBlock(rows: KvRows): StoredBlock {
   };
 }
 
-/** Blocks of the usual length. */
+/** Blocks of BLOCK_TOKENS tokens. */
 export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
   return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) =>
     plainBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))),
@@ -62,8 +60,8 @@ export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
 }
 
 /**
- * @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens
- * that have none.
+ * Blocks of a pruned run. `rows`: what is left of `numTokens` tokens, at these positions of their context. The tokens
+ * without rows count to the last block.
  */
 export function keptBlocks(shape: KvShape, rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock[] {
   const blocks: StoredBlock[] = [];
@@ -96,10 +94,7 @@ function bytesOf(rows: KvRows): number {
   return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }
 
-/**
- * @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are
- * fewer.
- */
+/** `encoded`: rows of so many tokens, encoded by `codec`. `positions`: of the rows, where some tokens have none. */
 export function codedBlock(
   codec: KvCodec,
   encoded: Uint8Array,
@@ -119,9 +114,9 @@ export function codedBlock(
 }
 
 /**
- * Tokens [from, to) of a block of which all rows are there. Rows as they are are copied; what is coded, or out of
- * memory, stays as it is
- * until the last of its parts is gone (see KvStore): decoded, or with a sketch each, they would take more than it does.
+ * Tokens [from, to) of a block that is not pruned. Exact rows are copied. A compressed or spilled block stays whole
+ * until its last part is dropped (see KvStore), because decoded parts, or parts with a sketch each, would take more
+ * bytes.
  */
 export function partOf(shape: KvShape, block: StoredBlock, from: number, to: number): StoredBlock {
   const numTokens = to - from;
@@ -134,7 +129,7 @@ export function partOf(shape: KvShape, block: StoredBlock, from: number, to: num
     numTokens,
     numRows: numTokens,
     positions: null,
-    // What all parts of a block have together is what it has.
+    // Rounded so that the bytes of all parts add up to those of the block.
     bytes: bytesBefore(start + numTokens) - bytesBefore(start),
     codec,
     encoded: null,
@@ -144,7 +139,7 @@ export function partOf(shape: KvShape, block: StoredBlock, from: number, to: num
   };
 }
 
-/** What a block is a part of; itself, unless it was cut. */
+/** The block that a part belongs to; the block itself, unless it was cut. */
 export function wholeOf(block: StoredBlock): StoredBlock {
   return block.part?.of ?? block;
 }
@@ -159,7 +154,7 @@ export function runOf(blocks: readonly StoredBlock[]): StoredRun {
   return { numTokens, numRows, bytes, blocks };
 }
 
-/** In the store, as computed. */
+/** Bytes of an exact row in the store. */
 export function exactBytesPerToken(shape: KvShape): number {
   return plainBlock(newKvRows(shape, 1)).bytes;
 }

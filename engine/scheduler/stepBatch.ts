@@ -2,7 +2,7 @@
  * The batch under construction: each sequence's part, its share of the token budget, and the pages of the pool that the
  * step attends to. Says what another part would cost. Decides nothing.
  */
-import type { Attended } from '../kv/packing.ts';
+import type { Attended } from '../kv/pages.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Lease } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';

@@ -2,14 +2,13 @@
 import { scratchRows } from '../model/batch.ts';
 import { codecNamed, type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
-import { codingBytes, type Compression, compressionOf } from '../kv/approx/compression.ts';
+import { codingBytes, type Compression, compressionOf, codingReserve } from '../kv/approx/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from '../kv/approx/pruned/keptRows.ts';
 import { canSketch } from '../kv/approx/sparse/keySketch.ts';
 import type { Needs } from '../kv/kvCache.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { sketchingBytes, SparseBudget } from '../kv/approx/sparse/sparseBudget.ts';
 import { exactBytesPerToken } from '../kv/storedBlocks.ts';
-import { codingReserve } from '../kv/approx/toCode.ts';
 import { divideBudget } from '../core/memoryDivision.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';

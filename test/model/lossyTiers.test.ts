@@ -6,7 +6,7 @@ import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/regist
 import type { RunPlace } from '../../engine/kv/approx/codecs/codecFormat.ts';
 import { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
 import { type KvRows, kvBytesPerToken, sliceRows } from '../../engine/kv/kvRows.ts';
-import { codingReserve } from '../../engine/kv/approx/toCode.ts';
+import { codingReserve } from '../../engine/kv/approx/compression.ts';
 import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';

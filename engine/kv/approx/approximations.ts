@@ -84,7 +84,7 @@ export class Approximations {
    */
   async maintain(contexts: () => readonly Context[], mustEnd: () => boolean): Promise<boolean> {
     // What is to be measured stays in the pool until it has been: its rows are read there.
-    return this.#cache.maintenance.compress() || ((await this.#pruning?.step(contexts(), mustEnd)) ?? false);
+    return this.#cache.compression.compress() || ((await this.#pruning?.step(contexts(), mustEnd)) ?? false);
   }
 
   /** Gives up maintenance that has begun, and its memory. */

@@ -8,7 +8,7 @@ import { endIndex, type RadixNode } from '../radixTree.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import { lossyWithin } from './lossyRows.ts';
-import { codedBytes, firstToCode } from './toCode.ts';
+import { codedBytes, firstToCode } from './compression.ts';
 
 /** What a run is coded with while memory is short; null: with nothing, it is too young. */
 export type Coding = (node: RadixNode) => KvCodec | null;

@@ -1,8 +1,6 @@
 /**
- * Demotion while idle: nodes that nobody has used for long leave the pool, and its memory is given back. Where memory
- * is short they
- * are compressed on the way. Nothing is dropped for them. One call takes no longer than one page. Room on request is
- * PoolResizer's.
+ * Idle demotion: moves long unused nodes from the pool to the store and frees their pages. Compresses them on the way
+ * where memory is short, but drops nothing for them. Does not free slots for requests; that is up to PoolResizer.
  */
 
 import { type Coding, codedPage, isLast, placeOf } from '../approx/codedPage.ts';
@@ -18,9 +16,9 @@ import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
 import type { StoreEviction } from './storeEviction.ts';
 
-/** Unused for so long. */
+/** Shortest time without use before a node leaves. */
 const STALE_MS = 60_000;
-/** What stays of a run is a multiple of this: of the longest block of a codec, so that few blocks are shorter. */
+/** What stays of a node is a multiple of this, the longest block of any codec, so that few blocks are shorter. */
 const WHOLE_TOKENS = 128;
 
 export class IdleDemotion {
@@ -32,7 +30,7 @@ export class IdleDemotion {
   readonly #resizer: PoolResizer;
   readonly #staleMs: number;
 
-  /** `staleMs`: nodes that nobody has used for longer leave; STALE_MS at least. */
+  /** `staleMs`: nodes that are unused for longer leave; at least STALE_MS. */
   constructor(
     nodes: CachedNodes,
     budget: PoolBudget,
@@ -50,28 +48,27 @@ export class IdleDemotion {
   }
 
   /**
-   * A page of the pool's memory is given back; or else about a page's worth of stale runs leaves it, first to go first
-   * and each from its
-   * end: so what has left is not kept twice for longer than a moment. True where that has been done, and others may be
-   * next: no more at a
-   * time, for somebody may ask meanwhile. `coding`: for what the store has no room for as it is; null: that stays.
-   * `tails`: see PageTable.
+   * Frees a page of the pool, or else moves about a page of stale rows out of it: nodes in eviction order, each from
+   * its end. So rows are in pool and store at the same time only for a moment. One call takes no longer than one page,
+   * because a request may arrive. Returns false when there was nothing to do.
+   *
+   * `coding`: how to compress nodes that the store has no space for; null: they stay. `tails`: see PageTable.
    */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
-    // Those that the store has leave first, and nothing is copied for them; what goes on from a run before it.
+    // Nodes that are in the store already leave first, because nothing is copied for them; children before parents.
     for (const node of this.#stale((a, b) => b.startIndex - a.startIndex))
       if (node.stored && isLast(node)) this.#nodes.leavePool(node);
     return this.#giveBackPage(tails) || this.#leavePage(this.#stale(this.#nodes.order()), tails, coding);
   }
 
-  /** Rows at the end of a run, not all of which the store has room for, that it has room for as things are. */
+  /** How many rows at the end of a node fit in the store now, when not all of them do. */
   #numFitting(run: RadixNode): number {
     const fits = run.pruned ? 0 : this.#resizer.rowsWithin(this.#resizer.storeMost);
-    // What frees a page need not be whole blocks.
+    // Rows that free a page need not be whole blocks.
     return this.#freesPage(run) ? this.#resizer.numToPage : fits - (fits % BLOCK_TOKENS);
   }
 
-  /** Whether the store has room for so much of a run, as it is, that a page can be given back for it. */
+  /** Whether so many of a node's rows fit in the store now that a page can be freed. */
   #freesPage(run: RadixNode): boolean {
     const { numToPage, storeMost } = this.#resizer;
     return (
@@ -80,11 +77,9 @@ export class IdleDemotion {
   }
 
   /**
-   * About a page's worth of stale `runs` leaves the pool, and nothing goes for it: those that the store has room for as
-   * they are, whole or
-   * as much as frees a page; or else a page of what may be coded, straight out of the pool, which is given back; or
-   * else what fits. False
-   * where nothing has left.
+   * Moves about a page of stale nodes out of the pool and drops nothing for them: nodes that fit in the store, whole or
+   * as much as frees a page; or else a page of compressed rows, and frees the page; or else as many rows as fit.
+   * Returns false when nothing has left.
    */
   #leavePage(runs: readonly RadixNode[], tails: readonly Tail[], coding: Coding | null): boolean {
     const resizer = this.#resizer;
@@ -92,10 +87,10 @@ export class IdleDemotion {
     for (const run of runs) {
       if (numLeft >= PAGE_SLOTS) break;
       if (!isLast(run)) continue;
-      // Once: where no page can leave now, none can beside the next run either.
+      // Checked once: when no page can leave now, none can leave with the next node either.
       if (!isFull && !resizer.hasStoreRoom(run) && !this.#freesPage(run)) {
         isFull = true;
-        // First what has left is given back: then there may be resizer.
+        // The pages of what has left are freed first. Then the store may have space.
         if (numLeft > 0) break;
         if (
           coding &&
@@ -104,14 +99,14 @@ export class IdleDemotion {
             coding,
           )
         ) {
-          // It has come into bytes that are kept free: those are free again now.
+          // The rows were added within the bytes that are kept free. Freeing the page makes those free again.
           this.#giveBackPage(tails);
           return true;
         }
       }
       const length = resizer.hasStoreRoom(run) ? run.slots!.length : this.#numFitting(run);
       if (length === 0) continue;
-      // What the store has is not copied.
+      // A node that is in the store already leaves whole, because nothing is copied for it.
       this.#storeEviction.cut(
         run,
         run.stored || length <= PAGE_SLOTS
@@ -125,8 +120,8 @@ export class IdleDemotion {
   }
 
   /**
-   * What frees a page leaves the pool coded; false where it has no resizer. All of it is coded before any of it leaves:
-   * where that fails, everything is as it was.
+   * Compresses the rows of a page on their way out of the pool. Returns false when they do not fit in the store. All
+   * rows are compressed before any of them leaves: if that throws, nothing has changed.
    */
   #leaveCoded(runs: readonly RadixNode[], coding: Coding): boolean {
     const bytesFree = this.#budget.maxBytes - this.#budget.borrowed - this.#pool.bytes - this.#store.bytes;
@@ -156,14 +151,12 @@ export class IdleDemotion {
     return page.length > 0;
   }
 
-  /** Gives back the memory of a page of free slots, no more at once: slots move. False where there are too few. */
+  /** Frees at most one page of free slots, because slots move. Returns false when there are too few. */
   #giveBackPage(tails: readonly Tail[]): boolean {
     return this.#resizer.giveBack(tails, Math.max(this.#resizer.slotsAround(0), this.#pool.numSlots - PAGE_SLOTS));
   }
 
-  /**
-   * Unreferenced runs in the pool that nobody has used for long, pinned ones left out, in the order in which they go.
-   */
+  /** Unreferenced nodes in the pool that were not used for long, without pinned ones, in this order. */
   #stale(order: EvictionOrder): RadixNode[] {
     const now = this.#nodes.now;
     return [...this.#nodes.tree.nodes()]

@@ -1,16 +1,14 @@
 /**
- * Makes room in the store: drops copies of nodes that are in the pool too, then nodes in eviction order, from their
- * ends and no more
- * of them than necessary. Does not decide how much room the store gets.
+ * Evicts from the store: first copies of nodes that are in the pool too, then nodes in eviction order, from their ends
+ * and no more than necessary. Does not decide how many bytes the store gets.
  */
 import type { CachedNodes } from '../cachedNodes.ts';
 import { isUsed, type RadixNode, type RadixTree } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
 import type { StoredRun } from '../storedBlocks.ts';
-import type { EvictionOrder } from './eviction.ts';
-import { Victims } from './victims.ts';
+import { type EvictionOrder, youngestBelow } from './eviction.ts';
 
-/** Tokens of a node that leave the store at once, at least; a shorter node leaves whole. */
+/** Fewest tokens of a node that leave the store at once. A shorter node leaves as a whole. */
 const STORE_DROP_TOKENS = 128;
 
 export class StoreEviction {
@@ -25,9 +23,9 @@ export class StoreEviction {
   }
 
   /**
-   * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has been reckoned; of what is
-   * left afterwards it says about the same.
+   * Brings the store down to `limit` bytes by dropping copies, then nodes that leave before `before` (null: any node).
+   * Returns false, and drops nothing, when that is not enough. `known`: an order that was computed before; it stays
+   * about right for the nodes that are left.
    */
   make(limit: number, before: RadixNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
@@ -52,11 +50,9 @@ export class StoreEviction {
   }
 
   /**
-   * Brings the store and what is to come into it down to `limit` bytes. Copies go, then of all that those that go
-   * first,
-   * out of the pool or the store, reckoned once for all of them: `make` looks at all runs for each that comes.
-   * `coming`: runs that
-   * nobody references, of which so many bytes are to come.
+   * Brings the store, with what will be added to it, down to `limit` bytes. Drops copies, then nodes of pool and store
+   * in eviction order. The order is computed once, while `make` looks at all nodes for each addition. `coming`:
+   * unreferenced nodes that will add so many bytes.
    */
   makeRoomForAll(limit: number, coming: ReadonlySet<RadixNode>, bytes: number, order: EvictionOrder): void {
     this.#dropCopies(limit - bytes, coming);
@@ -68,7 +64,7 @@ export class StoreEviction {
       const victim = victims.next(null);
       if (!victim) return;
       const rest = this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
-      // In a compressed copy so many tokens are fewer bytes, so more of it may have to leave.
+      // In a compressed block so many tokens have fewer bytes, so more of the node may have to leave.
       if (rest && leaving.has(victim)) leaving.add(rest);
       const before = this.#store.bytes;
       if (!victim.stored) over -= this.bytesFor(victim);
@@ -80,8 +76,8 @@ export class StoreEviction {
 
   /** Drops copies until the store has at most `limit` bytes, except those of nodes in `stay`. */
   #dropCopies(limit: number, stay: ReadonlySet<RadixNode> = new Set()): void {
-    // Exact ones first. A compressed copy would take more bytes if it came back from the pool, because it is not
-    // compressed again.
+    // Exact copies first. Rows of a compressed copy would take more bytes when they leave the pool again, because lossy
+    // rows are not compressed again.
     for (const isCoded of [false, true]) {
       for (const node of this.#tree.nodes()) {
         if (this.#store.bytes <= limit) return;
@@ -98,24 +94,143 @@ export class StoreEviction {
   }
 
   /**
-   * Splits a node so that it keeps at most its last `length` tokens, because an eviction needs no more. Returns the
-   * rest, if there is any.
+   * Splits a node so that it keeps at most its last `length` tokens, because eviction needs no more. Returns the upper
+   * part, if there is one.
    */
   cut(node: RadixNode, length: number): RadixNode | null {
     const at = node.tokenIds.length - length;
     if (at <= 0 || node.pruned) return null;
-    // Stored blocks leave as a whole: a part of one might free nothing.
+    // Only whole blocks are split off, because a part of a block might free nothing.
     const whole = node.stored ? this.#store.wholeBlocks(node.stored, at) : at;
     return whole > 0 ? this.#nodes.split(node, whole) : null;
   }
 }
 
-/** Whether its rows are in the pool too, and nobody needs those in the store. */
+/** Whether a node is in the pool too and no lease needs its stored rows. */
 function isCopy({ slots, stored, storedRefs }: RadixNode): boolean {
   return slots !== null && stored !== null && storedRefs === 0;
 }
 
-/** Whether its rows are only in the store, and nobody needs them. */
+/** Whether a node is only in the store and no lease uses it. */
 function mayDrop(node: RadixNode): boolean {
   return node.stored !== null && node.slots === null && !isUsed(node);
+}
+
+class Victims {
+  readonly #order: EvictionOrder;
+  readonly #may: (node: RadixNode) => boolean;
+  /** Order of traversal; it decides between equals. */
+  readonly #ranks: Map<RadixNode, number>;
+  readonly #youngest: Map<RadixNode, number>;
+  /** Leaves of the tree that may leave, by kind. The first to leave is last in its list. */
+  readonly #kinds = new Map<unknown, RadixNode[]>();
+
+  /** The tree must be the one that `order` was made for. Call `gone` after every change. */
+  constructor(tree: RadixTree, order: EvictionOrder, may: (node: RadixNode) => boolean) {
+    this.#order = order;
+    this.#may = may;
+    const nodes = [...tree.nodes()];
+    this.#ranks = new Map(nodes.map((node, i) => [node, i]));
+    this.#youngest = youngestBelow(nodes);
+    for (const node of nodes) if (node.children.size === 0 && may(node)) this.#ofKind(node).push(node);
+    for (const runs of this.#kinds.values()) runs.sort((a, b) => this.#compare(b, a));
+  }
+
+  /**
+   * The first node that may leave. The caller drops it, or its end, and calls `gone`. Null when there is none, or when
+   * it does not leave before `other`.
+   */
+  next(other: RadixNode | null): RadixNode | null {
+    let first: RadixNode[] | null = null;
+    for (const [kind, runs] of this.#kinds) {
+      const run = runs.at(-1);
+      if (!run) {
+        this.#kinds.delete(kind);
+        continue;
+      }
+      this.#reckon(run);
+      if (!first || this.#compare(run, first.at(-1)!) < 0) first = runs;
+    }
+    if (!first || (other && !this.#goesBefore(first.at(-1)!, other))) return null;
+    return first.pop()!;
+  }
+
+  /** The node, or its end, has been dropped. In the second case its parent is what is left. */
+  gone(node: RadixNode): void {
+    const parent = node.parent!;
+    if (parent.children.size > 0) {
+      this.#youngestGone(node);
+      return;
+    }
+    if (!parent.parent) return;
+    if (!this.#ranks.has(parent)) this.#ranks.set(parent, this.#ranks.get(node)!);
+    if (this.#may(parent)) this.#insert(parent);
+  }
+
+  /** When the youngest of its siblings is gone, the next youngest ones change their kind. */
+  #youngestGone({ parent, lastUse }: RadixNode): void {
+    if (lastUse < this.#youngest.get(parent!)!) return;
+    let youngest = Number.NEGATIVE_INFINITY;
+    for (const child of parent!.children.values()) {
+      youngest = Math.max(youngest, child.lastUse);
+      if (youngest === lastUse) return;
+    }
+    const others: RadixNode[] = [];
+    for (const child of parent!.children.values()) {
+      if (child.lastUse !== youngest) continue;
+      const runs = this.#ofKind(child);
+      const at = runs.indexOf(child);
+      if (at >= 0) others.push(...runs.splice(at, 1));
+    }
+    this.#youngest.set(parent!, youngest);
+    for (const child of others) this.#insert(child);
+  }
+
+  #insert(node: RadixNode): void {
+    const runs = this.#ofKind(node);
+    this.#reckon(node);
+    let [low, high] = [0, runs.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      this.#reckon(runs[middle]!);
+      if (this.#compare(runs[middle]!, node) > 0) low = middle + 1;
+      else high = middle;
+    }
+    runs.splice(low, 0, node);
+  }
+
+  /** A node is worth as much as the most valuable node below it. */
+  #goesBefore(node: RadixNode, other: RadixNode): boolean {
+    this.#reckon(other);
+    if (this.#order(node, other) < 0) return true;
+    other.worth = this.#most(other);
+    return this.#order(node, other) < 0;
+  }
+
+  #most(node: RadixNode): number {
+    this.#reckon(node);
+    let { worth } = node;
+    for (const child of node.children.values()) worth = Math.max(worth, this.#most(child));
+    return worth;
+  }
+
+  #reckon(node: RadixNode): void {
+    const { by } = this.#order;
+    if (by) node.worth = by.eviction.worth(node, by.now, this.#youngest.get(node.parent!)!);
+  }
+
+  #ofKind(node: RadixNode): RadixNode[] {
+    const { by } = this.#order;
+    const kind = by ? (by.eviction.kind?.(node, by.now, this.#youngest.get(node.parent!)!) ?? node) : null;
+    let runs = this.#kinds.get(kind);
+    if (!runs) {
+      runs = [];
+      this.#kinds.set(kind, runs);
+    }
+    return runs;
+  }
+
+  #compare(a: RadixNode, b: RadixNode): number {
+    return this.#order(a, b) || this.#ranks.get(a)! - this.#ranks.get(b)!;
+  }
 }

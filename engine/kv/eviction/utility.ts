@@ -1,27 +1,26 @@
 /**
- * The utility policy: how often a node is reused for the time it is kept, times the cost of computing it again, divided
- * by its bytes.
- * Before anything is learnt this is the order of LRU, except that deep nodes stay a little longer.
+ * The utility policy: expected reuse per time kept, times the cost of computing the node again, divided by its bytes.
+ * Before it has learnt anything the order is that of LRU, except that deep nodes stay a little longer.
  */
 import { isPrefill } from '../laneIds.ts';
 import type { RadixNode } from '../radixTree.ts';
 import type { Eviction } from './eviction.ts';
 
 /**
- * Tokens of context at which a token costs twice what it costs at the beginning: of the shape of Qwen2.5-0.5B 512
- * tokens take 1.4 s at 0 and 4.3 s behind 7,680.
+ * Tokens of context at which a token costs twice as much as the first one. With the shape of Qwen2.5-0.5B 512 tokens
+ * take 1.4 s at position 0 and 4.3 s at position 7,680.
  */
 export const DOUBLED_AT = 3700;
 
 export class Utility implements Eviction {
   readonly #times = new ReuseTimes();
-  /** What has been found since it was computed. */
+  /** Nodes that were reused since they were computed. */
   readonly #found = new Set<RadixNode>();
-  /** Numbers for tags: each run is looked at whenever room is made. */
+  /** A number for each tag, because every node is classified at every eviction. */
   readonly #tags = new Map<string, number>();
   readonly #bytesPerToken: number;
 
-  /** @param bytesPerToken of rows that are not compressed. */
+  /** `bytesPerToken`: of rows that are not compressed. */
   constructor(bytesPerToken: number) {
     this.#bytesPerToken = bytesPerToken;
   }
@@ -48,11 +47,9 @@ export class Utility implements Eviction {
   }
 
   /**
-   * Who computed it; what its last tokens are (a run goes from its end: there files, and what the user wrote, are in
-   * the prefill
-   * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether
-   * its text has
-   * gone on in another way since.
+   * The class of a node: who computed it; whether its last token is in the prefill lane (files and user text are,
+   * answers are not; a node is evicted from its end); whether it was reused before, because then it is mostly reused
+   * again; whether its text has continued in another way since.
    */
   #classOf(node: RadixNode, youngest?: number): number {
     const tag = this.#tags.get(node.tag) ?? this.#tags.size;
@@ -66,12 +63,12 @@ export class Utility implements Eviction {
   }
 }
 
-/** Files part in their headers, not later: what parts there does not replace each other. */
+/** Files differ from each other within their headers. Nodes that part there do not replace each other. */
 const MAX_HEADER = 64;
 
 /**
- * Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an
- * edit. `youngest`: see Eviction, where it is known.
+ * Whether a sibling was used later: mostly the text as it is after an edit. `youngest`: see Eviction, where it is
+ * known.
  */
 function isSuperseded(node: RadixNode, youngest?: number): boolean {
   if (node.startIndex < MAX_HEADER) return false;
@@ -81,29 +78,24 @@ function isSuperseded(node: RadixNode, youngest?: number): boolean {
 }
 
 /**
- * PURE: what keeping a run is good for, by its class and by how long it has not been used: learnt from the runs that
- * were found
- * and from those that went. As "KVCache in the Wild" (arXiv 2506.02634) has it, classes differ by far more than ages do
- * within
- * one: what was typed past is never found again, a file's block is, an hour later, an answer within minutes or not at
- * all.
+ * The chance of reuse, by a node's class and by the time since its last use. Learnt from nodes that were reused and
+ * from those that were dropped. As "KVCache in the Wild" (arXiv 2506.02634) observes, classes differ far more than ages
+ * within a class: a completion prefix is never reused once the user has typed past it, a file's block is reused even
+ * after an hour, an answer within minutes or not at all.
  *
- * What is learnt is, for each doubling of the age, the share of the runs that came to it and were found within it. Runs
- * that went
- * count as far as they came, so that evicting early is not mistaken for never being needed. From these shares follows
- * how often
- * keeping pays for each ms that it lasts, if one keeps for as long as that is most (Gittins' index): the chance to be
- * found at
- * all would keep what may come in hours before what comes in seconds, the chance of the next moment would not wait for
- * anything.
+ * For each doubling of the age this learns the share of the nodes that reached the age and were reused within it. A
+ * dropped node counts up to its age, so that early eviction is not mistaken for a lack of reuse. The worth is the
+ * number of reuses per ms kept, with the best time to stop keeping (Gittins index). The plain chance of reuse would
+ * prefer what may be used in hours to what is used in seconds; the chance of the next moment alone would wait for
+ * nothing.
  */
 
-/** Ages are counted by powers of two, from an eighth of a second up to eighteen hours. */
+/** Ages are powers of two, from an eighth of a second to eighteen hours. */
 const NUM_AGES = 19;
 const FIRST_MS = 125;
 /**
- * What is taken to be known beforehand: so many runs of each age, of which this share were found within it. The same
- * for all ages: then the younger is worth more.
+ * Prior: so many nodes at each age, of which this share was reused. It is the same for all ages, so younger nodes are
+ * worth more.
  */
 const PRIOR_RUNS = 3;
 const PRIOR_SHARE = 0.25;
@@ -112,16 +104,16 @@ function ageOf(idleMs: number): number {
   return 31 - Math.clz32(Math.max(1, Math.min(2 ** (NUM_AGES - 1), idleMs / FIRST_MS)));
 }
 
-/** Where an age begins, and lasts as long again. */
+/** Where an age begins, in ms. It lasts as long again. */
 function startOf(age: number): number {
   return FIRST_MS * 2 ** age;
 }
 
 class Ages {
-  /** Runs that came to each age, and those of them that were found at it. */
+  /** Nodes that reached each age, and those of them that were reused at it. */
   readonly #reached = new Float64Array(NUM_AGES).fill(PRIOR_RUNS);
   readonly #found = new Float64Array(NUM_AGES).fill(PRIOR_RUNS * PRIOR_SHARE);
-  /** For each age: what keeping pays from its beginning on. */
+  /** For each age the worth from its beginning on. */
   #worths: Float64Array | null = null;
 
   ended(age: number, found: boolean): void {
@@ -135,13 +127,13 @@ class Ages {
     return this.#worths[age]!;
   }
 
-  /** Chance to be found over mean ms kept, for the end of keeping that makes the most of it. */
+  /** Chance of reuse divided by mean ms kept, for the best time to stop keeping. */
   #most(from: number): number {
     let [chance, ms, missed, most] = [0, 0, 1, 0];
     for (let age = from; age < NUM_AGES; age++) {
       const share = this.#found[age]! / this.#reached[age]!;
       chance += missed * share;
-      // Who is found at an age is found in its middle.
+      // On average a node is reused in the middle of an age.
       ms += missed * (1 - share / 2) * startOf(age);
       missed *= 1 - share;
       most = Math.max(most, chance / ms);
@@ -151,26 +143,23 @@ class Ages {
 }
 
 export class ReuseTimes {
-  /** By number, from 0. */
+  /** By class id. */
   readonly #classes: Ages[] = [];
 
-  /** A run of this class was found, or went, so long after its last use. */
+  /** A node of this class was reused (`found`) or dropped, so long after its last use. */
   ended(classId: number, idleMs: number, found: boolean): void {
     this.#of(classId).ended(ageOf(idleMs), found);
   }
 
-  /**
-   * Of a run of this class, not used for so long: how often it is found for each ms that it is kept, times what it
-   * weighs.
-   */
+  /** Reuses per ms kept, times `weight`, of a node of this class that was not used for so long. */
   worth(classId: number, idleMs: number, weight = 1): number {
     const age = ageOf(idleMs);
-    // Within an age as between ages of which nothing is known: half of it at twice the time. A product of two floats is
-    // exact: see `kind`.
+    // Within an age worth falls as between ages of which nothing is known: half at twice the time. A product of two
+    // float32 is exact, which `kind` relies on.
     return Math.fround(this.#of(classId).worth(age)) * Math.fround((weight * startOf(age)) / Math.max(1, idleMs));
   }
 
-  /** Of two runs that have it in common the same one is worth more whatever is learnt, or neither is. */
+  /** Two nodes of the same kind keep their order, whatever is learnt. */
   kind(classId: number, idleMs: number): number {
     return NUM_AGES * classId + ageOf(idleMs);
   }

@@ -3,7 +3,7 @@
  * Does not own KV rows.
  */
 import type { BatchSpan, ReceivedAttention } from '../batch.ts';
-import type { Attention } from '../../kv/packing.ts';
+import type { Attention } from '../../kv/pages.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';

@@ -1,9 +1,8 @@
 /** A cache whose store is coded as time goes by, with random rows for tokens. */
 import { type CodecName, codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
-import type { Compression } from '../../../engine/kv/approx/compression.ts';
+import { type Compression, codingReserve } from '../../../engine/kv/approx/compression.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken, type KvRows } from '../../../engine/kv/kvRows.ts';
-import { codingReserve } from '../../../engine/kv/approx/toCode.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { randomRows, rope } from './codecRows.ts';
 
@@ -91,7 +90,7 @@ export function laddered({
     /** Codes all there is to code; how many blocks. */
     settle(): number {
       let numBlocks = 0;
-      for (; cache.maintenance.compress(); numBlocks++) cache.checkIntegrity();
+      for (; cache.compression.compress(); numBlocks++) cache.checkIntegrity();
       return numBlocks;
     },
   };

@@ -673,7 +673,7 @@ test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) =>
     what: 'runs of the store',
     take: (cache, pool) =>
       expect([
-        cache.maintenance.takeStored(run(500, 7), 0, [plainBlock(newKvRows(pool.shape, 500))], ''),
+        cache.prefixes.takeStored(run(500, 7), 0, [plainBlock(newKvRows(pool.shape, 500))], ''),
         cache.prefixes.describe(run(500, 7)).tier,
       ]).toEqual([500, 'store']),
   },

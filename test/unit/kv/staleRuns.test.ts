@@ -275,7 +275,7 @@ test('property: maintenance under memory pressure loses no token, changes no row
             while (cache.shrink()) cache.checkIntegrity();
             expect(seen.most).toBeLessThanOrEqual(budget);
             cache.checkIntegrity();
-            for (let n = step.blocks; n > 0 && cache.maintenance.compress(); n--) cache.checkIntegrity();
+            for (let n = step.blocks; n > 0 && cache.compression.compress(); n--) cache.checkIntegrity();
             expect([left(), inUse()]).toEqual(before);
             numHeld += leases.length;
           }
@@ -285,7 +285,7 @@ test('property: maintenance under memory pressure loses no token, changes no row
         for (const { ids, rows } of known.values()) {
           const numTokens = cache.prefixes.describe(ids).tokens;
           for (const to of [numTokens, 301, 128, 30]) {
-            const exact = to > 0 && to <= numTokens ? cache.maintenance.readExact(ids, 0, to) : null;
+            const exact = to > 0 && to <= numTokens ? cache.prefixes.readExact(ids, 0, to) : null;
             if (exact) expect(contents(exact)).toEqual(contents(sliceRows(SHAPE, rows, 0, to)));
           }
         }

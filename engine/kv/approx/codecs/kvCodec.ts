@@ -15,10 +15,14 @@ import {
   type Rotation,
   type RunFormat,
   type RunPlace,
+  exactBytes,
+  HEADER_BYTES,
+  readExact,
+  readHeader,
+  writeExact,
+  writeHeader,
 } from './codecFormat.ts';
-import { exactBytes, HEADER_BYTES, readExact, readHeader, writeExact, writeHeader } from './codedRun.ts';
-import { LayerRoom, layerRoomBytes } from './layerBuffers.ts';
-import { hadamardAt, rotateKeys, writeTurns } from './rotation.ts';
+import { LayerRoom, layerRoomBytes, hadamardAt, rotateKeys, writeTurns } from './layerBuffers.ts';
 
 /** Tokens [from, from + count) of a run. Their bytes: of layer l from `at[l]` on, up to `at[l + 1]`. */
 interface CodedBlock {

@@ -2,9 +2,138 @@
  * The codecs by name and id. Sizes and errors: `npm run bench -- kv`. Names and ids never change, because files on disk
  * carry them.
  */
-import type { CodecShape, LayerSides, Rotation, RunFormat } from './codecFormat.ts';
-import { gradedKeys, gradedValues, KIVI_KEYS, KIVI_VALUES, NVFP4 } from './formats.ts';
+import {
+  type CodecShape,
+  type LayerSides,
+  type Rotation,
+  type RunFormat,
+  finite,
+  finiteScales,
+  MalformedRun,
+  type SideFormat,
+  type TokenFormat,
+} from './codecFormat.ts';
 import { KvCodec } from './kvCodec.ts';
+import { kernels } from './kernels.ts';
+
+/*
+ * NVFP4: E2M1 codes, an E4M3 scale for 16 consecutive values of a token and head, and a float32 scale of the tensor,
+ * which is one
+ * layer's K or V of a block of tokens: x = code * blockScale * tensorScale. As published, tensorScale = largest / (6 *
+ * 448) and
+ * blockScale = (largest of the 16 / 6) / tensorScale. Two codes a byte, the first in the low half. A head size that is
+ * no multiple
+ * of 16 ends in a shorter group. Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes
+ * [kvHeads, n, headSize / 2].
+ */
+
+const NVFP4_BLOCK = 16;
+const NVFP4_LARGEST = 6 * 448;
+
+export const NVFP4: TokenFormat = {
+  layout: 'byToken',
+
+  bytes: (kvHeads, headSize, n) => 4 + kvHeads * n * (headSize / 2 + Math.ceil(headSize / NVFP4_BLOCK)),
+
+  encode(x, kvHeads, headSize, n, out, spare) {
+    kernels().nvfp4Encode(x, kvHeads * n, headSize, out, spare);
+  },
+
+  decode(from, kvHeads, headSize, n, x) {
+    finiteScales(from, 1, NVFP4_LARGEST);
+    if (kernels().nvfp4Decode(from, kvHeads * n, headSize, x))
+      throw new MalformedRun('it has a block scale that is negative or NaN');
+  },
+};
+
+/*
+ * 4 bits as in KIVI (arXiv 2402.02750): K by channel over the tokens of a block, because channels differ far more than
+ * tokens, and V
+ * by token in groups of 32 channels. Asymmetric: a group spans lo .. hi in 15 steps. KIVI keeps lo and the step in 16
+ * bits each, 5
+ * bits a value. Here lo and hi are 8-bit codes in units of the head's largest value in the block / 127, 4.5 bits a
+ * value, which is as
+ * fine as the pool's own rows. Bytes: units [kvHeads] float32; then for each group lo, hi and its values, two a byte,
+ * the first in
+ * the low half.
+ */
+
+/** Channels that share bounds in V. */
+const VALUE_GROUP = 32;
+
+function kiviBytes(kvHeads: number, rows: number, width: number, group: number): number {
+  const whole = Math.floor(width / group);
+  const rest = width - whole * group;
+  return kvHeads * (4 + rows * (whole * (2 + Math.ceil(group / 2)) + (rest > 0 ? 2 + Math.ceil(rest / 2) : 0)));
+}
+
+/** Bytes -> x [kvHeads, rows, width], groups along the rows. */
+function kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void {
+  finiteScales(from, kvHeads, 128);
+  kernels().kiviDecode(from, kvHeads, rows, width, group, x);
+}
+
+export const KIVI_KEYS: SideFormat = {
+  layout: 'byChannel',
+  bytes: (kvHeads, headSize, n) => kiviBytes(kvHeads, headSize, n, n),
+  encode: (x, kvHeads, headSize, n, out, spare) => kernels().kiviEncode(x, kvHeads, headSize, n, n, out, spare),
+  decode: (from, kvHeads, headSize, n, x) => kiviDecode(from, kvHeads, headSize, n, n, x),
+};
+
+const KIVI_VALUES: TokenFormat = {
+  layout: 'byToken',
+  bytes: (kvHeads, headSize, n) => kiviBytes(kvHeads, n, headSize, VALUE_GROUP),
+  encode: (x, kvHeads, headSize, n, out, spare) =>
+    kernels().kiviEncode(x, kvHeads, n, headSize, VALUE_GROUP, out, spare),
+  decode: (from, kvHeads, headSize, n, x) => kiviDecode(from, kvHeads, n, headSize, VALUE_GROUP, x),
+};
+
+/*
+ * 2, 3 or 4 bits for values that a Hadamard rotation has made about normal, at the levels that are best for a normal
+ * density (Max
+ * 1960), as in TurboQuant (arXiv 2504.19874): x = mean of the channel in the block + level * scale of the token. In
+ * some heads the
+ * means are most of K before the rotary embedding; what is left takes up to two bits less for the same error. The scale
+ * makes
+ * products with the row right on average. The scale of least squared error gave a third more divergence. Bytes: for
+ * each head the
+ * units of means and scales, float32; means [channels] int8; scales [tokens], how far below their unit in steps of
+ * about a 32nd of
+ * an octave (255: zero); then the codes.
+ */
+
+type Bits = 2 | 3 | 4;
+
+const UNITS_BYTES = 8;
+/** More than sums of a whole row's values may be in units of this, which is what the rotation has on its way. */
+const MAX_UNITS = 127 * 1024;
+
+const headBytes = (tokens: number, channels: number, bits: Bits): number =>
+  UNITS_BYTES + channels + tokens + Math.ceil((tokens * channels * bits) / 8);
+
+/** @throws MalformedRun when a unit is not finite. */
+function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
+  const view = new DataView(kernels().memory.buffer, from);
+  for (let h = 0; h < kvHeads; h++) {
+    finite(view.getFloat32(h * bytesOfHead, true), MAX_UNITS);
+    finite(view.getFloat32(h * bytesOfHead + 4, true), MAX_UNITS);
+  }
+}
+
+/** x [kvHeads, headSize, n], by token [kvHeads, n, headSize]. */
+function graded(bits: Bits, byToken: boolean): Omit<SideFormat, 'layout'> {
+  const sizes = (headSize: number, n: number): [rows: number, width: number] =>
+    byToken ? [n, headSize] : [headSize, n];
+  return {
+    bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
+    encode: (x, kvHeads, headSize, n, out, spare) =>
+      kernels().gradedEncode(x, kvHeads, ...sizes(headSize, n), byToken, bits, out, spare),
+    decode(from, kvHeads, headSize, n, x, spare) {
+      checkUnits(from, kvHeads, headBytes(n, headSize, bits));
+      kernels().gradedDecode(from, kvHeads, ...sizes(headSize, n), byToken, bits, x, spare);
+    },
+  };
+}
 
 /** As the store's blocks. */
 const BLOCK = 32;
@@ -20,7 +149,11 @@ const byToken = {
   unrotated: false,
 };
 
-const graded = (bits: 2 | 3 | 4): LayerSides => ({ keys: gradedKeys(bits), values: gradedValues(bits) });
+/** Keys and values of a layer in so many bits. */
+export const gradedSides = (bits: Bits): LayerSides => ({
+  keys: { layout: 'byChannel', ...graded(bits, false) },
+  values: { layout: 'byToken', ...graded(bits, true) },
+});
 
 export const FORMATS = [
   { ...byToken, name: 'int8', id: 1, sides: null },
@@ -38,8 +171,8 @@ export const FORMATS = [
     ...byToken,
     name: 'turboquant',
     id: 9,
-    sides: graded(2),
-    finer: [graded(4), graded(3)],
+    sides: gradedSides(2),
+    finer: [gradedSides(4), gradedSides(3)],
     blockTokens: 128,
     leastTokens: MIN_PER_CHANNEL,
     sinkTokens: 1,

@@ -4,7 +4,7 @@
  * only, under a budget that moves.
  */
 import { kernelBytesWith } from '../codecs/kernels.ts';
-import { hadamardBytes } from '../codecs/rotation.ts';
+import { hadamardBytes } from '../codecs/layerBuffers.ts';
 import type { PoolBudget } from '../../poolBudget.ts';
 import { SEAL_BYTES } from '../../disk/spillFile.ts';
 import { sketchBytes, type SketchShape } from './keySketch.ts';

@@ -8,7 +8,7 @@ import type { Lossy } from '../../../../engine/kv/approx/lossyRows.ts';
 import { RadixTree, type RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';
 import { plainBlocks, type StoredRun } from '../../../../engine/kv/storedBlocks.ts';
-import { codedBytes } from '../../../../engine/kv/approx/toCode.ts';
+import { codedBytes } from '../../../../engine/kv/approx/compression.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';

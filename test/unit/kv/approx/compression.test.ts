@@ -4,7 +4,13 @@ import { expect, test } from 'vitest';
 import { PoolBudget } from '../../../../engine/kv/poolBudget.ts';
 import type { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
 import type { CodecName } from '../../../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, levelFor } from '../../../../engine/kv/approx/compression.ts';
+import {
+  codecNames,
+  compressionOf,
+  levelFor,
+  nextToCode,
+  codingReserve,
+} from '../../../../engine/kv/approx/compression.ts';
 import { Lru } from '../../../support/kv/lru.ts';
 import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
@@ -18,7 +24,6 @@ import {
   runOf,
   type StoredRun,
 } from '../../../../engine/kv/storedBlocks.ts';
-import { nextToCode, codingReserve } from '../../../../engine/kv/approx/toCode.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
@@ -140,7 +145,7 @@ test('only rows idle for long are compressed, and with that setting only when me
   };
   const drain = (): number => {
     let numBlocks = 0;
-    for (; cache.maintenance.compress(); numBlocks++) cache.checkIntegrity();
+    for (; cache.compression.compress(); numBlocks++) cache.checkIntegrity();
     return numBlocks;
   };
   compute(1);
@@ -162,9 +167,10 @@ test('only rows idle for long are compressed, and with that setting only when me
   expect(cache.advance(lease, run(1), 150)).toBe(150);
   cache.checkIntegrity();
   expect(cache.prefixes.describe(run(1))).toMatchObject({ tokens: 200, codecs: ['nvfp4'] });
-  expect([cache.maintenance.readExact(run(1), 0, 100), cache.maintenance.readExact(run(3), 0, 100)?.numTokens]).toEqual(
-    [null, 100],
-  );
+  expect([cache.prefixes.readExact(run(1), 0, 100), cache.prefixes.readExact(run(3), 0, 100)?.numTokens]).toEqual([
+    null,
+    100,
+  ]);
   cache.release(lease);
 });
 
@@ -193,7 +199,7 @@ test('more of an older encoded file in the pool is evicted before any of many ne
   compute(1, 320);
   clock.now += 100_000;
   while (cache.shrink());
-  while (cache.maintenance.compress());
+  while (cache.compression.compress());
   expect(cache.prefixes.describe(file)).toMatchObject({ tier: 'store', codecs: ['nvfp4'] });
   const lease = cache.open();
   expect(cache.advance(lease, file, 320)).toBe(320);
@@ -355,7 +361,7 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   const tokens = (run: number): number[] => Array.from({ length: numBlocks * BLOCK_TOKENS }, (_, i) => 1000 * run + i);
   for (let run = 0; run < numRuns; run++) {
     clock.now = run;
-    cache.maintenance.takeStored(
+    cache.prefixes.takeStored(
       tokens(run),
       0,
       plainBlocks(SHAPE, randomRows(SHAPE, numBlocks * BLOCK_TOKENS, run)),
@@ -364,7 +370,7 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   }
   clock.now = minutes(1);
   numReckoned = 0;
-  for (let i = 0; i < 5; i++) expect(cache.maintenance.compress()).toBe(true);
+  for (let i = 0; i < 5; i++) expect(cache.compression.compress()).toBe(true);
   // The run under way, and one that has not come to its turn: all but their first tokens go.
   const [first, last] = [0, numRuns - 1].map((run) => cache.lookUp(tokens(run), 1).path.nodes[0]!);
   expect(first!.stored!.blocks.filter((block) => block.codec)).toHaveLength(5);
@@ -372,8 +378,8 @@ test('rows to encode are searched once for a whole node, not per block; rows evi
   cache.checkIntegrity();
   expect([first!.stored, last!.stored]).toEqual([null, null]);
   let numCoded = 5;
-  for (; cache.maintenance.compress(); numCoded++) cache.checkIntegrity();
+  for (; cache.compression.compress(); numCoded++) cache.checkIntegrity();
   expect(numCoded).toBe(5 + (numRuns - 2) * numBlocks + 1);
   expect(numReckoned).toBeLessThan(4 * numRuns);
-  expect(cache.maintenance.compress()).toBe(false);
+  expect(cache.compression.compress()).toBe(false);
 });

@@ -116,7 +116,7 @@ test('rows that the codec keeps exact do not count as encoded: same size, and wr
     bytes: 100 * exactBytesPerToken(SHAPE),
     codecs: [],
   });
-  expect(contents(cache.maintenance.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
+  expect(contents(cache.prefixes.readExact(run(1, 100), 0, 100)!)).toEqual(exact);
 });
 
 test('the exact part of a partly encoded node can be split, extended and encoded later', () => {
@@ -131,8 +131,8 @@ test('the exact part of a partly encoded node can be split, extended and encoded
   const codecs = (n: number): string[] => cache.prefixes.describe(run(1, n)).codecs;
   expect([codecs(4), codecs(5), codecs(300)]).toEqual([[], ['int4-kivi'], ['int4-kivi']]);
   expect(contents(sliceRows(SHAPE, coded, 160, 300))).toEqual(contents(sliceRows(SHAPE, exact, 160, 300)));
-  expect(contents(cache.maintenance.readExact(ids, 0, 4)!)).toEqual(contents(sliceRows(SHAPE, exact, 0, 4)));
-  expect([cache.maintenance.readExact(ids, 0, 5), cache.maintenance.readExact(ids, 200, 300)]).toEqual([null, null]);
+  expect(contents(cache.prefixes.readExact(ids, 0, 4)!)).toEqual(contents(sliceRows(SHAPE, exact, 0, 4)));
+  expect([cache.prefixes.readExact(ids, 0, 5), cache.prefixes.readExact(ids, 200, 300)]).toEqual([null, null]);
 
   // In the pool alone, cut where another text goes on, and grown.
   toPool(ids);
@@ -164,7 +164,7 @@ test('shifted reuse takes computed rows only, no encoded ones', () => {
   rest();
   expect([taken(10), taken(60)]).toEqual(exact);
   // Of the first block of 128 three parts of 32.
-  for (let i = 0; i < 3; i++) expect(cache.maintenance.compress()).toBe(true);
+  for (let i = 0; i < 3; i++) expect(cache.compression.compress()).toBe(true);
   expect([taken(10), taken(60)]).toEqual([[], exact[1]]);
   // It was planned before.
   expect(shifted.copy(shift, shift.start, () => {})).toBeNull();

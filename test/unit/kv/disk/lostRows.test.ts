@@ -78,7 +78,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     damageOne();
     cache.prefixes.evict(LONG.slice(0, WITHIN));
     expect([known(LONG), lines]).toEqual([WITHIN, []]);
-    expect(cache.maintenance.readExact(LONG, 0, WITHIN)).toBeNull();
+    expect(cache.prefixes.readExact(LONG, 0, WITHIN)).toBeNull();
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -92,7 +92,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(sparse.failure).toBeInstanceOf(LostRows);
     cache.release(sparse);
     cache.release(lease);
-    expect(cache.maintenance.readExact(LONG, 0, N)).toEqual(ROWS);
+    expect(cache.prefixes.readExact(LONG, 0, N)).toEqual(ROWS);
     expect(spillFile.bytes).toBe(0);
     expectOnlyLost(
       /^A copy of the rows of tokens 0 to 640 of a long context cannot be read back: .*damaged\. Nothing is lost: they are in memory, too\.$/,
@@ -104,7 +104,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     cache.advance(lease, LONG, N);
     compute([9000, 9001], randomRows(SHAPE, 2, 3));
     damageOne();
-    expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
+    expect(cache.prefixes.readExact(LONG, 0, N)).toBeNull();
     // Which of the two parts is lost is not known.
     cache.prefixes.evict(LONG.slice(0, WITHIN));
     cache.prefixes.evict([9000]);
@@ -117,9 +117,9 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
 
   test('what reads it for the disk tier has nothing to write', () => {
     damageOne();
-    expect(cache.maintenance.readExact(LONG, 0, DAMAGED * BLOCK)).toEqual(sliceRows(SHAPE, ROWS, 0, DAMAGED * BLOCK));
+    expect(cache.prefixes.readExact(LONG, 0, DAMAGED * BLOCK)).toEqual(sliceRows(SHAPE, ROWS, 0, DAMAGED * BLOCK));
     expect(known(LONG)).toBe(N);
-    expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
+    expect(cache.prefixes.readExact(LONG, 0, N)).toBeNull();
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -143,8 +143,8 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test('rows of the disk tier below a lost node are dropped with it', () => {
     damageOne();
     const ids = [...LONG.slice(0, WITHIN), ...OTHER];
-    expect(cache.maintenance.takeStored(ids, WITHIN, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(64);
-    expect(cache.maintenance.readExact(ids, 0, WITHIN + 64)).toBeNull();
+    expect(cache.prefixes.takeStored(ids, WITHIN, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(64);
+    expect(cache.prefixes.readExact(ids, 0, WITHIN + 64)).toBeNull();
     expect([known(ids), known(LONG)]).toEqual([0, 0]);
     expectOnlyLost();
   });
@@ -158,7 +158,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(known(LONG)).toBe(N);
     damageOne();
     const ids = [...LONG, ...OTHER];
-    expect(cache.maintenance.takeStored(ids, N, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(0);
+    expect(cache.prefixes.takeStored(ids, N, plainBlocks(SHAPE, randomRows(SHAPE, 64, 4)), 'idle')).toBe(0);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -189,7 +189,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
     compute(LONG, ROWS);
-    expect(cache.maintenance.readExact(LONG, 0, N)).toEqual(ROWS);
+    expect(cache.prefixes.readExact(LONG, 0, N)).toEqual(ROWS);
     expectOnlyLost();
   });
 
@@ -202,10 +202,10 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
       compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
       cache.checkIntegrity();
       expect([known(LONG), lines]).toEqual([N, []]);
-      expect(cache.maintenance.readExact(LONG, 0, N)).toBeNull();
+      expect(cache.prefixes.readExact(LONG, 0, N)).toBeNull();
       cache.release(other);
       expect(known(LONG)).toBe(WITHIN);
-      expect(cache.maintenance.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
+      expect(cache.prefixes.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
       expectOnlyLost();
     },
   );
@@ -247,7 +247,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     const lease = cache.open();
     const sparse = cache.open('chat', { longTokens: N });
     for (const reads of [
-      () => cache.maintenance.readExact(LONG, 0, N),
+      () => cache.prefixes.readExact(LONG, 0, N),
       () => cache.advance(lease, LONG, N),
       () => cache.advance(sparse, LONG, N),
     ])
@@ -262,7 +262,7 @@ test.skipIf(!CAN_REACH)('one log line per lost node, not per block', () => {
   compute(later, ROWS, { longTokens: N });
   const numBlocks = (2 * N) / BLOCK;
   damage(folder, ...Array.from({ length: numBlocks }, (_, i) => i * (spillFile.bytes / numBlocks)));
-  for (const ids of [LONG, later]) expect(cache.maintenance.readExact(ids, 0, N)).toBeNull();
+  for (const ids of [LONG, later]) expect(cache.prefixes.readExact(ids, 0, N)).toBeNull();
   expect([known(LONG), known(later)]).toEqual([0, 0]);
   expect(lines).toHaveLength(2);
   cache.checkIntegrity();

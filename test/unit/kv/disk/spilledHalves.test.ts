@@ -62,7 +62,7 @@ const beginning = (at: number): [number[], KvRows] => [LONG.slice(0, at), sliceR
 
 /** From the pool as far as that has them. */
 function readBack(cache: KvCache, numTokens: number): KvRows | null {
-  return cache.maintenance.readExact(LONG, 0, numTokens);
+  return cache.prefixes.readExact(LONG, 0, numTokens);
 }
 
 test('splitting spilled rows writes nothing, also on a full disk, and the file space is freed with the last half', () => {
@@ -132,7 +132,7 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
   cache.commit(lease, ids);
   // The store is full, of what nobody needs.
   const others = Array.from({ length: n }, (_, i) => 10_000 + i);
-  expect(cache.maintenance.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
+  expect(cache.prefixes.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
   cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes);
   const sparse = cache.open('chat', { longTokens: n });
   expect(cache.advance(sparse, ids, n)).toBe(n);

@@ -2,11 +2,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Rotation, SideFormat } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
-import { halfBits, halfValue } from '../../../../../engine/kv/approx/codecs/float16.ts';
-import { gradedKeys, gradedValues, KIVI_KEYS, NVFP4 } from '../../../../../engine/kv/approx/codecs/formats.ts';
+import { halfBits, halfValue } from '../../../../../engine/kv/approx/sparse/keySketch.ts';
+import { gradedSides, KIVI_KEYS, NVFP4, codecNamed } from '../../../../../engine/kv/approx/codecs/registry.ts';
 import { kernelMemory } from '../../../../../engine/kv/approx/codecs/kernels.ts';
-import { codecNamed } from '../../../../../engine/kv/approx/codecs/registry.ts';
-import { hadamard, rotateKeys as rotateAt, writeTurns } from '../../../../../engine/kv/approx/codecs/rotation.ts';
+import { hadamard, rotateKeys as rotateAt, writeTurns } from '../../../../../engine/kv/approx/codecs/layerBuffers.ts';
 import { seededRandom } from '../../../../support/engine/workload.ts';
 import { randomRows, relativeError, rope } from '../../../../support/kv/codecRows.ts';
 
@@ -181,7 +180,7 @@ test('int4-kivi: K has one range per channel', () => {
 const TWO_CHANNELS = [1, 1, -1, -1, 3, -3, 1, -1];
 
 test('graded: means of channels, scales of tokens, codes from the middle', () => {
-  const byChannel = encode(gradedKeys(2), [...TWO_CHANNELS, ...Array<number>(8).fill(5)], 2);
+  const byChannel = encode(gradedSides(2).keys, [...TWO_CHANNELS, ...Array<number>(8).fill(5)], 2);
   // The unit of the means is 5 / 127, that of the scales what 3 takes: its root mean square over the channels, times the largest level, is 3.
   const view = new DataView(byChannel.buffer);
   expect(view.getFloat32(0, true)).toBeCloseTo(5 / 127, 6);
@@ -194,13 +193,13 @@ test('graded: means of channels, scales of tokens, codes from the middle', () =>
   // Of the second channel nothing is left: its codes are those of nothing above 0.
   const codes = Array.from({ length: 16 }, (_, i) => (byChannel[18 + (i >> 2)]! >> (2 * (i & 3))) & 3);
   expect(codes).toEqual([3, 3, 0, 0, 3, 0, 3, 0, ...Array<number>(8).fill(2)]);
-  const decoded = decode(gradedKeys(2), byChannel, 2, 8);
+  const decoded = decode(gradedSides(2).keys, byChannel, 2, 8);
   TWO_CHANNELS.forEach((value, t) => {
     expect(Math.abs(decoded[t]! / value - 1)).toBeLessThan(1 / 64);
   });
   // The same by token.
   const tokens = TWO_CHANNELS.flatMap((value) => [value, 5]);
-  const byToken = decode(gradedValues(2), encode(gradedValues(2), tokens, 2), 2, 8);
+  const byToken = decode(gradedSides(2).values, encode(gradedSides(2).values, tokens, 2), 2, 8);
   byToken.forEach((value, i) => {
     expect(value).toBeCloseTo(decoded[(i % 2) * 8 + (i >> 1)]!, 5);
   });
@@ -218,9 +217,19 @@ test.each([
     const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
     const tokens = Array.from({ length: n }, (_, t) => Array.from({ length: headSize }, () => 2 ** (t % 5) * normal()));
     const means = Array.from({ length: headSize }, (_, d) => tokens.reduce((sum, token) => sum + token[d]!, 0) / n);
-    const byToken = decode(gradedValues(bits), encode(gradedValues(bits), tokens.flat(), headSize), headSize, n);
+    const byToken = decode(
+      gradedSides(bits).values,
+      encode(gradedSides(bits).values, tokens.flat(), headSize),
+      headSize,
+      n,
+    );
     const channels = Array.from({ length: headSize }, (_, d) => tokens.map((token) => token[d]!));
-    const byChannel = decode(gradedKeys(bits), encode(gradedKeys(bits), channels.flat(), headSize), headSize, n);
+    const byChannel = decode(
+      gradedSides(bits).keys,
+      encode(gradedSides(bits).keys, channels.flat(), headSize),
+      headSize,
+      n,
+    );
     for (const [t, token] of tokens.entries()) {
       let [product, square, error] = [0, 0, 0];
       for (const [d, value] of token.entries()) {
@@ -244,9 +253,9 @@ test('graded: a unit that is not finite, or too large to be turned, is refused',
     [4, 1e36],
     [0, -1],
   ] as const) {
-    const bytes = encode(gradedKeys(4), TWO_CHANNELS, 1);
+    const bytes = encode(gradedSides(4).keys, TWO_CHANNELS, 1);
     new DataView(bytes.buffer).setFloat32(at, value, true);
-    expect(() => decode(gradedKeys(4), bytes, 1, 8)).toThrow('scale');
+    expect(() => decode(gradedSides(4).keys, bytes, 1, 8)).toThrow('scale');
   }
 });
 

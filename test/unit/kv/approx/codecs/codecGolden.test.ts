@@ -9,10 +9,10 @@ import {
   MalformedRun,
   type Rotation,
   type RunPlace,
+  HEADER_BYTES,
 } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
-import { HEADER_BYTES } from '../../../../../engine/kv/approx/codecs/codedRun.ts';
 import { type CodecName, codecNamed } from '../../../../../engine/kv/approx/codecs/registry.ts';
-import { hadamard } from '../../../../../engine/kv/approx/codecs/rotation.ts';
+import { hadamard } from '../../../../../engine/kv/approx/codecs/layerBuffers.ts';
 import { arraysOf, type KvRows, newKvRows, rowsToBytes } from '../../../../../engine/kv/kvRows.ts';
 import { below, seededRandom } from '../../../../support/engine/workload.ts';
 

@@ -1,10 +1,13 @@
 /** What holds for all codecs: sizes, determinism, what is kept exactly, errors, and bytes that are no run. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type CodecShape, MalformedRun, type RunPlace } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
-import { HEADER_BYTES } from '../../../../../engine/kv/approx/codecs/codedRun.ts';
-import { gradedValues } from '../../../../../engine/kv/approx/codecs/formats.ts';
-import { type CodecName, codecNamed, FORMATS } from '../../../../../engine/kv/approx/codecs/registry.ts';
+import {
+  type CodecShape,
+  MalformedRun,
+  type RunPlace,
+  HEADER_BYTES,
+} from '../../../../../engine/kv/approx/codecs/codecFormat.ts';
+import { gradedSides, type CodecName, codecNamed, FORMATS } from '../../../../../engine/kv/approx/codecs/registry.ts';
 import { type KvRows, newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { randomRows, relativeError, rope, tokenFloats } from '../../../../support/kv/codecRows.ts';
 
@@ -148,7 +151,7 @@ test.each([64, 128, 256])(
     const one = codecNamed('turboquant', shape, rope(headSize));
     const bytes = one.encode(randomRows(shape, 40, 3), { startIndex: 2 });
     // Of the values: two units, means, scales, codes.
-    const values = bytes.length - gradedValues(4).bytes(1, headSize, 40);
+    const values = bytes.length - gradedSides(4).values.bytes(1, headSize, 40);
     bytes.fill(255, values + 8);
     bytes.fill(127, values + 8, values + 8 + headSize);
     bytes.fill(0, values + 8 + headSize, values + 8 + headSize + 40);

@@ -1,7 +1,7 @@
 /** What a changed text has in common with its older version, and keys at other positions. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { commonRuns } from '../../../../../engine/kv/approx/shifted/commonRuns.ts';
+import { commonRuns } from '../../../../../engine/kv/approx/shifted/shiftedRuns.ts';
 import { newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { shiftKeys } from '../../../../../engine/model/runtime/keyRotation.ts';
 import { RopeTable } from '../../../../../engine/model/runtime/rope.ts';

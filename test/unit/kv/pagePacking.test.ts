@@ -1,7 +1,7 @@
 /** Packing: the slots that are meant come to lie in as few pages as they fill, a bounded part at a time, and nobody else's are lost. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { packingOf, partnersOf } from '../../../engine/kv/packing.ts';
+import { packingOf, partnersOf } from '../../../engine/kv/pageTable.ts';
 
 const L = 8;
 
