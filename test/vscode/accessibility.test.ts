@@ -1,6 +1,6 @@
 /**
- * The webviews as assistive technology meets them: axe finds nothing serious in any theme. The scan runs inside the view's
- * own page, because a webview's content is two frames deep and of another origin.
+ * The webviews as assistive technology meets them: axe finds nothing serious in any theme. The scan runs inside the
+ * view's own page, because a webview's content is two frames deep and of another origin.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -54,7 +54,7 @@ const panel = (window: Editor): FrameLocator =>
 const EVERY: Theme[] = ['dark', 'light', 'contrast', 'contrastLight'];
 
 editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
-  test('the chat has a conversation', async () => {
+  test('the chat has a conversation with an answer', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
@@ -66,7 +66,7 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     });
   });
 
-  test.for(EVERY)('the chat view in the %s theme', async (theme) => {
+  test.for(EVERY)('the chat view has no serious violation in the %s theme', async (theme) => {
     const window = editor();
     await window.setTheme(theme);
     const statusBar = () =>
@@ -78,7 +78,7 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(await findings(window.chat)).toEqual([]);
   });
 
-  test('the cache panel lists the file', async () => {
+  test('the cache panel lists the file that was read', async () => {
     const window = editor();
     await window.runCommand('View: Close Primary Side Bar');
     await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
@@ -86,7 +86,7 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await panel(window).locator('[data-file="src/inventory.ts"]').waitFor();
   });
 
-  test.for(EVERY)('the cache panel in the %s theme', async (theme) => {
+  test.for(EVERY)('the cache panel has no serious violation in the %s theme', async (theme) => {
     const window = editor();
     await window.setTheme(theme);
     expect(await findings(panel(window))).toEqual([]);

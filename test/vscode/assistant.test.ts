@@ -1,4 +1,4 @@
-/** Chat, summary and status bar over one file: the engine computes it once, and the footer and the hover say so. */
+/** Chat, summary and status bar for one file: the engine computes the file once, as the footer and the hover show. */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -22,7 +22,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     return { text: text.replace(footer, '').trim(), ...reuse(footer) };
   }
 
-  test('a completion has the file computed while the editor is idle; the hover names it', async () => {
+  test('after a completion the file is computed in idle time, and the hover lists it', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -35,7 +35,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(tokensInHover, { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
   });
 
-  test('the first question about it reuses that, and its answer streams', async () => {
+  test('the first question about the file reuses it, and the answer streams', async () => {
     const window = editor();
     await window.runCommand('Kvasir: Open Chat');
     const { text, reused, prompt } = await askToTheEnd('What is this file for?');
@@ -54,7 +54,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await editor().screenshot('chat');
   });
 
-  test('Summarize File gives a summary, over the same file in the cache', async () => {
+  test('Summarize File gives a summary that reuses the file', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     const summary = window.answers.nth(await window.answers.count());
@@ -65,7 +65,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.screenshot('summary');
   });
 
-  test('the status bar tells bytes and, on hover, the file', async () => {
+  test('the status bar shows bytes, and its hover the file', async () => {
     const window = editor();
     await expect
       .poll(() => window.statusItem.textContent(), { timeout: PATIENCE })
@@ -75,7 +75,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.unhover();
   });
 
-  test('nothing popped up', async () => {
+  test('no notification was shown', async () => {
     expect(await editor().toasts()).toEqual([]);
     expect(editor().problems).toEqual([]);
   });

@@ -1,4 +1,7 @@
-/** What reaches a question from outside of the chat: the explorer's and the editor's menus, the list behind "Add context", the light bulb on a problem. */
+/**
+ * What can be attached to a question: from the menus of explorer and editor, from the list of "Add context", and from
+ * the light bulb.
+ */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -74,7 +77,7 @@ editorSuite('attaching', FILES, (editor) => {
     await poll(names).toEqual(['inventory.ts']);
   });
 
-  test('several that are selected in it, at once', async () => {
+  test('several files selected in the explorer are attached at once', async () => {
     const window = editor();
     await window.press('Control+Shift+E');
     await explorerRow('wrong.ts').click();
@@ -85,7 +88,7 @@ editorSuite('attaching', FILES, (editor) => {
     await poll(names).toEqual(['wrong.ts']);
   });
 
-  test('the editor’s menu attaches the selection, which stays when another file is in front', async () => {
+  test('the editor’s menu attaches the selection, which stays attached when another file is active', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 52, 1);
     for (let lines = 0; lines < 3; lines++) await window.press('Shift+ArrowDown');
@@ -98,7 +101,7 @@ editorSuite('attaching', FILES, (editor) => {
     await takeOut('inventory.ts:52-54');
   });
 
-  test('the list of the chat: a name and Enter attach a file, a folder, the selection, all open editors', async () => {
+  test('in the list of "Add context" a name and Enter attach a file, a folder, the selection or all open editors', async () => {
     const window = editor();
     await window.openFile('src/prices.ts');
     await window.runCommand('View: Keep Editor');
@@ -128,7 +131,7 @@ editorSuite('attaching', FILES, (editor) => {
     await takeOut('prices.ts');
   });
 
-  test('a problem in TypeScript is explained, with its text and the function around it', async () => {
+  test('Explain on a TypeScript problem asks with its message and the function around it', async () => {
     await lightBulb('src/wrong.ts', [4, 5], 'Kvasir: Explain');
     await poll(() => questions().last().innerText()).toMatch(
       /\/explain Type 'string' is not assignable to type 'number'\. \(line 4\)/,
@@ -138,7 +141,7 @@ editorSuite('attaching', FILES, (editor) => {
     await editor().screenshot('light-bulb-explained');
   });
 
-  test('a fix that the language has of its own comes before Kvasir', async () => {
+  test('a quick fix of the language comes before Kvasir’s', async () => {
     const window = editor();
     await window.openFile('src/spelling.ts');
     await page().locator('.editor-instance .squiggly-error').first().waitFor();
@@ -154,14 +157,14 @@ editorSuite('attaching', FILES, (editor) => {
     expect(own, labels.join(', ')).toBeLessThan(labels.indexOf('Kvasir: Fix'));
   });
 
-  test('a problem in JSON goes to Fix with its text', async () => {
+  test('Fix on a JSON problem asks with its message', async () => {
     await lightBulb('config.json', [2, 13], 'Kvasir: Fix');
     await poll(() => questions().last().innerText()).toMatch(/\/fix Trailing comma \(line 2\)/);
     await poll(() => editor().answers.last().getAttribute('data-state')).toBe('done');
     await editor().screenshot('light-bulb-fix');
   });
 
-  test('nothing popped up', async () => {
+  test('no notification was shown', async () => {
     expect(await editor().toasts()).toEqual([]);
     expect(editor().problems).toEqual([]);
   });

@@ -1,4 +1,7 @@
-/** The cache panel and the status bar item as a user meets them: what is cached, pin and evict, live only while visible, the trace. */
+/**
+ * The cache panel and the status bar item in the editor: cached files, pin and evict, polling only while visible, the
+ * trace.
+ */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { FrameLocator, Locator } from 'playwright-core';
@@ -35,7 +38,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     return wakeUps(editor().extensionHost, 'kvasir') - before;
   };
 
-  test('before the first request the panel says so, and looking starts nothing', async () => {
+  test('before the first request the panel says so and does not start the engine', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Show Cache');
@@ -46,7 +49,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.screenshot('cache-empty');
   });
 
-  test('a file that was read is a row, with tokens, bytes and where they are', async () => {
+  test('a cached file has a row with its tokens, bytes and tier', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     // Another file in its tab would close it.
@@ -67,7 +70,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
   });
 
-  test('a second file is a second row; the table sorts by keyboard', async () => {
+  test('a second file has a second row, and the table can be sorted by keyboard', async () => {
     const window = editor();
     await window.openFile('src/report.ts', 4, 5);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -88,7 +91,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await names()).toEqual(['src/report.ts', 'src/inventory.ts']);
   });
 
-  test('the radix tree is walked with the arrow keys and tells what is pointed at', async () => {
+  test('the arrow keys move in the radix tree, and the current node is described', async () => {
     const window = editor();
     const file = panel().getByRole('treeitem', { name: 'src/inventory.ts' }).first();
     await file.focus();
@@ -107,7 +110,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await panel().getByRole('button', { name: 'Show the whole tree' }).waitFor({ state: 'hidden' });
   });
 
-  test('how it looks: nothing reaches out of its place, at any width', async () => {
+  test('no text overflows its element at any width', async () => {
     const window = editor();
     await window.screenshot('cache-panel');
     await window.runCommand('View: Toggle Maximized Panel');
@@ -123,7 +126,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(window.problems).toEqual([]);
   });
 
-  test('pin keeps a file and shows it; evict empties its row', async () => {
+  test('a pinned file stays cached and is marked; Evict empties a row', async () => {
     await row('src/inventory.ts').getByRole('button', { name: 'Pin src/inventory.ts' }).click();
     await expect.poll(() => row('src/inventory.ts').getAttribute('data-pinned')).toBe('true');
     await row('src/inventory.ts').getByRole('button', { name: 'Unpin src/inventory.ts' }).waitFor();
@@ -133,7 +136,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await figure('src/inventory.ts', 'data-tokens')).toBeGreaterThan(0);
   });
 
-  test('two figures a second while it is visible, none and no work of the engine while it is not', async () => {
+  test('statistics are polled twice a second while the panel is visible; when hidden, the engine does no work', async () => {
     const window = editor();
     await panel()
       .locator('body')
@@ -160,7 +163,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await row('src/inventory.ts').waitFor();
   });
 
-  test('times by class are there for who had a request, with the percentiles on the cell', async () => {
+  test('each priority class that had a request has its times, with percentiles in the tooltip', async () => {
     const times = panel().locator('.times');
     const classes = await times
       .locator('tbody tr')
@@ -172,7 +175,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await times.locator('.hint').textContent()).toMatch(/^median and P95\s· \d+% busy/);
   });
 
-  test("Export Step Trace opens a document: a Chrome trace without a word of the user's", async () => {
+  test("Export Step Trace opens a Chrome trace without the user's text", async () => {
     const window = editor();
     await window.runCommand('Kvasir: Export Step Trace');
     await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
@@ -193,7 +196,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(text).not.toMatch(/inventory|Article|report/);
   });
 
-  test("the status bar's hover tells cache, memory and graphics and has its links; a click opens a menu", async () => {
+  test("the status bar's hover shows cache, memory, graphics and links, and a click opens a menu", async () => {
     const window = editor();
     await window.runCommand('View: Hide Panel');
     const hover = await window.statusHover();
@@ -217,7 +220,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.press('Escape');
   });
 
-  test('Clear Cache leaves the pinned file and nothing else', async () => {
+  test('Clear Cache removes everything except the pinned file', async () => {
     const window = editor();
     const requests = () =>
       panel()
@@ -235,7 +238,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(window.problems).toEqual([]);
   });
 
-  test('after a reload of the window the first question about a file finds it on the disk', async () => {
+  test('after a reload of the window the first question about a file reuses its rows from disk', async () => {
     const window = editor();
     // One webview at a time.
     await window.hidePanel();

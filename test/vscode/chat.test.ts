@@ -1,4 +1,6 @@
-/** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
+/**
+ * The chat view in the editor: questions and their context, answers and actions on them, and what survives a reload.
+ */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
@@ -29,7 +31,10 @@ interface HostilePage {
 
 type Box = { x: number; y: number; width: number; height: number };
 
-/** Runs in the page: footers of which a line begins with the dot between two parts, at whatever width, and how many lines there were at most. */
+/**
+ * Runs in the page: footers of which a line begins with the dot between two parts, at whatever width, and how many
+ * lines there were at most.
+ */
 function begunWithDot(footers: Element[]): { begun: string[]; mostLines: number } {
   const begun: string[] = [];
   let mostLines = 0;
@@ -96,7 +101,7 @@ editorSuite('chat', FILES, (editor) => {
     }
   }
 
-  test('with the keyboard alone: open, ask while the model loads, stop, ask again', async () => {
+  test('the chat works by keyboard alone: open, ask during the load, stop, ask again', async () => {
     const window = editor();
     window.page.on('console', (message) => {
       if (/Content Security Policy/i.test(message.text())) violations.push(message.text());
@@ -135,7 +140,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test.each(['/summarize', 'How are articles counted?'])(
-    'the meter says what the answer then takes: %s',
+    'the meter shows the size that the answer’s footer reports: %s',
     async (question) => {
       const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
       // The last answer is counted, too, by then.
@@ -173,7 +178,7 @@ editorSuite('chat', FILES, (editor) => {
     await expect.poll(shown, { timeout: PATIENCE, interval: 500 }).toBe(1);
   }
 
-  test('what a question is being changed to outlives the hidden view', async () => {
+  test('an edited question keeps its text while the view is hidden', async () => {
     const window = editor();
     const edit = questions().first().getByRole('button', { name: 'Edit and ask again' });
     const editing = questions().first().getByRole('textbox');
@@ -198,7 +203,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await editing.count(), 'cancelled is cancelled').toBe(0);
   });
 
-  test('copy an answer', async () => {
+  test('Copy copies an answer', async () => {
     await askToTheEnd('What does `totalValue` return?');
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
@@ -207,7 +212,7 @@ editorSuite('chat', FILES, (editor) => {
     );
   });
 
-  test('Up edits the last question; an earlier one asked again drops what follows', async () => {
+  test('Up edits the last question, and asking an earlier one again drops the turns after it', async () => {
     await input().focus();
     await editor().press('ArrowUp');
     const editing = questions().last().getByRole('textbox');
@@ -230,7 +235,7 @@ editorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
   });
 
-  test('a fact is read off the file, says so, and its line is a way there', async () => {
+  test('a fact from the syntax tree is marked as such, and its line number opens the line', async () => {
     const answer = await askToTheEnd('Which class does `totalValue` belong to?');
     const line = INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1;
     expect(await answer.locator('.body').innerText()).toBe(`totalValue is a method of Inventory (line ${line}).`);
@@ -250,7 +255,7 @@ editorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
   });
 
-  test('@ offers files and folders but nothing hidden or secret; the keyboard picks one', async () => {
+  test('@ offers files and folders without hidden and secret ones, and the keyboard picks one', async () => {
     await input().fill('');
     await input().pressSequentially('@env');
     await poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
@@ -272,7 +277,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
   });
 
-  test('/explain is about the definition at the cursor; what the model is too small for is refused in one line', async () => {
+  test('/explain is about the definition at the cursor; a command that the model is too small for is refused', async () => {
     await input().focus();
     await input().pressSequentially('/');
     await poll(() => chat().getByRole('option').count()).toBe(10);
@@ -301,7 +306,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
-  test('a selection is attached by itself; the light bulb asks about it', async () => {
+  test('a selection is attached automatically, and the light bulb asks about it', async () => {
     const window = editor();
     await window.openFile('src/prices.ts', 1, 1);
     await window.press('Shift+ArrowDown');
@@ -313,7 +318,7 @@ editorSuite('chat', FILES, (editor) => {
     await window.openFile('src/inventory.ts');
   });
 
-  test('a block of code: copy, insert at the cursor, apply as a diff, new file', async () => {
+  test('a code block can be copied, inserted, applied as a diff and put into a new file', async () => {
     const window = editor();
     await askToTheEnd(BLOCK);
     const block = questions().last().locator('.code');
@@ -351,7 +356,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await window.editorText()).toContain('  return 42;');
   });
 
-  test('what does not fit is said before asking, per file and in words', async () => {
+  test('parts that do not fit are named before the question is sent', async () => {
     const window = editor();
     await window.openFile('src/large.ts', 300, 1);
     const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
@@ -366,7 +371,7 @@ editorSuite('chat', FILES, (editor) => {
     );
   });
 
-  test('in the narrowest sidebar nothing lies over anything else or is cut off', async () => {
+  test('in the narrowest sidebar nothing overlaps or is cut off', async () => {
     await sidebarWidth(170);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
     const composer = chat().locator('.composer');
@@ -419,7 +424,7 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshotThemes(`chat-footer-${width}`);
   });
 
-  test('conversations: a new one, both after a reload of the window, the list, export, delete', async () => {
+  test('conversations survive a reload and can be created, listed, exported and deleted', async () => {
     const window = editor();
     const first = 'Tell me what';
     await window.runCommand('Kvasir: New Conversation');
@@ -467,7 +472,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Is compute quick?')]);
   });
 
-  test('a command that lacks a file says so, and is asked again with the one that is attached by then', async () => {
+  test('a command without a file says so, and a retry uses the file that is attached then', async () => {
     await editor().openFile('src/inventory.ts');
     await editor().runCommand('Kvasir: New Conversation');
     await editor().chatIsEmpty();
@@ -485,7 +490,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
-  test('what the model’s answers are worth stands once, under the first that it has thought up: not under a fact, nor under a reply to a greeting', async () => {
+  test('the note on reliability appears once, under the first answer of the model, not under a fact or a greeting', async () => {
     const window = editor();
     const modelNotes = async () =>
       Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
@@ -514,7 +519,7 @@ editorSuite('chat', FILES, (editor) => {
     await window.screenshot('chat-model-note-next');
   });
 
-  test('what a note names is shown as code', async () => {
+  test('names in a note are shown as code', async () => {
     const notes = ['`flush` does occur in src/a.ts: the model overlooked it'];
     await chat()
       .locator('body')
@@ -536,7 +541,7 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshot('chat-note');
   });
 
-  test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {
+  test('text of the model is shown as text: no command links, pictures or markup', async () => {
     const turns = [
       { id: 't1', role: 'user', text: HOSTILE, context: [] },
       { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] },
@@ -566,7 +571,7 @@ editorSuite('chat', FILES, (editor) => {
     ).toBeUndefined();
   });
 
-  test('nothing was refused by the page’s content security policy, and nothing popped up', async () => {
+  test('the content security policy refused nothing, and no notification was shown', async () => {
     expect(violations).toEqual([]);
     expect(editor().problems).toEqual([]);
     expect(await editor().toasts()).toEqual([]);

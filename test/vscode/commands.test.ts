@@ -1,4 +1,7 @@
-/** Every contributed command can be found where the manifest puts it: in the palette, in the menus; and those that no other test file runs do what they say. */
+/**
+ * Every contributed command is in the palette and the menus that the manifest names. Commands that no other test runs
+ * are run here.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -12,7 +15,9 @@ const titles = new Map(
   manifest.contributes.commands.map(({ command, title }) => [command, words[title.slice(1, -1)] ?? '']),
 );
 
-/** Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected. */
+/**
+ * Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected.
+ */
 const HIDDEN = [
   'kvasir.acceptEdit',
   'kvasir.rejectEdit',
@@ -53,7 +58,7 @@ editorSuite('commands', FILES, (editor) => {
     await menu().first().waitFor({ state: 'hidden' });
   }
 
-  test('the palette offers every command that makes sense now, and no other', async () => {
+  test('the palette offers exactly the commands that apply now', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 37, 1);
     const input = await window.palette('>Kvasir: ', '[aria-label^="Kvasir"]');
@@ -166,7 +171,7 @@ editorSuite('commands', FILES, (editor) => {
       .toMatch(/done|error/);
   });
 
-  test('Kvasir: Add to Chat attaches the file in front beside what is there', async () => {
+  test('Kvasir: Add to Chat attaches the active file in addition', async () => {
     const window = editor();
     await window.openFile('src/other.ts');
     await window.runCommand('Kvasir: Add to Chat');
@@ -182,7 +187,7 @@ editorSuite('commands', FILES, (editor) => {
       .toBe(true);
   });
 
-  test('Kvasir: Summarize Selection summarises what is selected', async () => {
+  test('Kvasir: Summarize Selection summarises the selected lines', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.press('Control+A');
@@ -193,7 +198,7 @@ editorSuite('commands', FILES, (editor) => {
     await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
   });
 
-  test('Kvasir: Explain Last Completion opens a page about it', async () => {
+  test('Kvasir: Explain Last Completion opens a page with the reason', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -204,7 +209,7 @@ editorSuite('commands', FILES, (editor) => {
     await expect.poll(page, { timeout: PATIENCE, interval: 500 }).toMatch(/Last completion[\s\S]*inventory\.ts:37:1/);
   });
 
-  test('Kvasir: Show Log opens the log, which holds none of the code', async () => {
+  test('Kvasir: Show Log opens the log, which contains no code', async () => {
     const window = editor();
     // As far as the body of `remove`.
     writeFileSync(window.file('src/begun.ts'), `${INVENTORY.split('\n').slice(0, 39).join('\n')}\n    `);
@@ -222,7 +227,7 @@ editorSuite('commands', FILES, (editor) => {
     await window.runCommand('View: Hide Panel');
   });
 
-  test('kvasir.summary.hover takes the summaries out of the hovers', async () => {
+  test('with kvasir.summary.hover off, hovers have no summary', async () => {
     const window = editor();
     const summary = window.page.locator('.monaco-hover .hover-row', { hasText: 'Summarize with Kvasir' });
     const hover = async () => {
@@ -237,7 +242,7 @@ editorSuite('commands', FILES, (editor) => {
     await expect.poll(hover, { timeout: PATIENCE, interval: 500 }).toBe(0);
   });
 
-  test('Kvasir: Snooze Completions and Kvasir: End Snooze', async () => {
+  test('Kvasir: Snooze Completions stops automatic completions until Kvasir: End Snooze', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await (await window.runPicker('Kvasir: Snooze Completions', /\d+ minutes/)).click();
@@ -248,7 +253,7 @@ editorSuite('commands', FILES, (editor) => {
       .not.toContain('completions are snoozed');
   });
 
-  test('Kvasir: Turn Completions On or Off for This Language turns them off, and on again', async () => {
+  test('Kvasir: Turn Completions On or Off for This Language switches them off and on again', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     const title = `Kvasir: ${titles.get('kvasir.toggleLanguage')}`;
@@ -263,7 +268,7 @@ editorSuite('commands', FILES, (editor) => {
       .not.toContain('the language is not in kvasir.completion.languages');
   });
 
-  test('nothing went wrong meanwhile', () => {
+  test('no error was reported', () => {
     expect(editor().problems).toEqual([]);
   });
 });

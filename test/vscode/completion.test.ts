@@ -1,4 +1,7 @@
-/** Ghost text as a user meets it: it appears while typing, Tab takes it, Escape does not, and it is what the command line says. */
+/**
+ * Ghost text in the editor: it appears while typing, Tab accepts it, Escape dismisses it, and it equals the command
+ * line's text.
+ */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { commandLineCompletion, cursorOf, insertion, type Place, unfinishedLine } from './places.ts';
@@ -47,7 +50,7 @@ editorSuite(
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
     });
 
-    test('ghost text appears while typing, Escape dismisses it, Tab accepts exactly what it shows', async () => {
+    test('ghost text appears while typing, Escape dismisses it, and Tab accepts exactly the shown text', async () => {
       const window = editor();
       const typed = { ...STUB, before: `${STUB.before}\n    ` };
       const start = cursorOf(STUB);
@@ -70,7 +73,7 @@ editorSuite(
       expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
     });
 
-    test('a block is filled up to the bracket that closes it, which is there already', async () => {
+    test('a block is completed up to the closing bracket that already exists', async () => {
       const window = editor();
       const expected = await commandLineCompletion(window.file('src/body.ts'), BODY);
       expect(expected.split('\n').length, 'choose a place where the model writes several lines').toBeGreaterThan(3);
@@ -84,7 +87,7 @@ editorSuite(
       expect(await window.savedText('src/body.ts')).toBe(BODY.before + expected + BODY.after);
     });
 
-    test('an excluded file gets none, though the model has something to say there', async () => {
+    test('an excluded file gets no completion, although the model would have one', async () => {
       const window = editor();
       expect(await commandLineCompletion(window.file('src/secret.key'), EXCLUDED)).not.toBe('');
       const { line, column } = cursorOf(EXCLUDED);

@@ -1,4 +1,7 @@
-/** Ghost text under a user's hands: typing through it, deleting back, taking it in parts, cycling, with the suggestion list, several cursors, and where it is switched off. */
+/**
+ * Ghost text during editing: typing through it, deleting back, accepting parts, cycling, the suggestion list, several
+ * cursors, and switching it off.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -56,7 +59,10 @@ const FILES = {
 editorSuite('completion behaviour', FILES, (editor) => {
   const ghost = (text: string) => expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).toBe(text);
 
-  /** What the model says at the places above, by the command line; `completion.test.ts` compares such texts with ghost text. */
+  /**
+   * What the model says at the places above, by the command line; `completion.test.ts` compares such texts with ghost
+   * text.
+   */
   let said: { body: string; listed: string; condition: string; next: string };
   /** Of the first of them: up to a place within it, the word before that, and up to its opening bracket. */
   let parts: { typed: string; word: string; opened: string };
@@ -97,7 +103,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     return await window.editorText();
   }
 
-  test('typed through it stays and asks the engine for nothing; deleted back it is whole again', async () => {
+  test('ghost text stays while it is typed through, without a request, and is whole again after deleting back', async () => {
     const window = editor();
     await open('src/body.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -115,7 +121,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await explanation()).toMatch(/typed as suggested|a past completion/);
   });
 
-  test('taken word by word, the rest stays; Tab takes the rest', async () => {
+  test('after accepting a word the rest stays, and Tab accepts the rest', async () => {
     const window = editor();
     await open('src/parts.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -130,7 +136,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await window.savedText('src/parts.ts')).toBe(BODY.before + said.body + BODY.after);
   });
 
-  test('accepted, the next one is there, computed ahead', async () => {
+  test('after an acceptance the next completion is shown at once, computed ahead', async () => {
     const window = editor();
     await open('src/condition.ts', CONDITION);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -143,7 +149,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await explanation()).toContain('computed ahead');
   });
 
-  test('asked for by hand there are several, and Alt+] goes from one to the next', async () => {
+  test('a request by hand gives several candidates, and Alt+] cycles through them', async () => {
     const window = editor();
     await open('src/candidates.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -157,7 +163,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await ghost(said.body);
   });
 
-  test('goes on from the suggestion that is selected in the list', async () => {
+  test('ghost text continues the suggestion selected in the list', async () => {
     const window = editor();
     await open('src/list.ts', BODY);
     await window.type(TYPED);
@@ -177,7 +183,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain(SELECTED + said.listed);
   });
 
-  test('a bracket that the editor closed by itself is not there twice, be the completion typed through or asked for inside', async () => {
+  test('a bracket that the editor closed automatically is not duplicated', async () => {
     const window = editor();
     window.configure({ 'editor.autoClosingBrackets': 'languageDefined' });
     await open('src/closed.ts', BODY);
@@ -200,7 +206,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     window.configure({ 'editor.autoClosingBrackets': undefined });
   });
 
-  test('with several cursors the same text is shown and taken at each', async () => {
+  test('with several cursors the same text is shown and accepted at each', async () => {
     const window = editor();
     await open('src/cursors.ts', { line: 1, column: 15 });
     await window.press('Shift+Alt+ArrowDown');
@@ -214,7 +220,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await window.savedText('src/cursors.ts')).toBe(`const first = ${shown}\nconst second = ${shown}\n`);
   });
 
-  test('in an untitled file', async () => {
+  test('an untitled file gets completions', async () => {
     const window = editor();
     await window.press('Control+Alt+N');
     await window.page.locator('.tab.active', { hasText: 'Untitled-1' }).waitFor();
@@ -223,7 +229,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
   });
 
-  test('snoozed, none comes by itself, and the reason is told; ended, they come again', async () => {
+  test('while snoozed no automatic completion appears, with the reason; afterwards they appear again', async () => {
     const window = editor();
     await open('src/off.ts', { line: BODY.line, column: BODY.column });
     const minutes = await editor().runPicker('Kvasir: Snooze Completions', '15 minutes');
@@ -240,7 +246,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
   });
 
-  test('switched off for the language, and on again', async () => {
+  test('completions can be switched off for a language, and on again', async () => {
     const window = editor();
     await open('src/language.ts', BODY);
     await window.runCommand('Kvasir: Turn Completions On or Off for This Language');
@@ -261,7 +267,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
   });
 
-  test('on the right side of a diff', async () => {
+  test('the right side of a diff gets completions', async () => {
     const window = editor();
     await window.openFile('src/left.ts');
     await editor().runPicker('File: Compare Active File With...', 'left.ts');
@@ -278,7 +284,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.screenshot('diff');
   });
 
-  test('in a notebook cell', async () => {
+  test('a notebook cell gets completions', async () => {
     const window = editor();
     await window.press('Control+P');
     const input = window.page.locator('.quick-input-widget input');

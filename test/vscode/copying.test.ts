@@ -1,4 +1,4 @@
-/** Ghost text that other files of the project say: those that are open, and those that nobody has open. */
+/** Ghost text copied from other files of the project, open and not open. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -41,7 +41,7 @@ editorSuite(
       return window.ghostText();
     }
 
-    test('what stands in another file that is open is said again', async () => {
+    test('code of another open file is completed', async () => {
       const window = editor();
       const complete = async (...options: string[]): Promise<string> => {
         const { stdout } = await promisify(execFile)(process.execPath, [
@@ -67,7 +67,7 @@ editorSuite(
       await window.runCommand('View: Close All Editors');
     });
 
-    test('so is what stands in one that nobody has open, but for what is excluded or ignored', async () => {
+    test('code of a file that is not open is completed, but not of an excluded or ignored file', async () => {
       const window = editor();
       // They are read while somebody writes: the first completions may come before.
       await expect

@@ -1,4 +1,4 @@
-/** Switched off, Kvasir does nothing at all: no engine, no view, no request, no processor time; switched on it is there at once. */
+/** While switched off, Kvasir has no engine, view, request or processor time. Switched on, it works at once. */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { cpuMs, mappedFiles, threadNames } from './processes.ts';
@@ -10,7 +10,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     processes: mappedFiles(editor().extensionHost).filter((file) => /onnxruntime/.test(file)),
   });
 
-  test('complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone', async () => {
+  test('complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are absent', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     window.configure({ 'kvasir.enable': false });
@@ -28,7 +28,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     await window.press('Escape');
   });
 
-  test('switched on again, it completes', async () => {
+  test('after switching on again, completions appear', async () => {
     const window = editor();
     window.configure({ 'kvasir.enable': true });
     await window.statusItem.waitFor();
@@ -41,7 +41,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     await expect.poll(() => engine().threads.length, { timeout: PATIENCE }).toBeGreaterThan(0);
   });
 
-  test('switched off at work, its engine ends and nothing uses the processor', async () => {
+  test('switching off during work stops the engine, and nothing uses the processor', async () => {
     const window = editor();
     window.configure({ 'kvasir.enable': false });
     await expect.poll(() => engine().threads, { timeout: PATIENCE }).toEqual([]);

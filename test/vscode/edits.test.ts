@@ -1,9 +1,9 @@
 /**
- * Edit Selection and Write Commit Message as a user meets them: an honest word with the built-in model; with another one a
- * streamed diff, accepted in one undo step, rejected, or in conflict, and a message in the input box of a real repository.
+ * Edit Selection and Write Commit Message in the editor: the built-in model refuses; another one streams a diff that is
+ * accepted in one undo step, rejected or in conflict, and a message for a real repository. Each test runs alone, too.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
@@ -36,16 +36,32 @@ editorSuite(
     const commitButton = () =>
       editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
 
-    /** A tiny model that takes instructions and writes noise, with room for a file. */
-    function useNoiseModel(): void {
-      const model = path.join(editor().folder, '../noise-model');
+    /**
+     * Switches to a tiny model with a context for one file. It follows instructions and writes noise. The built-in
+     * model is loaded first: the status item then shows when the engine has stopped for the new setting.
+     */
+    async function useNoiseModel(): Promise<void> {
+      const window = editor();
+      const model = path.join(window.folder, '../noise-model');
+      if (existsSync(model)) return;
+      await refuseEdit();
+      await dismissToasts();
+      await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).toMatch(/B/);
       cpSync('test/fixtures/models/qwen3-tied-sharded', model, { recursive: true });
       const config = path.join(model, 'config.json');
       writeFileSync(
         config,
         JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }),
       );
-      editor().configureMachine({ 'kvasir.model': model });
+      window.configureMachine({ 'kvasir.model': model });
+      await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
+    }
+
+    /** Asks the built-in model for an edit, which it refuses with a message. */
+    async function refuseEdit(): Promise<void> {
+      await editor().openFile('src/inventory.ts', 26, 5);
+      await editor().runCommand('Kvasir: Edit Selection');
+      await toast('kvasir-starter is too small to change code by instruction').waitFor();
     }
 
     /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
@@ -77,11 +93,9 @@ editorSuite(
       await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
     }
 
-    test('the built-in model is not asked: one message says why, with a way to another model', async () => {
+    test('Edit Selection does not ask the built-in model: one message says why and offers to choose another', async () => {
       const window = editor();
-      await window.openFile('src/inventory.ts', 26, 5);
-      await window.runCommand('Kvasir: Edit Selection');
-      await toast('kvasir-starter is too small to change code by instruction').waitFor();
+      await refuseEdit();
       expect(await window.toasts()).toHaveLength(1);
       expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
       expect(await input().isVisible()).toBe(false);
@@ -89,23 +103,24 @@ editorSuite(
       await dismissToasts();
     });
 
-    test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
-      const window = editor();
-      await window.runCommand('Source Control: Focus on Changes View');
-      // Its buttons show under the mouse.
-      await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
-      await commitButton().click();
-      await toast('kvasir-starter is too small to write commit messages').waitFor();
-      expect(await window.toasts()).toHaveLength(1);
-      await window.screenshot('commit-honest');
-      await dismissToasts();
-    });
+    test.skipIf(!HAS_GIT)(
+      'the button of the source control view does not ask the built-in model for a commit message',
+      async () => {
+        const window = editor();
+        await window.runCommand('Source Control: Focus on Changes View');
+        // Its buttons show under the mouse.
+        await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
+        await commitButton().click();
+        await toast('kvasir-starter is too small to write commit messages').waitFor();
+        expect(await window.toasts()).toHaveLength(1);
+        await window.screenshot('commit-honest');
+        await dismissToasts();
+      },
+    );
 
-    test('the symbol around the cursor is named, the new text streams into a diff, Accept Edit applies it as one undo step', async () => {
+    test('the input names the symbol at the cursor, the new text streams into a diff, and Accept Edit applies it as one undo step', async () => {
       const window = editor();
-      useNoiseModel();
-      // The engine has been told to let the small one go.
-      await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
+      await useNoiseModel();
       await window.openFile('src/twice.ts', 2, 5);
       const asked = await editSelection();
       expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
@@ -126,7 +141,8 @@ editorSuite(
 
     test('Reject Edit closes the diff and changes nothing', async () => {
       const window = editor();
-      await window.goTo(2, 5);
+      await useNoiseModel();
+      await window.openFile('src/twice.ts', 2, 5);
       await propose('shorter');
       await titleButton('Reject Edit').click();
       await diff().waitFor({ state: 'detached' });
@@ -134,8 +150,9 @@ editorSuite(
       expect(await window.page.locator('.tab.dirty').count()).toBe(0);
     });
 
-    test('an edit elsewhere moves it; an edit of the same text keeps it from being applied until that is undone', async () => {
+    test('the edit follows changes elsewhere, and cannot be applied after a change of the same text until it is undone', async () => {
       const window = editor();
+      await useNoiseModel();
       await window.openFile('src/twice.ts', 2, 5);
       await propose('again');
       await openTheFile();
@@ -159,10 +176,12 @@ editorSuite(
     });
 
     test.skipIf(!HAS_GIT)(
-      'a commit message about the staged files, without secrets, comes into the input box',
+      'a commit message about the staged files without secrets is written into the input box',
       async () => {
         const window = editor();
+        await useNoiseModel();
         execFileSync('git', ['add', 'src/twice.ts', 'src/deploy.key'], { cwd: window.folder });
+        await window.runCommand('Source Control: Focus on Changes View');
         await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
         await commitButton().click();
         await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();

@@ -1,4 +1,6 @@
-/** Weights of 4 bits, and tokens taken over behind an edit, as the settings turn them on and the cache panel shows them. */
+/**
+ * Engine settings in the editor: 4-bit weights, shifted reuse, codecs and long contexts, as the cache panel shows them.
+ */
 import { writeFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
@@ -11,7 +13,10 @@ import { isNarrowHere } from '../support/model/fixtures.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** What stays in memory of weights of 4 bits, in the form that a processor is best at: all but the embedding, of which rows are looked up in the file. */
+/**
+ * What stays in memory of weights of 4 bits, in the form that a processor is best at: all but the embedding, of which
+ * rows are looked up in the file.
+ */
 function int4Bytes(form: ProductForm): number {
   const { bytes, stored } = planWeights(BUILT_IN.config, 'int4', BUILT_IN.tied, form);
   return ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
@@ -38,7 +43,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     editor()?.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': undefined }),
   );
 
-  test('weights of 4 bits are loaded and complete; panel and hover say so', async () => {
+  test('4-bit weights are loaded and complete code, and panel and hover show them', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.engine.precision': 'int4' });
     await completeBesidePanel(window);
@@ -58,7 +63,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   // With 7-bit activations the built-in model loses too much for it, so it is not used there.
   test.skipIf(isNarrowHere)(
-    'behind an edit, tokens that are approximated are told apart until they are computed',
+    'approximated tokens after an edit are shown separately until they are computed',
     async () => {
       const window = editor();
       window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
@@ -115,7 +120,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
   const cell = (file: string, column: string) => panel().locator(`[data-file="${file}"] .${column}`);
   afterAll(() => editor()?.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': undefined }));
 
-  test('a codec of the cache is told with what it costs this model', async () => {
+  test('a cache codec is shown with its measured loss for this model', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.codec': 'int4-kivi' });
     await completeBesidePanel(window);
@@ -138,7 +143,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     expect(window.problems).toEqual([]);
   });
 
-  test('a file that is longer than memory is asked about all the same, and the panel says how it is read', async () => {
+  test('a question about a file longer than memory is answered, and the panel shows how it was read', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': 1_500_000 });
     await window.openFile('src/long.ts');

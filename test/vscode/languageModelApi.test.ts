@@ -1,4 +1,4 @@
-/** The language model provider, as another extension meets it through the editor's own API (helpers/language-model). */
+/** The language model provider, used by another extension through the editor's API (helpers/language-model). */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -39,7 +39,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   /** VS Code's own chat view. */
   const chat = () => editor().page.locator('.part.auxiliarybar');
 
-  test('VS Code’s own chat has the model picked from the start, without a sign-in, and nothing is loaded for that', async () => {
+  test('VS Code’s own chat has the model selected from the start, without a sign-in and without loading it', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.runCommand('Chat: Open Chat (Ask)');
@@ -63,7 +63,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(loaded(editor())).toBe(false);
   });
 
-  test('another extension counts, asks, cancels, and is told what does not fit', async () => {
+  test('another extension can count tokens, ask and cancel, and gets an error for a request that does not fit', async () => {
     await editor().runCommand('Kvasir Test: Use Model');
     const used = await written<Used>(editor(), 'used.json');
     expect(used.failure).toBeUndefined();
@@ -86,7 +86,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(loaded(editor())).toBe(true);
   });
 
-  test('@kvasir in VS Code’s own chat answers about the file in front', async () => {
+  test('@kvasir in VS Code’s own chat answers about the active file', async () => {
     const window = editor();
     await chat().locator('.interactive-input-part .monaco-editor').first().click();
     await window.type('@kvasir What does `totalValue` return?');
@@ -97,7 +97,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.screenshotThemes('vscode-chat');
   });
 
-  test('nothing of it was told to the user, to whom none of it belonged', async () => {
+  test('none of these requests showed the user a notification', async () => {
     expect(await editor().toasts()).toEqual([]);
   });
 });

@@ -1,4 +1,7 @@
-/** Little memory, and a disk that takes nothing: what still works, and what the chat, the hover and the panel say of what does not. */
+/**
+ * Little memory, and a disk that cannot be written: what still works, and what chat, hover and panel say about the
+ * rest.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FrameLocator } from 'playwright-core';
@@ -44,7 +47,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     return text;
   }
 
-  test('under 1 MB a file is answered about; the hover says that nothing is kept on the disk, and why', async () => {
+  test('with 1 MB a question about a file is answered, and the hover says that nothing is kept on disk, and why', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.maxBytes': 1_000_000 });
     await window.openFile('src/inventory.ts');
@@ -61,7 +64,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('where there is no room at all the answer says how much would do, and leads to the setting; hover and panel count what failed', async () => {
+  test('with too little memory the answer says how much would suffice and offers the setting; hover and panel count the failure', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
     await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');
@@ -93,7 +96,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('a disk cache that cannot be written says so in the hover; a setting that cannot be is told of', async () => {
+  test('the hover reports a disk cache that cannot be written, and an invalid setting is reported', async () => {
     const window = editor();
     rmSync(keptDir(), { recursive: true, force: true });
     writeFileSync(keptDir(), 'no folder');

@@ -1,4 +1,4 @@
-/** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
+/** Kvasir opens no network connection: an extension host at work has the same sockets as one without Kvasir. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -34,7 +34,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect([...seen].filter((address) => !isLoopback(address))).toEqual([]);
   });
 
-  test('Choose Model, a summary and the cache panel open none either', async () => {
+  test('Choose Model, a summary and the cache panel open no connection', async () => {
     const window = editor();
     const seen = new Set<string>();
     const watch = setInterval(() => {
@@ -60,7 +60,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect([...seen].filter((address) => !isLoopback(address))).toEqual([]);
   });
 
-  test('the extension host at work has no socket that one without Kvasir has not', async () => {
+  test('an extension host at work has the same sockets as one without Kvasir', async () => {
     const without = await Editor.open(
       ownServer() as EditorServerAddress,
       { 'src/inventory.ts': INVENTORY },
@@ -91,7 +91,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   // onnxruntime collects and sends telemetry unless it is told not to before it starts; its id and its queue would be there. (The editor has an id of its own.)
-  test('onnxruntime keeps no record in the home folder', () => {
+  test('onnxruntime writes no record to the home folder', () => {
     const left = readdirSync(path.join((ownServer() as EditorServerAddress).folder, 'home'), {
       recursive: true,
       encoding: 'utf8',

@@ -1,6 +1,7 @@
 /**
- * Files that nobody thinks of when writing an assistant: 20,000 lines, one line of 5 MB, binary, renamed and deleted while in
- * use; and a window that is reloaded in the middle of an answer. No text is lost, nothing pops up, the next request works.
+ * Files that nobody thinks of when writing an assistant: 20,000 lines, one line of 5 MB, binary, renamed and deleted
+ * while in use; and a window that is reloaded in the middle of an answer. No text is lost, nothing pops up, the next
+ * request works.
  */
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Locator } from 'playwright-core';
@@ -38,7 +39,7 @@ editorSuite('odd files', FILES, (editor) => {
     await expect.poll(() => editor().ghostText()).toBe('');
   }
 
-  test('an ordinary file first', async () => {
+  test('an ordinary file gets a completion', async () => {
     writeFileSync(
       editor().file('src/picture.bin'),
       Buffer.from(Array.from({ length: 20_000 }, (_, i) => (i * 7) % 256)),
@@ -48,7 +49,7 @@ editorSuite('odd files', FILES, (editor) => {
     expect(await ask()).toMatch(/^done/);
   });
 
-  test('20,000 lines: completed in the middle; the answer says what it has not read', async () => {
+  test('a file of 20,000 lines gets a completion in its middle, and an answer names the lines that were not read', async () => {
     await editor().openFile('src/lines.py', 10_000, 29);
     await expectCompletion();
     expect(await ask()).toMatch(/^done: .*left out/s);
@@ -58,7 +59,7 @@ editorSuite('odd files', FILES, (editor) => {
     expect(await editor().savedText('src/lines.py')).toBe(LINES.replace('def value19998(', '# typed\ndef value19998('));
   });
 
-  test('one line of 5 MB: completed below it, typed into, asked about', async () => {
+  test('a file with a line of 5 MB gets a completion below it, can be edited, and can be asked about', async () => {
     await editor().openFile('src/line.py', 4, 22);
     await editor().type('0');
     await editor().press('Backspace');
@@ -69,7 +70,7 @@ editorSuite('odd files', FILES, (editor) => {
     expect(await editor().savedText('src/line.py')).toBe(`# ${LINE}`);
   });
 
-  test('a binary file in front: the question is answered without it', async () => {
+  test('with an active binary file, a question is answered without it', async () => {
     await editor().press('Control+P');
     const input = editor().page.locator('.quick-input-widget input');
     await input.fill(editor().file('src/picture.bin'));
@@ -80,7 +81,7 @@ editorSuite('odd files', FILES, (editor) => {
     await editor().press('Control+F4');
   });
 
-  test('renamed and deleted while in use: what was typed stays, questions go on', async () => {
+  test('after a file in use is renamed or deleted, typed text stays and questions are answered', async () => {
     await editor().openFile('src/moved.ts');
     expect(await ask()).toMatch(/^done/);
     renameSync(editor().file('src/moved.ts'), editor().file('src/moved2.ts'));
@@ -101,12 +102,12 @@ editorSuite('odd files', FILES, (editor) => {
     expect(readFileSync(editor().file('src/moved2.ts'), 'utf8')).toBe(INVENTORY);
   });
 
-  test('nothing popped up, and the extension has reported no error', async () => {
+  test('no notification was shown, and the extension reported no error', async () => {
     expect(await editor().toasts()).toEqual([]);
     expect(editor().problems).toEqual([]);
   });
 
-  test('reloaded in the middle of an answer: the conversation is there, says that it was stopped, and goes on', async () => {
+  test('after a reload during an answer, the conversation is restored with a note and continues', async () => {
     const window = editor();
     // Of what has been read an answer may be over before it is looked at: thousands of tokens of something else.
     writeFileSync(window.file('src/anew.py'), LINES.replaceAll('value', 'anew'));

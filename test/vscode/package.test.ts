@@ -1,4 +1,4 @@
-/** `npm run package -- --all`: one package for each platform, each with its own native library and nobody else's. */
+/** `npm run package -- --all` makes one package for each platform, each with only its own native library. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,9 @@ import path from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-/** First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype. */
+/**
+ * First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype.
+ */
 const FORMATS = {
   linux: { start: '7f454c46', machine: 18 },
   win32: { start: '4d5a', machine: -1 },
@@ -35,7 +37,9 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a zip archive holds, by name, from the directory at its end; a file's content is unpacked when it is asked for. */
+/**
+ * What a zip archive holds, by name, from the directory at its end; a file's content is unpacked when it is asked for.
+ */
 function entriesOf(archive: string): Map<string, () => string> {
   const data = readFileSync(archive);
   const end = data.lastIndexOf(Buffer.from('504b0506', 'hex'));
@@ -94,7 +98,7 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
   }
 });
 
-test('its page has no pictures and no links that lead nowhere, and the package holds only those that the extension shows', () => {
+test('the package’s page has no broken pictures or links, and the package contains only the pictures that the extension shows', () => {
   const entries = entriesOf(vsix('linux-x64'));
   const media = [...entries.keys()].filter((name) => name.startsWith('extension/media/'));
   const shown = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8'))).match(/media\/[\w/.-]+/g) ?? [];
@@ -120,7 +124,7 @@ test('its page has no pictures and no links that lead nowhere, and the package h
   expect(readme).not.toContain('npm ci');
 });
 
-test('an unknown platform is one line, and nothing is packaged', () => {
+test('an unknown platform gives one line of error, and nothing is packaged', () => {
   const { status, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--target', 'darwin-x64'], {
     encoding: 'utf8',
   });

@@ -62,7 +62,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await input.fill(filter);
   }
 
-  test('the list has the built-in model, those of the folder and of the Hugging Face cache, and says why one cannot run', async () => {
+  test('the list has the built-in model and those of the folder and the Hugging Face cache, and the reason why one cannot run', async () => {
     const window = editor();
     // The editor takes the folders of the settings over in its own time.
     const listed = async () => {
@@ -90,7 +90,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.press('Escape');
   });
 
-  test('larger models come with their licence, what they need and where the estimate is from; choosing one copies its command', async () => {
+  test('larger models are listed with licence, memory and the basis of the estimate, and choosing one copies its command', async () => {
     const window = editor();
     // What a terminal shows is text in the page then.
     window.configure({ 'terminal.integrated.gpuAcceleration': 'off' });
@@ -118,7 +118,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('View: Toggle Terminal');
   });
 
-  test('a chosen model is loaded and answers', async () => {
+  test('a chosen model is loaded and answers questions', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await openList(window, 'tiny-qwen');
@@ -133,14 +133,14 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.press('Escape');
   });
 
-  test('one from the Hugging Face cache, through its links', async () => {
+  test('a model from the Hugging Face cache is loaded through its links', async () => {
     await openList(editor(), 'tiny-llama');
     await row(/tiny-llama/).waitFor();
     await editor().press('Enter');
     await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');
   });
 
-  test('one that fails is one message, and the former is a click away', async () => {
+  test('a model that fails gives one message, whose button restores the former model', async () => {
     const window = editor();
     await openList(window, 'short-lived');
     await row(/short-lived/).waitFor();
@@ -179,7 +179,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.page.locator('.quick-input-widget .monaco-button', { hasText: 'Use This Model' }).click();
   }
 
-  test('a folder of one’s own: one without a model is one message, from where another is chosen, which loads and is listed', async () => {
+  test('a chosen folder without a model gives one message, from which another folder can be chosen, loaded and listed', async () => {
     const window = editor();
     await browse(path.join(elsewhere, 'photos'));
     await expect
@@ -195,14 +195,14 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.press('Escape');
   });
 
-  test('the built-in model is chosen again by an empty setting', async () => {
+  test('choosing the built-in model empties the setting', async () => {
     await openList(editor(), 'kvasir-starter');
     await row(/kvasir-starter/).waitFor();
     await editor().press('Enter');
     await expect.poll(hover, { timeout: PATIENCE }).toContain('kvasir-starter');
   });
 
-  test('the walkthrough opens, and each of its steps has its picture', async () => {
+  test('the walkthrough opens, and each step has its picture', async () => {
     const window = editor();
     await window.runCommand('View: Close Primary Side Bar').catch(() => {});
     await window.runCommand('Kvasir: Get Started');
@@ -231,7 +231,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('a problem report opens with versions and figures, without code, names or paths', async () => {
+  test('a problem report has versions and figures, and no code, names or paths', async () => {
     const window = editor();
     await window.runCommand('Kvasir: Report Problem');
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('# Kvasir: problem report');

@@ -1,4 +1,4 @@
-/** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
+/** The user interface in Portuguese, for a browser in that language: commands, views, status bar and pages. */
 import { readFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ editorSuite(
       bytes: /\d\S* [kMG]B/.exec(text)?.[0],
     });
 
-    test('what the model says of itself in an empty chat', async () => {
+    test('an empty chat shows the model’s note in Portuguese', async () => {
       const window = editor();
       await window.openFile('src/inventory.ts');
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
@@ -49,7 +49,7 @@ editorSuite(
       ).toEqual([true, 0]);
     });
 
-    test('the palette’s commands', async () => {
+    test('the commands in the palette are in Portuguese', async () => {
       const window = editor();
       await window.openFile('src/inventory.ts');
       for (const command of ['summarizeFile', 'openChat']) {
@@ -59,7 +59,7 @@ editorSuite(
       }
     });
 
-    test('the chat’s page', async () => {
+    test('the chat’s page is in Portuguese', async () => {
       const window = editor();
       const input = window.chat.getByRole('textbox', { name: bundle['Ask Kvasir'] as string });
       await input.waitFor();
@@ -83,7 +83,7 @@ editorSuite(
       await window.screenshot('portuguese-chat');
     });
 
-    test('the status bar’s hover', async () => {
+    test('the status bar’s hover is in Portuguese', async () => {
       const window = editor();
       const hover = await window.statusHover();
       await window.screenshot('portuguese-status');
@@ -105,7 +105,7 @@ editorSuite(
       expect(window.problems).toEqual([]);
     });
 
-    test('the cache panel: numbers as they are written in Portuguese, and nothing reaches out of its place', async () => {
+    test('the cache panel has Portuguese number formats, and no text overflows', async () => {
       const window = editor();
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await panel().locator('[data-file="src/inventory.ts"]').waitFor();
@@ -118,7 +118,7 @@ editorSuite(
       expect(window.problems).toEqual([]);
     });
 
-    test('a question that failed: the tile that says so is not cut off', async () => {
+    test('after a failed question, the tile that says so is not cut off', async () => {
       const window = editor();
       window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
       // One webview at a time.

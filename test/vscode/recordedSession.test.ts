@@ -1,4 +1,7 @@
-/** The beginning of the recorded session with real keystrokes: what is accepted is what was shown, and the file is right in the end. The whole of it is a benchmark. */
+/**
+ * The beginning of the recorded session with real keystrokes: accepted text equals the shown text, and the final file
+ * is right. A benchmark replays the whole session.
+ */
 import { expect, test } from 'vitest';
 import { replay } from './editorReplay.ts';
 import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts';
@@ -15,7 +18,7 @@ editorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
   let before = 0;
   let delay: EventLoopDelay | undefined;
 
-  test('its first passage: completions appear in the pauses, none is wrong after its accept', async () => {
+  test('in the first passage completions appear in the pauses, and none is wrong after its acceptance', async () => {
     before = residentBytes(editor().extensionHost);
     const { result, delay: measured } = await whileMeasured(editor(), () => replay(editor(), { ...session, events }));
     delay = measured;

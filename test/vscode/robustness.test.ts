@@ -1,6 +1,6 @@
 /**
- * Faults of the engine, its model, its disk and its settings while the user works: at most one clear message each, no
- * lost text, and it works again.
+ * Faults of the engine, its model, its disk and its settings during work: at most one clear message each, no lost text,
+ * and recovery.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -57,9 +57,9 @@ editorSuite(
       await expect.poll(() => editor().toasts()).toEqual([]);
     }
 
-    test('the chat answers', expectWorking);
+    test('the chat answers before any fault', expectWorking);
 
-    test('unloaded when nobody asks; the conversation stays and goes on', async () => {
+    test('after the model is unloaded, the conversation stays and continues', async () => {
       const numAnswers = await editor().answers.count();
       editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': 0.03 });
       await expect.poll(() => editor().statusItem.innerHTML(), { timeout: PATIENCE }).toContain('not loaded');
@@ -68,7 +68,7 @@ editorSuite(
       expect(await editor().answers.count()).toBe(numAnswers + 1);
     });
 
-    test('model folder deleted while it is loaded, and before it is', async () => {
+    test('a model folder that is deleted during or before the load gives one message', async () => {
       cpSync('model', copy(), { recursive: true });
       editor().configureMachine({ 'kvasir.model': copy() });
       try {
@@ -92,7 +92,7 @@ editorSuite(
       expect(await editor().toasts()).toEqual([]);
     });
 
-    test('model file cut off: it says where and what to do, and another model can be chosen there', async () => {
+    test('a truncated model file gives a message with its place and remedy, which offers another model', async () => {
       cpSync('test/fixtures/bad/st_truncated', copy(), { recursive: true });
       editor().configureMachine({ 'kvasir.model': copy() });
       try {
@@ -138,7 +138,7 @@ editorSuite(
       },
     );
 
-    test('native library damaged: one message, the chat is open all the same, and it works once that is mended', async () => {
+    test('a damaged native library gives one message, the chat stays open, and it works after the repair', async () => {
       const extensions = path.join(server.folder, 'extensions');
       const [kvasir = ''] = readdirSync(extensions).filter((name) => name.startsWith('kvasir.kvasir-'));
       const library = path.join(
@@ -170,7 +170,7 @@ editorSuite(
       await expectWorking();
     });
 
-    test('nonsense in the settings counts as not set', async () => {
+    test('invalid settings count as not set', async () => {
       editor().configureMachine({
         'kvasir.engine.threads': 'many',
         'kvasir.engine.unloadAfterMinutes': {},
@@ -211,7 +211,7 @@ editorSuite(
       expect(await editor().toasts()).toEqual([]);
     });
 
-    test('switched off: no status item; switched on it works', async () => {
+    test('switched off, there is no status item; switched on, Kvasir works', async () => {
       editor().configure({ 'kvasir.enable': false });
       await editor().statusItem.waitFor({ state: 'hidden' });
       editor().configure({ 'kvasir.enable': undefined });
@@ -220,7 +220,7 @@ editorSuite(
       await expectWorking();
     });
 
-    test('the extension has reported no error, and no text has changed', async () => {
+    test('the extension reported no error, and no text has changed', async () => {
       // A message that is shown to the user is in the console as well.
       expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
       expect(await editor().savedText('src/inventory.ts')).toBe(INVENTORY);

@@ -1,4 +1,6 @@
-/** `npm start` and `npm run test:desktop` as a new developer meets them: what opens, what is said, and that nothing is left. */
+/**
+ * `npm start` and `npm run test:desktop` for a new developer: what opens, what is printed, and that nothing remains.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +33,7 @@ function start(env: NodeJS.ProcessEnv, ...args: string[]) {
 const runs = typeof ownServer() !== 'string';
 
 test.skipIf(!runs)(
-  'npm start without desktop VS Code: prints the address of one that runs, Ctrl+C leaves nothing',
+  'npm start without a desktop VS Code prints the address of a running server, and Ctrl+C leaves nothing behind',
   async () => {
     const { child, said } = start({}, '--browser');
     await expect.poll(() => said.text, { timeout: 60_000 }).toMatch(/http:\/\/127\.0\.0\.1:\d+/);
@@ -55,7 +57,7 @@ test.skipIf(!runs)(
 );
 
 test.skipIf(!runs)(
-  'npm start with it: Kvasir installed in a profile of its own, the sample opened, cleaned up when the window closes',
+  'npm start with a desktop VS Code installs Kvasir in a separate profile, opens the sample, and cleans up when the window closes',
   async () => {
     const calls = path.join(folder, 'calls');
     writeFileSync(path.join(folder, 'code'), `#!/bin/sh\necho "$@" >> '${calls}'\n`, { mode: 0o755 });
@@ -75,7 +77,7 @@ const offline = [['--net'], ['--map-root-user', '--net']].find(
   (flags) => spawnSync('unshare', [...flags, 'true']).status === 0,
 );
 test.skipIf(!offline || existsSync('.cache/vscode-desktop'))(
-  'npm run test:desktop where VS Code cannot be downloaded fails and says so in one sentence',
+  'npm run test:desktop fails with one sentence if VS Code cannot be downloaded',
   () => {
     const { status, stderr } = spawnSync('unshare', [...(offline ?? []), process.execPath, 'scripts/desktop.mjs'], {
       encoding: 'utf8',

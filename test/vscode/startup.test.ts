@@ -1,4 +1,4 @@
-/** What the extension costs before it is asked for anything, and that nothing of it outlives its window. */
+/** What the extension costs before the first request, and that nothing of it remains after its window. */
 import { statSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -18,7 +18,7 @@ editorSuite('startup', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(megabytes).toBeLessThan(60);
   });
 
-  test('no worker and no native module within 10 s without a request, both after the first one', async () => {
+  test('no worker and no native module is loaded for 10 s without a request; both are after the first one', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     // An observation of ten seconds, not a wait for something.
@@ -30,7 +30,7 @@ editorSuite('startup', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(engineIn(window.extensionHost).threads).not.toEqual([]);
   });
 
-  test('activation takes what the workbench measured', async () => {
+  test('the workbench reports the activation time', async () => {
     const ms = await editor().activationMs('Kvasir');
     console.log(`activation: ${ms} ms`);
     expect(ms).not.toBeNaN();
@@ -40,7 +40,7 @@ editorSuite('startup', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(editor().problems).toEqual([]);
   });
 
-  test('closing the window ends its extension host and the engine in it', async () => {
+  test('closing the window ends its extension host and engine', async () => {
     const { extensionHost } = editor();
     await editor().close();
     await expect.poll(() => isAlive(extensionHost), { timeout: PATIENCE }).toBe(false);

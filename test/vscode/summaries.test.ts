@@ -1,4 +1,7 @@
-/** Summaries of symbols (hover, CodeLens) and of a folder (progress, report, cache), and what cannot be summarised. */
+/**
+ * Summaries of symbols (hover, CodeLens) and of a folder (progress, report, cache), and files that cannot be
+ * summarised. Each test runs alone, too.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -24,13 +27,16 @@ editorSuite('summaries', FILES, (editor) => {
   const report = () =>
     page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
 
+  /** Opens a file of the folder src, so that the explorer lists the folder's files. */
+  const listFolder = () => editor().openFile('src/inventory.ts');
+
   /** Summarises the folder src from the explorer's menu. */
   async function summarizeFolder(): Promise<void> {
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="src"]').click({ button: 'right' });
     await chooseFromMenu(page(), 'Summarize Folder');
   }
 
-  test('the hover of a method offers a summary and computes it only when asked; the next hover knows it', async () => {
+  test('the hover of a method offers a summary, computes it on request, and then shows it', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 26, 4);
     // Where a method is the language tells once it has started: a hover from before that offers nothing.
@@ -57,7 +63,7 @@ editorSuite('summaries', FILES, (editor) => {
     await window.press('Escape');
   });
 
-  test('CodeLens is off by default; when on, a click shows the first sentence above the function', async () => {
+  test('CodeLens is off by default; when it is on, a click shows the first sentence above the function', async () => {
     const window = editor();
     expect(await lens('Summarize').count()).toBe(0);
     window.configure({ 'kvasir.summary.codeLens': true });
@@ -69,7 +75,7 @@ editorSuite('summaries', FILES, (editor) => {
     await lens(/./).waitFor({ state: 'detached' });
   });
 
-  test('a folder is summarised file by file, without secrets, ignored and binary files, which are named', async () => {
+  test('a folder is summarised without secret, ignored and binary files, and the report names what was left out', async () => {
     const window = editor();
     await summarizeFolder();
     await toast('Kvasir: summarizing src').waitFor();
@@ -86,15 +92,22 @@ editorSuite('summaries', FILES, (editor) => {
     await page().locator('.tab.active[data-resource-name="half.ts"]').waitFor();
   });
 
-  test('the second time only what has changed is computed', async () => {
+  test('a second summary of a folder computes only what has changed', async () => {
+    // Without the reports of other tests, the heading is that of the first summary here.
+    await editor().runCommand('View: Close All Editors');
+    await summarizeFolder();
+    await report()
+      .locator('h1', { hasText: 'Summary of src' })
+      .waitFor({ timeout: 2 * PATIENCE });
     writeFileSync(editor().file('src/twice.ts'), 'export const twice = (n: number) => 2 * n;\n');
     await summarizeFolder();
     await report().getByText('2 of 3 files have not changed').waitFor({ timeout: PATIENCE });
   });
 
-  test('cancelled, it shows nothing and says nothing', async () => {
+  test('a cancelled folder summary shows no report and no message', async () => {
     const window = editor();
-    // Enough work to be in the middle of it; the binary file counts, too.
+    await listFolder();
+    // Enough work to cancel it halfway; the binary file counts, too.
     for (let i = 0; i < 90; i++) writeFileSync(window.file(`src/many${i}.ts`), `// ${i}\n${INVENTORY}${INVENTORY}`);
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="many20.ts"]').waitFor();
     await summarizeFolder();
@@ -109,6 +122,7 @@ editorSuite('summaries', FILES, (editor) => {
   });
 
   test('a binary file gets one clear message', async () => {
+    await listFolder();
     await page()
       .locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]')
       .click({ button: 'right' });

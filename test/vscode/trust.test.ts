@@ -1,4 +1,6 @@
-/** A folder whose authors nobody trusts yet: Kvasir works there, and what that folder sets for it about models, the engine and secrets counts for nothing. */
+/**
+ * An untrusted workspace: Kvasir works there, and the workspace's settings for models, engine and secrets are ignored.
+ */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -25,7 +27,7 @@ editorSuite(
       await window.runCommand('Kvasir: Trigger Completion');
     }
 
-    test('not trusted, it completes and answers with the model of the machine', async () => {
+    test('in an untrusted workspace Kvasir completes and answers with the machine’s model', async () => {
       const window = editor();
       await restricted().waitFor();
       await complete('src/open.ts');
@@ -41,7 +43,7 @@ editorSuite(
       await window.unhover();
     });
 
-    test('the folder cannot open the secrets to it', async () => {
+    test('an untrusted workspace cannot remove the exclusion of secrets', async () => {
       const window = editor();
       await complete('src/secret.key');
       await window.page.waitForTimeout(1500);
@@ -52,7 +54,7 @@ editorSuite(
         .toContain('the file matches kvasir.completion.exclude');
     });
 
-    test('trusted, it may; where models are stays the machine’s to say', async () => {
+    test('a trusted workspace can remove it, but cannot set the model', async () => {
       const window = editor();
       await window.runCommand('Workspaces: Manage Workspace Trust');
       const page = window.page.locator('.workspace-trust-editor');

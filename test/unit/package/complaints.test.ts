@@ -36,9 +36,9 @@ const COMPLAINTS: Complaint[] = [
       ['test/unit/src/disposal.test.ts', 'creating the features runs nothing, and stopping them leaves nothing'],
       [
         'test/vscode/disabled.test.ts',
-        'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone',
+        'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are absent',
       ],
-      ['test/vscode/disabled.test.ts', 'switched off at work, its engine ends and nothing uses the processor'],
+      ['test/vscode/disabled.test.ts', 'switching off during work stops the engine, and nothing uses the processor'],
     ],
   },
   {
@@ -94,7 +94,7 @@ const COMPLAINTS: Complaint[] = [
     held: [
       ['test/unit/src/completion/completionTrigger.test.ts', 'the log line of a record says why nothing is shown'],
       ['test/unit/src/completion/silentCompletions.test.ts', 'complaint: nothing happens and no logs'],
-      ['test/vscode/commands.test.ts', 'Kvasir: Explain Last Completion opens a page about it'],
+      ['test/vscode/commands.test.ts', 'Kvasir: Explain Last Completion opens a page with the reason'],
     ],
   },
   {
@@ -107,7 +107,7 @@ const COMPLAINTS: Complaint[] = [
     seen: 'of most',
     held: [
       ['test/vscode/network.test.ts', 'all editor tests run in a network namespace with loopback only'],
-      ['test/vscode/network.test.ts', 'the extension host at work has no socket that one without Kvasir has not'],
+      ['test/vscode/network.test.ts', 'an extension host at work has the same sockets as one without Kvasir'],
     ],
   },
   {
@@ -155,13 +155,13 @@ const COMPLAINTS: Complaint[] = [
     held: [
       [
         'test/vscode/startup.test.ts',
-        'no worker and no native module within 10 s without a request, both after the first one',
+        'no worker and no native module is loaded for 10 s without a request; both are after the first one',
       ],
       [
         'test/unit/src/client/engineHost.test.ts',
         'the model is unloaded after the time without a request, sooner in the background, and loaded by the next request',
       ],
-      ['test/vscode/robustness.test.ts', 'unloaded when nobody asks; the conversation stays and goes on'],
+      ['test/vscode/robustness.test.ts', 'after the model is unloaded, the conversation stays and continues'],
     ],
   },
 ];

@@ -83,7 +83,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.completion.languages': ['test/vscode/commands.test.ts', '"kvasir.completion.languages":["*"]'],
   'kvasir.completion.exclude': [
     'test/vscode/completion.test.ts',
-    'an excluded file gets none, though the model has something to say there',
+    'an excluded file gets no completion, although the model would have one',
   ],
   'kvasir.completion.snippets': [
     'test/unit/src/context/snippets.test.ts',
