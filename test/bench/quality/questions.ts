@@ -41,7 +41,7 @@ export function qualityQuestions(
   );
   const all: QualityQuestion[] = [
     ...read,
-    ...importsOf(tree, text),
+    ...importsOf(tree, file),
     ...membersOf(tree, text),
     ...missing(file, elsewhere, random),
   ];
@@ -53,7 +53,7 @@ export function qualityQuestions(
   );
 }
 
-function importsOf(tree: Tree, text: string): QualityQuestion[] {
+function importsOf(tree: Tree, { path, text }: { path: string; text: string }): QualityQuestion[] {
   const modules = [...new Set(named(tree.rootNode).flatMap(modulesIn))].filter((name) => text.includes(name));
   if (modules.length === 0 || modules.length > MAX_NAMES) return [];
   // What functions and blocks import, the file imports, too, but an answer may leave it out.
@@ -63,7 +63,7 @@ function importsOf(tree: Tree, text: string): QualityQuestion[] {
       kind: 'imports',
       text: 'Which modules does this file import?',
       answer: `This file imports ${listed(modules)}.`,
-      right: (given) => namesAll(given, modules, (name) => deeper.includes(name)),
+      right: (given) => namesAll(given, modules, (name) => path.endsWith(name) || deeper.includes(name)),
     },
   ];
 }
