@@ -13,7 +13,7 @@ import {
 } from './completion/completionProvider.ts';
 import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
-import { CommitMessage } from './commit/commitMessage.ts';
+import { CommitMessage } from './edit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { crossFileContext } from './context/crossFileContext.ts';
 import { ProjectFiles } from './context/projectFiles.ts';
@@ -33,8 +33,7 @@ import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Figures } from './monitor/figures.ts';
 import { pauseOf, StatusItem, showStatusMenu, STATUS_MENU } from './monitor/statusItem.ts';
 import { speech } from './speech.ts';
-import { Summaries } from './summary/summaries.ts';
-import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
+import { Summaries, summarizeFile, summarizeSelection } from './summary/summaries.ts';
 import { tellOfWrongSettings } from './wrongSettings.ts';
 
 /** Extension id and walkthrough id, as in package.json. */

@@ -45,7 +45,7 @@ export interface AssistantTurn {
   state: 'streaming' | 'done' | 'error';
   /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
   footer?: string;
-  /** Reused share of the prompt, 0..1; drawn beside the footer. */
+  /** Reused share of the prompt, 0..1; drawn next to the footer. */
   reused?: number;
   /** Left out where the model wrote the text. */
   source?: AnswerSource;

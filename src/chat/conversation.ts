@@ -1,6 +1,6 @@
 /**
  * One conversation: its turns and the requests that write them. Does not know the editor, the page or the storage.
- * Several answers may stream at once, such as a summary beside a question.
+ * Several answers may stream at once, such as a summary next to a question.
  */
 import type { ChatMessage, Priority, SamplingParams, Task, Timings, Usage } from '../../engine/protocol/tasks.ts';
 import { EngineError } from '../client/connection.ts';
@@ -228,7 +228,7 @@ export class Conversation {
     return question;
   }
 
-  /** The turn was removed meanwhile. */
+  /** Reports a change of a turn, unless the turn has been removed in the meantime. */
   #changed(change: Extract<ConversationChange, { type: 'turn' | 'append' }>): void {
     const id = change.type === 'turn' ? change.turn.id : change.id;
     if (this.#turns.some((turn) => turn.id === id)) this.#touch(change);

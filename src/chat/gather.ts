@@ -6,7 +6,7 @@ import * as vscode from '../vscode.ts';
 import { openDocument } from '../context/openDocuments.ts';
 import type { Snippet } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
-import { isTooLarge, tooLarge } from '../client/documentSize.ts';
+import { isTooLarge, tooLarge } from '../client/documentText.ts';
 import type { ContextRef } from './chatMessages.ts';
 import { refId, toRange } from './contextRefs.ts';
 import { filesIn } from './fileFinder.ts';

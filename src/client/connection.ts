@@ -121,7 +121,7 @@ export class Connection {
 
   /**
    * Streams through `listeners`. After `signal` aborts, resolves with finishReason `abort`. When `hurry` fires, the
-   * request gets the priority of a completion, because somebody waits for it.
+   * request gets the priority of a completion, because the user waits for it.
    */
   generate(request: Generate, listeners: Listeners = {}, { signal, hurry }: GenerateSignals = {}): Promise<Done> {
     const requestId = `g${++this.#numRequests}`;

@@ -4,8 +4,7 @@
  */
 import * as vscode from '../vscode.ts';
 import { EngineError } from './connection.ts';
-import { lengthAfter, toEdits } from './documentEdits.ts';
-import { isTooLarge, lengthOf, tooLarge } from './documentSize.ts';
+import { lengthAfter, toEdits, isTooLarge, lengthOf, tooLarge } from './documentText.ts';
 import type { EngineClient } from './engineClient.ts';
 
 interface Mirrored {

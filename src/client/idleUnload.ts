@@ -13,7 +13,7 @@ export class IdleUnload implements vscode.Disposable {
   readonly #subscription: vscode.Disposable;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastUse = 0;
-  /** Something is loaded and nobody uses it. */
+  /** A model is loaded and not in use. */
   #idle = false;
   #unfocusedSince: number | null;
 

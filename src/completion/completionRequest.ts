@@ -95,7 +95,7 @@ export class CompletionRequest {
     this.#notify();
   }
 
-  /** Aborts it in the engine and notifies everyone who waits. */
+  /** Aborts it in the engine and notifies the waiting callers. */
   abort(): void {
     this.#abort.abort();
     this.#notify();

@@ -7,7 +7,7 @@ import * as vscode from '../vscode.ts';
 import type { SamplingParams, Task } from '../../engine/protocol/tasks.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
-import { lengthOf } from '../client/documentSize.ts';
+import { lengthOf } from '../client/documentText.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { type CompletionCache, samePlace } from './completionCache.ts';
 import { onItsWay, type Place } from './place.ts';
@@ -99,7 +99,7 @@ export class CompletionRequests implements vscode.Disposable {
           request.add(text);
           // The prompt is in the cache now.
           if (purpose === 'warm') request.abort();
-          // The text typed meanwhile may differ from what was written.
+          // The text typed in the meantime may differ from the request's text.
           if (!this.#fits(request)) request.abort();
         },
         signal: request.signal,

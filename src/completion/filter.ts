@@ -4,7 +4,7 @@
  */
 import * as vscode from '../vscode.ts';
 import type { Config, Settings } from '../config.ts';
-import { isTooLarge } from '../client/documentSize.ts';
+import { isTooLarge } from '../client/documentText.ts';
 import { targetOf } from './links.ts';
 import type { SilentReason } from './record.ts';
 

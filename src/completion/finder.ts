@@ -42,7 +42,10 @@ export class Finder {
   readonly #late: LateDisplay;
   readonly #trigger: Trigger;
   readonly #settings: Settings;
-  /** What the editor was given last. It stays on the screen while the user types through it, whatever else is known. */
+  /**
+   * What the editor was given last. It stays on the screen while the user types through it, even if the cache has
+   * another one.
+   */
   #shown: Completion | undefined;
 
   constructor(

@@ -4,7 +4,7 @@
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
-import { lengthOf } from '../client/documentSize.ts';
+import { lengthOf } from '../client/documentText.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';

@@ -110,7 +110,7 @@ export class ProjectFiles implements vscode.Disposable {
     const found = [...this.#sent]
       .filter(([, sent]) => fits(sent))
       .map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) }));
-    // A fixed order, whichever was read first: of a text that occurs in many files, only some are used.
+    // The order does not depend on the order of reading: if a text occurs in many files, only some are used.
     return found.sort((a, b) => b.shared - a.shared || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   }
 
@@ -223,7 +223,7 @@ export class ProjectFiles implements vscode.Disposable {
       const { mtime, size } = await vscode.workspace.fs.stat(uri);
       if (this.#sent.get(id)?.mtime === mtime) return false;
       const text = size > MAX_FILE_BYTES ? '' : new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
-      // Meanwhile the engine may be another one, or the file may have become secret.
+      // In the meantime the engine may have been replaced, or the file may have become secret.
       if (epoch !== this.#client.epoch || !goesOn()) return false;
       if (text.trim() === '' || text.includes('\0')) throw new Error('there is nothing to copy from');
       this.#client.notify({ type: 'sourceChanged', docId: id, path: uri.path, text: text.slice(0, MAX_COPIED) });

@@ -7,7 +7,7 @@ import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol/tasks.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
-import { lengthOf } from '../client/documentSize.ts';
+import { lengthOf } from '../client/documentText.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { declarations, importedNames, importName } from './imports.ts';
 import { openDocuments } from './openDocuments.ts';

@@ -2,7 +2,7 @@
  * A range of a text that stays in place while the text is edited around it. Pure: works on offsets and texts. Compares
  * the text itself to tell whether the range is intact, so an edit inside it that is undone does no harm.
  */
-import { type ContentChange, toEdits } from '../client/documentEdits.ts';
+import { type ContentChange, toEdits } from '../client/documentText.ts';
 
 /** UTF-16 code units, end exclusive. */
 export interface OffsetRange {
@@ -20,7 +20,7 @@ export class Anchor {
     this.original = text.slice(range.start, range.end);
   }
 
-  /** Where the range is now, whatever it holds. */
+  /** The current range, even if its text has changed. */
   get range(): OffsetRange {
     return this.#range;
   }

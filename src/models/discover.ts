@@ -43,7 +43,7 @@ export function hubFolder({ env, home }: Machine): string {
   return path.join(expandHome(root, home), 'hub');
 }
 
-/** "Qwen/Qwen3-0.6B" for a folder of a Hugging Face cache, wherever that is; undefined for any other folder. */
+/** "Qwen/Qwen3-0.6B" for a folder of any Hugging Face cache; undefined for any other folder. */
 export function repositoryName(modelDir: string): string | undefined {
   const [repository = '', snapshots] = path.resolve(modelDir).split(path.sep).slice(-3);
   return snapshots === 'snapshots' ? idOf(repository) : undefined;

@@ -8,13 +8,13 @@ import { filtered, listedFiles, relativePath } from '../context/listedFiles.ts';
 import { openDocument } from '../context/openDocuments.ts';
 import * as vscode from '../vscode.ts';
 
-/** Nobody reads the summary of more files, and a small machine would take long. */
+/** The summary of more files is too long to read, and a small machine would take long. */
 export const MAX_FILES = 100;
 /** Further files are not even looked at. */
 export const MAX_LISTED = 5000;
 /** In a folder, larger files are data or generated. */
 const MAX_BYTES = 200_000;
-/** Longer than anyone waits for, and ten times what a current model reads. */
+/** Ten times what a current model reads; its summary would take too long. */
 const MAX_BYTES_BY_NAME = 5_000_000;
 /** Names of files that hold no hand-written source. */
 const NOT_SOURCE = /(?:^|\/)(?:package-lock\.json|.*\.(?:lock|map|svg|csv|tsv|log|ipynb|min\.\w+))$/i;

@@ -1,9 +1,8 @@
 /** One answer: its blocks, updated in place while it streams, its notes and its footer. "line 12" becomes a link. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
-import { type CodeActions, frameCode } from './codeBlock.ts';
+import { type CodeActions, frameCode, toBlocks } from './markdown.ts';
 import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
 import { icon, ring } from './icons.ts';
-import { toBlocks } from './markdown.ts';
 
 export interface AnswerActions extends CodeActions {
   openRef(ref: ContextRef): void;
@@ -186,7 +185,7 @@ function lastBlock(body: Element): Element | null {
   return last;
 }
 
-/** Includes the brackets and punctuation beside it, which stay on its line. */
+/** Includes adjacent brackets and punctuation, which stay on the same line. */
 const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
 
 /**

@@ -1,2 +1,2 @@
-/** Stylesheets of packages. The bundler puts them beside the page's script. */
+/** Stylesheets of packages. The bundler puts them next to the page's script. */
 declare module '*.css';

@@ -1,4 +1,7 @@
-/** Markdown to safe HTML: markdown-it without raw HTML or images, highlight.js for common languages, DOMPurify last. */
+/**
+ * Markdown to safe HTML, and the frame of a code block with its buttons. Uses markdown-it without raw HTML or images,
+ * highlight.js for common languages, and DOMPurify last.
+ */
 import DOMPurify from 'dompurify';
 import highlighter from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
@@ -11,6 +14,8 @@ import rust from 'highlight.js/lib/languages/rust';
 import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import MarkdownIt from 'markdown-it';
+import type { CodeAction, Strings } from '../chat/chatMessages.ts';
+import { confirmCopy, element, iconButton } from './dom.ts';
 
 for (const [name, language] of Object.entries({ bash, css, go, java, json, python, rust, typescript, xml }))
   highlighter.registerLanguage(name, language);
@@ -63,4 +68,44 @@ export function renderCode(text: string, language: string): string {
   return toBlocks(`${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`)
     .map((block) => block.toHtml())
     .join('');
+}
+
+export interface CodeActions {
+  copy(text: string): void;
+  code(action: CodeAction, text: string, language: string): void;
+}
+
+/** Replaces a rendered `pre`. */
+export function frameCode(block: HTMLElement, strings: Strings, actions: CodeActions): void {
+  const code = block.querySelector('code');
+  const text = code?.textContent ?? '';
+  const language = /language-([\w+#-]+)/.exec(code?.className ?? '')?.[1] ?? '';
+  const copy = iconButton('copy', strings.copy, '', () => {
+    actions.copy(text);
+    confirmCopy(copy, strings.copied);
+  });
+  const act = (name: 'insert' | 'apply' | 'newFile') =>
+    iconButton(name, strings[name], '', () => actions.code(name, text, language));
+  const bar = element(
+    'div',
+    { class: 'bar' },
+    element('span', { class: 'language' }, language),
+    copy,
+    act('insert'),
+    act('apply'),
+    act('newFile'),
+  );
+  const frame = element(
+    'div',
+    {
+      class: 'code',
+      role: 'group',
+      'aria-label': language ? strings.codeIn.replace('{0}', () => language) : strings.code,
+    },
+    bar,
+  );
+  block.replaceWith(frame);
+  // Wide lines can be scrolled to by keyboard, too.
+  block.tabIndex = 0;
+  frame.append(block);
 }

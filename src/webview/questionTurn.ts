@@ -1,9 +1,8 @@
 /** One question: its text and attachments, and editing it to ask again. */
 import type { ContextRef, Strings, UserTurn } from '../chat/chatMessages.ts';
-import { type CodeActions, frameCode } from './codeBlock.ts';
+import { type CodeActions, frameCode, renderCode } from './markdown.ts';
 import { button, element, fill, fitHeight, iconButton } from './dom.ts';
 import { icon } from './icons.ts';
-import { renderCode } from './markdown.ts';
 import { questionParts } from './questionText.ts';
 
 export interface QuestionActions extends CodeActions {

@@ -1,7 +1,7 @@
 /** Change events as edits, numbers in the user's language, and the texts of the status bar and its hover. */
 import { expect, test } from 'vitest';
 import type { EngineStats, FileStats } from '../../../../engine/protocol/stats.ts';
-import { lengthAfter, toEdits } from '../../../../src/client/documentEdits.ts';
+import { lengthAfter, toEdits } from '../../../../src/client/documentText.ts';
 import { ENGLISH } from '../../../../src/format.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from '../../../../src/monitor/hover.ts';
 import { english, portuguese } from '../../../support/editor/translate.ts';

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 
 vi.mock('../../../../src/vscode.ts', () => ({ l10n: { t: (text: string) => text } }));
-const { rangeLater } = await import('../../../../src/summary/summaryCommands.ts');
+const { rangeLater } = await import('../../../../src/summary/summaries.ts');
 
 function editorOf(text: string, start: number, end: number) {
   const document = {

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../../../engine/protocol/tasks.ts';
-import { diffFiles } from '../../../../src/commit/diffFiles.ts';
 import { t } from '../../../support/editor/translate.ts';
 
 const editor = vi.hoisted(() => ({
@@ -55,7 +54,8 @@ vi.mock('../../../../src/vscode.ts', () => {
     },
   };
 });
-const { CommitMessage } = await import('../../../../src/commit/commitMessage.ts');
+const { CommitMessage } = await import('../../../../src/edit/commitMessage.ts');
+const { diffFiles } = await import('../../../../src/edit/git.ts');
 
 beforeEach(() => {
   Object.assign(editor, { messages: [], choose: undefined, executed: [], onSay: undefined });

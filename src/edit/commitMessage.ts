@@ -1,16 +1,15 @@
 /**
  * `Kvasir: Write Commit Message`: streams a message for the staged diff, else the working tree's, into the repository's
- * input box. Restores the former text on cancel, on failure and on request. Keeps what the user types meanwhile.
+ * input box. Restores the former text on cancel, on failure and on request. Keeps what the user types in the meantime.
  */
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
-import { followsInstructions } from '../edit/ability.ts';
+import { followsInstructions } from './ability.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
-import { diffFiles } from './diffFiles.ts';
-import { chooseRepository, openRepositories, type Repository } from './git.ts';
+import { diffFiles, chooseRepository, openRepositories, type Repository } from './git.ts';
 
 /** Number of recent commits that show a project's style. */
 const NUM_SUBJECTS = 8;
