@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 
-/** `own`: what folders say themselves, by their address. */
+/** `own`: the folders' own settings, by URI. */
 const world = vi.hoisted(() => ({
   values: new Map<string, unknown>(),
   defaults: new Map<string, unknown>(),

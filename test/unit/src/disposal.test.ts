@@ -13,7 +13,7 @@ const account = vi.hoisted(() => {
     open.set(made, name);
     return made;
   };
-  /** Something that can be read, called, constructed and awaited, for whatever the features look at. */
+  /** A value that can be read, called, constructed and awaited, for any member that the features use. */
   const anything = (name: string): object =>
     new Proxy(class {}, {
       get: (_, key) =>

@@ -37,7 +37,7 @@ function symbolsOf(text: string): { name: string; start: number; end: number }[]
   });
 }
 
-/** `marked` is the file with marks; symbols are found in it by their texts. */
+/** `marked` is the file with the marks; symbols are located in it by their text. */
 function apply(marked: string, block: string): string {
   const start = marked.search(/[[|](?!\])/);
   const text = marked.replace(/[[|\]]/g, '');

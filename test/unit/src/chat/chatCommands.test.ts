@@ -31,7 +31,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
     },
     showInformationMessage: (text: string) =>
       new Promise((choose) => {
-        // As the editor does: of equal messages it keeps the last.
+        // Like the editor, which keeps the last of equal messages.
         const before = world.messages.findIndex((message) => message.text === text);
         if (before >= 0) world.messages.splice(before, 1)[0]!.choose(undefined);
         world.messages.push({ text, choose });

@@ -64,7 +64,7 @@ test('changes during a measurement cause exactly one more measurement', async ()
   expect(waiting).toHaveLength(1);
   waiting[0]!(SIZE);
   await vi.advanceTimersByTimeAsync(1000);
-  // What was measured before the change is not shown.
+  // A result from before the change is not shown.
   expect([waiting.length, results.length]).toEqual([2, 0]);
   waiting[1]!(null);
   await vi.advanceTimersByTimeAsync(1000);

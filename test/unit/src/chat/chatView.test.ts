@@ -216,7 +216,7 @@ test('a draft survives closing the page and the window until it is sent', async 
   expect(last('draft')?.text).toBe('');
   send({ type: 'draft', text: 'half a thou' });
   hide();
-  // A command of the editor sends something else.
+  // A command of the editor asks another question.
   await view.chat.ask('/explain this');
   openPage();
   expect(last('draft')?.text).toBe('half a thou');
@@ -329,7 +329,7 @@ test('a question cannot be edited while one above it is being answered, and the 
   await flush();
   expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['One', 'Hel', 'Summarize it', 'Hel']);
   expect(editor.messages).toEqual([expect.stringContaining('still answering')]);
-  // The one above takes the summary below it along.
+  // Editing the question above drops the summary below it.
   send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: 'Two' });
   await flush();
   expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Two', 'Hel']);
@@ -458,7 +458,7 @@ test('text that streamed while the page was hidden, and a requested focus, reach
   void view.chat.ask('Hi');
   await view.open('Why?');
   await flush();
-  // A page that is not there, or not yet, hears nothing.
+  // A page that is closed or not ready gets no messages.
   expect(posted).toHaveLength(before);
   openPage();
   expect(last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel' }]);
@@ -499,7 +499,7 @@ test('a question about a definition appears before the language’s extension ha
   openPage();
   send({ type: 'ask', text: '/explain flush' });
   expect(last('conversation')?.turns).toMatchObject([{ text: '/explain flush' }, { state: 'streaming' }]);
-  // A command from an editor's menu in the meantime says why nothing is asked.
+  // A command from an editor's menu in the meantime says why it does not ask.
   void view.ask('/doc', []);
   await flush();
   expect(editor.messages).toEqual([expect.stringContaining('still answering')]);

@@ -46,7 +46,7 @@ function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, s
   return { conversation, changes, ask };
 }
 
-/** Streams `text` word by word, then is done. */
+/** Streams `text` word by word, then ends. */
 const speak = async ({ onChunk }: GenerateRequest): Promise<Done> => {
   for (const word of ['Hello', ' there']) onChunk?.(word);
   return DONE;
@@ -137,7 +137,7 @@ describe('conversation', () => {
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'error', error: 'no such file' });
     expect(conversation.history()).toEqual([]);
     expect(conversation.turns.at(-1)).not.toHaveProperty('remedy');
-    // What is to be done about it comes with it.
+    // The remedy is part of the failure.
     const refused = conversationOf(() =>
       Promise.reject(new EngineError('modelInvalid', 'model.safetensors is cut off')),
     );
@@ -212,7 +212,7 @@ describe('the note on how reliable the model’s answers are', () => {
   const answers = ({ turns }: Conversation) => turns.filter((turn) => turn.role === 'assistant');
   const notesOf = (conversation: Conversation) => answers(conversation).map((turn) => turn.modelNote);
 
-  /** Answers as `replies` has it, one after the other. */
+  /** Answers with `replies`, one after the other. */
   const reply = (replies: (Done | Error)[]) => async (): Promise<Done> => {
     const next = replies.shift()!;
     if (next instanceof Error) throw next;

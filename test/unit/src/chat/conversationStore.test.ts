@@ -120,7 +120,7 @@ test.each([
   store.put(oldest);
   for (let i = 1; i < numOthers; i++) store.put({ ...conversation(`c${i}`, text), updatedAt: i });
   store.delete('oldest');
-  // Another one is begun before the deletion is undone.
+  // Another conversation starts before the deletion is undone.
   store.put({ ...conversation('new', text), updatedAt: 100 }, true);
   store.restore(oldest);
   const reloaded = new ConversationStore(state);

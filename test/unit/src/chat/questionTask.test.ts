@@ -101,7 +101,7 @@ test.each([
   const tasks = tasksOf(false, INSIDE_COUNT);
   const refs = await tasks.contextFor(question, [FILE]);
   expect(refs).toMatchObject([FILE, { kind: 'selection', name: symbol, symbol }]);
-  // The words that a small model knows, without the definition once more.
+  // The wording that a small model was trained on, without repeating the definition.
   expect(prepared(await tasks.prepare(question, refs, [], false))).toMatchObject({
     prompt,
     task: { kind: 'chat', docIds: ['/a.ts'], messages: [{ role: 'user', content: prompt }] },
@@ -161,7 +161,7 @@ test.each(['/explain', '/explain open', '/explain `Stock.count`'])(
     expect(await tasks.contextFor(question, [{ ...FILE, uri: '/src', kind: 'folder' }])).toMatchObject([
       { kind: 'folder' },
     ]);
-    // Measured with each key, before it is asked.
+    // Measured at each key, before the question is sent.
     expect((await tasks.measure(question, [], []))?.task()).not.toHaveProperty('snippets');
   },
 );

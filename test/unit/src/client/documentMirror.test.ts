@@ -35,7 +35,7 @@ interface Change {
   text: string;
 }
 
-/** As much of a document and its editor as the mirror sees. */
+/** The parts of a document and its editor that the mirror uses. */
 class FakeDocument {
   readonly uri = { toString: () => 'file:///a/b.ts', path: '/a/b.ts' };
   text: string;
@@ -52,7 +52,7 @@ class FakeDocument {
   lineAt = () => ({ range: { end: this.text.length } });
   offsetAt = (offset: number) => offset;
 
-  /** Applies `changes` one after the other and tells of them in one event `skip` versions later. */
+  /** Applies `changes` one after the other and reports them in one event, `skip` versions later. */
   change(changes: Change[], skip = 1): void {
     for (const { rangeOffset, rangeLength, text } of changes)
       this.text = this.text.slice(0, rangeOffset) + text + this.text.slice(rangeOffset + rangeLength);
@@ -127,7 +127,7 @@ test('the texts stay equal with several cursors, merged undo steps, other line e
             ),
           );
         } else {
-          // Each step's offsets are those of the text that the step before has left.
+          // The offsets of each step refer to the text after the step before.
           const changes: Change[] = [];
           const whole = document.text;
           for (const each of step.places) {
@@ -190,7 +190,7 @@ test('a document that becomes secret is sent again at once as secret, and stays 
   const document = new FakeDocument('const key = 1;');
   let secret = false;
   const { mirror, sync, sent } = mirrorOf(document, () => secret);
-  // The engine knows nothing of it yet.
+  // The engine does not have it yet.
   mirror.reviewSecrets();
   expect(sent).toEqual([]);
   sync();
@@ -212,7 +212,7 @@ test('unsaved text is marked as unsaved, in any order of events, until it is sav
     for (const listener of listeners.saved) listener(document);
   };
   sync();
-  // The first edit comes before the editor knows that it makes a difference.
+  // The first edit is reported before the editor marks the document as dirty.
   document.change([{ rangeOffset: 0, rangeLength: 3, text: 'var' }]);
   document.isDirty = true;
   document.change([], 0);
@@ -223,12 +223,12 @@ test('unsaved text is marked as unsaved, in any order of events, until it is sav
   ]);
   document.change([{ rangeOffset: 0, rangeLength: 3, text: 'let' }]);
   expect(sent.at(-1)).toMatchObject({ type: 'documentChanged', unsaved: true });
-  // Given up with its window: it is not dirty any more, and not on the disk either.
+  // Changes that are discarded with their window: the document is neither dirty nor saved.
   document.isDirty = false;
   document.change([], 0);
   document.change([{ rangeOffset: 0, rangeLength: 0, text: ' ' }]);
   expect(sent.slice(4)).toMatchObject([{ type: 'documentChanged', unsaved: true }]);
-  // Edited while it is being written.
+  // Edited during the save.
   document.isDirty = true;
   save();
   expect(sent).toHaveLength(5);
@@ -236,7 +236,7 @@ test('unsaved text is marked as unsaved, in any order of events, until it is sav
   save();
   save();
   expect(sent.slice(5)).toEqual([{ type: 'documentSaved', docId: 'file:///a/b.ts', saved: true }]);
-  // Another program has written the file.
+  // Another program wrote the file.
   document.change([{ rangeOffset: 0, rangeLength: 1, text: '' }]);
   expect(sent.slice(6)).toEqual([expect.not.objectContaining({ unsaved: true })]);
 });

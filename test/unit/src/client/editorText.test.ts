@@ -109,30 +109,30 @@ test('the status line and the hover show the engine’s figures', () => {
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
   expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;pool | 96% |');
   expect(hover).not.toContain('On disk');
-  // All that counts under the budget.
+  // Everything that counts against the budget.
   expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, english)).toContain(
     'KV cache: **2.4 MB** of 2.0 GB (pool 1.4 MB, store 0 B, scratch 0 B, buffers 1.0 MB; ',
   );
-  // Of the file, what stays in memory.
+  // The part of the file that stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');
   expect(hover).not.toContain('share');
   expect(hoverMarkdown({ ...stats, numEngines: 2 }, undefined, english)).toContain(
     'The limit is this window’s share: 2 editor windows share the cache memory',
   );
-  // Where requests fail, an engine that looks idle says so.
+  // Failed requests are shown although the engine is idle.
   expect(hover).not.toContain('failed');
   expect(hoverMarkdown({ ...stats, requests: { ...stats.requests, failed: 3 } }, undefined, english)).toContain(
     '2 done · $(warning) failed: 3',
   );
-  // Held twice, its bytes are twice those of its tokens; of a file that was refused there is nothing.
+  // A file in pool and store has twice the bytes of its tokens; a refused file is not listed.
   const rows = (change: Partial<FileStats>): string =>
     hoverMarkdown({ ...stats, files: [{ ...stats.files[0]!, ...change }] }, undefined, english)
       .split('\n')
       .at(-1)!;
   expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | &nbsp;&nbsp;pool + store |');
   expect(rows({ tokens: 0, bytes: 0, tier: 'none', hits: 0 })).toContain('| 0 | 0 B | &nbsp;&nbsp;not cached | – |');
-  // The disk, and why nothing comes to it.
+  // The disk, and why nothing is written to it.
   const disk = (figures: Partial<EngineStats>): string | undefined =>
     hoverMarkdown({ ...stats, ...figures }, undefined, english)
       .split('\n')
@@ -144,7 +144,7 @@ test('the status line and the hover show the engine’s figures', () => {
   expect(disk({ diskBytes: 5e6, diskMaxBytes: 1e9, diskFault: 'the disk is full' })).toBe(
     '$(warning) On disk: 5.0 MB of 1.0 GB; nothing more is kept: the disk is full',
   );
-  // Asked for: how much of it there was, or why there is none.
+  // With shifted reuse on: the number of approximated tokens, or why there are none.
   const measured = (klMean: number) =>
     ({
       ...stats,
@@ -157,7 +157,7 @@ test('the status line and the hover show the engine’s figures', () => {
   expect(hoverMarkdown(measured(0.006), undefined, english)).toContain(
     'Nothing is approximated after edits: with this model the mean KL divergence would be 6.0e-3, more than 5e-3',
   );
-  // The separators of the language, in all of it.
+  // The separators of the language are used everywhere.
   const much = {
     ...measured(0.0012),
     tokensPerSecond: 1234,

@@ -17,7 +17,7 @@ const OPTIONS: LoadOptions = { modelDir: '/model', cacheDir: '/cache', precision
 const USAGE = { promptTokens: 4, cachedTokens: 3, completionTokens: 1, blockTokens: 2 };
 const TIMINGS = { queueMs: 0, ttftMs: 1, tpotMs: 1 };
 
-/** Says `ready`, answers what `answers` knows, and keeps what it was sent. */
+/** Sends `ready`, answers by `answers`, and records the messages that it gets. */
 class ScriptedEngine implements Transport {
   readonly sent: HostMessage[] = [];
   disposed: boolean | undefined;
@@ -86,7 +86,7 @@ const WORKING = (message: HostMessage, say: (message: EngineMessage) => void): v
     });
   }
 };
-/** Loads, and answers generates only when they are aborted. */
+/** Loads, and answers each generate only when it is aborted. */
 const SLOW = (message: HostMessage, say: (message: EngineMessage) => void): void => {
   if (message.type === 'abort')
     say({
@@ -154,7 +154,7 @@ describe('start', () => {
   test('another protocol version is refused', async () => {
     const { client, engines } = clientOf(WORKING, PROTOCOL_VERSION + 1);
     await expect(client.generate(ASK)).rejects.toThrow(/version/);
-    // The automatic restart meets the same engine.
+    // The automatic restart gets the same engine.
     await settle();
     expect(client.state).toMatchObject({ kind: 'failed', retry: false });
     expect(engines.map((engine) => engine.sent)).toEqual([[], []]);

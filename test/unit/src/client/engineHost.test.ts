@@ -223,7 +223,7 @@ test('the disk cache is removed when its setting becomes 0, and when the cache i
     await keep();
     set({ cacheDiskBytes: 0 });
     await gone();
-    // Left by a window that is still open, say.
+    // For example left by a window that is still open.
     await keep();
     const ready = host.client.ready();
     const { requestId } = await greet();
@@ -307,7 +307,7 @@ test('the model is unloaded after the time without a request, sooner in the back
   vi.advanceTimersByTime(14 * MINUTE);
   const done = host.client.generate({ task: () => ({ kind: 'raw', prompt: '' }), priority: 'chat' });
   await settle();
-  // However long a request takes, it is no time without one.
+  // The time of a long request does not count as idle.
   vi.advanceTimersByTime(60 * MINUTE);
   expect(host.client.state.kind).toBe('ready');
   last().say({ type: 'done', requestId: (last().sent.at(-1) as { requestId: string }).requestId } as never);

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { onNewlyExcluded } from '../../../../src/client/newlyExcluded.ts';
 
-/** A workspace that is opened, with these globs, again and again. */
+/** A workspace that is opened repeatedly, with these globs. */
 function workspace() {
   const state = new Map<string, unknown>();
   let numCleared = 0;
@@ -100,7 +100,7 @@ test("a folder that loses its own list gets the window's list, whose other globs
   expect(cleared()).toBe(3);
   open(['**/.env', 'private/']);
   expect(cleared()).toBe(3);
-  // As long as it has a list of its own, the window's is not its.
+  // While a folder has its own list, the window's list does not apply to it.
   open(['**/.env'], own(['**/.env']))(['**/.env'], own([]));
   expect(cleared()).toBe(3);
 });

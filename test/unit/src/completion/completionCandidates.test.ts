@@ -62,7 +62,7 @@ describe('several candidates when asked by hand', () => {
     await wait(50);
     running.done(sure, 'stop', suppressed);
     await wait(1000);
-    // Who asks by hand gets all of it, and what has nothing more is not asked again.
+    // A request by hand gets the whole text; a complete text is not requested again.
     expect(await texts(question)).toEqual(suppressed ? ['first', 'second', 'third'] : []);
     await typed;
   });

@@ -74,7 +74,7 @@ describe('lookup order', () => {
     request.chunk('g');
     await wait(1);
     expect(request.aborted).toBe(true);
-    // The key came from the user: the editor asks no second time for it.
+    // The key came from the user, so the editor does not ask a second time.
     expect(h.asks.length).toBe(2);
     h.engine.running[0]!.done('oo');
     await wait(1);
@@ -202,7 +202,7 @@ describe('complaint: cancel that does not stop compute', () => {
     await wait(1000);
     expect(h.engine.running.length).toBe(1);
     const { numRead } = h.document;
-    // A cursor that goes along, or away, is no reason to build the text.
+    // A cursor that moves does not cause the text to be built.
     editor.select(h.document, 8);
     expect(h.engine.running.length).toBe(1);
     editor.select(h.document, 12);

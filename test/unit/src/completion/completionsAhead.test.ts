@@ -127,7 +127,7 @@ describe('at a resting cursor', () => {
   const warm = (h: Harness) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
   const text = 'let a = |;\nlet b = 2;\nlet c = 3;\n';
 
-  /** The model is loaded, and somebody has typed a moment ago. */
+  /** The model is loaded, and the user typed a moment ago. */
   async function atWork(completion: Partial<Config['completion']> = {}) {
     const h = harness(text, completion);
     await Promise.all([h.client.ready(), wait(1)]);
@@ -143,14 +143,14 @@ describe('at a resting cursor', () => {
     await wait(150);
     expect(h.engine.requests).toEqual([]);
     await wait(200);
-    // All of it: nothing is held back at which it could be given up.
+    // Text of low confidence is included, so that the request has a first token to end at.
     expect(warm(h).map(({ task }) => task)).toEqual([
       { kind: 'complete', docId: h.document.uri.toString(), offset: 22, showLowConfidence: true },
     ]);
     warm(h)[0]!.chunk('let');
     await wait(1);
     expect(warm(h)[0]!.aborted).toBe(true);
-    // Its word was the prompt's end, not an answer.
+    // Its text is not used as an answer.
     const question = h.ask();
     await wait(60);
     h.engine.running[0]!.done('d');

@@ -88,7 +88,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     symlinkSync('src/a.ts', join(one, 'a.ts'));
     symlinkSync('nowhere', join(one, 'dangling.txt'));
     symlinkSync('circle.txt', join(one, 'circle.txt'));
-    // A workspace folder that is a link itself, to below a folder of a secret name.
+    // A workspace folder that is itself a link, to a folder below one with a secret name.
     mkdirSync(join(outside, 'private', 'deep'));
     writeFileSync(join(outside, 'private', 'deep', 'a.ts'), '');
     writeFileSync(join(outside, 'private', 'deep', '.env'), '');
@@ -146,7 +146,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
       uri: address(join(outside, path)),
       cells: [],
     }));
-    // As the editor tells whose folder a file is, by all of its address.
+    // Like the editor, which finds the folder of a file by the whole URI.
     const { getWorkspaceFolder } = vscodeApi.workspace;
     Object.assign(vscodeApi.workspace, {
       getWorkspaceFolder: (uri: Address) => (uri.scheme === 'file' ? getWorkspaceFolder(uri) : undefined),
@@ -177,7 +177,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     try {
       symlinkSync('src/a.ts', link);
       vi.advanceTimersByTime(10_000);
-      // Other folders: nothing is known.
+      // With other folders, nothing is remembered.
       Object.assign(vscodeApi.workspace, { workspaceFolders: workspaceFolders.slice(0, 1) });
       for (let i = 0; i < 3; i++) expect([secret(link), secret(join(one, 'src/a.ts'))]).toEqual([false, false]);
       expect(asked.toSorted()).toEqual([one, link, join(one, 'src/a.ts')].toSorted());
@@ -189,7 +189,7 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
       Object.assign(vscodeApi.workspace, { workspaceFolders });
       expect([secret(link), inside(link) !== undefined]).toEqual([true, true]);
       expect(asked.slice(4)).toEqual([link, one]);
-      // No more than so many are remembered.
+      // The number of remembered files is bounded.
       for (let i = 0; i < 10_001; i++) secret(join(one, `none-${i}`));
       asked.length = 0;
       secret(join(one, 'none-10000'));

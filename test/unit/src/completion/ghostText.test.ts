@@ -45,7 +45,7 @@ const ACTIONS = [
 ] as const;
 interface Step {
   action: (typeof ACTIONS)[number];
-  /** Chooses among what the action could do. */
+  /** Selects one of the possible variants of the action. */
   n: number;
 }
 const step: fc.Arbitrary<Step> = fc.record({ action: fc.constantFrom(...ACTIONS), n: fc.nat(1000) });
@@ -53,7 +53,7 @@ const step: fc.Arbitrary<Step> = fc.record({ action: fc.constantFrom(...ACTIONS)
 const KEYS = ['a', 'b', '(', ')', ' ', '\n'];
 const ANSWERS = ['a', 'ab', 'b(a)', '(a, b)', ')', ' a\n  b', '(\n)', 'aab', ''];
 
-/** What was offered, to show that the test has seen all of it. */
+/** Counts of offered texts by kind, to show that the test covers all kinds. */
 const seen = {
   offered: 0,
   withoutRequest: 0,
@@ -129,7 +129,7 @@ class Session {
       case 'edit elsewhere': {
         const at = place(document, n);
         const change = () => document.change({ offset: at, deleted: 0, text: 'b' });
-        // The editor does not always ask again, and not always cancel.
+        // The editor does not always ask again or cancel.
         if (n % 2) this.#change(change, at <= h.cursor ? h.cursor + 1 : h.cursor);
         else if (at > h.cursor) change();
         break;
@@ -205,7 +205,7 @@ class Session {
     this.#look(this.h.ask());
   }
 
-  /** Checks what comes back, and shows it if nothing has happened since. */
+  /** Checks the answer, and shows it if nothing has happened since. */
   #look(question: ReturnType<Editing['ask']>): void {
     const { h } = this;
     this.#ghost = [];
@@ -232,7 +232,7 @@ class Session {
     const { text } = document;
     expect(start).toBeLessThanOrEqual(cursor);
     expect(end).toBeGreaterThanOrEqual(cursor);
-    // What it takes the place of stays on the screen: before the cursor at its beginning, behind it in its order.
+    // The replaced characters stay visible: those before the cursor at the start of the text, those after it in order.
     expect(insertText.startsWith(text.slice(start, cursor))).toBe(true);
     const covered = text.slice(cursor, end);
     expect(covered).toMatch(/^[)]*$/);
@@ -249,7 +249,7 @@ class Session {
     if (written.every((request) => request.written !== this.#answers.get(request))) seen.parts++;
   }
 
-  /** Whether `text` is the request's document with what it has written. */
+  /** Whether `text` is the request's document with the written text inserted. */
   #wrote(request: ScriptedRequest, text: string): boolean {
     const { offset, inserted = '' } = request.task;
     const before = request.text.slice(0, offset) + inserted;

@@ -37,7 +37,7 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     const h = harness('f(|)\n');
     const question = h.ask();
     await wait(60);
-    // The clock has gone on, and no timer has come yet.
+    // The clock advances, but no timer has fired yet.
     const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 800);
     if (!stays) editor.select(h.document, 0);
     question.cancel();

@@ -8,7 +8,7 @@ import type { Settings } from '../../../../src/config.ts';
 const disk = new Map<string, { text: string; mtime: number }>();
 const searched: string[] = [];
 const read: string[] = [];
-/** What was to be read, whether it is there or not. */
+/** The paths that were read, whether or not they exist. */
 const looked: string[] = [];
 const saved = new Set<(document: { uri: FakeUri }) => void>();
 
@@ -27,7 +27,7 @@ class FakeUri {
   }
 }
 
-/** Where links of the disk lead to. */
+/** Targets of links. */
 const links = new Map<string, string>();
 vi.mock('../../../../src/completion/links.ts', () => ({
   targetOf: ({ path }: FakeUri) => (links.has(path) ? new FakeUri(links.get(path)!) : undefined),
@@ -115,7 +115,7 @@ function setUp(files: string[], model = { copiesFiles: true }) {
     project,
     client,
     near,
-    /** What has been sent, `-` in front of what has been taken back. */
+    /** The files that were sent; `-` marks a removal. */
     sent: () =>
       messages
         .splice(0)
@@ -126,7 +126,7 @@ function setUp(files: string[], model = { copiesFiles: true }) {
               ? `-${message.docId.replace(/^copy file:\/\//, '')}`
               : message.type,
         ),
-    /** The neighbourhood of a file once it has been read. */
+    /** The files near a file after they have been read. */
     settled: async (path: string, open: string[] = []): Promise<string[]> => {
       near(path, open);
       await vi.runAllTimersAsync();
@@ -224,7 +224,7 @@ test('files that are not code are not sent, and no file is sent for them', async
   ]);
   for (const file of ['/w/app.json', '/w/a.tfvars', '/w/Makefile']) expect(await settled(file)).toEqual([]);
   expect(read).toEqual([]);
-  // Nor is what has been read for another file offered to them.
+  // Files that were read for another file are not offered to them either.
   expect(await settled('/w/this.ts')).toEqual(['/w/a.ts']);
   for (const file of ['/w/app.json', '/w/Makefile', '/w/b.py', '/x/this.ts']) expect(await settled(file)).toEqual([]);
 });
@@ -248,7 +248,7 @@ test('a .gitignore applies also if there are more files than are listed', async 
   ]);
   write('/w/z/.gitignore', 'built\nmade.ts\n');
   expect(await settled('/w/this.ts')).toEqual(['/w/z/a.ts', '/w/z/b.ts']);
-  // None is looked for in each of thousands of folders.
+  // The search does not look into each of thousands of folders.
   expect(looked.filter((path) => path.endsWith('/.gitignore'))).toEqual(['/w/.gitignore', '/w/z/.gitignore']);
 });
 

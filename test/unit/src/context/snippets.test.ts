@@ -40,7 +40,7 @@ describe('similar windows', () => {
         let patience = 2;
         while (!windows.build(() => patience-- === 0)) patience = 2;
         for (const line of [0, Math.floor(numLines / 2), numLines - 1]) {
-          // One word of 60 is less than what counts as alike.
+          // One common word of 60 is below the minimum similarity.
           const nearby = Array.from({ length: 20 }, (_, i) => Math.min(numLines - 1, Math.max(0, line - 10 + i)));
           const best = windows.best(new Set(nearby.map((i) => `word${i}x`)));
           expect(best?.text).toContain(`word${line}x`);
@@ -127,7 +127,7 @@ describe('gathering', () => {
   beforeEach(() => {
     editor.reset();
     completion.snippets = true;
-    // The time cap is a test of its own: a busy machine must not decide what the others find.
+    // The time budget has its own test, so that a busy machine does not affect the others.
     vi.spyOn(performance, 'now').mockReturnValue(0);
   });
   afterEach(() => vi.restoreAllMocks());

@@ -22,7 +22,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
     showWarningMessage: (message: string) => void editor.messages.push(message),
   },
 }));
-/** Edits made while the definitions are looked for, one at each time. */
+/** Edits made during the lookups of definitions, one for each lookup. */
 const edits: string[] = [];
 const document = {
   text: '',

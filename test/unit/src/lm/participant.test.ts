@@ -282,7 +282,7 @@ describe('a command', () => {
     const { ask, tasks, said } = setUp({ canEdit: true });
     await ask('', { command: 'explain' });
     expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
-    // As a text beside it is a question of its own.
+    // With an attached text the command is sent, without a snippet.
     await ask('', { command: 'explain', references: [{ id: '1', value: 'loose text' }] });
     expect(tasks[0]).not.toHaveProperty('snippets');
   });

@@ -18,7 +18,7 @@ import {
 import { fetchCommand, OPEN_MODELS, recommend } from '../../../../src/models/recommend.ts';
 import { english, portuguese, t } from '../../../support/editor/translate.ts';
 
-/** As in each repository's config.json. */
+/** The values of each repository's config.json. */
 const CONFIGS: Record<string, Record<string, unknown>> = {
   'Qwen/Qwen2.5-Coder-0.5B-Instruct': {
     model_type: 'qwen2',
@@ -88,7 +88,7 @@ const CONFIGS: Record<string, Record<string, unknown>> = {
 describe('the table', () => {
   it.each(OPEN_MODELS)('$id has the sizes that the engine computes for it', (model) => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
-    // What inspect calls resident.
+    // The resident size that `inspect` reports.
     const resident = (precision: 'int8' | 'int4') => {
       const plan = planWeights(config, precision, config.tied, 'blocks');
       return ['embedding', 'embedding.scales'].reduce((sum, name) => sum - plan.stored.get(name)!.length, plan.bytes);
@@ -108,7 +108,7 @@ describe('the table', () => {
 
 it('a running model takes its weights, the rows of its context, and the scratch for reading a prompt', async () => {
   const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
-  // The scratch has float32 rows, in steps of 512, with room for one of padding; beside a long one there is one for short prompts.
+  // The scratch has float32 rows in steps of 512, with one row of padding. Next to a long one there is one for short prompts.
   const longRows = 512 * Math.ceil((contextTokens + 1) / 512);
   const scratchRows = longRows + (longRows < 4096 ? 0 : 1024);
   const cacheBytes = contextTokens * perToken.int8 + scratchRows * perToken.float32;

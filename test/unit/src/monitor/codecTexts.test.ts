@@ -51,7 +51,7 @@ test('the hover has a line for each codec, also for an unused one', () => {
   expect(lines([quality('int4-kivi', 0.01, 3.54), quality('turboquant', 0.2, 5.43)])).toEqual(
     expect.arrayContaining([MILD, LEFT_OUT]),
   );
-  // What kvzip does with conversations is no setting that anybody has chosen.
+  // The codec that kvzip uses for conversations is not a setting.
   expect(lines([quality('h2o', 0.01, 6.3)])).toContain(
     'h2o, for long conversations: 6.3 times smaller than 16 bits, picks the same next token 95.0% of the time, measured with this model on 100 tokens',
   );

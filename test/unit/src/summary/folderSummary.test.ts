@@ -110,7 +110,7 @@ describe('a folder', () => {
     const texts = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
     const { run, asked, clientIds, progress, open, mostOpen } = folderOf(texts);
     const result = await run();
-    // One client of the engine's: beside another summary it has half, not a part for each file.
+    // The files share one client id, so another summary gets half of the engine and not a small part.
     expect([...clientIds]).toEqual([expect.any(String)]);
     const other = folderOf({ a: 'A' });
     await other.run();
@@ -286,7 +286,7 @@ test('the report links its files and escapes markup from models and files', () =
     (name) => `file:///work/${encodeURI(name)}`,
   );
   const md = new MarkdownIt({ html: true, linkify: true });
-  // The editor's preview lets more through than the library does by itself.
+  // The editor's preview allows more than the library does by default.
   md.validateLink = () => true;
   const html = md.render(markdown);
   expect(
@@ -329,7 +329,7 @@ test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore patterns g
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
   const text =
     '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
-  // Those below may bring back a file, but none that lies in an ignored folder.
+  // A nested .gitignore can include a file again, but no file in an ignored folder.
   const texts = new Map([
     ['', text],
     ['x', '!b.log\nown\n'],

@@ -1,7 +1,7 @@
 /** An answer's blocks during streaming: a block with unchanged source has the same HTML, so its element can stay. */
 import { expect, test, vi } from 'vitest';
 
-// It needs a page; what it lets through is for the real editor to show.
+// DOMPurify needs a page; the editor tests show what it lets through.
 vi.mock('dompurify', () => ({ default: { sanitize: (html: string) => html } }));
 const { toBlocks } = await import('../../../../src/webview/markdown.ts');
 
