@@ -53,7 +53,6 @@ export class Engine {
     const { runner, pool, maxContext, maxBytes, snapshots, numEditorWindows, needs } = options;
     const clock = options.clock ?? (() => performance.now());
     const policy = options.policy ?? new SchedulingPolicy();
-    const gate = this.#gate;
     const memory = new MemoryDivision(options);
     const cache = new KvCache({
       ...cacheOptions(options),
@@ -73,7 +72,7 @@ export class Engine {
     this.#cache = cache;
     this.#approximations = approximations;
     this.#disk = snapshots ? new Snapshots(snapshots, cache, clock) : null;
-    this.blocks = new FileBlocks({ cache, approximations, gate, memory, disk: this.#disk, clock });
+    this.blocks = new FileBlocks({ cache, approximations, gate: this.#gate, memory, disk: this.#disk, clock });
     this.#scheduler = new Scheduler(cache, policy, this.#speculation, approximations.reuse);
     this.#journal = new Journal(cache, this.#scheduler, clock());
     this.#emission = new Emission({
@@ -86,9 +85,9 @@ export class Engine {
     });
     const costs = options.stepCosts ?? { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
     this.#planner = new StepPlanner(clock, costs, options.tokenBudget, runner.numHeads);
-    this.#fetch = new DiskFetch(cache, gate, this.blocks);
+    this.#fetch = new DiskFetch(cache, this.#gate, this.blocks);
     const hasWork = (): boolean => this.hasWork();
-    this.#maintenance = new IdleMaintenance({ cache, approximations, gate, blocks: this.blocks, hasWork });
+    this.#maintenance = new IdleMaintenance({ cache, approximations, gate: this.#gate, blocks: this.blocks, hasWork });
     this.#applyDivision();
   }
 

@@ -1,4 +1,4 @@
-/** What an engine is made of, and its limits. */
+/** The parts of an engine and its limits. */
 import type { ApproximationOptions } from '../kv/approx/approximations.ts';
 import type { SnapshotOptions } from '../kv/snapshots.ts';
 import type { Needs } from '../kv/kvCache.ts';
@@ -11,38 +11,33 @@ export interface EngineOptions extends ApproximationOptions {
   runner: ModelRunner;
   /** Resized by the engine; may start with 0 slots. */
   pool: KvPool;
-  /**
-   * The memory budget, in bytes: pool, store, the prefill lane's scratch, disk buffers and the approximate techniques.
-   */
+  /** The memory budget in bytes: pool, store, scratch of the prefill lane, disk buffers, approximate techniques. */
   maxBytes: number;
-  /** Editor windows that share the memory of which this budget is a part; one when left out. */
+  /** Number of editor windows that share the memory; 1 when left out. */
   numEditorWindows?: () => number;
-  /** The budgets that would be enough, for error messages; they have no figures when left out. */
+  /** The budgets that would be enough, for error messages; these have no sizes when left out. */
   needs?: () => Needs;
-  /**
-   * The largest budget under the same settings: the lane limit depends on it (see divideBudget). `maxBytes` when left
-   * out.
-   */
+  /** The largest budget under the same settings; the lane limit depends on it. `maxBytes` when left out. */
   mostBytes?: number;
-  /** Bytes of scratch for a token in the prefill lane; without it every token takes the paged lane. */
+  /** Bytes of scratch for a token in the prefill lane. When left out, every token takes the paged lane. */
   prefillBytesPerToken?: number;
   /** The lane limit, in tokens; divideBudget chooses it when left out. */
   prefillTokens?: number;
-  /** Longest sequence, prompt and generated tokens. */
+  /** Most tokens of a sequence, prompt and generated. */
   maxContext: number;
   /** Milliseconds, never going back; performance.now when left out. */
   clock?: () => number;
-  /** Step costs that were learnt before with this runner; none when left out. */
+  /** Step costs that were learnt earlier with this runner; none when left out. */
   stepCosts?: StepCosts;
   /** Tokens per step; learnt from step times when left out. */
   tokenBudget?: number;
-  /** Slots up to which the pool grows before unreferenced runs are evicted; 2 * maxContext when left out. */
+  /** Slots up to which the pool grows before it evicts unreferenced runs; 2 * maxContext when left out. */
   softSlots?: number;
   /** The disk tier; none when left out. */
   snapshots?: SnapshotOptions | null;
-  /** Whether the disk tier is read and written; otherwise it takes no memory. True when left out. */
+  /** Whether the disk tier is read and written. Otherwise it takes no memory. True when left out. */
   usesDisk?: boolean;
-  /** Called when there is work that was not there when `add` returned. */
+  /** Called when a sequence has become ready after `add` returned. */
   onReady?: () => void;
   /** SchedulingPolicy when left out. */
   policy?: SchedulingPolicy;

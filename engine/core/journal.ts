@@ -13,7 +13,7 @@ import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
 import type { Approximations } from '../kv/approx/approximations.ts';
 import type { Snapshots } from '../kv/snapshots.ts';
 
-/** Of a step, ms of the engine's clock, in order. */
+/** Times of a step in ms of the engine's clock, in order. */
 export interface StepTimes {
   readonly start: number;
   readonly scheduled: number;
@@ -21,7 +21,8 @@ export interface StepTimes {
   readonly end: number;
 }
 
-type Told =
+/** The part of EngineStats that the journal knows. */
+type JournalFields =
   | 'requests'
   | 'events'
   | 'tokensPerSecond'
@@ -39,7 +40,7 @@ export class Journal {
   readonly #metrics: Metrics;
   readonly #trace = new StepTrace();
 
-  /** `now`: when the engine begins. */
+  /** `now`: start of the engine. */
   constructor(cache: KvCache, scheduler: Scheduler, now: number) {
     this.#cache = cache;
     this.#scheduler = scheduler;
@@ -51,7 +52,7 @@ export class Journal {
     return this.#trace.steps();
   }
 
-  /** A step as it was before its tokens came to its sequences; `finish` records it with its end. */
+  /** Begins the record of a step, before its sequences get their tokens. `finish` completes it. */
   begin(batch: readonly Scheduled[]): { finish(numGenerated: number, times: StepTimes): void } {
     const { tokens } = this.#metrics;
     for (const { sequence, startIndex, count } of batch) {
@@ -95,18 +96,18 @@ export class Journal {
     const { tokens, requests } = this.#metrics;
     const isError = outcome instanceof RequestError;
     if (sequence.priority !== 'idle') {
-      // Of one that was given up while it waited nothing was looked for.
+      // Nothing was looked up for the rest of a prompt that was aborted.
       tokens.prompt += isError || outcome === 'abort' ? sequence.numReached : sequence.numPromptTokens;
       tokens.promptCached += sequence.cachedTokens;
       requests[isError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
     }
     if (isError) return;
-    // One that never ran has waited, too: leaving it out would hide who starves.
+    // A sequence that never ran counts as well. Without it, starvation would not show.
     const queueMs = (Number.isNaN(sequence.startedAt) ? now : sequence.startedAt) - sequence.arrivedAt;
     this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numAfterFirst > 0 ? sequence.timings().tpotMs : null);
   }
 
-  stats(now: number): Pick<EngineStats, Told> & { tokens: TokenCounts } {
+  stats(now: number): Pick<EngineStats, JournalFields> & { tokens: TokenCounts } {
     const metrics = this.#metrics;
     return {
       requests: { ...this.#scheduler.counts(), ...metrics.requests },
@@ -154,6 +155,7 @@ interface Sources {
   readonly bufferBytes: number;
 }
 
+/** The engine's part of the statistics. */
 export function coreStats({
   journal,
   numFetching,

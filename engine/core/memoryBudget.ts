@@ -1,48 +1,36 @@
 /**
- * PURE: how much memory the KV cache may take as the machine's changes: its budget in bytes. Down as soon as memory is
- * short, up
- * slowly once it has been there for a while, so that two programs that do so do not chase each other.
- *
- * Chosen by the engine, it is a share of what is available to others and to the cache together, at most MAX_BYTES. One
- * that the
- * user has set is never exceeded, and kept as long as the machine has a reserve: only where less would be left is it
- * lowered,
- * so far that the reserve is there again.
- *
- * It is divided among the engines on the machine, one for each window that has a model loaded: of the most, and of what
- * nobody
- * takes, each has an equal part, and what it takes itself is its own. So all of them together want what one alone
- * would.
+ * The memory budget of the KV cache, in bytes, as the machine's memory changes. Falls as soon as memory is short, and
+ * rises slowly once there has been enough for a while, so that two such programs do not chase each other.
  */
 import { totalmem } from 'node:os';
 import type { EngineStats } from '../protocol/stats.ts';
 
-/** 2 GB: above it a laptop's other programs notice before the assistant gains. */
+/** 2 GB. With more, a laptop's other programs suffer before the assistant gains. */
 export const MAX_BYTES = 2e9;
-/** Of what is available; between half and 70% of a GPU's memory would be usual, too. */
+/** Usual share of the available memory. For a GPU's memory, 50% to 70% would be usual. */
 export const USUAL_SHARE = 0.6;
 /**
- * Below it a request about an ordinary file would not fit, and nobody else gains: 128 MB, or the user's budget where
- * that is less.
+ * The smallest budget, 128 MB, unless the user's is smaller. With less, a request about an ordinary file would not fit,
+ * and other programs would hardly gain.
  */
 export const MIN_BYTES = 128e6;
-/** Of the machine's memory, left to others under a budget of the user's. */
+/** Reserve: share of the machine's memory that stays free under a budget that the user has set. */
 const RESERVE_SHARE = 0.05;
-/** It stays where it is up to changes of this share: a tenth less, a quarter more. */
+/** The budget stays while the wanted one is within these factors of it. */
 const LESS = 0.9;
 const MORE = 1.25;
-/** After lowering it what was freed is not available at once: the next time at the earliest, ms. */
+/** ms after lowering the budget before it can be lowered again: freed memory is not available at once. */
 const SETTLE_MS = 10_000;
-/** For so long there must have been enough before it rises, and by half at most each time, ms. */
+/** ms with enough memory before the budget rises, and its largest factor each time. */
 const CALM_MS = 60_000;
 const MAX_RISE = 1.5;
 
 export interface MemoryReading {
-  /** To any program without swapping; within a container's limit. */
+  /** Bytes that any program can get without swapping, within a container's limit. */
   availableBytes: number;
-  /** All that the machine, or the container, has. */
+  /** Memory of the machine or of the container. */
   totalBytes: number;
-  /** What the cache takes now. */
+  /** Bytes that the cache takes now. */
   usedBytes: number;
   /** Engines that share the budget, this one included; 1 when left out. */
   numEngines?: number;
@@ -51,30 +39,35 @@ export interface MemoryReading {
 interface BudgetOptions {
   /** The user's budget; 0 lets the engine choose. */
   maxBytes: number;
-  /** Of what is available, 0..1. */
+  /** Share of the available memory, 0..1. */
   share: number;
 }
 
-/** What is left out or undefined stays. */
+/** Options that are left out or undefined stay. */
 export type BudgetChange = { [K in keyof BudgetOptions]?: BudgetOptions[K] | undefined };
 
-/** What the budget would be with nothing to go before it. */
+/**
+ * The budget for a reading, without regard to earlier ones. If the engine chooses, it is a share of the memory that
+ * others and the cache have together, at most MAX_BYTES. A budget that the user has set is never exceeded, and lowered
+ * only so far that the machine keeps its reserve.
+ *
+ * Engines on one machine (one for each window with a model) share it: each has an equal part of the maximum and of the
+ * free memory, and what it takes itself is its own. So all of them together want what a single engine would want.
+ */
 export function wantedBytes(options: BudgetOptions, reading: MemoryReading): number {
   const { availableBytes, totalBytes, usedBytes, numEngines = 1 } = reading;
-  const there = availableBytes / numEngines + usedBytes;
+  const own = availableBytes / numEngines + usedBytes;
   const most = mostShared(options, reading);
-  const wanted = options.maxBytes ? there - (RESERVE_SHARE * totalBytes) / numEngines : options.share * there;
+  const wanted = options.maxBytes ? own - (RESERVE_SHARE * totalBytes) / numEngines : options.share * own;
   return Math.floor(Math.max(Math.min(MIN_BYTES, most), Math.min(most, wanted)));
 }
 
-/** No engine has more, whatever the machine has. */
+/** Most bytes of one engine, whatever the machine has. */
 function mostShared({ maxBytes }: BudgetOptions, { numEngines = 1 }: MemoryReading): number {
   return Math.floor((maxBytes || MAX_BYTES) / numEngines);
 }
 
-/**
- * What an engine alone would want, had the machine nothing else to do; even, so that each of two has the half of it.
- */
+/** The budget of a single engine on a machine without other programs. Even, so that two engines have a half each. */
 export function mostWanted(options: BudgetOptions, totalBytes: number): number {
   return 2 * Math.floor(wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 }) / 2);
 }
@@ -83,7 +76,7 @@ export class MemoryBudget {
   #options: BudgetOptions;
   #most: number;
   #budget: number;
-  /** When it was lowered last, and when there was too little for a higher one last. */
+  /** When the budget was last lowered, and when there was last too little memory to raise it. */
   #loweredAt = Number.NEGATIVE_INFINITY;
   #shortAt: number;
 
@@ -95,20 +88,17 @@ export class MemoryBudget {
     this.#shortAt = now;
   }
 
-  /** Bytes. */
+  /** The budget in bytes. */
   get budget(): number {
     return this.#budget;
   }
 
-  /**
-   * What it may come to under these settings, in bytes: as long as they stay, so does this, however many engines there
-   * are.
-   */
+  /** The largest budget under these settings, in bytes. It does not depend on the number of engines. */
   get most(): number {
     return this.#most;
   }
 
-  /** Other settings hold at once. */
+  /** Changes settings. They apply at once. */
   configure(
     { maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange,
     reading: MemoryReading,
@@ -120,15 +110,15 @@ export class MemoryBudget {
     this.#shortAt = now;
   }
 
-  /** Whether the budget is another one now. */
+  /** Adapts the budget to a reading. Returns whether it has changed. */
   follow(reading: MemoryReading, now: number): boolean {
     const before = this.#budget;
     const wanted = wantedBytes(this.#options, reading);
     const most = mostShared(this.#options, reading);
     const isSettled = now - this.#loweredAt >= SETTLE_MS;
-    // The last bit up to the most is worth it, however little.
+    // It rises to the maximum even if that is less than MORE.
     if (wanted <= before || (wanted < MORE * before && wanted < most)) this.#shortAt = now;
-    // More engines than before: the most of all together is never exceeded.
+    // With more engines than before, all of them together must not exceed the maximum.
     if (before > most || (wanted < LESS * before && isSettled)) {
       this.#budget = isSettled ? wanted : most;
       this.#loweredAt = now;
@@ -141,10 +131,9 @@ export class MemoryBudget {
 }
 
 /**
- * The machine as it is now, beside a cache that takes so much. `process.availableMemory` honours a cgroup's limit and,
- * unlike
- * os.freemem on macOS, counts reclaimable pages; `process.constrainedMemory` is that limit, 0 or more than there is
- * without one.
+ * The machine's memory now, with a cache of `usedBytes`. `process.availableMemory` respects a cgroup's limit and counts
+ * reclaimable pages, which os.freemem on macOS does not. `process.constrainedMemory` is that limit; without one it is 0
+ * or more than the machine has.
  */
 export function memoryReading(usedBytes: number): MemoryReading {
   const constrained = process.constrainedMemory();
@@ -155,10 +144,7 @@ export function memoryReading(usedBytes: number): MemoryReading {
   };
 }
 
-/**
- * As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else
- * runs in it.
- */
+/** Memory now. With the thread transport, `processBytes` includes the extension host and all that runs in it. */
 export function memoryStats(): EngineStats['memory'] {
   return { processBytes: process.memoryUsage.rss(), totalBytes: totalmem(), availableBytes: process.availableMemory() };
 }

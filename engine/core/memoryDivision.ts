@@ -1,7 +1,6 @@
 /**
- * Divides the memory budget among KV rows, the prefill lane's scratch, disk buffers and the approximate techniques;
- * derives
- * the lane limit. Does not choose the budget: see MemoryBudget.
+ * Divides the memory budget among KV rows, the scratch of the prefill lane, disk buffers and approximate techniques,
+ * and derives the lane limit. Does not choose the budget: see MemoryBudget.
  */
 import type { KvCache } from '../kv/kvCache.ts';
 import { reservedBytes } from '../kv/approx/approximations.ts';
@@ -10,36 +9,31 @@ import { prefillRows, prefillTokensIn, scratchRows } from '../model/batch.ts';
 import type { EngineOptions } from './engineOptions.ts';
 import { MAX_BYTES } from './memoryBudget.ts';
 
-/**
- * Most that the prefill lane's scratch takes of what the budget may come to. A longer prompt goes on in the paged lane.
- */
+/** Largest share of the budget for the scratch of the prefill lane. Longer prompts continue in the paged lane. */
 const PREFILL_SHARE = 0.25;
-/** From this share of what the budget may come to, the scratch is as large as under the largest budget. */
+/** From this share of the largest budget on, the scratch is as large as under the largest budget. */
 const KEPT_FROM = 0.5;
 
-/** A budget without the buffers and kernels, which need as much under any budget. */
+/** A divided budget, before buffers and kernels, which take the same under any budget. */
 export interface DividedBudget {
   /** The lane limit: most tokens of a prompt that are computed in the prefill lane. */
   prefillTokens: number;
-  /** For pool and store. Less than all that the scratch leaves, where the next larger scratch is near. */
+  /** Bytes for pool and store. Less than the scratch leaves if the next larger scratch is near. */
   rowBytes: number;
 }
 
 /**
- * Rows of one lane are no hit in the other, so rows behind the lane limit are found again only under the same limit.
- * That is
- * why the limit seldom changes:
+ * The lane limit should seldom change: a row computed in one lane is not found in the other, so rows behind the limit
+ * are found again only under the same limit.
  *
- * - It goes in steps; each step doubles the scratch.
- * - From half of `mostBytes` on, it is the limit of `mostBytes`, the budget that the settings allow. Memory that other
- *   programs take and give back changes nothing in between.
- * - Below, the scratch takes a quarter of `maxBytes`, the budget of now, or what that has beyond the rows of the half.
+ * - The limit has steps. Each step doubles the scratch.
+ * - From half of `mostBytes` on, the budget that the settings allow, it is the limit of `mostBytes`. So memory that
+ *   other programs take and give back changes nothing in that range.
+ * - Below, the scratch takes a quarter of the present `maxBytes`, or what `maxBytes` has beyond the rows of the half.
  *
- * Just below a step, rows get what is left for them above it, so a higher budget never has less room for rows. There,
- * some of
- * the budget stays unused: up to 29%, or half of it where there is no scratch yet. The function has no memory: a budget
- * has
- * one limit, also after a restart.
+ * Just below a step, rows get no more than just above it, so a larger budget never holds fewer rows. There a part of
+ * the budget stays unused: up to 29%, or half of it if there is no scratch yet. The result depends on the arguments
+ * alone, so a budget has the same limit after a restart.
  */
 export function divideBudget(
   maxBytes: number,
@@ -65,7 +59,7 @@ export function divideBudget(
   return { prefillTokens: step.tokens, rowBytes: Math.min(maxBytes - step.bytes, next.from - next.bytes) };
 }
 
-/** The lane limit of such a budget, in tokens. */
+/** The lane limit of a budget, in tokens. */
 export function mostPrefillTokens(
   maxBytes: number,
   scratchBytesPerToken: number,
@@ -75,7 +69,7 @@ export function mostPrefillTokens(
   return divideBudget(maxBytes, scratchBytesPerToken, maxContext, mostBytes).prefillTokens;
 }
 
-/** Every lane limit under which a text of so many tokens may have been computed. Ascending. */
+/** Each lane limit under which a text of `numTokens` tokens may have been computed. Ascending. */
 export function laneLimits(numTokens: number): number[] {
   const limits = [0];
   for (let rows = prefillRows(1); limits.at(-1)! < numTokens; rows *= 2)
@@ -83,13 +77,12 @@ export function laneLimits(numTokens: number): number[] {
   return limits;
 }
 
-/** Tokens of an ordinary file and conversation, for the memory need of a model that is shown to users. */
+/** Tokens of an ordinary file and conversation, for the memory need of a model as users see it. */
 const USUAL_TOKENS = 8192;
 
 /**
- * Bytes of the KV cache while a prompt of USUAL_TOKENS, or of the whole context, is read: its rows, and the float32
- * scratch of
- * the prefill lane, under the budget of a machine with memory to spare.
+ * Bytes of the KV cache during the prefill of USUAL_TOKENS tokens, or of the whole context if shorter: its rows and the
+ * float32 scratch of the prefill lane, under the largest budget.
  */
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
   const tokens = Math.min(USUAL_TOKENS, contextTokens);
@@ -99,7 +92,7 @@ export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: nu
   );
 }
 
-/** The division of one engine's budget, as it is now. */
+/** The present division of one engine's budget. */
 export class MemoryDivision {
   readonly #options: EngineOptions;
   readonly #diskBufferBytes: number;
@@ -119,7 +112,7 @@ export class MemoryDivision {
     this.usesDisk = usesDisk;
   }
 
-  /** Bytes of the disk tier's buffers, at most. */
+  /** Most bytes of the disk tier's buffers. */
   get bufferBytes(): number {
     return this.usesDisk ? this.#diskBufferBytes : 0;
   }
@@ -132,7 +125,7 @@ export class MemoryDivision {
     return rowBytes - this.bufferBytes - reservedBytes(this.#options, this.#options.pool.shape);
   }
 
-  /** Tokens of a context that the prefill lane computes: all of a long context of which it holds only parts. */
+  /** Most tokens of a context in the prefill lane: all of a long context, if the scratch holds the parts in use. */
   laneLimit(numTokens: number, { capacity, longContexts }: KvCache): number {
     return numTokens > capacity && longContexts.slotsFor(numTokens) <= this.prefillTokens
       ? numTokens

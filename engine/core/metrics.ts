@@ -1,4 +1,4 @@
-/** What the engine has done, in counters and histograms, class by class. Owns no policy; `idle` work is no request. */
+/** Counters and histograms of what the engine has done, by priority class. `idle` work does not count as a request. */
 import { build, type Histogram } from 'hdr-histogram-js';
 import type { ClassTimes, Quantiles } from '../protocol/stats.ts';
 import type { Priority } from '../protocol/tasks.ts';
@@ -12,14 +12,14 @@ interface Step {
   numGenerated: number;
 }
 
-/** What is recorded of a step; times in milliseconds of the engine's clock. */
+/** What is recorded of a step. Times are milliseconds of the engine's clock. */
 export interface StepFacts {
   startedAt: number;
-  /** When its tokens were computed. */
+  /** When its tokens had been computed. */
   endedAt: number;
   numTokens: number;
   numGenerated: number;
-  /** Class of each sequence in it. */
+  /** The class of each of its sequences. */
   priorities: readonly Priority[];
 }
 
@@ -53,11 +53,11 @@ export class Metrics {
     idle: new ClassDurations(),
   };
   readonly #since: number;
-  /** In the order of their ends; the first `#numOld` of them ended too long ago to count. */
+  /** Steps in the order of their ends. The first `#numOld` ended too long ago to count. */
   #recent: Step[] = [];
   #numOld = 0;
 
-  /** `now`: when the engine begins. */
+  /** `now`: start of the engine. */
   constructor(now = 0) {
     this.#since = now;
   }
@@ -75,7 +75,7 @@ export class Metrics {
     this.#forget(endedAt);
   }
 
-  /** Generated tokens per second of step time, over the last 10 s; 0 when there was no step. */
+  /** Generated tokens per second of step time in the last 10 s; 0 without a step. */
   tokensPerSecond(now: number): number {
     this.#forget(now);
     let ms = 0;
@@ -87,7 +87,7 @@ export class Metrics {
     return ms > 0 ? (numGenerated * 1000) / ms : 0;
   }
 
-  /** Share of the last 10 s, or of the engine's life where that is shorter, in which a step ran; 0..1. */
+  /** Share of the last 10 s, or of the time since the start if shorter, in which a step ran; 0..1. */
   utilisation(now: number): number {
     this.#forget(now);
     const from = Math.max(this.#since, now - RECENT_MS);
@@ -103,8 +103,8 @@ export class Metrics {
   }
 
   /**
-   * A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null where no token came
-   * after the first.
+   * A request has ended. `queueMs`: time to its first step, or to its end without one. `tpotMs`: null if it had no
+   * token after the first.
    */
   recordEnd(priority: Priority, queueMs: number, tpotMs: number | null): void {
     this.#classes[priority].queue.add(queueMs);
@@ -135,7 +135,7 @@ export class Metrics {
     return this.steps === 0 ? 0 : this.#batchTokens / this.steps;
   }
 
-  /** A small model has a thousand steps a second: the list is copied when half of it is old, not at each one. */
+  /** Copies the list only when half of it is old, because a small model runs a thousand steps per second. */
   #forget(now: number): void {
     while (this.#numOld < this.#recent.length && this.#recent[this.#numOld]!.endedAt < now - RECENT_MS) this.#numOld++;
     if (2 * this.#numOld <= this.#recent.length) return;
@@ -144,7 +144,7 @@ export class Metrics {
   }
 }
 
-/** Durations in constant memory: percentiles to two digits, count and sum exactly. */
+/** Durations in constant memory: percentiles with two digits, exact count and sum. */
 class Durations {
   /** Microseconds. */
   readonly #histogram: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });

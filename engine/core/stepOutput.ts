@@ -1,11 +1,6 @@
 /**
- * From a step's logits to tokens: samples each sequence's rows, keeps what its draft had foreseen, commits what was
- * computed, and ends
- * those that are done. Owns nothing but the way there.
- *
- * Where logits or K/V rows are not finite their sequence ends, and what it has of its own goes: in the tree it would be
- * found again, and one such
- * row in a page makes those of all who attend to the page the same, masked or not.
+ * Turns a step's logits into tokens: samples each sequence's rows, keeps right drafts, commits what was computed, and
+ * ends sequences that are done. Owns no sequences.
  */
 import { t } from '@vscode/l10n';
 import { arraysOf, newKvRows } from '../kv/kvRows.ts';
@@ -24,11 +19,15 @@ export interface EmissionParties {
   readonly scheduler: Scheduler;
   readonly journal: Journal;
   readonly speculation: Speculation;
-  /** Whether a sequence ends after this step: it gets no more tokens. */
+  /** Whether a sequence ends after this step. Then it gets no more tokens. */
   readonly isEnding: (sequence: Sequence) => boolean;
   readonly onEnd: (sequence: Sequence, outcome: FinishReason | RequestError) => void;
 }
 
+/**
+ * If logits or K/V rows are not finite, the sequence ends and its own rows are dropped. In the tree they would be found
+ * again, and such a row in a page spoils the rows of all sequences that attend to the page, masked or not.
+ */
 export class Emission {
   readonly #pool: KvPool;
   readonly #scheduler: Scheduler;
@@ -46,7 +45,7 @@ export class Emission {
     this.#end = onEnd;
   }
 
-  /** @param logits [rows, vocabSize], `numLogits` rows of each part in turn. Returns the number of tokens generated. */
+  /** @param logits [rows, vocabSize], `numLogits` rows of each part in turn. Returns the number of generated tokens. */
   emit(batch: readonly Scheduled[], logits: Float32Array, vocabSize: number, now: number): number {
     let row = 0;
     let numGenerated = 0;
@@ -60,8 +59,7 @@ export class Emission {
           t('The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.'),
         );
       let numNew = 0;
-      // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this
-      // token.
+      // Each row is sampled as if it were the step's only one. The next row counts only if the drafted token is right.
       for (let i = 0; i < numLogits && !outcome && !this.#isEnding(sequence); i++) {
         if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
         const hadNone = Number.isNaN(sequence.firstTokenAt);
@@ -84,7 +82,7 @@ export class Emission {
     return numGenerated;
   }
 
-  /** Nothing of this part counts, nor of what its sequence has computed beside the tree. Its slots get zeros. */
+  /** Drops this part and the sequence's rows that are not in the tree. Their slots get zeros. */
   #discard(part: Scheduled): void {
     const newSlots = Int32Array.from([...part.lease.tail.splice(0), ...part.newSlots]);
     const zeros = newKvRows(this.#pool.shape, 1);
@@ -94,7 +92,7 @@ export class Emission {
 
   /** A draft has been verified. `numNew`: tokens that its step gave. */
   #judge({ sequence, draft }: Scheduled, numNew: number): void {
-    // One that ended, or was ended, says nothing of what would have come.
+    // A sequence that has ended does not show which tokens would have come.
     if (numNew === 0) return;
     const numAccepted = numNew - 1;
     const rejected = numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
@@ -103,11 +101,11 @@ export class Emission {
   }
 }
 
-/** Whether all numbers of these slots' rows are: of codes their scales. */
+/** Whether all rows of these slots are finite. Of int8 rows only the scales can be otherwise. */
 function hasFiniteRows(pool: KvPool, slots: Int32Array): boolean {
   const { keyScales, valueScales, places, pageSlots, shape } = pool;
   if (shape.kv === 'float32') return arraysOf(pool.read(slots)).every((values) => values.every(Number.isFinite));
-  // The product with 0 of what is not finite is not 0.
+  // 0 times a value that is not finite is NaN.
   let sum = 0;
   for (const slot of slots) {
     const first = places[Math.floor(slot / pageSlots)]! * shape.kvHeads * pageSlots + (slot % pageSlots);
@@ -119,7 +117,7 @@ function hasFiniteRows(pool: KvPool, slots: Int32Array): boolean {
   return sum === 0;
 }
 
-/** The next token of a sequence by these logits, [vocabSize], or why there is none. */
+/** The next token of a sequence for these logits, [vocabSize], or the error. */
 function sampledOf(sequence: Sequence, logits: Float32Array): Sampled | RequestError {
   const { sampling, tokenIds, allowedIds, copied } = sequence;
   try {

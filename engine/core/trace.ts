@@ -1,26 +1,26 @@
 /**
- * The last steps, for whoever wants to see where time goes: a ring of records, and their rendering in the Chrome trace
- * event format (opens in Perfetto and chrome://tracing). Holds times and counts only, never a token or a text.
+ * The last steps in a ring, and their rendering in the Chrome trace event format (for Perfetto and chrome://tracing).
+ * Holds times and counts only, never a token or a text.
  */
 import type { Lane } from '../model/batch.ts';
 import type { Priority } from '../protocol/tasks.ts';
 
 /** A sequence's part in a step. */
 export interface TracedSpan {
-  /** Place of its sequence in the order of arrival. */
+  /** Place of the sequence in the order of arrival. */
   arrivalIndex: number;
   priority: Priority;
   arrivedAt: number;
-  /** Start of its first step. */
+  /** Start of the sequence's first step. */
   startedAt: number;
   startIndex: number;
   tokens: number;
   phase: 'prefill' | 'decode';
-  /** Of the step graph. */
+  /** Lane of the step graph. */
   lane: Lane;
 }
 
-/** What the cache and the scheduler did so far. */
+/** Events of cache and scheduler since the start. */
 interface TracedEvents {
   evictions: number;
   preemptions: number;
@@ -28,7 +28,7 @@ interface TracedEvents {
   demotions: number;
 }
 
-/** Times in milliseconds of the engine's clock, in order. */
+/** Times are milliseconds of the engine's clock, in order. */
 export interface TracedStep {
   start: number;
   scheduled: number;
@@ -43,13 +43,13 @@ export interface TracedStep {
 
 const KEPT_STEPS = 2000;
 const NO_EVENTS: TracedEvents = { evictions: 0, preemptions: 0, promotions: 0, demotions: 0 };
-/** Tracks. */
+/** Track numbers. */
 const STEPS = 1;
 const FIRST_LANE = 2;
 
 export class StepTrace {
   readonly #steps: TracedStep[] = [];
-  /** The oldest one, once the ring is full. */
+  /** Index of the oldest step once the ring is full. */
   #next = 0;
 
   add(step: TracedStep): void {
@@ -67,9 +67,8 @@ export class StepTrace {
 }
 
 /**
- * JSON, one event a line. A step's phases lie within it; each sequence has a lane of its own while it runs, and its
- * waits
- * (to its first step, and between two steps where others were served or it was preempted) are on a track for its class.
+ * JSON with one event per line. A step's phases lie within it. Each sequence has its own track while it runs. Its waits
+ * (for its first step, and between two steps while others ran) are asynchronous events by class.
  */
 export function chromeTrace(steps: readonly TracedStep[], about: Record<string, string | number>): string {
   const lost = waits(steps);
@@ -142,11 +141,11 @@ interface Wait {
   span: TracedSpan;
   from: number;
   to: number;
-  /** `queue`: to its first step; `passed over`: steps ran without it though it had begun. */
+  /** `queue`: for its first step; `passed over`: it had begun, and steps ran without it. */
   reason: 'queue' | 'passed over';
 }
 
-/** What the sequences of these steps waited for, as far as it ends within them. */
+/** The waits that ended within these steps. */
 function waits(steps: readonly TracedStep[]): Wait[] {
   const found: Wait[] = [];
   const lastStep = new Map<number, number>();
@@ -154,7 +153,7 @@ function waits(steps: readonly TracedStep[]): Wait[] {
     for (const span of spans) {
       const last = lastStep.get(span.arrivalIndex);
       if (last === undefined) {
-        // One that began before the oldest step has its wait there, too.
+        // For a sequence that began before the oldest step the wait lies outside.
         if (span.startedAt >= steps[0]!.start && start > span.arrivedAt)
           found.push({ span, from: span.arrivedAt, to: start, reason: 'queue' });
       } else if (last < i - 1) found.push({ span, from: steps[last]!.end, to: start, reason: 'passed over' });
@@ -177,7 +176,7 @@ function difference(now: TracedEvents, before: TracedEvents): TracedEvents {
   };
 }
 
-/** Each sequence gets the lowest lane that is free from its first step to its last. */
+/** Gives each sequence the lowest track that is free from its first step to its last. */
 class Lanes {
   count = 0;
   readonly #lanes = new Map<number, number>();

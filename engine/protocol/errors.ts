@@ -1,4 +1,4 @@
-/** A failure that belongs to one request: it ends that request with `error` and the engine goes on. */
+/** Errors that belong to one request. Such an error ends the request; the engine goes on. */
 import type { ErrorCode } from './tasks.ts';
 
 export class RequestError extends Error {
@@ -11,13 +11,13 @@ export class RequestError extends Error {
   }
 }
 
-/** Any other error is a bug: its code is `engineFailed`. */
+/** Turns any error into a RequestError. One of another class is a bug and gets the code `engineFailed`. */
 export function toRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   return new RequestError('engineFailed', error instanceof Error ? error.message : String(error));
 }
 
-/** The message of a system error without the path that Node appends: "ENOENT: no such file". */
+/** The message of a system error without the path that Node appends, such as "ENOENT: no such file". */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text

@@ -1,21 +1,21 @@
-/** Sizes as people read them. */
+/** Formats sizes in bytes for users. */
 
-/** One for the whole engine, as that of its texts is. */
+/** One language for the whole engine, as for its texts. */
 let language = 'en';
 
-/** The user's language, such as "pt-br": how numbers are written from now on. */
+/** Sets the language for numbers, such as "pt-br". */
 export function speakBytes(of: string): void {
   language = of;
 }
 
-/** 1234567 as "1.2 MB": decimal units, as the editor's monitor shows them. */
+/** Formats 1234567 as "1.2 MB": decimal units, as in the editor's monitor. */
 export function formatBytes(bytes: number): string {
   return bytesWith(bytes, (value, digits) =>
     value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits }),
   );
 }
 
-/** A size whose number is written by `write`, which gets the number of decimals. */
+/** A size whose number `write` formats with the given number of decimals. */
 export function bytesWith(bytes: number, write: (value: number, digits: 0 | 1) => string): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));

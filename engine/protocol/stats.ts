@@ -1,9 +1,9 @@
-/** What the engine reports: models, machine, cache and request statistics. Plain data, no behaviour. */
+/** Reports of the engine: models, machine, cache and request statistics. Plain data only. */
 import type { KvPrecision, Precision, Priority } from './tasks.ts';
 
 /**
- * What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after
- * it.
+ * The loss of position-shifted reuse, measured once per model on edits of a sample: over the tokens after the reused
+ * rows, against exact rows.
  */
 export interface ShiftQuality {
   /** KL divergence, in nats. */
@@ -11,14 +11,14 @@ export interface ShiftQuality {
   klMax: number;
   /** Share of positions with the same most probable token, 0..1. */
   top1: number;
-  /** Mean KL divergence up to which it is used. */
+  /** Largest mean KL divergence at which it is used. */
   bound: number;
   numTokens: number;
 }
 
 /**
- * What compressing the store costs, measured once per model and codec on a sample: against the rows as they were, over
- * the tokens after them.
+ * The loss of a codec of the store, measured once per model and codec on a sample: over the tokens after the compressed
+ * rows, against the rows before compression.
  */
 export interface CodecQuality {
   codec: string;
@@ -27,12 +27,12 @@ export interface CodecQuality {
   klMax: number;
   /** Share of positions with the same most probable token, 0..1. */
   top1: number;
-  /** Mean KL divergence up to which it is used. */
+  /** Largest mean KL divergence at which it is used. */
   bound: number;
   numTokens: number;
-  /** Of a long text. */
+  /** Bytes per token of a long text. */
   bytesPerToken: number;
-  /** How many times smaller that is than float16. */
+  /** How many times smaller than float16. */
   compression: number;
 }
 
@@ -46,13 +46,13 @@ export interface ModelInfo {
   contextTokens: number;
   vocabSize: number;
   weightsBytes: number;
-  /** Of them, what stays in memory: all but an embedding of which rows are looked up in the file. */
+  /** Bytes of the weights that stay in memory: all but an embedding whose rows are read from the file. */
   residentBytes: number;
   kvBytesPerToken: number;
-  /** That a step runs on. */
+  /** Threads of a step. */
   threads: number;
   loadMs: number;
-  /** False when the imported files were already in the cache folder. */
+  /** False if the imported files were already in the cache folder. */
   imported: boolean;
   canComplete: boolean;
   canChat: boolean;
@@ -62,35 +62,33 @@ export interface ModelInfo {
   readsSnippets: boolean;
   /** Whether completions copy from other files. */
   copiesFiles: boolean;
-  /** What the model says of itself (manifest), in each language that the user interface has; both empty, or neither. */
+  /** The model's note about itself (manifest), in each language of the user interface; both empty, or neither. */
   note: { en: string; pt: string };
-  /** The same, of the answers that it writes in the chat. */
+  /** The same about its answers in the chat. */
   chatNote: { en: string; pt: string };
-  /**
-   * Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is
-   * within the bound.
-   */
+  /** Left out without position-shifted reuse. It is in use if `klMean` is within the bound. */
   shifted?: ShiftQuality;
   /**
-   * Left out where nothing is compressed: of each codec that is to be used, mildest first; where rows are let go of
-   * files, then of long conversations. Each is in use where its `klMean` is within the bound.
+   * Left out without compression. One entry per codec, the mildest first; for pruning: files, then long conversations.
+   * Each is in use if its `klMean` is within the bound.
    */
   compressed?: readonly CodecQuality[];
 }
 
-/** What a question's prompt takes; nothing is left out without a note here. */
+/** The size of a question's prompt. `notes` names everything that is left out. */
 export interface PromptSize {
   contextTokens: number;
-  /** Kept free for the answer. */
+  /** Tokens kept free for the answer. */
   answerTokens: number;
   promptTokens: number;
-  /** In the order of `docIds`, then of `snippets`; of a summary, its document alone. */
+  /** In the order of `docIds`, then of `snippets`. For a summary: only its document. */
   parts: {
     path: string;
-    tokens: number /** Tokens of it that do not fit and are left out. */;
+    tokens: number;
+    /** Tokens of it that do not fit and are left out. */
     omittedTokens: number;
   }[];
-  /** What is left out, in words; the same as the answer's diagnostics will say. */
+  /** What is left out, in words. The answer's diagnostics will be the same. */
   notes: string[];
 }
 
@@ -101,13 +99,10 @@ export interface InspectedModel {
   parameters: number;
   contextTokens: number;
   weightsBytes: Record<Precision, number>;
-  /**
-   * Of them: what writing a token reads and what stays in memory; all but the embedding, of which single rows are
-   * looked up.
-   */
+  /** Bytes of the weights that stay in memory and are read for each token: all but an embedding read by row. */
   residentBytes: Record<Precision, number>;
   kvBytesPerToken: { int8: number; float32: number };
-  /** What it takes at work: the resident weights, and the cache while an ordinary file and conversation are read. */
+  /** Memory in use: the resident weights, and the cache during the prefill of an ordinary file and conversation. */
   memoryBytes: Record<Precision, number>;
   canComplete: boolean;
   canChat: boolean;
@@ -120,28 +115,28 @@ export interface MachineInfo {
   /** Physical cores. */
   cores: number;
   memory: { totalBytes: number; availableBytes: number };
-  /** Empty is no GPU, virtual display adapters left out; null: not asked for, or the system did not tell. */
+  /** Without virtual display adapters. Empty: no GPU; null: not requested, or not known. */
   gpus: Gpu[] | null;
-  /** null: no battery, or not known. */
+  /** Null: no battery, or not known. */
   onBattery: boolean | null;
   /**
-   * Measured by reading buffers larger than the caches with all physical cores, at most four; decoding is bound by it.
-   * null when not asked for, or while requests run.
+   * Memory bandwidth, which bounds decoding. Measured by reading buffers larger than the caches, with all physical
+   * cores, at most four. Null: not requested, or requests were running.
    */
   readBytesPerSecond: number | null;
 }
 
 export interface Gpu {
   name: string;
-  /** null where the system does not tell. */
+  /** Null if the system does not report it. */
   totalBytes: number | null;
-  /** By all programs; null where it cannot be read. */
+  /** Used by all programs; null if it cannot be read. */
   usedBytes: number | null;
-  /** Shares the machine's memory, or its driver tells a rounded size: `totalBytes` is an estimate. */
+  /** It shares the machine's memory, or its driver reports a rounded size: `totalBytes` is an estimate. */
   estimated: boolean;
 }
 
-/** Of a time in milliseconds; zeros while nothing is counted. */
+/** Quantiles of a time in milliseconds; 0 while nothing has been counted. */
 export interface Quantiles {
   p50: number;
   p95: number;
@@ -150,15 +145,15 @@ export interface Quantiles {
   sum: number;
 }
 
-/** One class's times. */
+/** The times of one class. */
 export interface ClassTimes {
   /** Arrival to first step, or to the end without one. */
   queueMs: Quantiles;
   /** Arrival to first token. */
   ttftMs: Quantiles;
-  /** Each request's mean time per output token after the first. */
+  /** Mean time per output token after the first, by request. */
   tpotMs: Quantiles;
-  /** Steps with a sequence of the class in them. */
+  /** Duration of the steps that have a sequence of the class. */
   stepMs: Quantiles;
 }
 
@@ -167,88 +162,76 @@ export type Tier = 'pool' | 'store' | 'disk' | 'none';
 export interface FileStats {
   docId: string;
   path: string;
-  /** Whether the editor has it open; closed ones are listed while the cache still holds something of them. */
+  /** Whether it is open in the editor. Closed files are listed while the cache holds rows of them. */
   open: boolean;
-  /** Tokens of its file block that the cache holds. */
+  /** Tokens of its file block in memory. */
   tokens: number;
-  /** Further tokens of it that are on the disk. */
+  /** Further tokens of it on the disk. */
   diskTokens: number;
-  /** Further tokens of it for which those of an earlier version stand in (see LoadOptions.reuseShifted). */
+  /** Further tokens whose rows come from an earlier version (see LoadOptions.reuseShifted). */
   shiftedTokens: number;
   bytes: number;
-  /** Where most of them are. */
+  /** Where most of its rows are. */
   tier: Tier;
-  /** Most of them are in the pool and, so that they can leave it at once, in the store: `bytes` counts both. */
+  /** Most rows are in the pool and also in the store, so that they can leave the pool at once. `bytes` counts both. */
   twice?: true;
   /**
-   * What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store;
-   * where those are several, each of a part. "kvzip" or "h2o" first, where some were let go of.
+   * How its rows have been stored: "int8" or "float32" if without loss, otherwise the lossy codecs of its parts.
+   * "kvzip" or "h2o" comes first if some rows were dropped.
    */
   codecs: string[];
   hits: number;
-  /** Cached share of the block tokens that its requests asked for, 0..1. */
+  /** Share of its requests' block tokens that were cached, 0..1. */
   hitRate: number;
-  /** Milliseconds since last use. */
+  /** Milliseconds since the last use. */
   idleMs: number;
   pinned: boolean;
 }
 
-/** One run of tokens of the prefix tree with what goes on from it. */
+/** One run of tokens in the radix tree, with the runs below it. */
 export interface TreeNode {
-  /**
-   * What prompts of several files begin with; a file's block; what a request added behind it; small runs taken
-   * together.
-   */
+  /** `header`: common start of prompts; `file`: file block; `request`: text after it; `others`: small runs together. */
   kind: 'header' | 'file' | 'request' | 'others';
-  /**
-   * A file's path, or the priority of the request that computed the run, or `shifted` for tokens taken over from before
-   * an edit; else empty.
-   */
+  /** A file's path; the priority of the request that computed the run; `shifted` for reused rows; otherwise empty. */
   label: string;
   /** The file that the run belongs to. */
   docId?: string;
-  /** Of this run alone; of all of them where `runs` is more than 1. */
+  /** Tokens of this run without those below it; of all `runs` together if there are several. */
   tokens: number;
-  /** Runs that it stands for. */
+  /** Number of runs that it stands for. */
   runs: number;
   tier: Tier;
-  /** A running request stands on it. */
+  /** A running request uses it. */
   inUse: boolean;
   pinned: boolean;
-  /** Milliseconds since last use. */
+  /** Milliseconds since the last use. */
   idleMs: number;
   children: TreeNode[];
 }
 
 export interface EngineStats {
   model: ModelInfo | null;
-  /** The budget; where engines share one, this one's part. */
+  /** The memory budget; if engines share one, the part of this engine. */
   maxBytes: number;
-  /** Engines that share it, this one included; left out where it has the budget to itself. */
+  /** Number of engines that share the budget, including this one; left out if it is not shared. */
   numEngines?: number;
   poolBytes: number;
   storeBytes: number;
-  /** Of the prefill lane: one prompt's rows in float32. */
+  /** Bytes of the prefill lane's scratch: rows of one prompt in float32. */
   scratchBytes: number;
-  /**
-   * Of the budget, too: what reads and writes the disk, the memory that codecs work in, and what is measured in idle
-   * maintenance.
-   */
+  /** Further bytes of the budget: disk buffers, memory of the codecs, and measurements in idle maintenance. */
   bufferBytes: number;
-  /** On disk: what is there, of all models, and its cap; 0 without. */
+  /** Bytes on disk, of all models, and their limit; 0 without a disk tier. */
   diskBytes: number;
   diskMaxBytes: number;
-  /**
-   * Why nothing more is kept there although it is to be, in the user's language; left out where it is, or is not to be.
-   */
+  /** Why the disk tier cannot be written, in the user's language; left out if it can, or if there is none. */
   diskFault?: string;
   kvBytesPerToken: number;
   poolSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
   /**
-   * `prompt` of requests that have ended, `promptCached` of it found in the cache, `promptFromDisk` of that on disk;
-   * `promptShifted` copied from where they stood
-   * before an edit; `drafted` guessed ahead, `accepted` of it verified.
+   * `prompt`: of requests that have ended. `promptCached`: of these, found in the cache. `promptFromDisk`: of these,
+   * read from disk. `promptShifted`: rows reused after an edit. `drafted` and `accepted`: drafts, and right ones.
    */
   tokens: {
     prompt: number;
@@ -262,11 +245,11 @@ export interface EngineStats {
     accepted: number;
   };
   events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
-  /** Over the last 10 s with work in them; 0 when idle. */
+  /** Generated tokens per second of step time in the last 10 s; 0 when idle. */
   tokensPerSecond: number;
   /** Share of the last 10 s in which a step ran, 0..1. */
   utilisation: number;
-  /** Time in steps since the model was loaded. */
+  /** Time of all steps since the model was loaded. */
   busyMs: number;
   stepMs: Quantiles;
   /** Mean tokens per step. */
@@ -277,11 +260,12 @@ export interface EngineStats {
   ttftMs: Quantiles;
   classes: Record<Priority, ClassTimes>;
   memory: {
-    /** Resident size of the process that the engine runs in. */ processBytes: number;
+    /** Resident size of the process in which the engine runs. */
+    processBytes: number;
     totalBytes: number;
     availableBytes: number;
   };
   files: FileStats[];
-  /** When asked for. */
+  /** Left out if it was not requested. */
   tree?: TreeNode[];
 }

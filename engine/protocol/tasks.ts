@@ -1,5 +1,6 @@
-/** What a request asks for: tasks, sampling parameters, priorities, and what a result says about itself. */
-/** Characters of another file that completions copy from, from its beginning on. */
+/** Requests and results: tasks, sampling parameters, priorities, usage and times. Plain data. */
+
+/** Number of characters at the start of another file that completions copy from. */
 export const MAX_COPIED = 24_576;
 
 export type Precision = 'int4' | 'int8' | 'float32';
@@ -7,7 +8,7 @@ export type Precision = 'int4' | 'int8' | 'float32';
 /** Precision of the resident KV pool. */
 export type KvPrecision = 'int8' | 'float32';
 
-/** Scheduling class, highest first. `idle` is the engine's own: file blocks computed while nothing else runs. */
+/** Scheduling class, highest first. `idle`: file blocks that the engine computes while nothing else runs. */
 export type Priority = 'completion' | 'chat' | 'summary' | 'idle';
 
 export type FinishReason = 'stop' | 'length' | 'abort';
@@ -16,10 +17,10 @@ export type ErrorCode =
   | 'badRequest'
   | 'contextTooLong'
   | 'outOfMemory'
-  /** A text that is kept on the disk as it is read has no room there. */
+  /** A long text, whose rows are kept on disk, does not fit there. */
   | 'diskFull'
   | 'readFailed'
-  /** It cannot be written to that disk, full or not. */
+  /** Rows of a long text cannot be written to the disk. */
   | 'writeFailed'
   | 'unknownDocument'
   | 'modelInvalid'
@@ -27,30 +28,30 @@ export type ErrorCode =
   | 'notLoaded'
   | 'engineFailed';
 
-/** How tokens are chosen. Every field left out takes the task's default. */
+/** How tokens are chosen. A field that is left out has the task's default. */
 export interface SamplingParams {
   /** 0 is greedy. */
   temperature?: number;
   topP?: number;
   topK?: number;
-  /** 1 is none; divides positive and multiplies negative logits of tokens already in the sequence. */
+  /** Divides positive and multiplies negative logits of tokens that are in the sequence already; 1: no penalty. */
   repetitionPenalty?: number;
   seed?: number;
   maxTokens?: number;
   /** Text that ends the generation; never part of the result. */
   stop?: string[];
-  /** Goes on past the model's end tokens. */
+  /** Generation goes on after the model's end tokens. */
   ignoreEos?: boolean;
-  /** Whether each token's log-probability is reported: they take time. Asking for alternatives implies it. */
+  /** Whether log-probabilities are reported. They take time. Alternatives imply them. */
   logprobs?: boolean;
-  /** Number of alternatives reported per token; 0 is none. */
+  /** Number of alternatives reported for each token. */
   topLogprobs?: number;
 }
 
 /**
- * How the index-th of several completions at one place is sampled: the first, 0, is greedy, and the one that is offered
- * alone; the others are drawn, each with a seed of its own, so that asking again gives the same. Send a `generate` for
- * each, with the same task and all at once: their prompt is computed once. Leave out empty and equal results.
+ * Sampling of one of several completions at the same place. The first, index 0, is greedy, as is a single completion.
+ * The others are drawn with a seed each, so the same request gives the same results. Send one `generate` for each, with
+ * the same task and all at once: their prompt is computed once. Drop empty and equal results.
  */
 export function candidateSampling(index: number, given: SamplingParams = {}): SamplingParams {
   return index === 0 ? given : { temperature: 0.8, topP: 0.95, ...given, seed: (given.seed ?? 0) + index };
@@ -59,15 +60,15 @@ export function candidateSampling(index: number, given: SamplingParams = {}): Sa
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant';
   content: string;
-  /** Of an answer: where its text came from; left out where the model wrote it. */
+  /** Where an answer's text came from; left out if the model generated it. */
   source?: AnswerSource;
 }
 
-/** A piece of text of another place that may help; offered in the volatile tail. */
+/** A piece of text from another place that may help. Stands at the end of the prompt. */
 export interface Snippet {
   path: string;
   text: string;
-  /** Line of the file that it starts on, from 0; left out where that says nothing. */
+  /** Line of the file on which it starts, from 0; left out if it does not matter. */
   startLine?: number;
 }
 
@@ -77,22 +78,16 @@ export type Task =
       kind: 'complete';
       docId: string;
       offset: number;
-      /**
-       * Text taken as already inserted at `offset`, with the cursor behind it: the completion after one that is
-       * accepted.
-       */
+      /** Text that counts as inserted at `offset`, before the cursor: for the completion after an accepted one. */
       inserted?: string;
-      /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
+      /** Whether the text may have several lines; depends on the text around the cursor when left out. */
       multiline?: boolean;
       snippets?: Snippet[];
-      /**
-       * Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are
-       * left out.
-       */
+      /** Other documents and sources that it may copy from, the likeliest first. Unknown ones are ignored. */
       copySources?: string[];
       /**
-       * Shows it, too, where the model is not sure: the user has asked for it. `line`: further lines only where it is
-       * sure, for what is drawn and not the most probable text.
+       * Shows the text even with low confidence, because the user has requested it. `line`: further lines only with
+       * high confidence, for text that is drawn and not the most probable.
        */
       showLowConfidence?: boolean | 'line';
     }
@@ -101,8 +96,10 @@ export type Task =
   | {
       kind: 'summarizeFolder';
       path: string;
-      docIds: string[] /** Of these, relative to the folder; else as the engine names documents. */;
-      paths?: string[] /** Of files whose summaries the host has. */;
+      docIds: string[];
+      /** Paths of these documents, relative to the folder; when left out, as the engine names documents. */
+      paths?: string[];
+      /** Summaries of files that the host has already. */
       summaries?: { path: string; text: string }[];
     }
   /** New text for a range of a document. */
@@ -113,18 +110,18 @@ export type Task =
 export interface ChatTask {
   kind: 'chat';
   messages: ChatMessage[];
-  /** The first is the shared file block, the others enter the tail. */
+  /** The first is the shared file block, the others stand after it. */
   docIds: string[];
-  /** In the first document: which part of a large file is shown. */
+  /** Offset in the first document. Of a large file, the part around it is shown. */
   cursor?: number;
-  /** In the tail: selections (with `startLine`) behind the last question, files that are not open behind the first. */
+  /** Selections (with `startLine`) stand after the last question, files that are not open after the first. */
   snippets?: Snippet[];
 }
 
 export interface SummarizeTask {
   kind: 'summarize';
   docId: string;
-  /** A symbol's or selection's range and name; none is the whole file. */
+  /** Range and name of a symbol or selection. The whole file when left out. */
   range?: { start: number; end: number; label?: string };
 }
 
@@ -135,17 +132,14 @@ export interface TokenLogprob {
 
 export interface Usage {
   promptTokens: number;
-  /** Prompt tokens whose KV was found in the cache. */
+  /** Prompt tokens whose rows were found in the cache. */
   cachedTokens: number;
   completionTokens: number;
   /** Prompt tokens that belong to the shared file block. */
   blockTokens: number;
-  /**
-   * Cached tokens that were taken over from where they stood before an edit, an approximation; left out where there are
-   * none.
-   */
+  /** Cached tokens whose rows were reused after an edit, an approximation; left out if there are none. */
   shiftedTokens?: number;
-  /** The context was longer than memory: each token attended to parts of it. */
+  /** The context was longer than memory, and each token attended to parts of it. */
   inParts?: boolean;
 }
 

@@ -5,7 +5,7 @@
  * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
  *   stay in the tree; it waits and resumes from there. The sequence of the highest standing always gets its slots.
  * - Starvation guard: one summary at a time, which chats have kept out of memory for long, counts as a chat. New chats
- *   wait for it and do not take its slots. Completions never wait. Afterwards chats have the slots for at least as long.
+ *   wait for it and do not take its slots. Completions never wait. Then chats have the slots for at least as long.
  */
 import type { CachedPrefix, KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';

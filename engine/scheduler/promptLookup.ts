@@ -1,36 +1,38 @@
 /**
- * PURE: what came next the last time. An index over a sequence's own tokens and over sources beside it finds where the
- * sequence's last tokens have stood before; what followed there is a guess at what follows now. The longest match goes
- * first, of equals the most recent; the sequence is more recent than its sources, the last source than those before it.
- *
- * As in LZ77 compressors: a hash of every pair of tokens heads a chain of the places where that pair stands, and a
- * match
- * that goes on needs no search. All in typed arrays: adding a token costs O(1) on average and leaves no garbage. A
- * search looks at no more than 64 places.
+ * Guesses a sequence's next tokens: finds where its last tokens have stood before, in the sequence itself or in other
+ * sources, and returns what followed there. Does not decide how many tokens are drafted.
  */
 
-/** Shortest match: the pair that is hashed. */
+/** Tokens of the shortest match: a pair, which is hashed. */
 const PAIR = 2;
-/** Longer matches count as equal. */
+/** Longest length that is compared. Longer matches count as equal. */
 const MAX_COMPARED = 32;
 const MAX_SEARCHED = 64;
-/** Between sources: no token. */
+/** Separates sources. Not a token. */
 const BREAK = -1;
 const NOWHERE = -1;
 
+/**
+ * The longest match wins, and among equals the most recent. The sequence is more recent than its sources, and a later
+ * source than an earlier one.
+ *
+ * As in LZ77 compressors, the hash of every pair of tokens heads a chain of the places where such pairs stand, and a
+ * match that goes on needs no search. With typed arrays, adding a token takes O(1) on average and creates no garbage. A
+ * search looks at no more than MAX_SEARCHED places.
+ */
 export class PromptLookup {
-  /** Sources, each with a break behind it, then the sequence; [capacity], `#length` of them in use. */
+  /** Sources, each with a break after it, then the sequence; [capacity], the first `#length` in use. */
   #tokens: Int32Array;
   #length = 0;
-  /** Where the sequence begins. */
+  /** Index at which the sequence begins. */
   readonly #start: number;
-  /** By hash of a pair, the last place where one stands: the index of its second token. [power of two] */
+  /** By hash of a pair, 1 + its last place, which is the index of its second token; 0: none. [power of two] */
   #heads: Int32Array;
-  /** By place, the one before it with the same hash. [capacity] */
+  /** By place, 1 + the place before it with the same hash. [capacity] */
   #before: Int32Array;
-  /** Places below it are in the chains. The last pair is not: it must not find itself. */
+  /** Places below it are in the chains. The last pair is not, because it must not find itself. */
   #numIndexed = 1;
-  /** Index of what followed the match, NOWHERE without one; and its length. */
+  /** Index of the token after the match, or NOWHERE; and the length of the match. */
   #next = NOWHERE;
   #matched = 0;
 
@@ -53,7 +55,7 @@ export class PromptLookup {
     return this.#length - this.#start;
   }
 
-  /** Adds what `tokenIds`, the whole sequence, has grown by. */
+  /** Adds the new tokens at the end of `tokenIds`, the whole sequence. */
   extend(tokenIds: readonly number[]): void {
     this.#reserve(tokenIds.length - this.numTokens);
     for (let i = this.numTokens; i < tokenIds.length; i++) {
@@ -67,22 +69,17 @@ export class PromptLookup {
       this.#tokens[this.#length++] = tokenId;
     }
     for (; this.#numIndexed < this.#length - 1; this.#numIndexed++) this.#index(this.#numIndexed);
-    // A match that went on is still the longest: any other was at most as long one token ago.
+    // A match that goes on is still the longest, because any other was at most as long one token ago.
     if (this.#next !== NOWHERE && this.#tokens[this.#next] === BREAK) this.#next = NOWHERE;
     if (this.#next === NOWHERE) this.#search();
   }
 
-  /**
-   * How many of the sequence's last tokens stand where the guess comes from, 0 without one; longer ones count as 32.
-   */
+  /** Length of the match that the guess comes from, at most MAX_COMPARED; 0 without one. */
   get matchLength(): number {
     return this.#next === NOWHERE ? 0 : Math.min(this.#matched, MAX_COMPARED);
   }
 
-  /**
-   * The next tokens as they followed the match, at most `most`; they may run into themselves, as in a repetition. Empty
-   * without a match.
-   */
+  /** The tokens that followed the match, at most `most`; in a repetition they continue with themselves. */
   guess(most: number): number[] {
     const guessed: number[] = [];
     if (this.#next === NOWHERE) return guessed;
@@ -111,7 +108,7 @@ export class PromptLookup {
     }
   }
 
-  /** How many tokens up to `a` equal those up to `b`, the sequence's last; at most MAX_COMPARED. */
+  /** How many tokens up to `a` equal those up to `b`, the sequence's last token; at most MAX_COMPARED. */
   #commonLength(a: number, b: number): number {
     const most = Math.min(MAX_COMPARED, a + 1, b - this.#start + 1);
     let length = 0;
@@ -130,7 +127,7 @@ export class PromptLookup {
     this.#heads[hash] = place + 1;
   }
 
-  /** Room for so many more tokens; at least doubles, and indexes anew. */
+  /** Enlarges the arrays for this many more tokens, at least twofold, and indexes all again. */
   #reserve(numMore: number): void {
     const needed = this.#length + numMore;
     if (needed <= this.#before.length) return;

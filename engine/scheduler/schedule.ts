@@ -1,11 +1,11 @@
-/** The parts of a step, and what the scheduler asks of a sequence. Pure functions. */
+/** The parts of a step, and what the scheduler needs to know of a sequence. Pure functions. */
 import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Lane } from '../model/batch.ts';
 import type { RequestError } from '../protocol/errors.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 
-/** Most tokens that an answer is assumed to generate yet. */
+/** An answer is assumed to generate at most this many more tokens. */
 const LIKELY_ANSWER = 48;
 
 /** A sequence's part in a step. */
@@ -14,18 +14,18 @@ export interface Scheduled extends Computing {
   readonly lease: Lease;
   readonly newSlots: Int32Array;
   readonly lane: Lane;
-  /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
+  /** Part of a prompt, or tokens lost by preemption. They join the tree right after the step. */
   readonly prefill: boolean;
-  /** Drafted tokens after the sequence's last one. Their slots are kept only where the draft is right. */
+  /** Drafted tokens after the sequence's last one. Only right ones keep their slots. */
   readonly draft: readonly number[];
   readonly numLogits: number;
-  /** How many of its last tokens return their queries, to choose what a partial lease attends to next. */
+  /** How many of its last tokens return their queries, which choose the rows that a partial lease attends to next. */
   readonly numQueries: number;
-  /** The tokens are computed for their queries only, and again afterwards. */
+  /** The tokens are computed only for their queries, and again afterwards. */
   readonly asks: boolean;
 }
 
-/** A sequence that ended without a part: it needs no more tokens, or there is no room for it. */
+/** A sequence that ended without a part: it needs no more tokens, or it does not fit. */
 export interface Ended {
   readonly sequence: Sequence;
   readonly outcome: FinishReason | RequestError;
@@ -36,17 +36,17 @@ export interface Schedule {
   readonly ended: Ended[];
 }
 
-/** Tokens of a sequence that may come from the cache: all but the last when its logits are needed. */
+/** Tokens of a sequence that may come from the cache: all, without the last one if its logits are needed. */
 export function reusable(sequence: Sequence): number {
   return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
 }
 
-/** Tokens that a sequence is likely to generate yet. */
+/** Tokens that a sequence probably still generates. */
 export function likelyAnswer(sequence: Sequence): number {
   return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
 }
 
-/** Whether only the token sampled last is to be computed. */
+/** Whether only the last sampled token has to be computed. */
 export function isDecode(sequence: Sequence, lease: Lease): boolean {
   return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
 }
@@ -57,7 +57,7 @@ export function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): nu
   return sum;
 }
 
-/** Of a step, drafts included. */
+/** Tokens of a step, drafts included. */
 export function numTokensOf(batch: readonly Scheduled[]): number {
   return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
 }
@@ -69,10 +69,10 @@ export interface Computing {
   readonly count: number;
 }
 
-/** In-flight prefix sharing: whether `other` computes the token at `at`, which a sequence needs next, in this step. */
+/** In-flight prefix sharing: whether `other` computes, in this step, the token at `at` that a sequence needs next. */
 export function isComputedBy(tokenIds: readonly number[], at: number, other: Computing): boolean {
   if (at < other.startIndex || at >= other.startIndex + other.count) return false;
-  // Backwards: sequences that share the beginning differ late.
+  // Backwards, because sequences with a common beginning differ late.
   for (let i = at; i >= 0; i--) if (tokenIds[i] !== other.tokenIds[i]) return false;
   return true;
 }

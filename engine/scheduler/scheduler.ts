@@ -193,7 +193,7 @@ export class Scheduler {
 
 function hasSamePrompt(one: Sequence, other: Sequence): boolean {
   if (one.numPromptTokens !== other.numPromptTokens) return false;
-  // Backwards: prompts of one file differ late.
+  // Backwards, because prompts for one file differ late.
   for (let i = one.numPromptTokens - 1; i >= 0; i--) if (one.tokenIds[i] !== other.tokenIds[i]) return false;
   return true;
 }

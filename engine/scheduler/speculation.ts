@@ -1,14 +1,12 @@
 /**
- * Drafts for the sequences that decode: what each could go on with, how much of that is worth a row, and what became of
- * it. Keeps what it has learnt of a sequence as long as that lives. Decides nothing about tokens: the engine samples
- * every
- * position from the model's own logits, so a wrong draft costs time and never changes a text.
+ * Drafts tokens for decoding sequences, and learns how many are worth their cost. Does not choose tokens: the engine
+ * samples each position from the model's own logits, so a wrong draft costs time and never changes a text.
  */
 import type { Priority } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { PromptLookup } from './promptLookup.ts';
 
-/** Rows of a step up to which one more is worth a thought, drafts included. */
+/** Most rows of a step, drafts included. */
 const MAX_ROWS = 16;
 
 interface Guess {
@@ -21,7 +19,7 @@ const NO_GUESS: Guess = { tokenIds: [], chance: { rate: 0, most: 0 } };
 interface Drafter {
   readonly lookup: PromptLookup;
   readonly acceptance: Acceptance;
-  /** Of the match that the draft under way comes from. */
+  /** Length of the match that the current draft comes from. */
   matchLength: number;
 }
 
@@ -35,10 +33,7 @@ export class Speculation {
     idle: new ClassRates(),
   };
 
-  /**
-   * Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. `columnMs`:
-   * see RowCost.
-   */
+  /** Drafts for the decoding sequences of a step, together at most `mostTokens`. `columnMs`: see RowCost. */
   propose(sequences: readonly Sequence[], mostTokens: number, columnMs: number): Map<Sequence, number[]> {
     const drafts = new Map<Sequence, number[]>();
     const most = Math.min(mostTokens, MAX_ROWS - sequences.length);
@@ -55,22 +50,19 @@ export class Speculation {
     return drafts;
   }
 
-  /** Tokens that would be drafted for a sequence in a step of its own. */
+  /** Number of tokens that would be drafted for a sequence in a step of its own. */
   numWanted(sequence: Sequence, columnMs: number): number {
     const most = MAX_ROWS - 1;
     return draftLengths([this.#guess(sequence, most, 'peek').chance], 1, this.#cost.fixedRows(columnMs), most)[0]!;
   }
 
-  /**
-   * A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if
-   * `rejected`.
-   */
+  /** A draft of this sequence was verified: `numAccepted` tokens were right; `rejected`: the next one was wrong. */
   verified(sequence: Sequence, numAccepted: number, rejected: boolean): void {
     const drafter = this.#drafters.get(sequence);
     drafter?.acceptance.observe(drafter.matchLength, numAccepted, rejected);
   }
 
-  /** A step that only decoded took `ms` for its rows, of it `columnMs` for the columns of each. */
+  /** A step that only decoded took `ms` for its rows, including `columnMs` for the columns of each row. */
   observe(numRows: number, ms: number, columnMs: number): void {
     this.#cost.observe(numRows, ms, columnMs);
   }
@@ -90,7 +82,7 @@ export class Speculation {
     const { lookup, acceptance } = drafter;
     lookup.extend(known);
     drafter.matchLength = lookup.matchLength;
-    // The row after the last drafted token gives one more.
+    // The row of the last drafted token gives one more token.
     const tokenIds = lookup.guess(Math.min(most, sequence.numLeft - 1));
     return {
       tokenIds,
@@ -100,15 +92,16 @@ export class Speculation {
 }
 
 export interface DraftChance {
-  /** Probability that a drafted token is right, given that those before it are. */
+  /** Probability that a drafted token is right if all before it are right. */
   readonly rate: number;
   /** Tokens that could be drafted. */
   readonly most: number;
 }
 
 /**
- * Drafted tokens of each sequence, together at most `mostRows`. `numRows`: rows that the step has without drafts.
- * `fixedRows`: what a step costs beside its rows, in rows.
+ * How many tokens to draft for each sequence, together at most `mostRows`. Rows go to the drafts that are most likely
+ * right, as long as each row raises the expected tokens per millisecond. `numRows`: rows that the step has without
+ * drafts. `fixedRows`: fixed cost of a step, as a number of rows.
  */
 export function draftLengths(
   chances: readonly DraftChance[],
@@ -131,33 +124,25 @@ export function draftLengths(
   return lengths;
 }
 
-/**
- * PURE: how often a sequence's drafted tokens were right, learnt as it goes, by how long the match was that they came
- * from: after a long copied run the next token is nearly certain, after a pair of tokens it seldom is. Below a rate of
- * 15% a kind of match is not drafted from any more, but for a probe now and then.
- *
- * What sequences of a class come to is where the next one begins, but never so low that it is not tried.
- */
-
-/** A kind is left alone below this rate. */
+/** A kind of match with a lower rate gives no drafts, except for probes. */
 export const MIN_RATE = 0.15;
-/** Times that a kind which is left alone could have been drafted from before one token is tried. */
+/** Such a kind gives a probe of one token each time it could have given this many drafts. */
 export const PROBE_EVERY = 32;
-/** From so many matching tokens on: a pair or three, some, many. */
+/** The kinds of match, by their smallest number of matching tokens. */
 const KINDS = [2, 4, 8] as const;
 /**
- * Before anything is known of a class; where a sequence begins, at least and at most; and how many trials that counts
- * for.
+ * By kind: the rates of a class at first; bounds of the rate with which a new sequence starts; the number of trials for
+ * which that rate counts.
  */
 const FIRST_RATES = [0.35, 0.6, 0.8] as const;
 const MIN_FIRST_RATE = 0.2;
 const MAX_FIRST_RATE = 0.9;
 const FIRST_TRIALS = 2;
-/** Older trials fade beyond so many, of a sequence and of a class. */
+/** Older trials lose weight beyond this many, for a sequence and for a class. */
 const MAX_TRIALS = 24;
 const MAX_CLASS_TRIALS = 200;
 
-/** By kind, the rate of all sequences of a class. */
+/** The rates of all sequences of a class, by kind. New sequences start with them, but never too low to be tried. */
 export class ClassRates {
   readonly #hits = FIRST_RATES.map((rate) => 10 * FIRST_TRIALS * rate);
   readonly #trials = FIRST_RATES.map(() => 10 * FIRST_TRIALS);
@@ -174,6 +159,10 @@ export class ClassRates {
   }
 }
 
+/**
+ * How often a sequence's drafted tokens were right, by the length of the match that they came from: after a long copied
+ * run the next token is nearly certain, after a pair of tokens it seldom is.
+ */
 export class Acceptance {
   readonly #class: ClassRates;
   readonly #hits: number[];
@@ -185,10 +174,7 @@ export class Acceptance {
     this.#hits = KINDS.map((_, kind) => ofClass.firstRate(kind) * FIRST_TRIALS);
   }
 
-  /**
-   * Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to
-   * draft at most. Probes apart.
-   */
+  /** Probability that a token drafted from such a match is right, and most tokens to draft. Without probes. */
   peek(matchLength: number, most: number): { rate: number; most: number } {
     const kind = kindOf(matchLength);
     if (kind < 0) return { rate: 0, most: 0 };
@@ -196,13 +182,13 @@ export class Acceptance {
     return { rate, most: rate >= MIN_RATE ? most : 0 };
   }
 
-  /** The same where a step is about to be drafted for. */
+  /** The same for a step that drafts now. Counts the chances for a probe. */
   expect(matchLength: number, most: number): { rate: number; most: number } {
     const kind = kindOf(matchLength);
     const known = this.peek(matchLength, most);
     if (kind < 0 || known.rate >= MIN_RATE || ++this.#skipped[kind]! < PROBE_EVERY) return known;
     this.#skipped[kind] = 0;
-    // Certain, for once: so that it is tried whatever a row costs.
+    // The probe counts as certain, so that it is tried whatever a row costs.
     return { rate: 1, most: Math.min(1, most) };
   }
 
@@ -222,24 +208,22 @@ function kindOf(matchLength: number): number {
   return KINDS.findLastIndex((from) => matchLength >= from);
 }
 
-/**
- * PURE: what a step costs beside its rows, in rows, learnt from the steps that only decode. A least-squares line
- * through
- * the recent ones, older ones fading; steps of one size say nothing of the slope, then the last one that could be told
- * stands. What a row costs for the columns that it attends to differs from step to step and is reckoned apart.
- */
-
-/** Before anything is learnt: memory-bound linear layers, a few rows nearly free. */
+/** Fixed cost at first, in rows: linear layers are bound by memory, so a few rows cost little. */
 const FIRST_FIXED_ROWS = 8;
 const MIN_FIXED_ROWS = 0.5;
 const MAX_FIXED_ROWS = 32;
 const FADING = 0.95;
-/** From so many steps on, none counts for more than so many times the mean. */
+/** From this many steps on, a step counts for at most MAX_TIMES the mean. */
 const SETTLED = 4;
 const MAX_TIMES = 3;
-/** Of the number of rows, weighted: below it the slope is noise. */
+/** Smallest weighted variance of the number of rows: below it the slope is noise. */
 const MIN_VARIANCE = 0.25;
 
+/**
+ * The fixed cost of a step, as a number of rows, learnt from steps that only decode: a least-squares line through the
+ * recent steps, in which older ones lose weight. If all have the same number of rows, the last known slope stays. The
+ * cost of a row's columns differs from step to step and is counted separately.
+ */
 export class RowCost {
   #weight = 0;
   #rows = 0;
@@ -248,10 +232,10 @@ export class RowCost {
   #rowsMs = 0;
   #learnt: { readonly fixedMs: number; readonly rowMs: number } | null = null;
 
-  /** A step took `measuredMs`; `columnMs`: what each row of it cost for its columns. */
+  /** A step took `measuredMs`. `columnMs`: cost of the columns of one row. */
   observe(numRows: number, measuredMs: number, columnMs: number): void {
     const ownMs = Math.max(0, measuredMs - numRows * columnMs);
-    // A single disturbed step must not make rows look dear.
+    // A single disturbed step must not make rows look expensive.
     const ms = this.#weight > SETTLED ? Math.min(ownMs, (MAX_TIMES * this.#ms) / this.#weight) : ownMs;
     this.#weight = this.#weight * FADING + 1;
     this.#rows = this.#rows * FADING + numRows;
@@ -267,7 +251,7 @@ export class RowCost {
     this.#learnt = { fixedMs: meanMs - rowMs * meanRows, rowMs };
   }
 
-  /** What a step costs beside its rows, in rows, each of which costs `columnMs` for its columns. */
+  /** The fixed cost of a step, as a number of rows, each of which costs `columnMs` for its columns. */
   fixedRows(columnMs: number): number {
     if (!this.#learnt) return FIRST_FIXED_ROWS;
     const { fixedMs, rowMs } = this.#learnt;

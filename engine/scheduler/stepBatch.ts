@@ -11,9 +11,9 @@ import type { TokenBudget } from './tokenBudget.ts';
 
 /** How a part counts. */
 interface Weight {
-  /** Tokens of the token budget. */
+  /** Tokens of the budget that it takes. */
   readonly spent: number;
-  /** Tokens that a decode would draft in a step of its own. */
+  /** Additional tokens that the part would have in a step of its own: drafts. */
   readonly wanted: number;
 }
 
@@ -105,7 +105,7 @@ export class StepBatch {
     return entry.part;
   }
 
-  /** Whether this step computes the token that a sequence needs next, so that the sequence should wait. */
+  /** Whether this step computes the token at `at`, which a sequence needs next. Then the sequence waits. */
   computesFor(sequence: Sequence, at: number): boolean {
     for (const { part } of this.#parts.values())
       if (part.prefill && this.#sharing.waitsFor(part, sequence.cacheIds, at)) return true;
@@ -136,7 +136,7 @@ export class StepBatch {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inPool = parts.filter(({ lane }) => lane === 'paged');
     const numTokens = inPool.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-    // With shared attention each token pays for all pages; with gathered, for as many as the largest sequence has.
+    // With shared attention each token pays for all pages, with gathered attention for those of the largest sequence.
     const { gathered } = this.#attended(0, this.#mostPages, this.#pages);
     const packed = gathered
       ? inPool.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1)
@@ -175,7 +175,7 @@ export class StepBatch {
   }
 }
 
-/** Columns of the pool that tokens of this lease attend to in a step of their own: whole pages, at least one. */
+/** Columns of the pool that this lease's tokens attend to in a step of their own: whole pages, at least one. */
 export function columnsOf(cache: KvCache, lease: Lease): number {
   return Math.max(1, cache.addPages(lease, new Set())) * cache.memory.pool.pageSlots;
 }

@@ -1,18 +1,14 @@
 /**
- * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns + d * columns.
- * Every
- * step reads all weights once (a), every token passes through the linear layers (b) and pays for its columns, those of
- * the pool and the step's own (c), which are made ready for the products once a step (d: in the prefill lane as dear as
- * some forty tokens that attend to them). One instance per way of computing tokens.
- *
- * Robust on a machine that does other things as well: steps of about one size share a cell, which keeps the last few
- * and
- * speaks with their median, so single slow steps count for nothing. A cell that is not refreshed fades, but is not
- * forgotten: a thousand decodes do not make it unknown what a chunk costs. The fit minimises relative errors. A machine
- * that has become slower altogether, hot or on battery, shows in the last few steps: their median corrects the fit.
+ * Learns what a step costs from the steps that have run. One instance per lane.
+ * Does not decide how many tokens a step has: see tokenBudget.ts.
  */
 
-/** Coefficients, all >= 0. */
+/**
+ * ms = a + b * tokens + c * tokens * columns + d * columns, all coefficients >= 0. Every step reads all weights once
+ * (a). Every token passes through the linear layers (b) and attends to its columns, those of the pool and the step's
+ * own (c). Columns are prepared for the products once a step (d; in the prefill lane a column costs as much as about
+ * forty tokens that attend to it).
+ */
 export interface Coefficients {
   /** ms of a step. */
   readonly a: number;
@@ -25,24 +21,24 @@ export interface Coefficients {
 }
 
 /**
- * Proportions of small models on two cores, of the paged lane and of the prefill lane. What has not been measured yet
- * is
- * scaled from these to what has. In the paged lane steps have so few tokens that c and d could not be told apart: no d.
+ * Proportions of small models on two cores, in the paged lane and in the prefill lane. Coefficients that have not been
+ * measured yet are scaled from these. In the paged lane d is 0: its steps have so few tokens that c and d could not be
+ * distinguished.
  */
 const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001, d: 0 };
 export const TYPICAL_PREFILL: Coefficients = { a: 14, b: 0.45, c: 0.00025, d: 0.01 };
-/** Coefficients. */
+/** Number of coefficients. */
 const N = 4;
-/** Weight of the proportions above, beside 1 for a fresh cell. */
+/** Weight of the proportions above; a fresh cell has 1. */
 const PRIOR_WEIGHT = 0.01;
-/** Tokens of a step that may be tried without having been approached: one far too long would be felt. */
+/** Tokens that a step may have before similar sizes were measured. A step that is far too long would be noticed. */
 const TRUSTED_TOKENS = 32;
 /** Steps kept per cell. */
 const KEPT = 5;
-/** Steps after which a cell that is not refreshed counts half, and the least that it counts. */
+/** Steps after which a cell without new steps has half its weight, and its smallest weight. */
 const HALF_LIFE = 300;
 const MIN_WEIGHT = 0.05;
-/** Steps whose median tells the speed of the moment. */
+/** Steps whose median gives the present speed. */
 const RECENT = 9;
 
 interface Observation {
@@ -54,17 +50,23 @@ interface Observation {
 interface Cell {
   /** Oldest first. */
   readonly last: Observation[];
-  /** Number of the step that came last. */
+  /** Number of its latest step. */
   step: number;
 }
 
 const logBucket = (n: number): number => Math.ceil(Math.log2(Math.max(1, n)));
 
+/**
+ * Works on a machine that does other things as well. Steps of about one size share a cell. A cell keeps its last steps
+ * and stands for their median, so single slow steps count for nothing. The weight of a cell without new steps falls,
+ * but never to 0: a thousand decodes must not make the cost of a chunk unknown. The fit minimises relative errors. If
+ * the whole machine becomes slower (heat, battery), the median of the last steps corrects the fit.
+ */
 export class StepCost {
   readonly #cells = new Map<number, Cell>();
   readonly #typical: Coefficients;
   #fitted: Coefficients;
-  /** Of the last steps, oldest first: how much longer than fitted they took. */
+  /** Duration over fitted duration of the last steps, oldest first. */
   readonly #recent: number[] = [];
   #slowness = 1;
   #numSteps = 0;
@@ -75,7 +77,7 @@ export class StepCost {
     this.#fitted = typical;
   }
 
-  /** As learnt so far; typical proportions before anything has been. */
+  /** As learnt so far; typical proportions at first. */
   get coefficients(): Coefficients {
     const { a, b, c, d } = this.#fitted;
     return { a: a * this.#slowness, b: b * this.#slowness, c: c * this.#slowness, d: d * this.#slowness };
@@ -108,21 +110,20 @@ export class StepCost {
   }
 
   /**
-   * The most tokens of a step over `columns` that stays within `ms`, each adding itself to them. 0 when none do; not
-   * many
-   * more than have been measured.
+   * The most tokens of a step over `columns` that stays within `ms`; each token adds a column. 0 if not even one fits.
+   * At most twice as many as have been measured.
    */
   tokensWithin(ms: number, columns: number): number {
     const { a, b, c, d } = this.coefficients;
     const left = ms - a - d * columns;
     if (left <= 0) return 0;
-    // c t^2 + (b + d + c columns) t - left = 0, in the form that stands c = 0.
+    // Solves c t^2 + (b + d + c columns) t - left = 0, in a form that allows c = 0.
     const linear = b + d + c * columns;
     const tokens = Math.floor((2 * left) / (linear + Math.sqrt(linear * linear + 4 * c * left)));
     return Math.min(tokens, Math.max(TRUSTED_TOKENS, 2 * this.#mostTokens));
   }
 
-  /** How many tokens cost as much as a step over `columns` does by itself: with fewer, most of it would be that. */
+  /** How many tokens cost as much as the fixed part (a, d) of a step over `columns`. */
   evenTokens(columns: number): number {
     const { a, b, c, d } = this.#fitted;
     return Math.ceil((a + d * columns) / Math.max(1e-9, b + c * columns));
@@ -134,7 +135,7 @@ export class StepCost {
       ...this.#median(cell.last),
       weight: Math.max(MIN_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)),
     }));
-    // How much slower this machine and model are than the typical ones.
+    // How much slower this machine and model are than typical ones.
     const scale = weightedMedian(
       points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(typical, tokens, columns), weight })),
     );
@@ -153,7 +154,7 @@ export class StepCost {
     this.#fitted = { a: a! * unit[0]!, b: b! * unit[1]!, c: c! * unit[2]!, d: d! * unit[3]! };
   }
 
-  /** The one whose time is the median in proportion to what is predicted. */
+  /** The observation whose ratio of measured to predicted time is the median. */
   #median(observations: readonly Observation[]): Observation {
     const ratio = ({ tokens, columns, ms }: Observation): number => ms / evaluate(this.#fitted, tokens, columns);
     return [...observations].sort((x, y) => ratio(x) - ratio(y))[observations.length >> 1]!;
@@ -174,7 +175,7 @@ function weightedMedian(items: { value: number; weight: number }[]): number {
   return 1;
 }
 
-/** For `solveSubset`, which runs at every step: rows of [N + 1], and its result. */
+/** Scratch of `solveSubset`, which runs at every step: rows of [N + 1], and its result. */
 const elimination = new Float64Array(N * (N + 1));
 const solution = new Float64Array(N);
 
@@ -182,10 +183,10 @@ const solution = new Float64Array(N);
 function solveNonNegative(matrix: readonly number[], right: readonly number[]): Float64Array {
   const best = new Float64Array(N);
   let least = 0;
-  // Four unknowns have fifteen sets of positive ones.
+  // Tries each of the fifteen sets of unknowns that may be positive.
   for (let set = 1; set < 1 << N; set++) {
     solveSubset(matrix, right, set);
-    // At a solution of its subset the objective is -right' x / 2.
+    // At the solution of a subset the objective is -right' x / 2.
     let value = 0;
     for (let i = 0; i < N; i++)
       value = solution[i]! >= 0 ? value - (right[i]! * solution[i]!) / 2 : Number.POSITIVE_INFINITY;
@@ -197,8 +198,8 @@ function solveNonNegative(matrix: readonly number[], right: readonly number[]): 
 }
 
 /**
- * Solves into `solution` for the unknowns in `set`, a bit each, the others 0; Gaussian elimination, which needs no
- * pivoting here.
+ * Solves for the unknowns in `set` (one bit each); the others are 0. Writes to `solution`. Gaussian elimination; a
+ * positive definite matrix needs no pivoting.
  */
 function solveSubset(matrix: readonly number[], right: readonly number[], set: number): void {
   const width = N + 1;

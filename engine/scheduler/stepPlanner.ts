@@ -1,7 +1,6 @@
 /**
- * How large steps are: learns what they cost and gives each one its budget of tokens, by who is there and whether
- * someone
- * is typing; when a step waits for more requests. Which sequences get the tokens is the scheduler's.
+ * Plans the size of steps: learns what they cost, gives each a token budget, and says when a step waits for requests.
+ * Does not decide which sequences get the tokens: see Scheduler.
  */
 import { numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
@@ -16,13 +15,13 @@ import {
   stepTarget,
 } from './tokenBudget.ts';
 
-/** Columns that a completion's tokens are taken to attend to where it is reckoned how long they will take. */
+/** Columns that the tokens of waiting sequences are assumed to attend to, when their time is predicted. */
 const BACKLOG_COLUMNS = 512;
 
-/** Of a step's time what the paged lane may have had where all that is left of it is the prefill lane's. */
+/** Largest share of a step's time in the paged lane at which the rest is the prefill lane's time. */
 const MAX_BESIDE = 0.25;
 
-/** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
+/** The learnt costs of both lanes: of steps without the prefill lane, and of the prefill lane alone. */
 export interface StepCosts {
   readonly pool: StepCost;
   readonly prefill: StepCost;
@@ -37,7 +36,7 @@ export class StepPlanner {
   #typedAt = Number.NEGATIVE_INFINITY;
   #arrivals = NO_ARRIVALS;
 
-  /** `fixedBudget`: tokens of every step, whatever is learnt. `numHeads`: query heads of the model. */
+  /** `fixedBudget`: tokens of every step; learnt when undefined. `numHeads`: query heads of the model. */
   constructor(clock: () => number, costs: StepCosts, fixedBudget: number | undefined, numHeads = 1) {
     this.cost = costs.pool;
     this.#prefillCost = costs.prefill;
@@ -46,13 +45,14 @@ export class StepPlanner {
     this.#fixedBudget = fixedBudget;
   }
 
+  /** The user is typing now. */
   typed(): void {
     this.#typedAt = this.#clock();
   }
 
   /**
-   * A request has come; `wasIdle`: there was nothing to do. A completion comes of typing; it waits for nobody and is no
-   * burst.
+   * A request has arrived. `wasIdle`: there was nothing to do. A completion means that the user types. It never waits
+   * and does not belong to a burst.
    */
   arrived(sequence: Sequence, wasIdle: boolean): void {
     if (sequence.priority === 'completion') this.typed();
@@ -60,8 +60,8 @@ export class StepPlanner {
   }
 
   /**
-   * ms that the next step should wait for requests that are about to arrive. `missing`: tokens of a sequence that are
-   * still to compute.
+   * ms that the next step should wait for requests that are about to arrive. `missing`: tokens that a sequence still
+   * has to compute.
    */
   pauseMs(sequences: Iterable<Sequence>, missing: (sequence: Sequence) => number): number {
     if (!this.cost.known) return 0;
@@ -75,10 +75,7 @@ export class StepPlanner {
     });
   }
 
-  /**
-   * For a step that serves some of `sequences`, whose completions have `backlog` tokens to compute before they
-   * generate.
-   */
+  /** The budget of a step for these sequences. `backlog`: tokens to compute before all completions generate. */
   budget(sequences: Iterable<Sequence>, backlog: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget);
     return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog), this.#numHeads);
@@ -117,9 +114,8 @@ export class StepPlanner {
     const cost = this.#prefillCost;
     const { count, startIndex } = prefill;
     const pool = besideWeights(this.cost, numTokens, columns + numTokens);
-    // How much longer than reckoned the step took. Beside a large part of the other lane, and where a lane is unknown
-    // yet, both
-    // have that in common: otherwise the whole error of the large part would be taken for what the prompt costs.
+    // Measured over predicted time. Beside a large part of the paged lane, or while a lane is unknown, both lanes share
+    // this factor. Otherwise the whole error of the large part would be taken for the cost of the prompt.
     const share = ms / (pool + cost.predict(count, startIndex + count));
     cost.observe(count, startIndex + count, ms - (cost.known && pool < MAX_BESIDE * ms ? 1 : share) * pool);
     if (!this.cost.known && numTokens > 0)
@@ -128,35 +124,31 @@ export class StepPlanner {
 }
 
 /**
- * PURE: whether a step waits for requests that are about to arrive. One that comes just after a step has begun waits
- * for
- * all of it, and reads the weights once more; requests of a burst (the files of a folder, an answer and its title) come
- * within milliseconds. So when nothing else is running, a step waits for the next of a burst, if bursts are what has
- * been
- * seen lately and the step is long enough to be worth it. Never while there is a completion.
+ * Arrivals further apart than this are not a burst; no step waits longer. Requests of a burst (the files of a folder,
+ * an answer and its title) arrive within milliseconds. One that arrives just after a step has begun waits for all of
+ * it, and its own step reads the weights once more. So, when nothing else runs, a step waits for the next request of a
+ * burst, if bursts have been seen lately and the step is long enough. It never waits while there is a completion.
  */
-
-/** Arrivals further apart than this are no burst; no step waits longer. */
 export const MAX_WAIT_MS = 8;
-/** Beginnings of bursts, or of single requests, that are remembered. */
+/** Number of bursts or single requests that are remembered. */
 const REMEMBERED = 8;
-/** Bursts that must have been seen. */
+/** Bursts that must have been seen before a step waits. */
 const MIN_BURSTS = 2;
-/** What waiting must save at least, in proportion to what it costs. */
+/** Smallest ratio of the time that waiting saves to the time that it costs. */
 const WORTH = 4;
 
-/** What followed the last arrivals at an engine without work. */
+/** The last arrivals at an idle engine, and how soon the next request followed each. */
 export interface Arrivals {
-  /** ms from the first to the second arrival; infinite when none came in time. Oldest first. */
+  /** ms from the first to the second arrival; infinite if none came in time. Oldest first. */
   readonly gaps: readonly number[];
   readonly lastAt: number;
-  /** Of the burst that may be under way. */
+  /** First arrival of the burst that may be under way. */
   readonly firstAt: number;
 }
 
 export const NO_ARRIVALS: Arrivals = { gaps: [], lastAt: Number.NEGATIVE_INFINITY, firstAt: Number.NEGATIVE_INFINITY };
 
-/** `wasIdle`: the engine had nothing to do. */
+/** Adds an arrival. `wasIdle`: the engine had nothing to do. */
 export function arrived(arrivals: Arrivals, now: number, wasIdle: boolean): Arrivals {
   const { gaps, firstAt } = arrivals;
   if (now - firstAt <= MAX_WAIT_MS) {
@@ -170,25 +162,25 @@ export function arrived(arrivals: Arrivals, now: number, wasIdle: boolean): Arri
 export interface Pending {
   /** A completion waits or runs. */
   readonly completion: boolean;
-  /** Something has been computed already of what there is to do. */
+  /** Some request is running already. */
   readonly started: boolean;
-  /** What the step is predicted to take. */
+  /** Predicted duration of the step. */
   readonly stepMs: number;
 }
 
-/** ms that the step should wait from `now` on; 0: begin. Ask again when something has arrived. */
+/** ms that the step should wait from `now` on; 0: begin. Ask again after an arrival. */
 export function waitMs(
   { gaps, lastAt, firstAt }: Arrivals,
   now: number,
   { completion, started, stepMs }: Pending,
 ): number {
   if (completion || started) return 0;
-  // The burst that may be under way says nothing of itself.
+  // The burst that may be under way is not complete.
   const known = gaps.slice(0, -1);
   const followed = known.filter((gap) => gap <= MAX_WAIT_MS);
   if (followed.length < MIN_BURSTS || followed.length * 2 <= known.length) return 0;
   const patience = Math.min(MAX_WAIT_MS, 1.5 * Math.max(...followed));
-  // Who is spared waits half a step on average.
+  // A request that misses the step waits half a step on average.
   if ((followed.length / known.length) * (stepMs / 2) < WORTH * patience) return 0;
   return Math.max(0, Math.min(lastAt + patience, firstAt + MAX_WAIT_MS) - now);
 }

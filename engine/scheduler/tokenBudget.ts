@@ -1,56 +1,47 @@
-/** PURE: how many tokens a step may have: as many as fit into the time target by what steps have cost so far. */
+/** How many tokens a step may have: as many as fit into its time target at the learnt cost. Pure functions. */
 import { type Part, sharesStep } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 
 /**
- * How a prompt stands to a step: it has the step's time; it rides along with a completion; it has waited and goes on by
- * a long part now.
+ * What a prompt may take of a step: the step's time (`own`); what is left beside a completion (`beside`); a long part,
+ * because it has waited (`late`).
  */
 export type PromptStanding = 'own' | 'beside' | 'late';
 
-/** `columns`: of the pool, those that each token of the step pays for (see attendedPages). */
+/** `columns`: columns of the pool that each token of the step pays for (see attendedPages). */
 export interface TokenBudget {
-  /** Most tokens of a step, decodes included, of which it has `numDecodes`. */
+  /** Most tokens of a step, including its `numDecodes` decodes. */
   tokens(columns: number, numDecodes: number): number;
-  /** The same where others ride along in a step that serves a completion, which has `ownTokens` itself. */
+  /** Most tokens of a step that serves completions, which have `ownTokens`, and other sequences beside them. */
   beside(columns: number, ownTokens: number): number;
-  /** What a prompt gets in any case when it has waited too long. */
+  /** Tokens that a prompt gets in any case when it has waited too long. */
   readonly leastTokens: number;
-  /**
-   * Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `poolTokens` in the
-   * other lane.
-   */
+  /** Most tokens of a prompt in the prefill lane from `startIndex` on, with `poolTokens` in the paged lane. */
   prefill(startIndex: number, columns: number, poolTokens: number, standing: PromptStanding): number;
-  /** Between two parts of prompts that others have to wait for. */
+  /** Time between two long parts of prompts that other sequences have to wait for. */
   readonly betweenPartsMs: number;
-  /** What a token costs for the columns that it attends to, ms; 0 where nothing is learnt. */
+  /** ms that a token costs for the columns that it attends to; 0 with a fixed budget. */
   columnMs(columns: number): number;
-  /** Whether two parts had better be one step over `columns` than two. */
+  /** Whether one step with both parts, over `columns`, costs no more than two steps. */
   shares(one: Part, other: Part, columns: number): boolean;
 }
 
 const MAX_TOKENS = 512;
-/**
- * Most scores of a step, over all query heads: attention writes a few intermediates of so many float32 values (64 MB
- * each).
- */
+/** Most attention scores of a step, over all heads. Attention writes a few float32 tensors of this size (64 MB). */
 const MAX_SCORES = 2 ** 24;
-/** Of the prefill lane: more gain nothing, their intermediates are no longer in the processor's cache. */
+/** Most tokens in the prefill lane. With more, intermediates no longer fit into the processor's cache. */
 const MAX_PREFILL = 256;
-/**
- * Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these
- * bounds.
- */
+/** Bounds of the fewest tokens worth a step of the prefill lane: as many as cost as much as the step's fixed part. */
 const MIN_PREFILL = 16;
 const MAX_LEAST = 48;
-/** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long. */
+/** A prompt gets at least this time of a step, because in the prefill lane few tokens cost nearly as much as many. */
 const OWN_MS = 150;
-/** A part that others have to wait for, and as half as long again for them. */
+/** The time between two long parts, as a multiple of the time of one. */
 const BETWEEN_PARTS = 1.5;
-/** Of the first step, before anything has been measured. */
+/** Tokens of the first step, before anything has been measured. */
 const FIRST_TOKENS = 32;
 
-/** The same for every step; prompts get a quarter of it however many sequences decode. */
+/** The same budget for every step. Prompts get a quarter of it, however many sequences decode. */
 export function fixedBudget(tokens: number): TokenBudget {
   const most = (numDecodes: number): number => Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
   return {
@@ -64,7 +55,7 @@ export function fixedBudget(tokens: number): TokenBudget {
   };
 }
 
-/** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. `numHeads`: query heads. */
+/** A budget by learnt costs. `prefillCost`: of the prefill lane alone, whose columns are the prompt's own. */
 export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget, numHeads = 1): TokenBudget {
   const within = (ms: number, columns: number): number => {
     const most = Math.min(MAX_TOKENS, Math.floor(MAX_SCORES / (numHeads * Math.max(1, columns))));
@@ -85,7 +76,7 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
         late: Math.max(own, target.lateMs),
       }[standing];
       const tokens = Math.min(MAX_PREFILL, prefillCost.tokensWithin(ms, startIndex));
-      // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
+      // Few tokens cost nearly as much as many here. So it gets none until waiting makes the prompt urgent.
       const least = Math.min(MAX_LEAST, Math.max(MIN_PREFILL, prefillCost.evenTokens(startIndex)));
       return tokens >= least ? tokens : standing !== 'beside' || poolTokens === 0 ? least : 0;
     },
@@ -94,72 +85,67 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
   };
 }
 
-/** What `tokens` of the paged lane add to a step that reads the weights anyway, ms. */
+/** ms that `tokens` of the paged lane add to a step that reads the weights in any case. */
 export function besideWeights(cost: StepCost, tokens: number, columns: number): number {
   return tokens === 0 ? 0 : Math.max(0, cost.predict(tokens, columns) - cost.coefficients.a);
 }
 
-/**
- * PURE: how long a step may take. A step cannot be interrupted, so its length is the delay of whatever happens next: a
- * keystroke, an abort, the next token of an answer that is being read. Longer steps are more efficient.
+/*
+ * Time targets. A step cannot be interrupted, so its length delays what happens next: a keystroke, an abort, the next
+ * token of an answer that the user reads. Longer steps are more efficient.
  */
 
 /**
- * While a completion waits or runs. Where several wait, a part of what those behind the first have to compute, within
- * bounds:
- * one that comes now waits for them in any case, and all of them end sooner in fewer, longer steps.
+ * Target while a completion waits or runs. If several wait, the target is a share of the time for those behind the
+ * first, between URGENT_MS and ATTENTIVE_MS: a new one waits for them in any case, and all of them end sooner in fewer,
+ * longer steps.
  */
 const URGENT_MS = 50;
 const BACKLOG_SHARE = 0.25;
-/**
- * Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work.
- */
+/** Target shortly after typing, when a completion may come at any moment; while an answer is read; for idle work. */
 const ATTENTIVE_MS = 150;
 const TYPING_MS = 5000;
-/** When someone has typed lately and may well do so again. */
+/** Target when the user has typed lately and may type again. */
 const NEAR_MS = 300;
 const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
-/**
- * A few tokens of a prompt cost nearly as much as many: where others have to wait for them, they may as well be many,
- * up to this.
- */
+/** Target of a long part: few tokens of a prompt cost nearly as much as many, and others wait for either. */
 const LATE_MS = 300;
 /**
- * A step reads all weights once, however few tokens it has: with less time than this many readings most of it would be
- * reading, and a prompt in small pieces would take several times as long as in large ones.
+ * A target is at least this many times the time for reading all weights. A step reads them once, however few tokens it
+ * has. In shorter steps, a prompt would take several times as long.
  */
 const MIN_READINGS = 3;
-/** By how much others may lengthen the steps of a completion. */
+/** Factor by which other sequences may lengthen a completion's steps. */
 const BESIDE = 1.4;
 
 export interface Attention {
   /** A completion waits or runs. */
   readonly completion: boolean;
-  /** What completions have to compute before they generate, the first one apart. */
+  /** Time that completions need before they generate, without the first one. */
   readonly backlogMs: number;
-  /** Someone reads along: a chat answer is being generated. */
+  /** A chat answer is being generated, and the user reads it. */
   readonly reading: boolean;
-  /** All there is to do is idle work, which nobody waits for. */
+  /** There is only idle work. */
   readonly idleOnly: boolean;
-  /** Since the last keystroke; infinite when there was none. */
+  /** Time since the last keystroke; infinite if there was none. */
   readonly msSinceTyping: number;
-  /** What reading all weights takes; 0 before it is known. */
+  /** Time for reading all weights; 0 before it is known. */
   readonly weightsMs: number;
 }
 
 export interface StepTarget {
   readonly ms: number;
-  /** Of a step in which a prompt goes on by a part that others have to wait for, which comes seldom. */
+  /** Target of a step with a long part of a prompt, which comes seldom. */
   readonly lateMs: number;
-  /** Prompt tokens that a step has in any case, or now and then beside a completion, so that everything goes on. */
+  /** Prompt tokens that a step has in any case (beside a completion: now and then), so that no prompt stops. */
   readonly leastTokens: number;
 }
 
 export function stepTarget(attention: Attention): StepTarget {
   const { ms: usual, leastTokens } = wanted(attention);
   const ms = Math.max(usual, MIN_READINGS * attention.weightsMs);
-  // The next completion would wait for it.
+  // The next completion would wait for a long part.
   const isTyping = attention.completion || attention.msSinceTyping < TYPING_MS;
   return { ms, lateMs: isTyping ? ms : Math.min(LATE_MS, 2 * ms), leastTokens };
 }
@@ -176,7 +162,7 @@ function wanted({
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };
 }
 
-/** How long a step of a completion, which takes `ownMs` without them, may become for the sake of others. */
+/** ms that a completion's step may take with other sequences in it. `ownMs`: ms without them. */
 export function besideMs(target: StepTarget, ownMs: number): number {
   return Math.min(target.ms, BESIDE * ownMs);
 }

@@ -1,44 +1,39 @@
 /**
- * Logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so the rest of the batch,
- * and the
- * number of tokens that a step verifies, cannot change a choice. Order as in transformers: repetition penalty,
- * temperature,
- * top-k, top-p. Log-probabilities are those before penalty, temperature and cuts (vLLM's `raw_logprobs`), with the
- * blended distribution, and among the allowed tokens. Ties go to the lower token id.
- *
- * A row has 150,000 logits, and a step has a row for each sequence and each drafted token. So one pass finds the
- * highest of
- * each block of 512, and later passes skip blocks that cannot matter. The exponential of every logit is taken only to
- * draw,
- * or for a log-probability that was asked for. Scratch space is kept between calls, so a row allocates next to nothing.
+ * Samples a token from logits. Order as in transformers: repetition penalty, temperature, top-k, top-p.
+ * Ties go to the lower token id.
  */
 import type { SamplingParams, TokenLogprob } from '../protocol/tasks.ts';
-import { draw } from './draw.ts';
-import { highest, indexOfMax, sumOfExp, survey } from './logitBlocks.ts';
-import { blend, onlyThese, type OtherNext, penalise } from './logitFilters.ts';
+import { draw, highest, indexOfMax, sumOfExp, survey } from './draw.ts';
 
 export type SamplerParams = Required<
   Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>
 >;
 
-/** Below it the best token has all the probability that float32 can represent, and quotients of scores overflow. */
+/** Below it the best token has all probability that float32 can represent, and scores / temperature overflows. */
 const MIN_TEMPERATURE = 1e-6;
 
 export interface Sampled {
   tokenId: number;
-  /** Null where neither it nor alternatives were asked for. */
+  /** Null if neither log-probabilities nor alternatives were requested. */
   logprob: number | null;
   /** The most probable tokens, best first. */
   topLogprobs: TokenLogprob[];
 }
 
 /**
+ * The random number depends on (seed, tokenIndex) alone. So neither the other sequences of a batch nor the number of
+ * tokens that a step verifies can change a choice. Log-probabilities are those before penalty, temperature and cuts
+ * (vLLM's `raw_logprobs`), with the blended distribution, and among the allowed tokens.
+ *
+ * A row has 150,000 logits, and a step has a row for each sequence and each drafted token. So one pass finds the
+ * highest logit of each block of 512, and later passes skip blocks that cannot matter. Exponentials of all logits are
+ * computed only to draw, or for a log-probability. Scratch memory is kept between calls.
  * @param logits [vocabSize]; changed while this runs, and restored
  * @param previous the sequence's tokens so far, prompt included; the repetition penalty applies to them
  * @param tokenIndex position of the new token in the sequence
- * @param allowed the token has to be one of these; null or empty: any
- * @param other blended in before everything else
- * @throws RequestError engineFailed where a logit, or a score computed from it, is not finite
+ * @param allowed the token must be one of these; null or empty: any
+ * @param other distribution that is blended in first
+ * @throws RequestError engineFailed if a logit, or a score computed from it, is not finite
  */
 export function sample(
   logits: Float32Array,
@@ -55,7 +50,7 @@ export function sample(
   try {
     return choice(scores, blended || only ? survey(scores) : max, params, previous, tokenIndex);
   } finally {
-    // Also after an error: the next row is another sequence's.
+    // Also after an error, because the next row belongs to another sequence.
     only?.undo();
     blended?.undo();
   }
@@ -71,7 +66,7 @@ function choice(
 ): Sampled {
   const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
-  // Tokens that are not allowed are no alternatives.
+  // Tokens that are not allowed are not alternatives.
   const top = numTop > 0 ? highest(scores, numTop).filter((id) => scores[id]! > Number.NEGATIVE_INFINITY) : [];
   const choose = (best: number): number =>
     temperature < MIN_TEMPERATURE
@@ -94,9 +89,7 @@ function choice(
 /** Log of the sum of exp of the row that was surveyed last. */
 const logSum = (scores: Float32Array, max: number): number => max + Math.log(sumOfExp(scores, max, 1));
 
-/**
- * A number in [0, 1) with 53 bits, from a hash of both (murmur3's finaliser): a counter-based generator without state.
- */
+/** A number in [0, 1) with 53 bits, from a hash of seed and index (finaliser of murmur3). It has no state. */
 export function uniform(seed: number, index: number): number {
   const low = mix(mix(mix(seed | 0) ^ Math.floor(seed / 2 ** 32)) + Math.imul(index, 0x9e3779b1));
   const high = mix(low ^ 0x85ebca6b ^ index);
@@ -109,4 +102,85 @@ function mix(x: number): number {
   h ^= h >>> 13;
   h = Math.imul(h, 0xc2b2ae35);
   return h ^ (h >>> 16);
+}
+
+/** A distribution over a few tokens that is blended into the model's distribution. */
+export interface OtherNext {
+  /** Each token once. */
+  readonly tokenIds: readonly number[];
+  /** Probabilities of these tokens; their sum is 1. */
+  readonly shares: readonly number[];
+  /** Weight of this distribution, below 1. `likeliest`: probability of the model's likeliest token. */
+  weight(likeliest: number): number;
+}
+
+/**
+ * Changes logits so that their softmax is p = (1 - weight) model + weight other. The factor 1 - weight would be common
+ * to all tokens of the model. It is left out, so only tokens of the other distribution change.
+ * @param logits [vocabSize]
+ * @param logZ log of the sum of exp(logits); @param max the highest logit
+ */
+export function blend(
+  logits: Float32Array,
+  logZ: number,
+  max: number,
+  { tokenIds, shares, weight }: OtherNext,
+): { /** Puts the logits back. */ undo(): void } {
+  const ofOther = weight(Math.exp(max - logZ));
+  const odds = ofOther / (1 - ofOther);
+  const before = tokenIds.map((id) => logits[id]!);
+  for (const [i, id] of tokenIds.entries())
+    logits[id] = logZ + Math.log(Math.exp(before[i]! - logZ) + odds * shares[i]!);
+  return {
+    undo: () => {
+      for (const [i, id] of tokenIds.entries()) logits[id] = before[i]!;
+    },
+  };
+}
+
+/** [vocabSize] of -Infinity between calls. */
+let noScores = new Float32Array(0);
+
+/** A row of the same length in which only these tokens can be chosen. Call `undo` before the next row. */
+function onlyThese(logits: Float32Array, allowed: readonly number[]): { scores: Float32Array; undo(): void } {
+  if (noScores.length !== logits.length) noScores = new Float32Array(logits.length).fill(Number.NEGATIVE_INFINITY);
+  const scores = noScores;
+  for (const id of allowed) scores[id] = logits[id]!;
+  return {
+    scores,
+    undo: () => {
+      for (const id of allowed) scores[id] = Number.NEGATIVE_INFINITY;
+    },
+  };
+}
+
+/** Tokens that the penalty has changed, and their earlier logits. `seenIn`: by token, the last row that had it. */
+let changedIds = new Int32Array(0);
+let changedLogits = new Float32Array(0);
+let seenIn = new Float64Array(0);
+let numRows = 0;
+
+/** Applies the repetition penalty to the tokens of `previous`, as in transformers. */
+function penalise(logits: Float32Array, previous: readonly number[], penalty: number): { undo(): void } {
+  if (seenIn.length < logits.length) {
+    changedIds = new Int32Array(logits.length);
+    changedLogits = new Float32Array(logits.length);
+    seenIn = new Float64Array(logits.length);
+  }
+  const row = ++numRows;
+  let numChanged = 0;
+  for (let i = 0; i < previous.length; i++) {
+    const id = previous[i]!;
+    if (seenIn[id] === row) continue;
+    seenIn[id] = row;
+    const logit = logits[id]!;
+    changedIds[numChanged] = id;
+    changedLogits[numChanged++] = logit;
+    logits[id] = logit > 0 ? logit / penalty : logit * penalty;
+  }
+  return {
+    undo: () => {
+      for (let i = 0; i < numChanged; i++) logits[changedIds[i]!] = changedLogits[i]!;
+    },
+  };
 }

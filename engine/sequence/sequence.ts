@@ -1,29 +1,27 @@
 /**
  * The engine's state of one request, from the token ids of its prompt to the one `onFinish` or `onError` that ends it.
- * Owns
- * its tokens, stop conditions, text and times. Does not know the cache or the queues.
+ * Owns its tokens, stop conditions, text and times. Does not know the cache or the queues.
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { Lane } from '../model/batch.ts';
-import type { OtherNext } from './logitFilters.ts';
+import type { OtherNext, Sampled } from './sampler.ts';
 import { resolveSampling } from './samplingParams.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from '../protocol/tasks.ts';
-import type { Sampled } from './sampler.ts';
 import { numTakenOver } from '../kv/approx/approximations.ts';
 import { StopStrings } from './stopStrings.ts';
 
 export type SequenceStatus = 'waiting' | 'running' | 'finished';
 
-/** Token ids to text in whole characters: the rest comes with a later token or with `flush`. */
+/** Turns token ids into text in whole characters. The rest comes with a later token or with `flush`. */
 export interface Detokenizer {
   push(tokenId: number): string;
   flush(): string;
 }
 
-/** A text that the generated text has to begin with. It is not part of the answer. */
+/** A text that the generated text must begin with. It is not part of the answer. */
 export interface ForcedStart {
-  /** The next token has to be one of these; null: any. */
+  /** The next token must be one of these; null: any. */
   readonly allowed: readonly number[] | null;
   /** Whether all of it has been generated. */
   readonly isSaid: boolean;
@@ -32,7 +30,7 @@ export interface ForcedStart {
   hide(text: string): string;
 }
 
-/** A distribution to blend into the model's, which changes as the text goes on. */
+/** A distribution to blend into the model's. It changes with each token. */
 export interface Prior {
   next(): OtherNext | null;
   /** `answered`: the text that the token has added to the answer, without the forced start. */
@@ -41,24 +39,24 @@ export interface Prior {
 
 export interface GeneratedToken {
   tokenId: number;
-  /** Null where it was not asked for. */
+  /** Null if it was not requested. */
   logprob: number | null;
-  /** As many as asked for. */
+  /** As many as requested. */
   topLogprobs: TokenLogprob[];
-  /** Text that may be shown now: often empty, sometimes of several tokens. */
+  /** Text that may be shown now. Often empty, sometimes the text of several tokens. */
   text: string;
 }
 
 export interface SequenceEvents {
   onToken(token: GeneratedToken): void;
-  /** `rest`: text that was held back when the sequence was ended from outside (abort, no memory); otherwise empty. */
+  /** `rest`: text held back when the sequence was ended from outside (abort, no memory); otherwise empty. */
   onFinish(reason: FinishReason, rest: string): void;
   onError(error: RequestError): void;
 }
 
 export interface SequenceOptions extends SequenceEvents {
   id: string;
-  /** Requests of one client share what fairness gives it. A client of its own when left out. */
+  /** Requests of one client share its part of the service (see VirtualTokens). A client of its own when left out. */
   clientId?: string;
   priority: Priority;
   promptIds: readonly number[];
@@ -72,21 +70,19 @@ export interface SequenceOptions extends SequenceEvents {
   opening?: ForcedStart;
   /** Called when the answer begins; nothing is blended in when left out. */
   prior?: () => Prior;
-  /**
-   * Called when the answer has begun: texts beside the prompt that it may repeat, the likeliest last. Null: no drafts.
-   */
+  /** Called when the answer has begun: other texts that it may repeat, the likeliest last. Null: no drafts. */
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
 
 export class Sequence {
   readonly id: string;
   readonly clientId: string;
-  /** Changes, between steps, when somebody begins to wait for what was computed ahead. */
+  /** Changes between steps, when a user begins to wait for a sequence that was computed ahead. */
   priority: Priority;
   /** Prompt, then generated tokens. */
   readonly tokenIds: number[];
   readonly numPromptTokens: number;
-  /** `tokenIds` as the cache knows them, see laneIds. */
+  /** `tokenIds` as the cache knows them (see laneIds). */
   readonly cacheIds: number[];
   readonly sampling: Required<SamplingParams>;
   readonly draftSources: (() => readonly (readonly number[])[]) | null;
@@ -95,18 +91,18 @@ export class Sequence {
   maxContext = Number.POSITIVE_INFINITY;
   /** Place in the order of arrival, set by the engine. */
   arrivalIndex = 0;
-  /** Clock times in ms; NaN until it has happened. */
+  /** Clock times in ms; NaN until then. */
   arrivedAt = Number.NaN;
   startedAt = Number.NaN;
   firstTokenAt = Number.NaN;
   lastTokenAt = Number.NaN;
-  /** When a step last computed something for it, or its arrival. */
+  /** Time of the last step that computed something for it, or of its arrival. */
   lastServedAt = Number.NaN;
   /** Prompt tokens whose K/V rows came from the cache. */
   cachedTokens = 0;
-  /** It has had a partial lease, see LongContexts. */
+  /** It has had a partial lease (see LongContexts). */
   inParts = false;
-  /** Prompt tokens that have had K/V rows at some time. Preemption does not lower it. */
+  /** Prompt tokens that have had K/V rows at any time. Preemption does not lower it. */
   numReached = 0;
   /** Ranges of the prompt for the prefill lane, in order, not overlapping. */
   #prefill: readonly TokenRange[];
@@ -139,14 +135,12 @@ export class Sequence {
     this.#makePrior = options.prior;
   }
 
-  /**
-   * Limits the tokens for the prefill lane. The first `computed` have rows already and keep their lane. Between steps.
-   */
+  /** Limits the tokens for the prefill lane. The first `computed` tokens have rows and keep their lane. */
   limitPrefill(most: number, computed = 0): void {
     const end = Math.max(most, computed);
     if (this.prefillEnd <= end) return;
     this.#prefill = clipped(this.#prefill, end);
-    // Ids before `end` may say that rows were taken over: they stay.
+    // Ids before `end` may mark rows that were taken over, so they stay.
     const ids = laneIds(this.tokenIds, this.#prefill);
     for (let i = end; i < ids.length; i++) this.cacheIds[i] = ids[i]!;
   }
@@ -156,12 +150,12 @@ export class Sequence {
     return this.#prefill.at(-1)?.[1] ?? 0;
   }
 
-  /** The lane that computes the token at `index`, whatever else is in the step. */
+  /** The lane that computes the token at `index`. */
   laneAt(index: number): Lane {
     return this.#prefill.some(([from, to]) => from <= index && index < to) ? 'prefill' : 'paged';
   }
 
-  /** Index of the first token behind `index` that is for the other lane, or the number of tokens. */
+  /** Index of the first token after `index` that is for the other lane, or the number of tokens. */
   laneEnd(index: number): number {
     for (const [from, to] of this.#prefill) {
       if (index < from) return from;
@@ -174,12 +168,12 @@ export class Sequence {
     return this.tokenIds.length - this.numPromptTokens;
   }
 
-  /** Generated tokens after the first token of the answer; 0 or less before it. */
+  /** Generated tokens after the first token of the answer; not positive before it. */
   get numAfterFirst(): number {
     return this.numGenerated - this.#numForced - 1;
   }
 
-  /** Prompt tokens whose K/V rows were taken over from an older version of the text: an approximation. */
+  /** Prompt tokens whose K/V rows come from an older version of the text: an approximation. */
   get approximateTokens(): number {
     return numTakenOver(this.cacheIds, this.numReached);
   }
@@ -197,12 +191,12 @@ export class Sequence {
     return this.sampling.maxTokens === 0;
   }
 
-  /** The next token has to be one of these; null: any. */
+  /** The next token must be one of these; null: any. */
   get allowedIds(): readonly number[] | null {
     return this.#opening?.allowed ?? null;
   }
 
-  /** The distribution to blend into the model's for the next token. */
+  /** The distribution to blend into the model's for the next token, or null. */
   get copied(): OtherNext | null {
     this.#prior ??= this.#makePrior?.();
     return this.#prior?.next() ?? null;
@@ -213,9 +207,7 @@ export class Sequence {
     return this.#opening?.isSaid === false;
   }
 
-  /**
-   * Takes a sampled token and reports it. Returns why the generation ends with it, or null. The caller calls `finish`.
-   */
+  /** Appends a sampled token and reports it. Returns why the generation ends with it, or null. Does not `finish`. */
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);

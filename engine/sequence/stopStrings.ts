@@ -1,4 +1,4 @@
-/** Finds stop strings in streamed text. Holds text back while it may be the beginning of a stop string. */
+/** Finds stop strings in streamed text. Holds text back while it may be the start of a stop string. */
 
 export class StopStrings {
   readonly #stops: readonly string[];
@@ -8,7 +8,7 @@ export class StopStrings {
     this.#stops = stops.filter((stop) => stop.length > 0);
   }
 
-  /** Takes the next piece. Returns the text that may be shown now, and whether a stop string ended it. */
+  /** Adds the next piece. Returns the text that may be shown now, and whether a stop string was found. */
   push(piece: string): { text: string; stopped: boolean } {
     const text = this.#held + piece;
     let end = -1;
@@ -21,14 +21,14 @@ export class StopStrings {
     return { text: text.slice(0, shown), stopped: end >= 0 };
   }
 
-  /** The text that is still held back: it was no stop string after all. */
+  /** Returns the text that is still held back, because no stop string can follow. */
   flush(): string {
     const text = this.#held;
     this.#held = '';
     return text;
   }
 
-  /** Length of the longest end of `text` that is the beginning of a stop string. */
+  /** Length of the longest end of `text` with which a stop string starts. */
   #beginning(text: string): number {
     let longest = 0;
     for (const stop of this.#stops) {

@@ -11,9 +11,8 @@
  * confidence of the model. The manifest has the figures, fitted by likelihood on code. It is a function of the texts
  * alone, so tokens do not depend on who shares a step.
  */
-import type { OtherNext } from '../../sequence/logitFilters.ts';
-import { CopyIndex } from './copyIndex.ts';
-import { Surroundings } from './copyIndex.ts';
+import type { OtherNext } from '../../sequence/sampler.ts';
+import { CopyIndex, Surroundings } from './copyIndex.ts';
 
 /**
  * The weight of copying: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence

@@ -1,9 +1,8 @@
 /** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
-import type { OtherNext } from '../../../engine/sequence/logitFilters.ts';
+import { type OtherNext, sample } from '../../../engine/sequence/sampler.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
-import { sample } from '../../../engine/sequence/sampler.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
 /** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the pool; nothing else may. */

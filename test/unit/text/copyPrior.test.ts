@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { blend } from '../../../engine/sequence/logitFilters.ts';
-import { type SamplerParams, sample } from '../../../engine/sequence/sampler.ts';
+import { blend, type SamplerParams, sample } from '../../../engine/sequence/sampler.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { CopyPrior, type CopyWeights } from '../../../engine/text/copy/copyPrior.ts';
 
