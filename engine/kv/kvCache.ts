@@ -42,7 +42,7 @@ export interface Needs {
   readonly numTokens: number;
   /** For a text that is in the pool as a whole. */
   readonly whole: number;
-  /** For a text of which parts are in a spill file; less than `whole`. */
+  /** For a text with parts in a spill file; less than `whole`. */
   readonly inParts: number;
   /** Whether there is a spill file. */
   readonly spills: boolean;

@@ -160,7 +160,7 @@ export class KvMemory {
    * Evicts from the store until it has space for so many bytes more. This node stays. Returns false when that is not
    * possible.
    */
-  makeRoomInStore(bytes: number, node: RadixNode): boolean {
+  makeStoreSpace(bytes: number, node: RadixNode): boolean {
     return this.nodes.withReferences([node], () => this.#makeInStore(bytes));
   }
 

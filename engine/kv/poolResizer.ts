@@ -171,7 +171,7 @@ export class PoolResizer {
     let numFreed = this.#slots.numFree - numFreeBefore;
     for (let victim = leaving.first(); victim; victim = leaving.first()) {
       const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
-      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.hasStoreRoom(victim))) break;
+      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.fitsInStore(victim))) break;
       const { startIndex } = victim;
       this.#storeEviction.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
@@ -196,7 +196,7 @@ export class PoolResizer {
       if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing));
       missing -= length;
     }
-    this.#storeEviction.makeRoomForAll(most, new Set(coming), bytes, leaving.order);
+    this.#storeEviction.makeSpaceForAll(most, new Set(coming), bytes, leaving.order);
     return leaving;
   }
 
@@ -238,7 +238,7 @@ export class PoolResizer {
   }
 
   /** Whether a node of the pool fits in the store without evicting anything. */
-  hasStoreRoom(node: RadixNode): boolean {
+  fitsInStore(node: RadixNode): boolean {
     return node.stored !== null || this.#store.bytes + this.bytesInStore(node) <= this.storeMost;
   }
 }

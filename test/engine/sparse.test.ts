@@ -288,12 +288,12 @@ test.each([
   async ({ after, ended, words }) => {
     const { engine, spillFile } = opened();
     let numAsked = 0;
-    const { makeRoomInStore } = KvMemory.prototype;
-    const noRoom = vi.spyOn(KvMemory.prototype, 'makeRoomInStore').mockImplementation(function (
+    const { makeStoreSpace } = KvMemory.prototype;
+    const noRoom = vi.spyOn(KvMemory.prototype, 'makeStoreSpace').mockImplementation(function (
       this: KvMemory,
       ...args
     ) {
-      return ++numAsked <= after && makeRoomInStore.apply(this, args);
+      return ++numAsked <= after && makeStoreSpace.apply(this, args);
     });
     onTestFinished(() => noRoom.mockRestore());
     const long = ask(engine, tokens(3000, 1), { prefillTokens: 3000, maxTokens: 1500 });

@@ -26,7 +26,7 @@ export interface LongContexts {
   readonly capacity: number;
   /** Bytes of disk that limit `capacity`. Null: memory limits it, or there are no long contexts. */
   readonly diskBound: number | null;
-  /** Tokens that the prefill lane has room for; 0: there is no such lane. Set by the engine. */
+  /** Tokens that the prefill lane has space for; 0: there is no such lane. Set by the engine. */
   prefillTokens: number;
 
   /** Slots of the pool that a context of so many tokens needs. */

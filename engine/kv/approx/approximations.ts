@@ -1,6 +1,6 @@
 /**
  * The registry of the approximate techniques: makes those that the options ask for. To remove a technique, delete its
- * folder and its lines here. Does not decide when they run: that is the engine's and the scheduler's.
+ * folder and its lines here. Does not decide when they run; that is up to engine and scheduler.
  */
 import type { PrefixState } from '../cachedPrefixes.ts';
 import type { KvCache, KvCacheOptions } from '../kvCache.ts';
@@ -17,15 +17,15 @@ import { canSketch } from './sparse/keySketch.ts';
 import { sketchingBytes } from './sparse/sparseBudget.ts';
 import { SparseLeases, type SparseOptions } from './sparse/sparseLeases.ts';
 
-/** Nothing is approximated where all are left out. */
+/** Without these options nothing is approximated. */
 export interface ApproximationOptions extends SparseOptions, Pick<KvCacheOptions, 'compression'> {
-  /** Drops rows that hardly anything attends to, of contexts that have not been used for a while. */
+  /** Drops rows that receive little attention, of contexts that were not used for a while. */
   pruning?: PruningOptions | null;
   /** Whether a request may take over rows of an older version of its text. */
   reuseShifted?: boolean;
 }
 
-/** The model, as far as techniques run it. */
+/** What the techniques need of the model. */
 interface Runner extends MeasuringRunner {
   shiftKeys?: ShiftKeys;
 }
@@ -41,7 +41,7 @@ export function cacheOptions(options: ApproximationOptions): Partial<KvCacheOpti
   };
 }
 
-/** Bytes that the techniques come to need beside rows: the memory of the codecs' kernels, which never shrinks. */
+/** Most bytes that the techniques need beside rows: the memory of the codecs' kernels, which never shrinks. */
 export function reservedBytes({ compression = null, spillFile = null }: ApproximationOptions, shape: KvShape): number {
   // Other models of this thread may have needed more already.
   return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
@@ -72,22 +72,22 @@ export class Approximations {
     this.reuse = shiftKeys ? new ShiftedReuse(cache, shiftKeys) : NO_REUSE;
   }
 
-  /** Bytes beside rows that the techniques take now. */
+  /** Bytes beside rows that the techniques use now. */
   get bytes(): number {
     return kernelBytes() + this.#cache.memory.budget.borrowed;
   }
 
   /**
-   * A little of the work that is done while idle: compresses or prunes what has not been used for a while. No step may
-   * run
-   * meanwhile. Ends soon once `mustEnd`. False: there is nothing to do.
+   * A small part of the idle maintenance: compresses or prunes what was not used for a while. No step may run
+   * meanwhile. Ends soon after `mustEnd` is true. Returns false when there is nothing to do.
    */
   async maintain(contexts: () => readonly Context[], mustEnd: () => boolean): Promise<boolean> {
-    // What is to be measured stays in the pool until it has been: its rows are read there.
+    // Compression works on the store only. Contexts that are being measured stay in the pool, because they are read
+    // there.
     return this.#cache.compression.compress() || ((await this.#pruning?.step(contexts(), mustEnd)) ?? false);
   }
 
-  /** Gives up maintenance that has begun, and its memory. */
+  /** Cancels maintenance that has begun, and frees its memory. */
   cancel(): void {
     this.#pruning?.drop();
   }

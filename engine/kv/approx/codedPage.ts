@@ -1,7 +1,7 @@
 /**
- * Which nodes leave a full pool at once, compressed on the way, so that a page of it is given back. Pure. What leaves
- * takes no more
- * bytes than the page did. While both exist, reserved bytes are used (see codingReserve), so nothing is dropped for it.
+ * Which nodes leave a full pool together, compressed on the way, so that a page can be freed. Pure. They take no more
+ * bytes in the store than the page did; meanwhile they use reserved bytes (see codingReserve), so nothing is dropped
+ * for them.
  */
 import type { KvShape } from '../kvRows.ts';
 import { endIndex, type RadixNode } from '../radixTree.ts';
@@ -10,41 +10,37 @@ import type { KvCodec } from './codecs/kvCodec.ts';
 import { lossyWithin } from './lossyRows.ts';
 import { codedBytes, firstToCode } from './compression.ts';
 
-/** What a run is coded with while memory is short; null: with nothing, it is too young. */
+/** The codec for a node while memory is short. Null: none, the node was used too recently. */
 export type Coding = (node: RadixNode) => KvCodec | null;
 
-/**
- * The end of a run of the pool that is about to leave it, and what it is coded with, as far as that makes it smaller;
- * null: with nothing, the store has it.
- */
+/** The last `length` tokens of a node that leave the pool. `codec` null: they are in the store already. */
 interface Leaving {
   readonly node: RadixNode;
   readonly length: number;
   readonly codec: KvCodec | null;
 }
 
-/** A run that can leave with all that goes on from it in the pool. */
+/** A node that can leave together with all nodes below it that are in the pool. */
 interface Free {
   /** As in Leaving. */
   readonly codec: KvCodec | null;
-  /** Where the longest context that goes on from it ends. */
+  /** End of the longest context that continues the node. */
   readonly contextEnd: number;
 }
 
 /**
- * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`:
- * first to go
- * first, each after what goes on from it. Takes time in proportion to them.
+ * So many rows at the ends of `nodes`. Empty where they are too few, or take more than `maxBytes` in the store.
+ * `nodes`: in eviction order, children before parents. Takes time in proportion to their number.
  */
 export function codedPage(
-  runs: readonly RadixNode[],
+  nodes: readonly RadixNode[],
   numRows: number,
-  room: number,
+  maxBytes: number,
   coding: Coding,
   shape: KvShape,
 ): Leaving[] {
   if (numRows <= 0) return [];
-  const free = freeRuns(runs, coding);
+  const free = freeRuns(nodes, coding);
   const firstRows = worthLeaving(free, shape);
   const page: Leaving[] = [];
   let [missing, bytes] = [numRows, 0];
@@ -65,20 +61,20 @@ export function codedPage(
         lossyWithin(node.lossy, all - length),
       );
   }
-  return missing <= 0 && bytes <= room ? page : [];
+  return missing <= 0 && bytes <= maxBytes ? page : [];
 }
 
-/** Whether nothing in the pool goes on from a run, but for what leaves before it. */
+/** Whether no node in the pool continues this one, apart from those in `leaving`. */
 export function isLast({ children }: RadixNode, leaving?: ReadonlyMap<RadixNode, unknown>): boolean {
   for (const child of children.values()) if (child.slots && !leaving?.has(child)) return false;
   return true;
 }
 
-/** In the order of `runs`. */
-function freeRuns(runs: readonly RadixNode[], coding: Coding): ReadonlyMap<RadixNode, Free> {
+/** In the order of `nodes`. */
+function freeRuns(nodes: readonly RadixNode[], coding: Coding): ReadonlyMap<RadixNode, Free> {
   const free = new Map<RadixNode, Free>();
   const endOf = (child: RadixNode): number | undefined => free.get(child)?.contextEnd;
-  for (const node of runs) {
+  for (const node of nodes) {
     const codec = node.stored ? null : coding(node);
     if ((node.stored || codec) && isLast(node, free)) free.set(node, { codec, contextEnd: deepestEnd(node, endOf) });
   }
@@ -86,10 +82,9 @@ function freeRuns(runs: readonly RadixNode[], coding: Coding): ReadonlyMap<Radix
 }
 
 /**
- * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already,
- * and has come back,
- * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave,
- * and is worth it.
+ * For each node that is worth leaving, its first row that leaves. That is the first row that gets smaller; lossy rows
+ * and rows that the codec keeps exactly do not. It is row 0 when the parent is worth leaving too, because the parent
+ * can leave only after the whole node.
  */
 function worthLeaving(free: ReadonlyMap<RadixNode, Free>, shape: KvShape): ReadonlyMap<RadixNode, number> {
   const firstRows = new Map<RadixNode, number>();
@@ -104,12 +99,12 @@ function worthLeaving(free: ReadonlyMap<RadixNode, Free>, shape: KvShape): Reado
   return firstRows;
 }
 
-/** Position of a node's last `length` tokens as a run of their own. */
+/** Place of a node's last `length` tokens as a run of their own. */
 export function placeOf(node: RadixNode, length = node.tokenIds.length): RunPlace {
   return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
 }
 
-/** End of the longest context through this node. `known`: ends that have been computed already. */
+/** End of the longest context through this node. `known`: ends that were computed before. */
 export function deepestEnd(node: RadixNode, known: (node: RadixNode) => number | undefined = () => undefined): number {
   let end = endIndex(node);
   for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));

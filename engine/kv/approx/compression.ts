@@ -1,9 +1,6 @@
 /**
- * Compression levels: which codec the store uses for a node, by how long it is unused and how full the budget is. Pure.
- *
- * A block that has been through a lossy codec is never compressed again, because only the loss of one pass is measured
- * with the model.
- * So a node keeps its codec as it gets older, and parts of one node may have different codecs.
+ * Compression: which codec a node gets, by its age and by how full the budget is, which blocks one coded block
+ * replaces, and how many bytes that takes. Pure; does not compress.
  */
 import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from '../storedBlocks.ts';
 import { kernelBytesWith } from './codecs/kernels.ts';
@@ -15,19 +12,24 @@ import { PAGE_SLOTS } from '../pool.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import { isExact, type Lossy } from './lossyRows.ts';
 
+/*
+ * Lossy rows are never compressed again, because the loss is measured for one pass only. So a node keeps its codec as
+ * it gets older, and parts of one node may have different codecs.
+ */
+
 export interface CompressionLevel {
-  /** Lossy. */
+  /** A lossy codec. */
   readonly codec: KvCodec;
-  /** Of runs that nobody has used for so long, in ms. */
+  /** For nodes that were not used for so long, in ms. */
   readonly idleMs: number;
-  /** Share of the budget that must be taken, 0..1. */
+  /** Share of the budget that must be in use, 0..1. */
   readonly fullness: number;
 }
 
 export interface Compression {
   /** Mildest first; not empty. */
   readonly levels: readonly CompressionLevel[];
-  /** Only what is left of runs that rows have been let go of; null: everything. */
+  /** 'kept': only what is left of pruned nodes is compressed. Null: all nodes. */
   readonly only: 'kept' | null;
 }
 
@@ -35,20 +37,18 @@ const MINUTE = 60_000;
 /** The setting that chooses by age and fullness. */
 const AUTO = 'auto';
 /**
- * Of `auto`. turboquant is four tenths smaller than 4 bits and diverges twice as much, so it is for what is hardly read
- * again: a file
- * left for half an hour is come back to seven times more rarely than one left for five to ten minutes, one left for ten
- * to thirty
- * minutes twice (test/bench/eviction/returns.ts, days of the model of behaviour). Nearly full, runs are about to be
- * dropped, and
- * to compute them again costs more than any codec: then ten minutes are enough.
+ * Levels of `auto`. turboquant is 40% smaller than 4 bits and diverges twice as much, so it is for nodes that are
+ * rarely used again: a file that was left for half an hour is used again seven times more rarely than one left for five
+ * to ten minutes, one left for ten to thirty minutes twice as rarely (test/bench/eviction/returns.ts, days of the
+ * behaviour model). When memory is nearly full, nodes are about to be dropped, and computing them again costs more than
+ * any codec, so ten minutes are enough.
  */
 const AUTO_LEVELS: readonly (Omit<CompressionLevel, 'codec'> & { name: CodecName })[] = [
   { name: 'int4-kivi', idleMs: 5 * MINUTE, fullness: 0.75 },
   { name: 'turboquant', idleMs: 30 * MINUTE, fullness: 0.75 },
   { name: 'turboquant', idleMs: 10 * MINUTE, fullness: 0.9 },
 ];
-/** Of a codec that is asked for by name. */
+/** Level of a codec that the setting names. */
 const ALWAYS = { idleMs: MINUTE, fullness: 0 };
 
 /** The codecs that a setting may use, mildest first. */
@@ -57,7 +57,7 @@ export function codecNames(setting: string): string[] {
   return [setting === KVZIP ? KEPT_CODEC : setting];
 }
 
-/** What is meant by a setting with those of its codecs that may be used; null: nothing is coded. */
+/** The compression of a setting, with those of its codecs that may be used. Null: nothing is compressed. */
 export function compressionOf(setting: string, codecs: readonly KvCodec[]): Compression | null {
   const lossy = codecs.filter(({ lossless }) => !lossless);
   const levels =
@@ -70,8 +70,8 @@ export function compressionOf(setting: string, codecs: readonly KvCodec[]): Comp
 }
 
 /**
- * The last level that is for a run which nobody has used for so long, with such a share of the budget taken; null: it
- * stays as it is.
+ * The hardest level for a node that was not used for so long, with such a share of the budget in use. Null: the node is
+ * not compressed.
  */
 export function levelFor(
   levels: readonly CompressionLevel[],
@@ -82,21 +82,18 @@ export function levelFor(
 }
 
 /**
- * PURE: how much of the kernels' memory (codecs/kernels.ts) a cache comes to use. That memory never becomes smaller, so
- * what it
- * comes to is kept free for it under the budget, as the prefill lane's scratch is.
+ * Bytes of the kernels' memory (codecs/kernels.ts) that compressing stored rows and decoding them takes. That memory
+ * never shrinks, so the budget keeps these bytes free.
  */
-
-/** For coding what the store has, and decoding it again. */
 export function codingBytes(compression: Compression | null): number {
   const codecs = compression?.levels.map(({ codec }) => codec) ?? [];
-  // As many of the store's blocks as it takes for one of a codec's. The last may reach beyond it, and be what a cut has
-  // left of a coded one.
+  // The most tokens of one coded block: as many blocks of the store as make a block of the codec. The last of them may
+  // be longer, when it is a part of a coded block that was cut.
   const mostTokens = 2 * Math.max(0, ...codecs.map(({ format }) => format.blockTokens)) + BLOCK_TOKENS;
   return kernelBytesWith(Math.max(0, ...codecs.map((codec) => codec.kernelBytes(mostTokens))));
 }
 
-/** Blocks [first, end) of a run, that is rows [from, to) of it. */
+/** Blocks [first, end) of a run with rows [from, to). */
 export interface BlockRange {
   readonly first: number;
   readonly end: number;
@@ -104,14 +101,13 @@ export interface BlockRange {
   readonly to: number;
 }
 
-/** What is asked of a block here. */
+/** What is needed of a block here. */
 type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'codec' | 'sketch'>;
 
 /**
- * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would
- * be smaller. What
- * a codec keeps exactly, recent tokens say, would only become larger. `lossy`: of the run. Coding one leaves the others
- * as they are.
+ * The ranges of blocks that one block of `codec` each can replace, in order: exact rows that get smaller. What a codec
+ * keeps exactly, recent tokens for example, would get larger. Compressing one range does not change the others.
+ * `lossy`: of the run.
  */
 export function* toCode(
   shape: KvShape,
@@ -140,7 +136,7 @@ export function* toCode(
   }
 }
 
-/** The first of them; null: there are none. */
+/** The first such range. Null: there is none. */
 export function nextToCode(
   shape: KvShape,
   { blocks }: StoredRun,
@@ -152,8 +148,7 @@ export function nextToCode(
 }
 
 /**
- * The first row of a run of the pool that `codec` makes smaller on its way into the store; null: there is none.
- * `lossy`: of the run.
+ * The first row of a run in the pool that gets smaller when it leaves compressed. Null: none does. `lossy`: of the run.
  */
 export function firstToCode(
   shape: KvShape,
@@ -166,8 +161,8 @@ export function firstToCode(
 }
 
 /**
- * Bytes of a run that comes out of the pool into the store coded. `lossy`: of the run; what has been coded takes as
- * much as it did.
+ * Bytes in the store of a run that leaves the pool compressed. Lossy rows are not compressed again. `lossy`: of the
+ * run.
  */
 export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number {
   const rowBytes = exactBytesPerToken(shape);
@@ -177,7 +172,7 @@ export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, plac
   return bytes;
 }
 
-/** Of the blocks that so many rows of the pool would be in the store. */
+/** The blocks that so many rows of the pool would be in the store. */
 function plainSizes(numRows: number): Sized[] {
   return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({
     numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS),
@@ -186,10 +181,9 @@ function plainSizes(numRows: number): Sized[] {
 }
 
 /**
- * Bytes that are kept free where blocks of all rows are compressed, for a page of the pool that is coded before it is
- * given back: it
- * takes no more than its rows, whatever contexts begin and end in it. Where the budget has no two pages beside them,
- * fewer are (see PoolBudget).
+ * Bytes that are kept free where all nodes are compressed: a page of the pool is compressed before it is freed. It
+ * takes no more bytes than its exact rows, however many contexts are in it. A budget without space for two more pages
+ * keeps fewer free (see PoolBudget).
  */
 export function codingReserve(compression: Compression | null, shape: KvShape): number {
   return compression?.only === null ? PAGE_SLOTS * exactBytesPerToken(shape) : 0;

@@ -1,36 +1,34 @@
 /**
- * Which rows of a node have been through a lossy step. Pure. The extents belong to the node and stay with it wherever
- * its rows lie;
- * neither pool nor block repeats them. Pruning is marked on the node as a whole (RadixNode.pruned), because such a node
- * is never split.
+ * Which rows of a node have been through a lossy step. Pure. The ranges belong to the node and stay the same wherever
+ * its rows are. Pruning is marked on the node as a whole (RadixNode.pruned), because a pruned node is never split.
  */
 
-/** Rows [from, to) of a run. */
+/** Rows [from, to) of a node. */
 interface LossyRows {
   readonly from: number;
   readonly to: number;
-  /** The lossy codec that they have been through, or what is named like one (see SKETCH). */
+  /** The lossy codec, or another approximation (see SKETCH). */
   readonly codec: string;
 }
 
-/** Ascending and disjoint. All other rows of the run are as they were computed. */
+/** Ascending and disjoint. All other rows of the node are exact. */
 export type Lossy = readonly LossyRows[];
 
-/** What of it is said of rows [from, to), which are counted from there on. */
+/** The ranges within rows [from, to), relative to `from`. */
 export function lossyWithin(lossy: Lossy, from: number, to = Number.POSITIVE_INFINITY): Lossy {
   return lossy
     .map((rows) => ({ from: Math.max(rows.from, from) - from, to: Math.min(rows.to, to) - from, codec: rows.codec }))
     .filter((rows) => rows.from < rows.to);
 }
 
-/** Whether rows [from, to) are as they were computed. */
+/** Whether rows [from, to) are exact. */
 export function isExact(lossy: Lossy, from: number, to: number): boolean {
   return lossyWithin(lossy, from, to).length === 0;
 }
 
 /**
- * Both, of rows of one run. @throws an error where rows were to be coded a second time: what is measured with the model
- * is the loss of coding once.
+ * The union of two sets of ranges of one node. @throws Error where they overlap: rows must not be encoded twice,
+ * because only the loss of one pass is measured.
  */
 export function joinLossy(one: Lossy, other: Lossy): Lossy {
   const joined: LossyRows[] = [];
@@ -46,7 +44,7 @@ export function joinLossy(one: Lossy, other: Lossy): Lossy {
   return joined;
 }
 
-/** Each once. */
+/** The codecs without duplicates. */
 export function codecsOf(lossy: Lossy): string[] {
   return [...new Set(lossy.map(({ codec }) => codec))];
 }

@@ -20,7 +20,7 @@ export class StoreCompression {
     this.#compression = compression;
   }
 
-  /** What runs are coded with where memory is as short as now; null: with nothing, however old. */
+  /** The codec of each node at the present fullness of the budget. Null: no node is compressed, however old. */
   get coding(): Coding | null {
     const { levels = [], only = null } = this.#compression ?? {};
     const { fullness } = this.#memory;
@@ -30,9 +30,8 @@ export class StoreCompression {
   }
 
   /**
-   * Codes a block more of the store, of what has been out of use longest, with what its age and the fullness of the
-   * budget call for
-   * (see compression.ts); false when there is nothing to be coded.
+   * Compresses one more block of the store, of the node that is evicted first, by the codec for its age and the
+   * fullness of the budget (see compression.ts). Returns false when there is nothing to compress.
    */
   compress(): boolean {
     if (this.#codeNext()) return true;
@@ -40,20 +39,20 @@ export class StoreCompression {
     return this.#codeNext();
   }
 
-  /** What a run of the store is coded with now, as far as nobody uses it; null: with nothing. */
+  /** The codec for a stored node now. Null: none, or the node is in use. */
   #codecFor(node: RadixNode): KvCodec | null {
     const { levels = [], only = null } = this.#compression ?? {};
     if (isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept')) return null;
     return levelFor(levels, this.#memory.nodes.now - node.lastUse, this.#memory.fullness)?.codec ?? null;
   }
 
-  /** Runs of which a block may be coded, those that go first last. */
+  /** Nodes with a block that can be compressed, the first to be evicted last. */
   #findToCode(): RadixNode[] {
     const { tree, pool } = this.#memory;
     const { fullness } = this.#memory;
     if (!this.#compression?.levels.some((level) => fullness >= level.fullness)) return [];
     const nodes = [...tree.nodes()];
-    // Parents come before their children: backwards each asks only its own for theirs.
+    // Backwards, because parents come first: so the ends of all children are known.
     const ends = new Map<RadixNode, number>();
     for (const node of nodes.toReversed())
       ends.set(
@@ -78,8 +77,8 @@ export class StoreCompression {
   }
 
   /**
-   * Codes a block of the first of those that were found; they may have been used since, or be gone. False where there
-   * is none.
+   * Compresses a block of the next of the nodes that were found; some may have been used or dropped since. Returns
+   * false when none is left.
    */
   #codeNext(): boolean {
     for (let node = this.#toCode.at(-1); node; node = this.#toCode.at(-1)) {

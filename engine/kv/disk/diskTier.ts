@@ -1,9 +1,6 @@
 /**
  * The disk tier: segments of contexts as files in one folder, under a cap, so that the cache survives a restart. Owns
  * the folder and the order of removal. Does not decide what is written, or when.
- *
- * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the
- * same time: files appear whole (renamed into place) and may disappear at any time. The cap is for all processes.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
@@ -26,6 +23,10 @@ const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
 /** An older temporary file was left by a process that died. */
 const STALE_MS = 10 * 60_000;
 
+/**
+ * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the
+ * same time: files appear whole (renamed into place) and may disappear at any time. The cap is for all processes.
+ */
 export class DiskTier {
   readonly folder: string;
   /** Cap, in bytes. */
@@ -159,7 +160,7 @@ export class DiskTier {
     const names = await readdir(this.folder);
     const filesOf = (isOne: (name: string) => boolean): string[] =>
       names.filter(isOne).map((name) => path.join(this.folder, name));
-    // The spill file of a running process cannot be removed on Windows; that is no error.
+    // On Windows the spill file of a running process cannot be removed. That is no error.
     await removeFiles(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
     await removeFiles(
       filesOf(

@@ -1,11 +1,10 @@
-/** Makes folders and removes files that the engine keeps. */
+/** Makes and removes folders and files that the engine keeps. */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
- * Makes a folder and those above it; one that is there stays as it is. Like mkdir's `recursive`, which never returns
- * where a file
- * system refuses new folders with ENOENT (Linux /proc). @throws an error of the file system.
+ * Makes a folder and its parents; one that exists stays as it is. Used instead of mkdir's `recursive`, which never
+ * returns where a file system refuses new folders with ENOENT (Linux /proc). @throws an error of the file system.
  */
 export async function makeFolders(dir: string, mode = 0o777): Promise<void> {
   const parent = path.dirname(dir);
@@ -18,7 +17,7 @@ export async function makeFolders(dir: string, mode = 0o777): Promise<void> {
   }
 }
 
-/** One that somebody else makes meanwhile is as good. */
+/** It is no error if another process makes the folder at the same time. */
 async function makeFolder(dir: string, mode: number): Promise<void> {
   try {
     await mkdir(dir, mode);

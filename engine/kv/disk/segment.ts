@@ -1,25 +1,25 @@
 /**
- * Segments of a context as files. Pure. A segment's key is a hash over all token ids from the first one on and over
- * what makes rows
- * comparable (model, precision, kernels, codec). So contexts share the file of a common prefix, and the file name alone
- * says whether a
- * context is there. The name holds: the key of the segment before, the own key, the owner, the number of tokens.
- *
- * The owner is a hash over the key and the path of the file that the segment was written for. Who knows the path finds
- * all segments of
- * it, whichever model computed them. The names do not tell a path, nor which segments belong together. The owner is no
- * secret from
- * somebody who guesses the path: who may list the folder may read it, and rows are the text.
- *
- * File format, little endian: magic "KVSG", version u32, tokens u32, position of the first token u32, SHA-256 of the
- * key and of the
- * rest [32], then encoded runs (see KvCodec), each behind its length u32.
+ * Segments: parts of a context as files. Keys, file names and the file format. Pure; does not read or write files.
  */
 import { createHash } from 'node:crypto';
 
-/** Tokens of a segment; the last one of a context may be shorter. Segments begin at multiples of it. */
+/*
+ * A segment's key is a hash over all token ids of its context so far and over what rows depend on (model, precision,
+ * kernels, codec). So contexts share the files of a common prefix, and a file name tells whether a context is on the
+ * disk. The name has the key of the segment before, its own key, the owner and the number of tokens.
+ *
+ * The owner is a hash over the key and the path of the file that the segment was written for. With the path all its
+ * segments can be found, of all models. File names reveal neither the path nor which segments belong together. The
+ * owner does not hide a path from somebody who guesses it, but anybody who can list the folder can also read the rows,
+ * which are the text.
+ *
+ * File format, little endian: magic "KVSG", version u32, tokens u32, position of the first token u32, SHA-256 of the
+ * key and of the rest [32], then encoded runs (see KvCodec), each after its length u32.
+ */
+
+/** Tokens of a segment. The last one of a context may be shorter. Segments begin at multiples of it. */
 export const SEGMENT_TOKENS = 256;
-/** Raise it whenever rows of the same key would no longer be the same, or lie in a file otherwise. */
+/** Must be raised when rows of the same key, or the file format, change. */
 const VERSION = 4;
 const MAGIC = 0x4753564b;
 const HEADER_BYTES = 48;
@@ -27,7 +27,7 @@ const HEADER_BYTES = 48;
 const KEY_DIGITS = 32;
 const OWNER_DIGITS = 16;
 const NAME = /^([0-9a-f]{32})-([0-9a-f]{32})-([0-9a-f]{16})-([1-9]\d{0,2})\.kv$/;
-/** Of segments that earlier versions have written: nobody finds them, nor whose they are. */
+/** Files of earlier versions. They cannot be found by tokens or by path. */
 export const FORMER_NAME = /^[0-9a-f]{32}-[0-9a-f]{32}-\d{1,3}\.kv$/;
 
 export interface SegmentName {
@@ -37,13 +37,13 @@ export interface SegmentName {
   readonly numTokens: number;
 }
 
-/** A segment that is there. */
+/** A segment that is on the disk. */
 export interface OwnedSegment extends SegmentName {
   /** See ownerOf. */
   readonly owner: string;
 }
 
-/** What stands before the first token. @param names what rows depend on beside their tokens. */
+/** Key of the beginning of every context. `names`: what rows depend on besides their tokens. */
 export function rootKey(...names: readonly string[]): string {
   return createHash('sha256')
     .update(JSON.stringify([VERSION, ...names]))
@@ -51,12 +51,12 @@ export function rootKey(...names: readonly string[]): string {
     .slice(0, KEY_DIGITS);
 }
 
-/** @param ids of the segment's tokens, as the cache knows them. */
+/** `ids`: cache ids of the segment's tokens. */
 export function segmentKey(parent: string, ids: readonly number[]): string {
   return createHash('sha256').update(parent).update(Int32Array.from(ids)).digest('hex').slice(0, KEY_DIGITS);
 }
 
-/** Tells a segment of a file with this path. */
+/** The owner of a segment that was written for the file with this path. */
 export function ownerOf(key: string, path: string): string {
   return createHash('sha256')
     .update(JSON.stringify([key, path]))
@@ -68,7 +68,7 @@ export function fileName({ parent, key, owner, numTokens }: OwnedSegment): strin
   return `${parent}-${key}-${owner}-${numTokens}.kv`;
 }
 
-/** null: no segment's. */
+/** Null: it is not the name of a segment. */
 export function parseName(name: string): OwnedSegment | null {
   const [, parent, key, owner, numTokens] = NAME.exec(name) ?? [];
   return owner && Number(numTokens) <= SEGMENT_TOKENS
@@ -82,7 +82,7 @@ export interface FoundSegment extends SegmentName {
   readonly startIndex: number;
 }
 
-/** @param runs encoded, of the segment's tokens together. */
+/** `runs`: encoded, together the tokens of the segment. */
 export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, startIndex }: FoundSegment): Uint8Array {
   let at = HEADER_BYTES;
   const bytes = new Uint8Array(at + runs.reduce((sum, run) => sum + 4 + run.length, 0));
@@ -100,12 +100,12 @@ export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, sta
   return bytes;
 }
 
-/** Of all but itself. */
+/** Hash over everything but itself. */
 function digest(key: string, bytes: Uint8Array): Buffer {
   return createHash('sha256').update(key).update(bytes.subarray(0, 16)).update(bytes.subarray(HEADER_BYTES)).digest();
 }
 
-/** The encoded runs, as views. null: cut short, damaged, of another version or another segment. */
+/** The encoded runs, as views. Null: the file is cut short, damaged, of another version or of another segment. */
 export function decodeSegment(bytes: Uint8Array, { key, numTokens, startIndex }: FoundSegment): Uint8Array[] | null {
   if (bytes.length < HEADER_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -1,16 +1,6 @@
 /**
- * Rows of contexts that are longer than memory, in one temporary file, for the life of this process. Reads and writes
- * are synchronous: a
- * piece takes a fraction of the time of computing its tokens, and the system caches much of the file in memory that is
- * otherwise free.
- *
- * The rows may be of conversations and unsaved text. So the file is encrypted with a key that only memory has, and
- * removed as soon as it
- * is open, where the system allows that (on Windows: when it is closed, or by the next process). Each piece is sealed
- * (AES-256-GCM): a
- * piece with a changed bit, or another piece's bytes, is not taken for rows. Sealing takes 0.14 ms per MB more than
- * encryption alone
- * (0.50 after 0.36, pieces of 209 kB; a CRC beside it 0.27, SHA-256 as in segments 0.78).
+ * The spill file: rows of contexts that are longer than memory, in one temporary file that ends with this process. Does
+ * not know which rows these are.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import {
@@ -26,64 +16,76 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 
-/** Where the system keeps it: what a process that died has left. */
+/*
+ * Reads and writes are synchronous: a piece takes a fraction of the time of computing its tokens, and the system caches
+ * much of the file in free memory.
+ *
+ * The rows may be of conversations and unsaved text. So the file is encrypted with a key that is only in memory, and
+ * removed as soon as it is open (on Windows when it is closed, or by the next process). Each piece is sealed
+ * (AES-256-GCM), so that changed bits or the bytes of another piece are detected. This takes 0.14 ms per MB more than
+ * encryption alone (0.50 instead of 0.36, in pieces of 209 kB); a CRC would take 0.27 more, SHA-256 as in segments 0.78.
+ */
+
+/** File names of this process and of processes that died. */
 export const SPILL_NAME = /^\.spill-[0-9a-f]{12}$/;
-/** One so old that is still there is of a process that died. */
+/** An older file was left by a process that died. */
 const STALE_MS = 24 * 60 * 60_000;
 const SEAL = 'aes-256-gcm';
-/** Bytes of a piece in the file beyond its data: they tell whether it is as it was written. */
+/** Bytes of a piece in the file beyond its data: the authentication tag. */
 export const SEAL_BYTES = 16;
 
-/** What was put into the file does not come back as it was: the disk is at fault, or who else wrote there. */
+/** Data did not come back from the file as it was written: the disk is at fault, or another process wrote there. */
 export class LostRows extends Error {
   override readonly name = 'LostRows';
 }
 
-/** Why the file took no more: its cap, a disk that is full, or what else the system said. */
+/** Why nothing more could be written: the cap of the file, a full disk, or another error of the system. */
 export interface SpillFailure {
   readonly reason: 'cap' | 'full' | 'system';
   readonly folder: string;
   readonly maxBytes: number;
-  /** The system's, with `full` and `system`. */
+  /** Message of the system, with `full` and `system`. */
   readonly message: string;
 }
 
-/** What the system says of a disk, or a user's share of one, that is full. */
+/** Error codes of a full disk, or of a full quota. */
 const FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
 export interface SpilledPiece {
   readonly at: number;
-  /** In the file, SEAL_BYTES of them at its end. */
+  /** Bytes in the file, with SEAL_BYTES at the end. */
   readonly bytes: number;
-  /** Which write it was: no two are sealed alike. */
+  /** Number of the write. No two pieces are encrypted with the same one. */
   readonly serial: number;
 }
 
 export class SpillFile {
   readonly #folder: string;
-  /** Cap. */
+  /** Cap, in bytes. */
   readonly maxBytes: number;
-  /** Of all pieces. */
+  /** Bytes of all pieces. */
   bytes = 0;
-  /** Whoever has rows here tells what becomes of those that are lost. */
+  /** Also used by CachedNodes to report lost rows. */
   readonly log: (line: string) => void;
   readonly #key = randomBytes(32);
   #file: { readonly fd: number; readonly name: string } | null = null;
   #end = 0;
-  /** Where pieces were, in order, none beside another. */
+  /** Free ranges in the file, ascending, never adjacent. */
   readonly #holes: { at: number; bytes: number }[] = [];
   #numWrites = 0;
-  /** Of the last `put`; null: it was none. */
+  /** Why the last `put` failed. Null: it succeeded. */
   failure: SpillFailure | null = null;
 
-  /** @param folder is there, or at least the one above it. Nothing is written before the first piece. */
+  /** `folder` or its parent must exist. Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
     this.#folder = folder;
     this.maxBytes = maxBytes;
     this.log = log;
   }
 
-  /** null: there is no room for it, under the cap or on the disk, or it cannot be written; `failure` says which. */
+  /**
+   * Writes a piece. Null: it does not fit under the cap or on the disk, or cannot be written; `failure` tells which.
+   */
   put(data: Uint8Array): SpilledPiece | null {
     const bytes = data.length + SEAL_BYTES;
     const hole = this.#holes.find((each) => each.bytes >= bytes);
@@ -91,7 +93,7 @@ export class SpillFile {
     const piece = { at: hole?.at ?? this.#end, bytes, serial: this.#numWrites++ };
     try {
       this.#file ??= this.#open();
-      // A disk that fills up takes a part of it.
+      // A disk that is nearly full takes only a part of it.
       if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes)
         return this.#refused('full', 'the disk is full');
     } catch (error) {
@@ -108,7 +110,7 @@ export class SpillFile {
     return piece;
   }
 
-  /** @throws LostRows when it cannot be read, or is not as it was written. */
+  /** @throws LostRows when the piece cannot be read, or is not as it was written. */
   read({ at, bytes, serial }: SpilledPiece): Uint8Array {
     const sealed = this.#bytes(at, bytes);
     const decipher = createDecipheriv(SEAL, this.#key, nonce(serial)).setAuthTag(sealed.subarray(-SEAL_BYTES));
@@ -126,7 +128,7 @@ export class SpillFile {
     const next = this.#holes.findIndex((hole) => hole.at > at);
     const i = next < 0 ? this.#holes.length : next;
     this.#holes.splice(i, 0, { at, bytes });
-    // With its neighbours it is one.
+    // Joins it with adjacent ranges.
     for (const first of [i, i - 1]) {
       const [hole, beside] = [this.#holes[first], this.#holes[first + 1]];
       if (!hole || !beside || hole.at + hole.bytes !== beside.at) continue;
@@ -137,7 +139,7 @@ export class SpillFile {
     if (!last || last.at + last.bytes < this.#end) return;
     this.#end = last.at;
     this.#holes.pop();
-    // The disk has it back; one that fails keeps it a while longer.
+    // Gives the space back to the disk. If that fails, it is given back later.
     try {
       if (this.bytes === 0 && this.#file) ftruncateSync(this.#file.fd, 0);
     } catch (error) {
@@ -153,7 +155,7 @@ export class SpillFile {
   }
 
   #refused(reason: SpillFailure['reason'], message: string): null {
-    // The log has it once.
+    // Logged once per failure.
     if (reason !== 'cap' && (this.failure === null || this.failure.reason === 'cap'))
       this.log(`Rows of a long context cannot be written to ${this.#folder}: ${message}`);
     this.failure = { reason, folder: this.#folder, maxBytes: this.maxBytes, message };
@@ -176,7 +178,7 @@ export class SpillFile {
     return { fd, name };
   }
 
-  /** The disk tier has made it, and those above; somebody may have removed it since. */
+  /** The disk tier has made the folder, but another process may have removed it since. */
   #makeFolder(): void {
     try {
       mkdirSync(this.#folder, 0o700);
@@ -193,14 +195,14 @@ export class SpillFile {
       numRead = readSync(this.#file.fd, bytes, 0, length, at);
     } catch (error) {
       const { syscall, message } = error as NodeJS.ErrnoException;
-      // The system's answer; anything else is a fault of ours.
+      // An error of the system means lost rows; any other error is a bug.
       throw syscall === undefined ? error : new LostRows(`${this.#folder}: ${message}`);
     }
     if (numRead < length) throw new LostRows(`${this.#folder}: the temporary file is shorter than it was`);
     return bytes;
   }
 
-  /** As it lies in the file, in two parts. */
+  /** Encrypted data and tag, in the order of the file. */
   #sealed(data: Uint8Array, serial: number): [Uint8Array, Uint8Array] {
     const cipher = createCipheriv(SEAL, this.#key, nonce(serial));
     const encrypted = cipher.update(data);

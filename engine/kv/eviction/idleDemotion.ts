@@ -62,17 +62,17 @@ export class IdleDemotion {
   }
 
   /** How many rows at the end of a node fit in the store now, when not all of them do. */
-  #numFitting(run: RadixNode): number {
-    const fits = run.pruned ? 0 : this.#resizer.rowsWithin(this.#resizer.storeMost);
+  #numFitting(node: RadixNode): number {
+    const fits = node.pruned ? 0 : this.#resizer.rowsWithin(this.#resizer.storeMost);
     // Rows that free a page need not be whole blocks.
-    return this.#freesPage(run) ? this.#resizer.numToPage : fits - (fits % BLOCK_TOKENS);
+    return this.#freesPage(node) ? this.#resizer.numToPage : fits - (fits % BLOCK_TOKENS);
   }
 
   /** Whether so many of a node's rows fit in the store now that a page can be freed. */
-  #freesPage(run: RadixNode): boolean {
+  #freesPage(node: RadixNode): boolean {
     const { numToPage, storeMost } = this.#resizer;
     return (
-      !run.pruned && numToPage > 0 && numToPage <= Math.min(run.slots!.length, this.#resizer.rowsWithin(storeMost))
+      !node.pruned && numToPage > 0 && numToPage <= Math.min(node.slots!.length, this.#resizer.rowsWithin(storeMost))
     );
   }
 
@@ -81,21 +81,21 @@ export class IdleDemotion {
    * as much as frees a page; or else a page of compressed rows, and frees the page; or else as many rows as fit.
    * Returns false when nothing has left.
    */
-  #leavePage(runs: readonly RadixNode[], tails: readonly Tail[], coding: Coding | null): boolean {
+  #leavePage(nodes: readonly RadixNode[], tails: readonly Tail[], coding: Coding | null): boolean {
     const resizer = this.#resizer;
     let [numLeft, isFull] = [0, false];
-    for (const run of runs) {
+    for (const node of nodes) {
       if (numLeft >= PAGE_SLOTS) break;
-      if (!isLast(run)) continue;
+      if (!isLast(node)) continue;
       // Checked once: when no page can leave now, none can leave with the next node either.
-      if (!isFull && !resizer.hasStoreRoom(run) && !this.#freesPage(run)) {
+      if (!isFull && !resizer.fitsInStore(node) && !this.#freesPage(node)) {
         isFull = true;
         // The pages of what has left are freed first. Then the store may have space.
         if (numLeft > 0) break;
         if (
           coding &&
           this.#leaveCoded(
-            runs.filter(({ slots }) => slots),
+            nodes.filter(({ slots }) => slots),
             coding,
           )
         ) {
@@ -104,17 +104,17 @@ export class IdleDemotion {
           return true;
         }
       }
-      const length = resizer.hasStoreRoom(run) ? run.slots!.length : this.#numFitting(run);
+      const length = resizer.fitsInStore(node) ? node.slots!.length : this.#numFitting(node);
       if (length === 0) continue;
       // A node that is in the store already leaves whole, because nothing is copied for it.
       this.#storeEviction.cut(
-        run,
-        run.stored || length <= PAGE_SLOTS
+        node,
+        node.stored || length <= PAGE_SLOTS
           ? length
-          : run.slots!.length - roundUp(run.slots!.length - PAGE_SLOTS, WHOLE_TOKENS),
+          : node.slots!.length - roundUp(node.slots!.length - PAGE_SLOTS, WHOLE_TOKENS),
       );
-      numLeft += run.slots!.length;
-      resizer.demote(run, resizer.storeMost);
+      numLeft += node.slots!.length;
+      resizer.demote(node, resizer.storeMost);
     }
     return numLeft > 0;
   }
@@ -123,9 +123,9 @@ export class IdleDemotion {
    * Compresses the rows of a page on their way out of the pool. Returns false when they do not fit in the store. All
    * rows are compressed before any of them leaves: if that throws, nothing has changed.
    */
-  #leaveCoded(runs: readonly RadixNode[], coding: Coding): boolean {
+  #leaveCoded(nodes: readonly RadixNode[], coding: Coding): boolean {
     const bytesFree = this.#budget.maxBytes - this.#budget.borrowed - this.#pool.bytes - this.#store.bytes;
-    const page = codedPage(runs, this.#resizer.numToPage, bytesFree, coding, this.#pool.shape);
+    const page = codedPage(nodes, this.#resizer.numToPage, bytesFree, coding, this.#pool.shape);
     const coded = page.map(({ node, length, codec }) => {
       const from = node.tokenIds.length - length;
       return (

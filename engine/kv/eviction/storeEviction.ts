@@ -54,7 +54,7 @@ export class StoreEviction {
    * in eviction order. The order is computed once, while `make` looks at all nodes for each addition. `coming`:
    * unreferenced nodes that will add so many bytes.
    */
-  makeRoomForAll(limit: number, coming: ReadonlySet<RadixNode>, bytes: number, order: EvictionOrder): void {
+  makeSpaceForAll(limit: number, coming: ReadonlySet<RadixNode>, bytes: number, order: EvictionOrder): void {
     this.#dropCopies(limit - bytes, coming);
     let over = this.#store.bytes + bytes - limit;
     if (over <= 0) return;

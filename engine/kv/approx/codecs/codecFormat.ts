@@ -1,40 +1,38 @@
 /**
- * The parts of a codec. A format says how the floats of one side (K or V) of one layer become bytes. What all formats
- * share (header,
- * exact tokens, layers, rotation, int8 rows at both ends) is in KvCodec.
+ * The format of an encoded run: header, exact tokens, and the interface of number formats, which turn the floats of one
+ * side (K or V) of one layer into bytes. Does not encode whole runs; KvCodec does.
  */
 import type { KvRows, KvShape } from '../../kvRows.ts';
 import { kernels } from './kernels.ts';
 
-/** Of int8 rows; what KvShape says besides is of no concern here. */
+/** Shape of int8 rows. */
 export type CodecShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
 /**
- * Floats of one side of one layer: for n tokens, `byChannel` [kvHeads, headSize, n] or `byToken` [kvHeads, n,
- * headSize].
+ * Order of the floats of one side of one layer, for n tokens: `byChannel` [kvHeads, headSize, n], `byToken` [kvHeads,
+ * n, headSize].
  */
 export type Layout = 'byChannel' | 'byToken';
 
 /**
- * Pure: the same floats give the same bytes. The number of bytes depends on sizes only. Floats and bytes are at
- * addresses of the
- * kernels' memory (kernels.ts); at `spare` there is room for what is kept beside them (layerRoom.ts).
+ * Pure: the same floats give the same bytes, and the number of bytes depends on sizes only. Floats and bytes are at
+ * addresses of the kernels' memory (kernels.ts). At `spare` is scratch memory (see LayerBuffers).
  */
 export interface SideFormat {
   readonly layout: Layout;
   bytes(kvHeads: number, headSize: number, n: number): number;
-  /** Writes bytes(..) bytes from `out` on. May use `x` as scratch. */
+  /** Writes bytes(..) bytes at `out`. May use `x` as scratch. */
   encode(x: number, kvHeads: number, headSize: number, n: number, out: number, spare: number): void;
   /** @throws MalformedRun when the bytes cannot have been written by `encode`. */
   decode(from: number, kvHeads: number, headSize: number, n: number, x: number, spare: number): void;
 }
 
-/** V is coded by token in all formats. */
+/** All formats code V by token. */
 export interface TokenFormat extends SideFormat {
   readonly layout: 'byToken';
 }
 
-/** How K and V of a layer are coded. */
+/** The formats of K and V of a layer. */
 export interface LayerSides {
   readonly keys: SideFormat;
   readonly values: TokenFormat;
@@ -42,26 +40,29 @@ export interface LayerSides {
 
 export interface RunFormat {
   readonly name: string;
-  /** In the header; never given to another format. */
+  /** Stored in the header. Never reused for another format. */
   readonly id: number;
-  /** How the tokens that are not kept exactly are coded; null: all are kept exactly. */
+  /** The formats of the tokens that are not exact. Null: all tokens are exact. */
   readonly sides: LayerSides | null;
   /**
-   * The same of those layers that a model needs most, a fifth of them for each of these, the neediest first; of none
+   * Finer formats for the layers that the model needs most: a fifth of the layers for each, the neediest first. None
    * when left out.
    */
   readonly finer?: readonly LayerSides[];
-  /** Tokens that are coded together at most: what scales, levels and outliers are shared by. */
+  /** Most tokens that are coded together and share scales and levels. */
   readonly blockTokens: number;
-  /** Fewer tokens than this at the end of a run are kept exactly: what a block shares would outweigh them. */
+  /**
+   * Fewer tokens at the end of a run stay exact, because the shared values of a block would take more bytes than they
+   * save.
+   */
   readonly leastTokens: number;
-  /** Tokens at the positions 0 .. sinkTokens-1 are kept exactly: all later ones attend to them. */
+  /** Tokens at positions 0 .. sinkTokens-1 stay exact, because all later tokens attend to them. */
   readonly sinkTokens: number;
-  /** The last tokens of the context that are kept exactly. */
+  /** So many of the last tokens of the context stay exact. */
   readonly recentTokens: number;
-  /** K and V are rotated by a Hadamard matrix along the head, which spreads outliers over it. */
+  /** Whether a Hadamard matrix rotates K and V along the head, which spreads outliers over all channels. */
   readonly hadamard: boolean;
-  /** K is coded as it was before the rotary embedding. */
+  /** Whether K is coded as it was before the rotary embedding. */
   readonly unrotated: boolean;
 }
 
@@ -70,21 +71,21 @@ export interface Rotation {
   readonly half: number;
   readonly cos: Float32Array;
   readonly sin: Float32Array;
-  /** Makes rows 0 .. numPositions-1 available; may replace the arrays. */
+  /** Makes rows 0 .. numPositions-1 available. May replace the arrays. */
   ensure(numPositions: number): void;
 }
 
-/** Where a run stands. */
+/** Where a run is in its context. */
 export interface RunPlace {
   /** Position of its first token. */
   readonly startIndex: number;
-  /** Position after the last token of the context that the run belongs to; none: no token counts as recent. */
+  /** End of the context that the run belongs to. Left out: no token counts as recent. */
   readonly contextEnd?: number;
-  /** Of its rows, where tokens between them have none: of as many as it has, ascending. */
+  /** Positions of its rows, ascending, where some tokens have no rows. */
   readonly positions?: Int32Array | null;
 }
 
-/** How many of a run's tokens are kept exactly, at its beginning and at its end. */
+/** How many tokens at the beginning and at the end of a run stay exact. */
 export interface ExactTokens {
   readonly first: number;
   readonly last: number;
@@ -94,7 +95,7 @@ export interface DecodedRun extends RunPlace {
   readonly rows: KvRows;
 }
 
-/** Bytes that are no run of this format and shape: cut short, of another format, damaged. */
+/** Bytes are not an encoded run of this format and shape: cut short, of another format, or damaged. */
 export class MalformedRun extends Error {
   constructor(reason: string) {
     super(`These bytes are no encoded K/V run: ${reason}.`);
@@ -102,10 +103,8 @@ export class MalformedRun extends Error {
   }
 }
 
-/** What may be read back as a scale. */
-
 /**
- * A scale as it was read, whose codes are up to `mostCode`. @throws MalformedRun when what they stand for is not
+ * Returns a scale that was read. Codes are at most `mostCode`. @throws MalformedRun when a coded value would not be
  * finite.
  */
 export function finite(scale: number, mostCode: number): number {
@@ -113,7 +112,7 @@ export function finite(scale: number, mostCode: number): number {
   return scale;
 }
 
-/** As above for each of `count` float32 scales in the kernels' memory. */
+/** Checks `count` float32 scales in the kernels' memory. */
 export function finiteScales(at: number, count: number, mostCode: number): void {
   const view = new DataView(kernels().memory.buffer, at);
   for (let i = 0; i < count; i++) finite(view.getFloat32(4 * i, true), mostCode);
@@ -125,7 +124,11 @@ export function exactBytes({ numLayers, kvHeads, headSize }: CodecShape, n: numb
 
 const bytesOf = (a: Int8Array | Float32Array): Uint8Array => new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
 
-/** Moves the pieces of tokens [from, from + n) of `rows` to or from the bytes, in their order there. */
+/**
+ * Exact tokens are stored as in the pool: per layer and head K [headSize, n] int8, V [n, headSize] int8, and a float32
+ * scale per token for each, little endian. Calls `move` for each piece of tokens [from, from + n) of `rows`, in the
+ * order of the bytes.
+ */
 function eachPiece(
   shape: CodecShape,
   rows: KvRows,
@@ -154,7 +157,7 @@ function eachPiece(
   }
 }
 
-/** Writes tokens [from, from + n) of `rows` to out[at] and on. */
+/** Writes tokens [from, from + n) of `rows` at out[at]. */
 export function writeExact(
   shape: CodecShape,
   rows: KvRows,
@@ -170,7 +173,8 @@ export function writeExact(
 }
 
 /**
- * @throws MalformedRun when a scale is not finite: as one of the pool's it would spoil every sequence, masked or not.
+ * Reads what `writeExact` wrote. @throws MalformedRun when a scale is not finite: in the pool it would make all
+ * sequences NaN, even where it is masked.
  */
 export function readExact(
   shape: CodecShape,
@@ -201,7 +205,7 @@ export const HEADER_BYTES = 32;
 
 /** "KVR1". */
 const MAGIC = 0x3152564b;
-/** No context is longer (see hfConfig). Positions beyond it are damage, and would size a table of cosines. */
+/** No context is longer (see hfConfig). A larger position is damage, and would make the table of cosines huge. */
 const MAX_TOKENS = 65_536;
 
 export interface RunHeader extends ExactTokens {

@@ -1,14 +1,15 @@
 /**
  * Loads the codecs' inner loops: WebAssembly with SIMD, compiled from kernels/ into kernelBytes.ts by `npm run
- * kernels`. Each thread has
- * one instance, made on first use, with one memory that callers lay out. Nothing in it outlasts a call of a codec. It
- * holds one layer of
- * the longest run so far and never shrinks. Addresses and counts are not checked; kernels read and write up to SLACK
- * bytes beyond.
+ * kernels`. Does not check addresses and counts.
  */
 import { KERNEL_BYTES } from './kernelBytes.ts';
 
-/** Addresses are bytes; what they stand for is told where the kernels are. */
+/*
+ * Each thread has one instance, made on first use, with one memory that callers lay out. Nothing in it is kept after a
+ * call of a codec. It holds one layer of the longest run so far and never shrinks.
+ */
+
+/** All addresses are bytes. The kernels' own comments say what is there. */
 export interface Kernels {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
   rowsToFloats(codes: number, scales: number, rows: number, width: number, x: number): void;
@@ -70,7 +71,7 @@ export interface Kernels {
   ): void;
 }
 
-/** So far beyond what they are given kernels may reach. */
+/** Kernels read and write up to so many bytes beyond an area. */
 export const SLACK = 128;
 const PAGE = 65_536;
 
@@ -83,17 +84,17 @@ export function kernels(): Kernels {
   return instance;
 }
 
-/** Bytes of this thread's memory as it is now; 0 before the first use. */
+/** Bytes of this thread's memory now; 0 before the first use. */
 export function kernelBytes(): number {
   return instance?.memory.buffer.byteLength ?? 0;
 }
 
-/** What that memory comes to where at least so many bytes of it are used. */
+/** Bytes of that memory when at least so many are used. */
 export function kernelBytesWith(least: number): number {
   return Math.ceil(least / PAGE) * PAGE;
 }
 
-/** The kernels' memory, of at least so many bytes; void once it has grown. */
+/** The kernels' memory, with at least so many bytes. Invalid once it has grown. */
 export function kernelMemory(least: number): Uint8Array {
   const { memory } = kernels();
   const missing = least - memory.buffer.byteLength;
@@ -102,7 +103,7 @@ export function kernelMemory(least: number): Uint8Array {
   return bytes;
 }
 
-/** Where the next one of two or more areas begins. */
+/** Address behind an area, for the next one. */
 export function areaEnd(at: number, length: number): number {
   return (at + length + SLACK + 15) & ~15;
 }

@@ -1,9 +1,6 @@
 /**
- * Encodes runs of int8 rows to bytes and decodes them to rows for the pool, in one format and shape. Does not know
- * store or policy.
- * An encoded run is: header, exact tokens of the beginning, exact tokens of the end, then K and V block by block, layer
- * by layer. Pure:
- * the same rows at the same position give the same bytes, and the number of bytes depends on sizes and position only.
+ * Encodes runs of int8 rows to bytes and decodes them again, in one format and shape. Knows neither store nor policy.
+ * Pure: the same rows at the same position give the same bytes; the number of bytes depends on sizes and position only.
  */
 import { type KvRows, newKvRows } from '../../kvRows.ts';
 import {
@@ -22,34 +19,37 @@ import {
   writeExact,
   writeHeader,
 } from './codecFormat.ts';
-import { LayerRoom, layerRoomBytes, hadamardAt, rotateKeys, writeTurns } from './layerBuffers.ts';
+import { LayerBuffers, layerBufferBytes, hadamardAt, rotateKeys, writeTurns } from './layerBuffers.ts';
 
-/** Tokens [from, from + count) of a run. Their bytes: of layer l from `at[l]` on, up to `at[l + 1]`. */
+/** Tokens [from, from + count) of a run. The bytes of layer l are at[l] .. at[l + 1]. */
 interface CodedBlock {
   readonly from: number;
   readonly count: number;
   readonly at: readonly number[];
 }
 
-/** Of all layers, how many of them have each of the finer sides. */
+/** Share of the layers that have each of the finer formats. */
 const FINER_SHARE = 0.2;
 
-/** A run at this place stands before everything recent and after the sinks. */
+/** A place behind the sinks and before all recent tokens. */
 const INSIDE: RunPlace = { startIndex: 1 << 10 };
 
+/**
+ * An encoded run is: header, exact tokens of the beginning, exact tokens of the end, then K and V block by block, layer
+ * by layer.
+ */
 export class KvCodec {
   readonly format: RunFormat;
   readonly shape: CodecShape;
   readonly #rotation: Rotation | null;
-  /** Its layers, those first that lose most by being coded. */
+  /** The layers, those first that lose most by being coded. */
   readonly order: readonly number[];
-  /** By layer; null: all tokens are kept exactly. */
+  /** By layer. Null: all tokens are exact. */
   readonly #sides: readonly LayerSides[] | null;
 
   /**
-   * @param rotation of the model; formats that code K before it cannot do without.
-   * @param needs its layers, those first that lose most by being coded (see layerNeeds); when left out the last come
-   * first. Bytes are read with the one that they were written with.
+   * `rotation`: of the model; needed by formats that are `unrotated`. `needs`: the layers, those first that lose most
+   * by being coded (see layerNeeds); the last layers first when left out. Bytes must be decoded with the same `needs`.
    */
   constructor(format: RunFormat, shape: CodecShape, rotation: Rotation | null, needs?: readonly number[]) {
     if (format.unrotated && rotation?.half !== shape.headSize / 2)
@@ -69,7 +69,7 @@ export class KvCodec {
     return this.format.name;
   }
 
-  /** Layers that have the finest sides; all of them where all have the same. */
+  /** The layers with the finest format; all layers where all have the same. */
   get neediest(): ReadonlySet<number> {
     const finest = this.format.finer?.[0];
     return new Set(
@@ -77,12 +77,12 @@ export class KvCodec {
     );
   }
 
-  /** Whether every row comes back as it was. */
+  /** Whether all rows come back exactly. */
   get lossless(): boolean {
     return this.format.sides === null;
   }
 
-  /** Bytes per token of a long context outside what is kept exactly, in runs of `runTokens`, headers included. */
+  /** Bytes per token of a long context without its exact tokens, in runs of `runTokens`, with headers. */
   bytesPerToken(runTokens: number): number {
     return this.encodedBytes(runTokens, INSIDE) / runTokens;
   }
@@ -92,17 +92,17 @@ export class KvCodec {
     return this.#bytes(numTokens, this.#exact(numTokens, place));
   }
 
-  /** Which tokens of a run come back changed, [from, to): all but those that are kept exactly at either end. */
+  /** The tokens [from, to) of a run that are not exact. */
   codedTokens(numTokens: number, place: RunPlace): [from: number, to: number] {
     const { first, last } = this.#exact(numTokens, place);
     return [first, numTokens - last];
   }
 
-  /** Bytes of the kernels' memory that runs of up to so many tokens take. */
+  /** Most bytes of the kernels' memory for runs of up to so many tokens. */
   kernelBytes(numTokens: number): number {
     if (!this.#sides) return 0;
     const n = Math.min(this.format.blockTokens, numTokens);
-    return layerRoomBytes(this.shape, numTokens, n, this.#mostBytes(n));
+    return layerBufferBytes(this.shape, numTokens, n, this.#mostBytes(n));
   }
 
   encode(rows: KvRows, place: RunPlace): Uint8Array {
@@ -115,26 +115,26 @@ export class KvCodec {
     writeExact(shape, rows, 0, exact.first, out, HEADER_BYTES);
     const last = HEADER_BYTES + exactBytes(shape, exact.first);
     writeExact(shape, rows, n - exact.last, exact.last, out, last);
-    this.#eachLayer(n, place.positions ?? place.startIndex, exact, (room, { keys, values }, blocks, l) => {
-      room.load(rows, l);
+    this.#eachLayer(n, place.positions ?? place.startIndex, exact, (buffers, { keys, values }, blocks, l) => {
+      buffers.load(rows, l);
       for (const { from, count, at } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
-        room.toFloats('keys', from, count, keys.layout);
-        if (format.unrotated) rotateKeys(room.x, ...sizes, room.turns, from, -1);
-        if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
-        keys.encode(room.x, ...sizes, room.bytes, room.spare);
-        room.toFloats('values', from, count, values.layout);
-        if (format.hadamard) hadamardAt(room.x, ...sizes, values.layout);
-        values.encode(room.x, ...sizes, room.bytes + keys.bytes(...sizes), room.spare);
-        out.set(room.memory.subarray(room.bytes, room.bytes + at[l + 1]! - at[l]!), at[l]);
+        buffers.toFloats('keys', from, count, keys.layout);
+        if (format.unrotated) rotateKeys(buffers.x, ...sizes, buffers.turns, from, -1);
+        if (format.hadamard) hadamardAt(buffers.x, ...sizes, keys.layout);
+        keys.encode(buffers.x, ...sizes, buffers.bytes, buffers.spare);
+        buffers.toFloats('values', from, count, values.layout);
+        if (format.hadamard) hadamardAt(buffers.x, ...sizes, values.layout);
+        values.encode(buffers.x, ...sizes, buffers.bytes + keys.bytes(...sizes), buffers.spare);
+        out.set(buffers.memory.subarray(buffers.bytes, buffers.bytes + at[l + 1]! - at[l]!), at[l]);
       }
     });
     return out;
   }
 
   /**
-   * @param positions as they were given to `encode`. @throws MalformedRun unless `bytes` are a whole run of this format
-   * and shape.
+   * `positions`: as they were given to `encode`. @throws MalformedRun unless `bytes` are a whole run of this format and
+   * shape.
    */
   decode(bytes: Uint8Array, positions: Int32Array | null = null): DecodedRun {
     const { format, shape } = this;
@@ -144,32 +144,32 @@ export class KvCodec {
     if (bytes.length !== expected)
       throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
     const rows = newKvRows({ ...shape, kv: 'int8' }, n);
-    this.#eachLayer(n, positions ?? startIndex, exact, (room, { keys, values }, blocks, l) => {
+    this.#eachLayer(n, positions ?? startIndex, exact, (buffers, { keys, values }, blocks, l) => {
       for (const { from, count, at } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
-        room.memory.set(bytes.subarray(at[l], at[l + 1]), room.bytes);
-        keys.decode(room.bytes, ...sizes, room.x, room.spare);
-        if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
-        if (format.unrotated) rotateKeys(room.x, ...sizes, room.turns, from, 1);
-        room.toRows('keys', from, count, keys.layout);
-        values.decode(room.bytes + keys.bytes(...sizes), ...sizes, room.x, room.spare);
-        if (format.hadamard) hadamardAt(room.x, ...sizes, values.layout);
-        room.toRows('values', from, count, values.layout);
+        buffers.memory.set(bytes.subarray(at[l], at[l + 1]), buffers.bytes);
+        keys.decode(buffers.bytes, ...sizes, buffers.x, buffers.spare);
+        if (format.hadamard) hadamardAt(buffers.x, ...sizes, keys.layout);
+        if (format.unrotated) rotateKeys(buffers.x, ...sizes, buffers.turns, from, 1);
+        buffers.toRows('keys', from, count, keys.layout);
+        values.decode(buffers.bytes + keys.bytes(...sizes), ...sizes, buffers.x, buffers.spare);
+        if (format.hadamard) hadamardAt(buffers.x, ...sizes, values.layout);
+        buffers.toRows('values', from, count, values.layout);
       }
-      room.save(rows, l);
+      buffers.save(rows, l);
     });
-    // Over what the layers' rows had in their places.
+    // Overwrites the layer's rows with decoded ones.
     readExact(shape, bytes, HEADER_BYTES, rows, 0, exact.first);
     readExact(shape, bytes, HEADER_BYTES + exactBytes(shape, exact.first), rows, n - exact.last, exact.last);
     return { rows, startIndex };
   }
 
-  /** What becomes of rows that are encoded. */
+  /** What rows become when they are encoded and decoded. */
   through(rows: KvRows, place: RunPlace): KvRows {
     return this.decode(this.encode(rows, place), place.positions).rows;
   }
 
-  /** Which tokens at either end are kept exactly: sinks, recent ones, and what is too short for a block. */
+  /** How many tokens at both ends stay exact: sinks, recent tokens, and an end that is too short for a block. */
   #exact(n: number, { startIndex, contextEnd = Number.POSITIVE_INFINITY }: RunPlace): ExactTokens {
     const { sides, sinkTokens, recentTokens, blockTokens, leastTokens } = this.format;
     if (sides === null) return { first: 0, last: n };
@@ -191,23 +191,23 @@ export class KvCodec {
     return bytes + ((coded - rest) / blockTokens) * blockBytes(blockTokens) + (rest > 0 ? blockBytes(rest) : 0);
   }
 
-  /** Of so many tokens of a block. */
+  /** Bytes of a layer for a block of so many tokens. */
   #layerBytes({ keys, values }: LayerSides, count: number): number {
     const { kvHeads, headSize } = this.shape;
     return keys.bytes(kvHeads, headSize, count) + values.bytes(kvHeads, headSize, count);
   }
 
-  /** Of the layer that takes most. */
+  /** Bytes of the layer that takes most. */
   #mostBytes(count: number): number {
     return Math.max(...this.#sides!.map((sides) => this.#layerBytes(sides, count)));
   }
 
-  /** Nothing where all tokens are kept exactly. */
+  /** Calls `work` for each layer with its blocks. Does nothing where all tokens are exact. */
   #eachLayer(
     n: number,
     places: Int32Array | number,
     exact: ExactTokens,
-    work: (room: LayerRoom, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void,
+    work: (buffers: LayerBuffers, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void,
   ): void {
     const { blockTokens } = this.format;
     const end = n - exact.last;
@@ -223,8 +223,8 @@ export class KvCodec {
       }
       blocks.push({ from, count, at: starts });
     }
-    const room = new LayerRoom(this.shape, n, blocks[0]!.count, this.#mostBytes(blocks[0]!.count));
-    if (this.format.unrotated) writeTurns(room.turns, this.#rotation!, places);
-    for (const [l, sides] of this.#sides.entries()) work(room, sides, blocks, l);
+    const buffers = new LayerBuffers(this.shape, n, blocks[0]!.count, this.#mostBytes(blocks[0]!.count));
+    if (this.format.unrotated) writeTurns(buffers.turns, this.#rotation!, places);
+    for (const [l, sides] of this.#sides.entries()) work(buffers, sides, blocks, l);
   }
 }

@@ -1,9 +1,6 @@
 /**
- * One layer of a run in the kernels' memory: its int8 rows, and room for the floats and bytes of one block. Converts
- * tokens to floats
- * in the layout that a format wants, and back to rows as the step graph quantises them (symmetric, per token and head,
- * largest value =
- * 127).
+ * One layer of a run in the kernels' memory: its int8 rows, and buffers for the floats and bytes of one block. Converts
+ * rows to floats and back, and applies the two rotations. Does not know formats.
  */
 import type { KvRows } from '../../kvRows.ts';
 import type { CodecShape, Layout, Rotation } from './codecFormat.ts';
@@ -11,11 +8,11 @@ import { areaEnd, kernelMemory, kernels, SLACK } from './kernels.ts';
 
 type Row = 'keys' | 'values';
 
-/** Of each value of a block, for what kernels keep beside: bounds, bins, transposed rows. */
+/** Scratch bytes per value of a block, for what kernels keep: bounds, bins, transposed rows. */
 const SPARE_PER_VALUE = 8;
 const MIN_SPARE = 65_536;
 
-/** Where everything lies for a run of `all` tokens, blocks of up to `n`, and `bytes` for each; keys are first. */
+/** The addresses for a run of `all` tokens with blocks of up to `n` tokens and `bytes` bytes; keys come first. */
 function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, bytes: number) {
   const keyScales = areaEnd(0, kvHeads * headSize * all);
   const values = areaEnd(keyScales, 4 * kvHeads * all);
@@ -38,21 +35,21 @@ function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, by
   };
 }
 
-/** Bytes of the kernels' memory that a LayerRoom takes. */
-export function layerRoomBytes(shape: CodecShape, all: number, n: number, bytes: number): number {
+/** Bytes of the kernels' memory that LayerBuffers take. */
+export function layerBufferBytes(shape: CodecShape, all: number, n: number, bytes: number): number {
   return addresses(shape, all, n, bytes).end;
 }
 
-export class LayerRoom {
+export class LayerBuffers {
   /**
-   * Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and MIN_SPARE at
-   * least.
+   * Addresses of a block's floats, of its bytes, and of scratch memory: SPARE_PER_VALUE bytes per value, at least
+   * MIN_SPARE.
    */
   readonly x: number;
   readonly bytes: number;
   readonly spare: number;
   readonly memory: Uint8Array;
-  /** Room for what keys are rotated by. */
+  /** Addresses of the angles of the rotary embedding. */
   readonly turns: Turns;
   readonly #shape: CodecShape;
   /** Tokens of the run. */
@@ -60,7 +57,7 @@ export class LayerRoom {
   readonly #rows: Record<Row, number>;
   readonly #scales: Record<Row, number>;
 
-  /** For a run of `all` tokens, blocks of up to `n`, and `bytes` for each. */
+  /** For a run of `all` tokens with blocks of up to `n` tokens and `bytes` bytes. */
   constructor(shape: CodecShape, all: number, n: number, bytes: number) {
     this.#shape = shape;
     this.#all = all;
@@ -74,12 +71,12 @@ export class LayerRoom {
     this.memory = kernelMemory(at.end);
   }
 
-  /** Copies layer `l` of the rows in. */
+  /** Copies layer `l` of the rows into the buffers. */
   load(rows: KvRows, l: number): void {
     this.#eachArray(rows, l, (array, at) => this.memory.set(array, at));
   }
 
-  /** Copies the layer over that of the rows. */
+  /** Copies the buffers to layer `l` of the rows. */
   save(rows: KvRows, l: number): void {
     this.#eachArray(rows, l, (array, at) => array.set(this.memory.subarray(at, at + array.length)));
   }
@@ -97,7 +94,7 @@ export class LayerRoom {
     move(new Uint8Array(valueScales.buffer, valueScales.byteOffset + 4 * l * heads, 4 * heads), this.#scales.values);
   }
 
-  /** Tokens [from, from + n) -> floats. */
+  /** Converts tokens [from, from + n) to floats. */
   toFloats(row: Row, from: number, n: number, layout: Layout): void {
     const { kvHeads, headSize } = this.#shape;
     const { channelsToFloats, rowsToFloats, transpose } = kernels();
@@ -117,7 +114,10 @@ export class LayerRoom {
     }
   }
 
-  /** Floats -> tokens [from, from + n). */
+  /**
+   * Converts floats to tokens [from, from + n), as the step graph quantises rows: symmetric, per token and head, the
+   * largest value is 127.
+   */
   toRows(row: Row, from: number, n: number, layout: Layout): void {
     const { kvHeads, headSize } = this.#shape;
     const { floatsToChannels, floatsToRows, transpose } = kernels();
@@ -135,14 +135,14 @@ export class LayerRoom {
   }
 }
 
-/** Cosines and sines of a run's n tokens, in the kernels' memory from these addresses on, [half, n] each. */
+/** Addresses of the cosines and sines of a run's n tokens, [half, n] each. */
 export interface Turns {
   readonly cos: number;
   readonly sin: number;
   readonly n: number;
 }
 
-/** Writes those of tokens at these positions, or at startIndex and on. */
+/** Writes the angles of tokens at these positions, or from this position on. */
 export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, places: Int32Array | number): void {
   const positions = typeof places === 'number' ? Int32Array.from({ length: n }, (_, t) => places + t) : places;
   rotation.ensure(Math.max(0, ...positions) + 1);
@@ -158,8 +158,9 @@ export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, places: I
 }
 
 /**
- * x [kvHeads, headSize, n] of the run's tokens from `from` on, in place. @param direction -1 takes it off, 1 puts it
- * on.
+ * Rotary embedding of keys x [kvHeads, headSize, n], of the run's tokens from `from` on, in place. `direction`: -1
+ * removes it, 1 applies it. Without it the values of a channel are almost equal from token to token, which per-channel
+ * codes need. Both together lose one float32 rounding.
  */
 export function rotateKeys(
   x: number,
@@ -173,19 +174,16 @@ export function rotateKeys(
   kernels().rotate(x, kvHeads, headSize, n, turns.cos + 4 * from, turns.sin + 4 * from, turns.n, direction);
 }
 
-/**
- * Fast Walsh-Hadamard transform along the head, normalised, so that it is its own inverse and keeps dot products: what
- * is
- * large in a few channels becomes a little in all. A head size that is no power of two is transformed in blocks of its
- * largest power of two.
- */
-
 /** Bytes of the kernels' memory that so many values take. */
 export function hadamardBytes(numValues: number): number {
   return 4 * numValues + SLACK;
 }
 
-/** In place; x as in `layout`. */
+/**
+ * Fast Walsh-Hadamard transform along the head, in place; x as in `layout`. Normalised, so it is its own inverse and
+ * keeps dot products. It spreads what is large in a few channels over all of them. A head size that is not a power of
+ * two is transformed in blocks of its largest power of two.
+ */
 export function hadamard(x: Float32Array, kvHeads: number, headSize: number, n: number, layout: Layout): void {
   const memory = kernelMemory(hadamardBytes(x.length));
   memory.set(new Uint8Array(x.buffer, x.byteOffset, x.byteLength));
@@ -193,9 +191,9 @@ export function hadamard(x: Float32Array, kvHeads: number, headSize: number, n: 
   x.set(new Float32Array(memory.buffer, 0, x.length));
 }
 
-/** As above, of floats at an address of the kernels' memory. */
+/** The same for floats at an address of the kernels' memory. */
 export function hadamardAt(x: number, kvHeads: number, headSize: number, n: number, layout: Layout): void {
-  // By token a vector's values are neighbours; by channel n values of one channel are, and go through the same steps
+  // By token the values of a vector are adjacent. By channel n values of a channel are adjacent, and are transformed
   // together.
   kernels().hadamard(x, kvHeads * headSize * n, layout === 'byToken' ? 1 : n, headSize & -headSize);
 }

@@ -1,6 +1,6 @@
 /**
- * The codecs by name and id. Sizes and errors: `npm run bench -- kv`. Names and ids never change, because files on disk
- * carry them.
+ * The codecs by name and id, and their number formats. Names and ids never change, because files on disk have them.
+ * Sizes and errors: `npm run bench -- kv`. Does not encode runs; KvCodec does, with the loops in kernels/.
  */
 import {
   type CodecShape,
@@ -18,13 +18,10 @@ import { kernels } from './kernels.ts';
 
 /*
  * NVFP4: E2M1 codes, an E4M3 scale for 16 consecutive values of a token and head, and a float32 scale of the tensor,
- * which is one
- * layer's K or V of a block of tokens: x = code * blockScale * tensorScale. As published, tensorScale = largest / (6 *
- * 448) and
- * blockScale = (largest of the 16 / 6) / tensorScale. Two codes a byte, the first in the low half. A head size that is
- * no multiple
- * of 16 ends in a shorter group. Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes
- * [kvHeads, n, headSize / 2].
+ * which is K or V of one layer of a block of tokens: x = code * blockScale * tensorScale. As published, tensorScale =
+ * largest / (6 * 448) and blockScale = (largest of the 16 / 6) / tensorScale. Two codes per byte, the first in the low
+ * half. If 16 does not divide the head size, the last group is shorter. Bytes: tensorScale, block scales [kvHeads, n,
+ * ceil(headSize / 16)], codes [kvHeads, n, headSize / 2].
  */
 
 const NVFP4_BLOCK = 16;
@@ -48,17 +45,13 @@ export const NVFP4: TokenFormat = {
 
 /*
  * 4 bits as in KIVI (arXiv 2402.02750): K by channel over the tokens of a block, because channels differ far more than
- * tokens, and V
- * by token in groups of 32 channels. Asymmetric: a group spans lo .. hi in 15 steps. KIVI keeps lo and the step in 16
- * bits each, 5
- * bits a value. Here lo and hi are 8-bit codes in units of the head's largest value in the block / 127, 4.5 bits a
- * value, which is as
- * fine as the pool's own rows. Bytes: units [kvHeads] float32; then for each group lo, hi and its values, two a byte,
- * the first in
- * the low half.
+ * tokens, and V by token in groups of 32 channels. Asymmetric: a group spans lo .. hi in 15 steps. KIVI keeps lo and
+ * the step in 16 bits each, 5 bits per value. Here lo and hi are 8-bit codes in units of the head's largest value in
+ * the block / 127, 4.5 bits per value, which is as precise as the pool's own rows. Bytes: units [kvHeads] float32; then
+ * for each group lo, hi and its values, two per byte, the first in the low half.
  */
 
-/** Channels that share bounds in V. */
+/** Channels of V that share bounds. */
 const VALUE_GROUP = 32;
 
 function kiviBytes(kvHeads: number, rows: number, width: number, group: number): number {
@@ -67,7 +60,7 @@ function kiviBytes(kvHeads: number, rows: number, width: number, group: number):
   return kvHeads * (4 + rows * (whole * (2 + Math.ceil(group / 2)) + (rest > 0 ? 2 + Math.ceil(rest / 2) : 0)));
 }
 
-/** Bytes -> x [kvHeads, rows, width], groups along the rows. */
+/** Decodes bytes to x [kvHeads, rows, width], with groups along the rows. */
 function kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void {
   finiteScales(from, kvHeads, 128);
   kernels().kiviDecode(from, kvHeads, rows, width, group, x);
@@ -89,23 +82,18 @@ const KIVI_VALUES: TokenFormat = {
 };
 
 /*
- * 2, 3 or 4 bits for values that a Hadamard rotation has made about normal, at the levels that are best for a normal
- * density (Max
- * 1960), as in TurboQuant (arXiv 2504.19874): x = mean of the channel in the block + level * scale of the token. In
- * some heads the
- * means are most of K before the rotary embedding; what is left takes up to two bits less for the same error. The scale
- * makes
- * products with the row right on average. The scale of least squared error gave a third more divergence. Bytes: for
- * each head the
- * units of means and scales, float32; means [channels] int8; scales [tokens], how far below their unit in steps of
- * about a 32nd of
- * an octave (255: zero); then the codes.
+ * 2, 3 or 4 bits as in TurboQuant (arXiv 2504.19874). A Hadamard rotation makes the values about normal; the levels are
+ * the best ones for a normal density (Max 1960): x = mean of the channel in the block + level * scale of the token. In
+ * some heads K before the rotary embedding is mostly the means; without them the rest takes up to two bits less for the
+ * same error. The scale makes products with the row right on average; the scale of least squared error gave a third
+ * more divergence. Bytes: for each head the units of means and scales, float32; means [channels] int8; scales [tokens],
+ * how far below their unit in steps of about 1/32 octave (255: zero); then the codes.
  */
 
 type Bits = 2 | 3 | 4;
 
 const UNITS_BYTES = 8;
-/** More than sums of a whole row's values may be in units of this, which is what the rotation has on its way. */
+/** Largest code times unit that can occur: the sums of the Hadamard rotation add up a whole row. */
 const MAX_UNITS = 127 * 1024;
 
 const headBytes = (tokens: number, channels: number, bits: Bits): number =>
@@ -120,7 +108,7 @@ function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
   }
 }
 
-/** x [kvHeads, headSize, n], by token [kvHeads, n, headSize]. */
+/** The format of x [kvHeads, headSize, n], or by token [kvHeads, n, headSize]. */
 function graded(bits: Bits, byToken: boolean): Omit<SideFormat, 'layout'> {
   const sizes = (headSize: number, n: number): [rows: number, width: number] =>
     byToken ? [n, headSize] : [headSize, n];
@@ -135,9 +123,9 @@ function graded(bits: Bits, byToken: boolean): Omit<SideFormat, 'layout'> {
   };
 }
 
-/** As the store's blocks. */
+/** Tokens of a block of the store. */
 const BLOCK = 32;
-/** Tokens for which per-channel codes are worth their bounds. */
+/** Fewest tokens for which bounds per channel are worth their bytes. */
 const MIN_PER_CHANNEL = 16;
 
 const byToken = {
@@ -184,8 +172,8 @@ export const FORMATS = [
 export type CodecName = (typeof FORMATS)[number]['name'];
 
 /**
- * @param rotation of the model, needed by formats that are `unrotated`. @param needs see KvCodec. @throws an error that
- * names the known ones.
+ * `rotation`: of the model; needed by formats that are `unrotated`. `needs`: see KvCodec. @throws Error that names the
+ * known codecs.
  */
 export function codecNamed(
   name: CodecName | (string & {}),

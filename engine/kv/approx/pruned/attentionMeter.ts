@@ -1,10 +1,6 @@
 /**
- * Measures the attention that the rows of a cached context receive, by feeding tokens over it again: short parts of
- * the context behind it, each separately, or tokens of its end in their place, as H2O counts it during generation
- * (arXiv 2306.14048). Does not decide what follows from it.
- *
- * After KVzip (arXiv 2505.23416), which repeats the context in parts of 2,000 tokens. But a small model finds most of
- * what it looks for in such a long part itself.
+ * Measures the attention that the rows of a cached context receive, by feeding tokens over it again. Does not decide
+ * what follows from it.
  */
 
 /** Tokens of one context, in the form that a runner takes. */
@@ -20,9 +16,9 @@ interface MeasuredSpan {
   readonly measures: true;
 }
 
-/** A model that says what attention rows receive. */
+/** A model that returns the attention that rows receive. */
 export interface MeasuringRunner {
-  /** Of the last span: the sum of what its tokens gave, [numLayers, kvHeads, n], n = context and new tokens. */
+  /** Of the last span: the sum over its tokens, [numLayers, kvHeads, n], n = context and new tokens. */
   readonly received?: { readonly sum: Float32Array } | null;
   run(batch: readonly MeasuredSpan[]): Promise<unknown>;
 }
@@ -30,9 +26,9 @@ export interface MeasuringRunner {
 /** Tokens of the context in a probe, and how many of them the question of a turn quotes. */
 const PROBE_TOKENS = 32;
 const NAMED_TOKENS = 8;
-/** Tokens of the end of a context that are one part. A longer part takes longer to be given up and begun again. */
+/** Most tokens of a part in place. A longer part takes longer to be cancelled and started again. */
 const PART_TOKENS = 512;
-/** Target duration of a step, because a new request waits for the step under way. */
+/** Target duration of a step, in ms, because a new request waits for the step under way. */
 const STEP_MS = 100;
 const FIRST_STEP = 4;
 const MAX_TOKENS = 128;
@@ -60,8 +56,8 @@ export function partSlots({ before, after }: TurnIds): number {
 }
 
 /**
- * Parts of a context from token `from` on, each behind its `numRows` rows: as a continuation of the text, and as the
- * answer to a message that begins alike. Positions stay below `maxContext`.
+ * Parts of a context from token `from` on, each behind its `numRows` rows: once as a continuation of the text, and once
+ * as the answer to a message that quotes its beginning. Positions stay below `maxContext`.
  */
 export function probes(
   tokenIds: readonly number[],
@@ -92,6 +88,12 @@ export function inPlace(tokenIds: readonly number[], from: number, numPruned: nu
   return parts;
 }
 
+/**
+ * Of a file short parts are fed behind the context, each separately. This follows KVzip (arXiv 2505.23416), but with
+ * shorter parts than its 2,000 tokens: a small model would find most of what it looks for in a long part itself. Of a
+ * conversation the last tokens are fed at their own positions, as H2O counts attention during generation (arXiv
+ * 2306.14048).
+ */
 export class AttentionMeter {
   /** [numLayers * kvHeads, numRows]: the sum of the attention that all tokens gave. */
   readonly sum: Float32Array;
@@ -114,10 +116,9 @@ export class AttentionMeter {
   }
 
   /**
-   * Feeds a part. `slots` are those of the context's rows. `allocate` returns n more slots, or null if there is no
-   * room. Counts the attention that the context's rows receive, and that the part's own tokens receive where they
-   * belong to the context. Returns false and counts nothing if there is no room or `mustEnd` says so. One part at a
-   * time.
+   * Feeds a part. `slots`: of the context's rows. `allocate` returns n more slots, or null if none are free. Counts the
+   * attention that the context's rows receive, and that the part's own tokens receive where they belong to the context.
+   * Returns false and counts nothing when there are no slots or `mustEnd` is true. One part at a time.
    */
   async feed(
     runner: MeasuringRunner,

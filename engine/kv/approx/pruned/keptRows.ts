@@ -1,54 +1,50 @@
 /**
- * PURE: which rows of a context's tokens stay where not all do, and the rows that come of it. All layers and heads keep
- * those of the
- * same tokens. Which they are is what the layers say that need their rows most: of a model with few layers the last one
- * nearly alone finds
- * what is asked for, and what the others attend to is most of all what nothing is asked about. After KVzip (arXiv
- * 2505.23416), whose heads
- * share one budget unevenly: here slots are shared by all heads, and it is bits that they have unevenly
- * (codecs/graded.ts).
+ * Pure: which tokens of a context keep their rows, the same in all layers and heads, and what bytes that takes. Does
+ * not change nodes.
  */
 import type { KvCodec } from '../codecs/kvCodec.ts';
 import { copyRows, type KvRows, type KvShape, newKvRows } from '../../kvRows.ts';
 
-/** What the loss is called where codecs are named. */
+/*
+ * The layers that need their rows most decide. In a model with few layers the last one alone finds almost everything
+ * that is asked for. After KVzip (arXiv 2505.23416), where heads share one budget unevenly; here heads share slots, and
+ * layers have different numbers of bits instead (see codecs/registry.ts).
+ */
+
+/** Names of the pruning rules where codecs are named. */
 export const KVZIP = 'kvzip';
 export const H2O = 'h2o';
 export type PruningName = typeof KVZIP | typeof H2O;
 /**
- * Share of the tokens whose rows stay, and what these are coded with later: together less than a third of the bytes.
- * What a conversation's
- * own tokens attended to says less of what later ones will.
+ * Share of the tokens that keep their rows. With KEPT_CODEC, which compresses these later, less than a third of the
+ * bytes is left. For H2O as many stay, because what earlier tokens attended to says less about later ones.
  */
 export const KEPT_SHARES: Readonly<Record<PruningName, number>> = { [KVZIP]: 0.9, [H2O]: 0.9 };
 export const KEPT_CODEC = 'turboquant';
-/** The end of a conversation, which what comes next refers to most, stays. */
+/** The last tokens of a conversation keep their rows, because the next message refers to them most. */
 export const RECENT_TOKENS = 128;
 /**
- * The beginning of a context stays: whatever it says, models attend to it where there is nothing to look for (sinks),
- * and large ones
- * fall apart without it. As many as StreamingLLM keeps (arXiv 2309.17453).
+ * The first tokens of a context keep their rows: models attend to them when there is nothing to look for (attention
+ * sinks), and large models fail without them. As many as StreamingLLM keeps (arXiv 2309.17453).
  */
 export const SINK_TOKENS = 4;
-/** Longer contexts are cut: an edit voids the piece that it is in and those behind it. */
+/** Longer contexts are cut into pieces, because an edit invalidates its piece and those behind it. */
 const MAX_TOGETHER = 512;
 
-/** Bytes per token of a long context of which that share stays, coded: with each row its place. */
+/** Bytes per token of a long pruned context that is compressed, with the positions of its rows. */
 export function keptBytesPerToken(codec: KvCodec, name: PruningName): number {
   return KEPT_SHARES[name] * (codec.bytesPerToken(codec.format.blockTokens) + Int32Array.BYTES_PER_ELEMENT);
 }
 
-/** Lengths of the pieces of so many tokens, each of which keeps its share. */
+/** Lengths of the pieces of so many tokens. Each piece keeps its share. */
 export function pieceLengths(numTokens: number): number[] {
   const size = Math.ceil(numTokens / Math.ceil(numTokens / MAX_TOGETHER));
   return Array.from({ length: Math.ceil(numTokens / size) }, (_, i) => Math.min(size, numTokens - i * size));
 }
 
 /**
- * Which `count` of n tokens stay, ascending: a context's first ones, and those that receive most in the layers that
- * decide.
- * @param attention [numLayers * kvHeads, n], what each token's row receives. @param startIndex of the first of them in
- * its context.
+ * The `count` of n tokens that keep their rows, ascending: the first tokens of a context, and those that receive most
+ * in `layers`. `attention` [numLayers * kvHeads, n]: what each row receives. `startIndex`: of the first of the tokens.
  */
 export function keptTokens(
   { numLayers, kvHeads }: KvShape,
@@ -67,14 +63,15 @@ export function keptTokens(
 }
 
 /**
- * Indices of the `count` largest, ascending; of equal ones the first (of infinite ones, too: their difference is NaN).
+ * Indices of the `count` largest values, ascending; of equal ones the first. Infinite values are equal too, although
+ * their difference is NaN.
  */
 function mostOf(values: Float32Array, count: number): Int32Array {
   const order = Int32Array.from(values, (_, i) => i).sort((a, b) => values[b]! - values[a]! || a - b);
   return order.subarray(0, count).sort();
 }
 
-/** Of these tokens' rows; `rows` has all of them. */
+/** A copy of the rows of these tokens. */
 export function rowsOf(tokens: Int32Array, shape: KvShape, rows: KvRows): KvRows {
   const kept = newKvRows(shape, tokens.length);
   for (let i = 0; i < tokens.length; ) {

@@ -1,11 +1,6 @@
 /**
- * Lets rows of long contexts go that hardly anything attends to: in idle maintenance, of what nobody has used for a
- * while. Of a file
- * those stay that parts of it, said again, attend to most (after KVzip, arXiv 2505.23416): whatever is asked later,
- * that holds what there is to say.
- * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048):
- * only where
- * nothing else begins with it. Decides what and when; what is measured is the meter's, where rows lie the cache's.
+ * Pruning: drops rows of long contexts that receive little attention, in idle maintenance. Decides which contexts and
+ * when; measures with AttentionMeter and drops with prunedNodes.
  */
 import {
   AttentionMeter,
@@ -22,21 +17,21 @@ import { numOutside, ownContexts, prunable, prune } from './prunedNodes.ts';
 import type { KvShape } from '../../kvRows.ts';
 import { tokenOf } from '../../laneIds.ts';
 
-/** Fewer tokens are as soon computed. */
+/** Computing fewer tokens again takes no longer than measuring them. */
 const MIN_TOKENS = 256;
-/** Parts that are measured together, of 512 tokens of a file: looking for what to do takes time, too. */
+/** Parts that are measured in one call; of a file 512 tokens. Choosing a context takes time too. */
 const PARTS_TOGETHER = 32;
-/** Share of the budget from which on memory is short. */
+/** Memory is short above this share of the budget. */
 const SHORT_SHARE = 0.75;
 
 export interface PruningOptions {
-  /** Of what nobody has used for so long, in ms. */
+  /** Only contexts that were not used for so long, in ms. */
   readonly idleMs: number;
-  /** Around what is asked about a file. */
+  /** The chat template around a question about a file. */
   readonly turn: TurnIds;
-  /** Layers that decide which rows go: those that need theirs most. */
+  /** The layers that decide which rows stay. */
   readonly layers: ReadonlySet<number>;
-  /** Whether conversations lose rows, too. */
+  /** Whether conversations lose rows too. */
   readonly conversations: boolean;
 }
 
@@ -44,16 +39,16 @@ export interface PruningOptions {
 export interface Context {
   /** Stays the same object as long as the context does. */
   readonly of: object;
-  /** Its tokens, as the cache knows them. */
+  /** Its cache ids. */
   readonly ids: readonly number[];
 }
 
 interface PrunableContext extends Context {
-  /** Of a conversation, where it begins to be nobody else's; null: a file. */
+  /** Of a conversation, the first token that no other context shares. Null: the context is a file. */
   readonly privateFrom: number | null;
 }
 
-/** One of which rows may go. */
+/** A context whose rows can be dropped. */
 interface Candidate extends PrunableContext {
   /** The first token that may lose rows. */
   readonly first: number;
@@ -65,6 +60,11 @@ interface Job extends PrunableContext {
   readonly parts: MeterPart[];
 }
 
+/**
+ * Of a file those rows stay that receive most when parts of the file are repeated (KVzip, arXiv 2505.23416), whatever
+ * is asked later. Of a conversation those stay that its own tokens attended to most, and the recent ones (H2O, arXiv
+ * 2306.14048); only of tokens that no other context shares.
+ */
 export class Pruning {
   readonly #cache: KvCache;
   readonly #runner: MeasuringRunner;
@@ -87,11 +87,9 @@ export class Pruning {
   }
 
   /**
-   * Measures some parts more of one of these files, or when memory is short of a conversation, and lets rows go when
-   * all are measured; false
-   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`. What is measured so
-   * far is kept until
-   * somebody needs the room.
+   * Measures some parts of one of these files, or of a conversation when memory is short. Drops rows when all parts are
+   * measured. No step may run meanwhile; ends soon after `mustEnd` is true. Results so far are kept until their memory
+   * is needed. Returns false when there is nothing to do.
    */
   async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
     try {
@@ -102,7 +100,7 @@ export class Pruning {
     }
   }
 
-  /** Gives up what has been measured, and its memory. */
+  /** Discards the measurements, and frees their memory. */
   drop(): void {
     this.#cache.memory.takeBack();
   }
@@ -166,7 +164,7 @@ export class Pruning {
     this.drop();
   }
 
-  /** Long ones, while memory is short; none of them begins before the end of its file. */
+  /** Conversations, while memory is short. Tokens of a file at their beginning are not theirs. */
   #conversations(files: readonly Context[]): PrunableContext[] {
     if (!this.#options.conversations || this.#cache.memory.fullness <= SHORT_SHARE) return [];
     const lengthIn = (ids: readonly number[], file: readonly number[]): number =>
@@ -178,7 +176,7 @@ export class Pruning {
     }));
   }
 
-  /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
+  /** The cached part of a context: of the one that is being measured, or else of the first one that is worth it. */
   #next(contexts: Iterable<PrunableContext>): Candidate | null {
     const before = this.#clock() - this.#options.idleMs;
     let found: Candidate | null = null;
@@ -192,14 +190,14 @@ export class Pruning {
         privateFrom ?? 0,
         before,
       );
-      // Nothing has to go for what may go.
-      const room =
+      // Measuring must not evict anything.
+      const space =
         this.#cache.memory.spareBeside(this.#meterBytes(ids.length - cached.numWithoutRows)) -
         partSlots(this.#options.turn);
-      if (numTokens < MIN_TOKENS || numOutside(this.#cache.memory, ids) > room) continue;
+      if (numTokens < MIN_TOKENS || numOutside(this.#cache.memory, ids) > space) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
-    // Its measurements are of no use any more.
+    // The context has changed, so its measurements are useless.
     if (found?.of !== this.#job?.of) this.drop();
     return found;
   }
@@ -212,7 +210,7 @@ export class Pruning {
     return this.#shape.numLayers * this.#shape.kvHeads;
   }
 
-  /** Null where there is no room for what is measured. */
+  /** Null where there is no memory for the measurements. */
   #begin({ first, ...context }: Candidate, numRows: number): Job | null {
     const isBorrowed = this.#cache.memory.lend(this.#meterBytes(numRows), () => {
       this.#job = null;
@@ -220,7 +218,8 @@ export class Pruning {
     if (!isBorrowed) return null;
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
-    // What was pruned before an edit is not measured again: a row receives most where its own token is said again.
+    // Pieces that were pruned before an edit are not measured again: a row receives most when its own token is
+    // repeated.
     const parts =
       privateFrom === null
         ? probes(tokens, first, numRows, this.#options.turn, this.#maxContext)

@@ -1,9 +1,7 @@
 /**
- * Position-shifted reuse: behind an edit, a request takes over rows that an older version of its text has of the same
- * tokens, with their keys turned to the new positions. An approximation, because those rows were computed behind the
- * text
- * before the edit; idle prefill computes the exact rows later. Decides for which request; ShiftedRuns finds and copies
- * rows.
+ * Position-shifted reuse: behind an edit a request takes over rows of the same tokens from an older version of its
+ * text, with their keys rotated to the new positions. Approximate, because those rows were computed before the edit;
+ * idle prefill computes the exact rows later. Decides for which requests; ShiftedRuns finds and copies rows.
  */
 import type { KvCache } from '../../kvCache.ts';
 import { exactId, shiftedId } from '../../laneIds.ts';
@@ -25,10 +23,10 @@ export class ShiftedReuse implements RowReuse {
   }
 
   plan(request: CachedRequest): void {
-    // Idle work computes exact rows.
+    // Idle requests compute exact rows.
     if (request.priority === 'idle' || this.#plans.has(request)) return;
     const prefillEnd = request.laneAt(0) === 'prefill' ? request.laneEnd(0) : 0;
-    // The last token of a prompt is computed, because its logits are needed.
+    // The last token of a prompt is always computed, because its logits are needed.
     const shifts = this.#runs.plan(request.cacheIds, Math.min(prefillEnd, request.numPromptTokens - 1));
     this.#plans.set(request, shifts);
     for (const { start, end } of shifts)
@@ -46,7 +44,7 @@ export class ShiftedReuse implements RowReuse {
     if (!shift || request.cacheIds[at] !== shiftedId(request.cacheIds[at]!)) return false;
     const slots = this.#runs.copy(shift, at, this.#shiftKeys);
     if (!slots) {
-      // There is no room, or the older text is no longer cached: these tokens are computed like any others.
+      // There are no free slots, or the older text is no longer cached: these tokens are computed.
       for (let i = at; i < shift.end; i++) request.cacheIds[i] = exactId(request.cacheIds[i]!);
       return false;
     }

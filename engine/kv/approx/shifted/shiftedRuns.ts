@@ -1,12 +1,6 @@
 /**
- * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the
- * rows
- * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are
- * never
- * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over,
- * those
- * of file blocks, and only rows as they were computed: what is lost where a codec has changed them before is not
- * measured. Owns nothing but the way there; which request may use it is ShiftedReuse's.
+ * Finds what a text has in common with an older version of itself, and copies those rows to their new positions. Does
+ * not decide which request may use them; that is up to ShiftedReuse.
  */
 import { isPrefill, isShifted, shiftedId } from '../../laneIds.ts';
 import type { KvMemory } from '../../kvMemory.ts';
@@ -14,29 +8,28 @@ import { isExact } from '../lossyRows.ts';
 import { endIndex, isUsed, lengths, pathTo, type RadixNode } from '../../radixTree.ts';
 import type { KvRows } from '../../kvRows.ts';
 
-/** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
+/** Tokens [start, end) of a text are the tokens of the text `source` that stand `by` positions before. */
 export interface Shift extends CommonRun {
   /** Cache ids of the older text. */
   readonly source: readonly number[];
 }
 
-/** Turns the keys of rows by so many positions, in place (see ModelRunner). */
+/** Rotates the keys of rows by so many positions, in place (see ModelRunner). */
 export type ShiftKeys = (rows: KvRows, by: number) => void;
 
 /**
- * Tokens behind an edit that are computed all the same: they see most of what has changed. With the built-in model more
- * of
- * them, up to 256, do not bring the rest closer to exact.
+ * Tokens behind an edit that are computed all the same, because the edit changes them most. With the built-in model
+ * computing more of them, up to 256, does not bring the rest closer to exact.
  */
 const COMPUTED = 64;
-/** Fewer are as soon computed as copied. */
+/** Computing fewer tokens takes no longer than copying them. */
 const LEAST = 128;
-/** Older versions looked at, the ones used last. */
+/** Older versions to be searched, the last used ones. */
 const MAX_SOURCES = 4;
-/** Tokens copied at once: what is turned stays in the processor's cache. */
+/** Tokens copied at once, so that they stay in the processor's cache while they are rotated. */
 const PORTION = 256;
 
-/** PURE: what of ids[from .. to) is worth taking over from one older text; in order, without overlap. */
+/** Pure: what to take over from one older text for ids[from .. to), in order, without overlap. */
 export function planShifts(source: readonly number[], ids: readonly number[], from: number, to: number): Shift[] {
   const shifts: Shift[] = [];
   for (const run of commonRuns(source, ids, from, to)) {
@@ -46,6 +39,11 @@ export function planShifts(source: readonly number[], ids: readonly number[], fr
   return shifts;
 }
 
+/**
+ * The copies have cache ids of their own (see laneIds), so requests for exact tokens never find them, and they are
+ * never copied again. Only tokens of the prefill lane (file blocks) with exact rows are taken over, because the
+ * combined loss with a codec is not measured.
+ */
 export class ShiftedRuns {
   readonly #memory: KvMemory;
 
@@ -54,7 +52,7 @@ export class ShiftedRuns {
   }
 
   /**
-   * What of tokens[0 .. limit) could be taken over, behind what is cached as it is; in order, without overlap. Changes
+   * What can be taken over for tokens[0 .. limit) behind their cached prefix, in order, without overlap. Changes
    * nothing.
    */
   plan(cacheIds: readonly number[], limit: number): Shift[] {
@@ -77,8 +75,8 @@ export class ShiftedRuns {
   }
 
   /**
-   * Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or
-   * coded. The slots belong to the caller.
+   * Copies tokens [at, shift.end) with rotated keys into new slots, which the caller owns. Null when no slots are free,
+   * or the source is dropped or no longer exact.
    */
   copy(shift: Shift, at: number, shiftKeys: ShiftKeys): Int32Array | null {
     const { pool } = this.#memory;
@@ -99,7 +97,7 @@ export class ShiftedRuns {
       node.lastUse = now;
       return true;
     };
-    // What is being read must neither go nor move.
+    // References keep the source from being evicted while it is read.
     return this.#memory.nodes.withReferences(nodes, () => {
       const slots = this.#memory.allocate(to - from);
       if (!slots || nodes.every((node) => copied(node, slots))) return slots;
@@ -108,11 +106,11 @@ export class ShiftedRuns {
     });
   }
 
-  /** Tokens taken over that stand in for what is missing of these behind the cached ones. */
+  /** Number of taken-over tokens that continue the cached prefix of these tokens. */
   standingIn(cacheIds: readonly number[]): number {
     const { tree } = this.#memory;
     const { nodes, numTokens } = tree.match(cacheIds);
-    // Some may have been computed since: then the others stand further up.
+    // Some of them may have been computed since. Then the others continue a shorter prefix.
     const cuts = [
       numTokens,
       ...nodes
@@ -123,7 +121,7 @@ export class ShiftedRuns {
     return Math.max(...lengths) - numTokens;
   }
 
-  /** Drops unreferenced tokens that stand in for some that are there by now. */
+  /** Drops unreferenced taken-over tokens where exact ones are cached by now. */
   drop(cacheIds: readonly number[]): void {
     const { nodes, numTokens } = this.#memory.tree.match(cacheIds);
     for (const node of nodes) {
@@ -134,8 +132,8 @@ export class ShiftedRuns {
   }
 
   /**
-   * The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not
-   * all as they were computed.
+   * The nodes of the older text up to the end of a shift. Null where some are dropped, or its tokens from `at` on are
+   * not exact.
    */
   #runs({ source, by, end }: Shift, at: number): readonly RadixNode[] | null {
     const { tree } = this.#memory;
@@ -146,7 +144,7 @@ export class ShiftedRuns {
     return match.nodes;
   }
 
-  /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */
+  /** Texts that branch off from this path, as far as the prefill lane has computed them; the last used ones. */
   #sources(path: readonly RadixNode[], lastLength: number): number[][] {
     const branches: RadixNode[] = [];
     for (const node of path)
@@ -166,7 +164,7 @@ export class ShiftedRuns {
   }
 }
 
-/** It has rows for all tokens, those of a file. */
+/** Whether a node has rows for all tokens and belongs to a file. */
 function isSource({ tokenIds, pruned }: RadixNode): boolean {
   return !pruned && isPrefill(tokenIds[0]!);
 }
@@ -178,17 +176,14 @@ function latest(nodes: readonly RadixNode[]): RadixNode | undefined {
   );
 }
 
-/**
- * Tokens `start` to `end` (exclusive) of the text are those of the older one that stand `by` earlier there; by may be
- * negative.
- */
+/** Tokens [start, end) of a text are tokens [start - by, end - by) of the older one. `by` may be negative. */
 export interface CommonRun {
   start: number;
   end: number;
   by: number;
 }
 
-/** Tokens of a piece: long enough to be rare in a source file. */
+/** Tokens of a piece: so many that it rarely occurs twice in a source file. */
 const PIECE = 16;
 const BASE = 0x01000193;
 
@@ -208,11 +203,11 @@ function hashes(ids: readonly number[], from: number, to: number): Int32Array {
 }
 
 /**
- * Runs of `ids` within [from, to), in order. A run may begin before `from`: then that much before it is the same in
- * both texts.
+ * Pure: runs of `ids` within [from, to) that occur in the older text, in order. Found by pieces that occur once there
+ * and extended in both directions. A run may begin before `from`, where the texts are equal too.
  */
 export function commonRuns(older: readonly number[], ids: readonly number[], from: number, to: number): CommonRun[] {
-  /** Index in the older text; -1 for what occurs more than once. */
+  /** Index in the older text; -1: it occurs more than once. */
   const places = new Map<number, number>();
   for (const [i, hash] of hashes(older, 0, older.length).entries()) places.set(hash, places.has(hash) ? -1 : i);
   const wanted = hashes(ids, from, to);

@@ -1,30 +1,30 @@
 /**
- * PURE: a copy of keys in 2 bits a value, from which it can be told which tokens a query attends to most: the low-bit
- * copy that
- * SpeCache (arXiv 2503.16163) keeps of what lies in slow memory. Of each head of a block of n tokens: the mean of the
- * keys, and each
- * token's difference from it in four levels. Rotated by a Hadamard matrix first, so that all channels are alike and one
- * factor for
- * each token is enough (as in TurboQuant, arXiv 2504.19874); it is such that the products with the key itself come out
- * right.
- *
- * Of all heads: means, float16 [headSize]; factors, float16 [n]; then codes, 4 values to a byte, [headSize / 4, n].
+ * Sketches: copies of keys with 2 bits per value, which tell what tokens a query attends to most (the low-bit copy of
+ * SpeCache, arXiv 2503.16163). Pure. Does not choose blocks.
  */
 import { hadamard } from '../codecs/layerBuffers.ts';
 import type { KvRows, KvShape } from '../../kvRows.ts';
 
+/*
+ * For each head of a block of n tokens a sketch has the mean of the keys, and each token's difference from it in four
+ * levels. A Hadamard matrix rotates both first, so that all channels are alike and one factor per token is enough (as
+ * in TurboQuant, arXiv 2504.19874). The factor makes products with the key itself right on average.
+ *
+ * Format, of all heads: means, float16 [headSize]; factors, float16 [n]; codes, 4 values per byte, [headSize / 4, n].
+ */
+
 export type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
 /**
- * Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum
- * distortion, 1960).
+ * Levels and border with the least squared error for a normal distribution (Max, Quantizing for minimum distortion,
+ * 1960).
  */
 const LEVELS = [-1.51, -0.4528, 0.4528, 1.51];
 const BORDER = 0.9816;
-/** So far below the largest score a token counts for nothing: e^-15. */
+/** A token with a score so far below the largest counts as nothing: e^-15. */
 const NEGLIGIBLE = 15;
 
-/** A sketch is made of 8-bit rows, and has four values to a byte. */
+/** Whether keys of this shape can be sketched: 8-bit rows, four values per byte. */
 export function canSketch({ kv, headSize }: KvShape): boolean {
   return kv === 'int8' && headSize % 4 === 0;
 }
@@ -34,7 +34,7 @@ export function sketchBytes({ numLayers, kvHeads, headSize }: SketchShape, n: nu
   return numLayers * kvHeads * (2 * headSize + 2 * n + (headSize / 4) * n);
 }
 
-/** int8 rows. */
+/** The sketch of int8 rows. */
 export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }: KvRows): Uint8Array {
   const { numLayers, kvHeads, headSize } = shape;
   const numHeads = numLayers * kvHeads;
@@ -70,10 +70,7 @@ export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }
   return sketch;
 }
 
-/**
- * A block's number of tokens, the sketch that they are in, and from which of its tokens on; from the first when left
- * out.
- */
+/** `numTokens` tokens of a block from token `from` on (0 when left out), and the sketch of the whole block. */
 export interface SketchedBlock {
   readonly sketch: Uint8Array;
   readonly from?: number;
@@ -81,12 +78,11 @@ export interface SketchedBlock {
 }
 
 /**
- * The largest share of its attention that any of these queries gives to each block, roughly: [blocks.length]. Where one
- * head of a
- * hundred looks for something it looks nowhere else, and that is what must be there: in a sum over heads it would be
- * lost.
- * `queries`: of each token [numLayers * numHeads, headSize], as the products with keys have them; `without`: layers
- * that do not count.
+ * About the largest share of its attention that any of these queries gives to each block: [blocks.length]. The largest,
+ * not the sum over heads: a single head of a hundred may look for something that must be found.
+ *
+ * `queries`: of each token [numLayers * numHeads, headSize], as they are multiplied with keys. `without`: layers that
+ * are ignored.
  */
 export function sketchedAttention(
   shape: SketchShape,
@@ -97,7 +93,7 @@ export function sketchedAttention(
   const { numLayers, kvHeads, headSize } = shape;
   const numHeads = numLayers * kvHeads;
   const most = new Float32Array(blocks.length);
-  // One head at a time: unpacked, all of them take half as much again as the sketches.
+  // One head at a time, because all unpacked heads would take 1.5 times the bytes of the sketches.
   const heads = blocks.map(
     ({ numTokens }): SketchedHead => ({
       mean: new Float32Array(headSize),
@@ -137,7 +133,7 @@ export function sketchedAttention(
   return most;
 }
 
-/** [headSize / 4, 256]: the product of four values of a query with the four of each byte of codes. */
+/** Fills [headSize / 4, 256]: the product of four values of a query with the four values of each byte of codes. */
 function fillTable(table: Float32Array, query: Float32Array): void {
   const pairs = new Float32Array(32);
   for (let quad = 0; quad < query.length / 4; quad++) {
@@ -151,8 +147,8 @@ function fillTable(table: Float32Array, query: Float32Array): void {
 }
 
 /**
- * Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on,
- * the next four channels' after `stride`.
+ * One head of a block's sketch, unpacked except for the codes: mean [headSize], factors [n]; the codes begin at byte
+ * `codesAt`, those of the next four channels `stride` bytes later.
  */
 interface SketchedHead {
   readonly mean: Float32Array;
@@ -161,7 +157,7 @@ interface SketchedHead {
   stride: number;
 }
 
-/** Fills in a block's scores [n] in one head, and returns the largest. */
+/** Fills a block's scores [n] in one head. Returns the largest. */
 function scoreBlock(
   codes: Uint8Array,
   { mean, factors, codesAt, stride }: SketchedHead,
@@ -176,7 +172,7 @@ function scoreBlock(
   scores.fill(0);
   let at = codesAt;
   let t = 0;
-  // Four at a time, as sums are read and written most.
+  // Four at a time, because reading and writing the sums takes most of the time.
   for (; t + 1024 <= table.length; t += 1024, at += 4 * stride) {
     for (let i = 0; i < n; i++)
       scores[i]! +=
@@ -201,7 +197,7 @@ function unpack(
   head: SketchedHead,
 ): void {
   const numHeads = numLayers * kvHeads;
-  // Of the sketch: see sketchBytes.
+  // Tokens of the whole sketch (see sketchBytes).
   const n = (sketch.length / numHeads - 2 * headSize) / (2 + headSize / 4);
   halfValues ??= Float32Array.from({ length: 2 ** 16 }, (_, half) => halfValue(half));
   const values = halfValues;
@@ -212,18 +208,15 @@ function unpack(
   head.stride = n;
 }
 
-/** Of all bit patterns. */
+/** The values of all float16 bit patterns. */
 let halfValues: Float32Array | null = null;
 
-/**
- * IEEE half precision: float32 to bits, to nearest even, and back, exactly. Values beyond 65504 become 65504, so that
- * scales stay finite.
- */
+/** Converts to IEEE half precision, to nearest even. Values beyond 65504 become 65504, so that scales stay finite. */
 const word = new Float32Array(1);
 const bits = new Uint32Array(word.buffer);
 
 const MOST = 65_504;
-/** 2^-14, the least normal one. */
+/** 2^-14, the least normal half. */
 const MIN_NORMAL = 2 ** -14;
 /** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */
 const ROUND = 6755399441055744;
@@ -243,7 +236,7 @@ export function halfValue(half: number): number {
   const magnitude = half & 0x7fff;
   if (magnitude >= 0x7c00)
     return magnitude > 0x7c00 ? Number.NaN : half & 0x8000 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-  // As float32 bits it is 2^112 too small, subnormals included.
+  // Read as float32 these bits are 2^112 too small, subnormals included.
   bits[0] = magnitude << 13;
   const value = word[0]! * 2 ** 112;
   return half & 0x8000 ? -value : value;

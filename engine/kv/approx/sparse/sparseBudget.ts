@@ -1,7 +1,6 @@
 /**
- * How many slots and bytes a context takes that is longer than the pool (see sparseLeases), and how long one may be.
- * Arithmetic
- * only, under a budget that moves.
+ * How many slots and bytes a sparse context takes, and how long it may be. Arithmetic only, under a budget that may
+ * change.
  */
 import { kernelBytesWith } from '../codecs/kernels.ts';
 import { hadamardBytes } from '../codecs/layerBuffers.ts';
@@ -9,15 +8,15 @@ import type { PoolBudget } from '../../poolBudget.ts';
 import { SEAL_BYTES } from '../../disk/spillFile.ts';
 import { sketchBytes, type SketchShape } from './keySketch.ts';
 
-/** Tokens of a block, which leaves memory and comes back as a whole. */
+/** Tokens of a block, which is spilled and read as a whole. */
 export const SPILLED_TOKENS = 32;
 const BLOCK = SPILLED_TOKENS;
 /**
- * Of what the budget allows as a pool, what chosen blocks take at least. The rest is for sketches, for what is
- * computed, and for others.
+ * Smallest share of the budget, as slots of a pool, for chosen blocks. The rest is for sketches, for computed tokens
+ * and for other requests.
  */
 const MIN_SHARE = 0.2;
-/** Tokens of a prompt between two choices, at most; an eighth of that pool. */
+/** Most tokens of a prompt between two choices. At most an eighth of that pool. */
 const PART = 512;
 
 /** Bytes of the kernels' memory that making a sketch takes (see codecs/kernels.ts). */
@@ -26,14 +25,14 @@ export function sketchingBytes({ headSize }: SketchShape): number {
 }
 
 export class SparseBudget {
-  /** Rows that the prefill lane has room for; 0: there is none. */
+  /** Rows that the prefill lane has space for; 0: there is no such lane. */
   prefillTokens = 0;
   readonly #budget: PoolBudget;
   readonly #sketchBytes: number;
   readonly #storeBytesPerToken: number;
   readonly #diskBytes: number;
 
-  /** @param diskBytes of the file that rows are in, at most; 0: there is none. */
+  /** `diskBytes`: cap of the spill file; 0: there is none. */
   constructor({
     budget,
     shape,
@@ -46,27 +45,26 @@ export class SparseBudget {
     this.#diskBytes = diskBytes;
   }
 
-  /** Of a prompt, tokens between two choices. */
+  /** Tokens of a prompt between two choices. */
   get part(): number {
     return Math.max(BLOCK, Math.min(PART, Math.floor(this.#budget.maxSlots / 8 / BLOCK) * BLOCK));
   }
 
   /**
-   * Slots that a context needs of which so many tokens are chosen: theirs, a part of the prompt, and what is not yet a
-   * block.
+   * Slots of a context with so many chosen tokens: these, a part of the prompt, and tokens that are not a block yet.
    */
   slotsWith(numChosen: number): number {
     return numChosen + this.part + BLOCK;
   }
 
-  /** The same of one of so many tokens. */
+  /** Slots of a context of so many tokens. */
   slotsFor(numTokens: number): number {
     return this.slotsWith(this.chosenFor(numTokens));
   }
 
   /**
-   * Slots of chosen blocks, of so many tokens: all that sketches leave, but for what is computed, and as much for
-   * others; no more than the prefill lane has room for.
+   * Slots for chosen blocks of a context of so many tokens: all that sketches leave, minus those for computed tokens
+   * and as many for other requests. At most what the prefill lane has space for.
    */
   chosenFor(numTokens: number): number {
     return Math.min(
@@ -85,18 +83,16 @@ export class SparseBudget {
 
   /** Bytes of memory that so many tokens take outside the pool. */
   storeBytes(numTokens: number): number {
-    // One block is on its way out.
+    // With one block that is being spilled.
     return Math.ceil(numTokens / BLOCK) * this.#sketchBytes + BLOCK * this.#storeBytesPerToken;
   }
 
-  /** The most tokens that fit, with nothing else in the cache. */
+  /** The most tokens of a context, with nothing else in the cache. */
   get capacity(): number {
     return BLOCK * Math.max(0, Math.floor(Math.min(this.#blocksInMemory, this.#blocksOnDisk)));
   }
 
-  /**
-   * Bytes that these contexts may take of the disk, where that bounds them; null: memory does, or they have no file.
-   */
+  /** Bytes of the spill file, where they limit `capacity`. Null: memory limits it, or there is no file. */
   get diskBound(): number | null {
     return this.#diskBytes > 0 && this.#blocksOnDisk < this.#blocksInMemory ? this.#diskBytes : null;
   }

@@ -1,7 +1,6 @@
 /**
- * Sparse contexts: leases on contexts that are longer than the pool. All rows are in a file. The blocks that the tokens
- * attend to most are in pool slots of the lease, the first and the last blocks always. Which blocks those are, a sketch
- * of the keys in memory tells (SpeCache, arXiv 2503.16163). So rows are computed from a part of what precedes them.
+ * Sparse contexts: leases on contexts that are longer than the pool. Spills their rows and says when blocks are chosen
+ * again. Does not choose blocks; that is up to ResidentBlocks.
  */
 import type { SpillFile } from '../../disk/spillFile.ts';
 import type { KvMemory } from '../../kvMemory.ts';
@@ -14,9 +13,9 @@ import { queriesByToken, ResidentBlocks, rowsOf, type SparseRows } from './resid
 import { SparseBudget, SPILLED_TOKENS } from './sparseBudget.ts';
 import { isInParts, matchSketched, SpilledNodes } from './spilledNodes.ts';
 
-/** How these rows are called where codecs are named. */
+/** Name of these rows where codecs are named. */
 export const SKETCH = 'sketch';
-/** Tokens that come and go together. */
+/** Tokens that are spilled and read together. */
 const BLOCK = SPILLED_TOKENS;
 /**
  * The last tokens of a prompt, usually the end of the question, are computed twice: first for their queries, which
@@ -44,6 +43,11 @@ export interface SparseOptions {
   readonly biased?: ReadonlySet<number>;
 }
 
+/**
+ * All rows are in a file. The blocks that tokens attend to most are in pool slots of the lease, and the first and the
+ * last blocks always. A sketch of the keys, in memory, tells which blocks those are (SpeCache, arXiv 2503.16163). So
+ * rows are computed from a part of what precedes them.
+ */
 export class SparseLeases implements LongContexts {
   readonly #memory: KvMemory;
   readonly #spilled: SpilledNodes;
@@ -114,15 +118,15 @@ export class SparseLeases implements LongContexts {
   }
 
   /**
-   * Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if
-   * any, is the caller's to let go.
+   * Extends a lease by the cached tokens of tokenIds[.. limit). Returns the number of tokens gained. The caller frees
+   * the tail, if there is one.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
     const nodes = this.#memory.nodes.matchedNodes(match);
-    // Room for one must not cost another.
+    // Making space for one node must not evict another one of the path.
     this.#memory.nodes.withReferences(nodes, () => {
       for (const node of nodes) {
         if (!this.#spilled.hold(node)) break;
@@ -136,8 +140,8 @@ export class SparseLeases implements LongContexts {
   }
 
   /**
-   * Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with
-   * instead.
+   * Moves whole blocks of a lease's tail into the tree. Where the tree has the same tokens already, the lease uses that
+   * node.
    */
   commit(lease: Lease, tokenIds: readonly number[]): void {
     const { pool, tree } = this.#memory;
@@ -174,14 +178,14 @@ export class SparseLeases implements LongContexts {
     this.#touch(lease);
   }
 
-  /** Gives back what a lease has beside its tail. */
+  /** Frees what a lease has beside its tail. */
   release(lease: Lease): void {
     for (const { slots } of rowsOf(lease).resident) this.#memory.nodes.slots.give(slots);
     for (const node of pathTo(lease.node).reverse()) this.#spilled.letGo(node);
   }
 
   reusable({ partial }: Lease, numPromptTokens: number): number {
-    // The last part has to ask, whatever is cached.
+    // The last part must return queries, even if it is cached.
     return partial ? lastPart(numPromptTokens) : Number.POSITIVE_INFINITY;
   }
 

@@ -1,7 +1,6 @@
 /**
- * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are,
- * and which of
- * their blocks are brought back, is SparseLeases'.
+ * Nodes that sparse leases hold: their rows are in the spill file, and a sketch of the keys is in the store. Does not
+ * decide which nodes a lease holds, or which blocks come back.
  */
 import { sketchBytes, sketchKeys } from './keySketch.ts';
 import type { KvMemory } from '../../kvMemory.ts';
@@ -16,7 +15,7 @@ import { keptBlocks, plainBlock, type StoredBlock } from '../../storedBlocks.ts'
 
 export class SpilledNodes {
   readonly #memory: KvMemory;
-  /** Why `hold` or `add` has not done so last; null: it has. */
+  /** Why the last `hold` or `add` failed. Null: it succeeded. */
   lack: Lack | null = null;
 
   constructor(memory: KvMemory) {
@@ -24,8 +23,8 @@ export class SpilledNodes {
   }
 
   /**
-   * Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is
-   * no room for them. What stands before it is held.
+   * Spills a node's rows and keeps the node until as many calls of `letGo`. The nodes above it must be held already.
+   * Returns false when there is no space.
    */
   hold(node: RadixNode): boolean {
     this.lack = null;
@@ -34,20 +33,20 @@ export class SpilledNodes {
     return true;
   }
 
-  /** Of a path the last run first. */
+  /** Call it for the last node of a path first. */
   letGo(node: RadixNode): void {
     node.storedRefs--;
     this.#memory.nodes.dropIfLost(node);
   }
 
   /**
-   * Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for
-   * them. `lossy`: of them.
+   * Adds spilled rows below a held path, and holds them: as a node, or as part of the last node. Null when there is no
+   * space. `lossy`: of the new rows.
    */
   add(parent: RadixNode, tokenIds: number[], rows: KvRows, lossy: Lossy): RadixNode | null {
     const { store, tree, pool } = this.#memory;
     this.lack = null;
-    const spilled = this.#hasRoom(sketchBytes(pool.shape, rows.numTokens), parent)
+    const spilled = this.#hasSpace(sketchBytes(pool.shape, rows.numTokens), parent)
       ? this.#toDisk(() => [plainBlock(rows)], parent)
       : null;
     if (!spilled) return null;
@@ -63,7 +62,7 @@ export class SpilledNodes {
   #spill(node: RadixNode): boolean {
     const { store, pool } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
-    if (!this.#hasRoom(this.#bytesSketched(node), node)) return false;
+    if (!this.#hasSpace(this.#bytesSketched(node), node)) return false;
     const { slots, pruned } = node;
     const fromPool = function* (): Generator<StoredBlock> {
       for (let at = 0; at < slots!.length; at += SPILLED_TOKENS)
@@ -77,7 +76,10 @@ export class SpilledNodes {
     return true;
   }
 
-  /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
+  /**
+   * Spills blocks. When the file is full, unused spilled nodes are dropped first, but not `node`. Null when that is not
+   * enough.
+   */
   #toDisk(blocks: () => Iterable<StoredBlock>, node: RadixNode): StoredBlock[] | null {
     const { store, tree, pool } = this.#memory;
     return this.#memory.nodes.withReferences([node], () => {
@@ -85,7 +87,7 @@ export class SpilledNodes {
         const spilled = store.spill(blocks(), (rows) => sketchKeys(pool.shape, rows));
         this.lack = spilled ? null : store.spillFailure;
         if (spilled) return spilled;
-        // Where nothing can be written, room is no help.
+        // With any other error of the system dropping nodes does not help.
         const victim =
           store.spillFailure?.reason === 'system'
             ? null
@@ -100,10 +102,7 @@ export class SpilledNodes {
     });
   }
 
-  /**
-   * That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows
-   * are missing.
-   */
+  /** Most bytes of memory that a spilled node takes: a sketch of each block, and positions in a pruned node. */
   #bytesSketched(node: RadixNode): number {
     const { shape } = this.#memory.pool;
     const n = numRows(node);
@@ -115,17 +114,17 @@ export class SpilledNodes {
     );
   }
 
-  /** Room for so many bytes of a run, and for a block on its way out. */
-  #hasRoom(bytes: number, node: RadixNode): boolean {
-    const fits = this.#memory.makeRoomInStore(bytes + SPILLED_TOKENS * this.#memory.store.bytesPerToken, node);
+  /** Makes space in the store for so many bytes of a node, and for a block that is being spilled. */
+  #hasSpace(bytes: number, node: RadixNode): boolean {
+    const fits = this.#memory.makeStoreSpace(bytes + SPILLED_TOKENS * this.#memory.store.bytesPerToken, node);
     if (!fits) this.lack = 'memory';
     return fits;
   }
 }
 
 /**
- * Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context
- * begins a run.
+ * Whether rows below a node can become part of it: nothing else refers to it. Rows that were computed from a part of
+ * their context begin a new node.
  */
 function growsWith(
   { parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: RadixNode,
@@ -143,11 +142,11 @@ function growsWith(
   );
 }
 
-/** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
+/** The tree's match, continued by tokens that were computed from a part of their context. */
 export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limit: number, from: RadixNode): Match {
   const whole = isInParts(from) ? null : tree.match(tokenIds, limit, from);
   const last = whole?.nodes.at(-1) ?? from;
-  // It goes on behind a run, not in the middle of one.
+  // Such tokens follow a whole node only.
   if (whole && whole.nodes.length > 0 && whole.lastLength < last.tokenIds.length) return whole;
   if (endIndex(last) >= limit || last.children.size === 0) return whole ?? { nodes: [], lastLength: 0, numTokens: 0 };
   const rest = tree.match(tokenIds.slice(0, limit).map(sketchedId), limit, last);
@@ -159,7 +158,7 @@ export function matchSketched(tree: RadixTree, tokenIds: readonly number[], limi
   };
 }
 
-/** Whether a run was computed from a part of its context. */
+/** Whether a node was computed from a part of its context. */
 export function isInParts({ tokenIds }: RadixNode): boolean {
   return tokenIds.length > 0 && isSketched(tokenIds[0]!);
 }
