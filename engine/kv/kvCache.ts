@@ -12,7 +12,7 @@ import { Utility } from './eviction/utility.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
 import { kvBytesPerToken } from './kvRows.ts';
-import { addPages, type Lease, ownSlots, slotsOf } from './lease.ts';
+import { addPages, type Lease, newLease, ownSlots, slotsOf } from './lease.ts';
 import type { KvPool } from './pool.ts';
 import { endIndex, lengths, type Match, numRows, pathTo, type RadixNode } from './radixTree.ts';
 
@@ -122,20 +122,8 @@ export class KvCache {
    * of so many tokens.
    */
   open(tag = '', { quiet = false, longTokens = 0 } = {}): Lease {
-    const lease: Lease = {
-      node: this.memory.tree.root,
-      tail: [],
-      partial: longTokens > 0 ? this.longContexts.begin(longTokens) : null,
-      numPruned: 0,
-      slots: new Int32Array(0),
-      numKnown: 0,
-      pages: new Set(),
-      numPaged: 0,
-      layout: 0,
-      quiet,
-      failure: null,
-      tag,
-    };
+    const partial = longTokens > 0 ? this.longContexts.begin(longTokens) : null;
+    const lease = newLease(this.memory.tree.root, { partial, quiet, tag });
     this.#leases.add(lease);
     return lease;
   }

@@ -41,6 +41,22 @@ export interface Lease {
   readonly tag: string;
 }
 
+/** An empty lease at `root`. */
+export function newLease(root: RadixNode, given: Pick<Lease, 'partial' | 'quiet' | 'tag'>): Lease {
+  return {
+    node: root,
+    tail: [],
+    numPruned: 0,
+    slots: new Int32Array(0),
+    numKnown: 0,
+    pages: new Set(),
+    numPaged: 0,
+    layout: 0,
+    failure: null,
+    ...given,
+  };
+}
+
 /** Slot of the last computed token; -1 before the first. */
 export function lastSlot({ tail, node }: Lease): number {
   return tail.at(-1) ?? node.slots?.at(-1) ?? -1;

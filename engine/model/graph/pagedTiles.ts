@@ -86,7 +86,7 @@ export function inTiles(numHeads: number, tokens: number, columns: number, pageS
 
 /** `heads`: the queries [1, numHeads, W, headSize]. `own`: rows of the new tokens. Returns [W, numHeads * headSize]. */
 export function pagedTiles(ops: GraphOps, inputs: TileInputs, heads: string, own: CodedRows, l: number): string {
-  return new Tiles(ops, inputs, own, l).attend(heads);
+  return new PageTiles(ops, inputs, own, l).attend(heads);
 }
 
 /** The scores of all columns. */
@@ -101,7 +101,7 @@ interface Scores {
   readonly ofOwn: string;
 }
 
-class Tiles {
+class PageTiles {
   readonly #ops: GraphOps;
   readonly #inputs: TileInputs;
   readonly #l: number;

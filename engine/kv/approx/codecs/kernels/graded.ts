@@ -1,26 +1,23 @@
 /**
- * Graded formats (formats.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows are
- * tokens and columns channels (byToken)
- * or the other way round. For each head the units of its means and of its scales, float32, then means [channels],
- * scales [tokens] and
- * the codes in the order of x.
+ * Graded formats (codecs/registry.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows
+ * are tokens and columns are channels (byToken), or the other way round. Bytes: see the registry.
  */
 import { packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
-import { bytesOf, MIN_SCALE, MAGNITUDE } from './vectors';
+import { bytesOf, largestOf, MIN_SCALE } from './vectors';
 
 const UNITS: i32 = 8;
-/** Bits of 1 as float32; a step below, about a 32nd of an octave, they are so much less. */
+/** Bits of 1 as float32. Each step of a scale, about 1/32 octave, subtracts so many. */
 const ONE: i32 = 0x3f800000;
 const STEP_BITS: i32 = 18;
-/** Of a scale that is nothing. */
+/** Code of a scale of 0. */
 const NOTHING: i32 = 255;
 const HALF_STEP: i32 = 1 << (STEP_BITS - 1);
-/** Below this share of the largest square, about that of a float's last bit. */
+/** Smallest share of the largest square: about the last bit of a float. */
 const MIN_SQUARES: f32 = 1e-12;
-/** Beyond what is given to an area in `spare`, so that whole vectors may be read and written at its end. */
+/** Bytes after each area in `spare`, so that whole vectors can be read and written at its end. */
 const PADDING: i32 = 128;
 
-/** Where the arrays of a head lie in `spare`, float32 but for the codes. */
+/** End of an area of floats in `spare`. */
 @inline
 function area(at: usize, floats: i32): usize {
   return (at + (floats << 2) + PADDING) & ~15;
@@ -32,7 +29,7 @@ function sizeOf(tokens: i32, channels: i32, bits: i32): i32 {
 }
 
 /**
- * @param spare room for channels + 3 * tokens + width floats, a byte for each value of a head, and six times PADDING.
+ * @param spare scratch for channels + 3 * tokens + width floats, one byte per value of a head, and 6 * PADDING bytes.
  */
 export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byToken: bool, bits: i32, out: usize, spare: usize): void {
   const tokens = byToken ? rows : width;
@@ -45,7 +42,7 @@ export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byTo
   const codes = area(squares, tokens);
   const levels = levelsOf(bits);
   for (let h = 0; h < kvHeads; h++) {
-    const largest = largestIn(x, rows * width);
+    const largest = largestOf(x, rows * width);
     meansOf(x, rows, width, byToken, means);
     codeMeans(means, channels, out);
     const inverse: f32 = <f64>largest > MIN_SCALE ? 1 / largest : 0;
@@ -53,7 +50,7 @@ export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byTo
     fill(products, tokens, 0);
     fill(squares, tokens, 0);
     for (let row = 0; row < rows; row++) {
-      // The mean or the factor that a row has in common, as many times as it has columns.
+      // Repeats the row's common mean or factor for each column.
       fill(same, width, load<f32>((byToken ? factors : means) + (row << 2)));
       const values = x + ((row * width) << 2);
       codeRow(values, width, byToken ? means : same, byToken ? same : factors, bits, codes + row * width);
@@ -61,7 +58,7 @@ export function gradedEncode(x: usize, kvHeads: i32, rows: i32, width: i32, byTo
       else addColumns(values, width, same, factors, codes + row * width, levels, products, squares);
     }
     codeScales(products, squares, factors, tokens, out, out + UNITS + channels);
-    // The last byte may have room for more.
+    // Unused bits of the last byte are 0.
     v128.store(codes + rows * width, i64x2.splat(0));
     const to = out + UNITS + channels + tokens;
     if (bits == 2) packTwo(codes, rows * width, to);
@@ -121,21 +118,12 @@ function fill(to: usize, n: i32, value: f32): void {
   for (let i = 0; i < n + 12; i += 4) v128.store(to + (i << 2), values);
 }
 
-function largestIn(x: usize, n: i32): f32 {
-  let most = i32x4.splat(0);
-  let i = 0;
-  for (; i + 4 <= n; i += 4) most = i32x4.max_s(most, v128.and(v128.load(x + (i << 2)), i32x4.splat(MAGNITUDE)));
-  let largest = max(max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)), max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)));
-  for (; i < n; i++) largest = max(largest, load<i32>(x + (i << 2)) & MAGNITUDE);
-  return reinterpret<f32>(largest);
-}
-
 @inline
 function sumOf(v: v128): f32 {
   return f32x4.extract_lane(v, 0) + f32x4.extract_lane(v, 1) + (f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3));
 }
 
-/** Of each channel. */
+/** Mean of each channel. */
 function meansOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize): void {
   if (byToken) {
     fill(means, width, 0);
@@ -156,9 +144,9 @@ function meansOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize): 
   }
 }
 
-/** Writes them, and leaves what they are read back as. */
+/** Writes the means, and replaces them by the values that are read back. */
 function codeMeans(means: usize, channels: i32, out: usize): void {
-  const largest = largestIn(means, channels);
+  const largest = largestOf(means, channels);
   const unit: f32 = <f64>largest > MIN_SCALE ? largest / 127 : 0;
   store<f32>(out, unit);
   for (let i = 0; i < channels; i++) {
@@ -169,8 +157,8 @@ function codeMeans(means: usize, channels: i32, out: usize): void {
 }
 
 /**
- * What each token's values are multiplied by to be coded, once the means are off: 1 over the root of their mean square.
- * @param inverse 1 over the largest value: large ones have squares, too.
+ * Factor of each token's values minus means: 1 over the root of their mean square. @param inverse 1 over the largest
+ * value, so that squares do not overflow.
  */
 function factorsOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize, inverse: f32, factors: usize): void {
   const scale = f32x4.splat(inverse);
@@ -202,12 +190,12 @@ function factorsOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize,
   const channels: f32 = <f32>(byToken ? width : rows);
   for (let i = 0; i < tokens; i++) {
     const sum = load<f32>(factors + (i << 2));
-    // What is only the rounding of the means counts as nothing.
+    // A sum that is only the rounding of the means counts as 0.
     store<f32>(factors + (i << 2), sum > MIN_SQUARES ? inverse * sqrt(channels / sum) : 0);
   }
 }
 
-/** Of a token: adds the products of its values, multiplied, with their levels, and their squares. */
+/** For one token: adds the products of its scaled values with their levels, and their squares. */
 function addRow(x: usize, width: i32, means: usize, factors: usize, codes: usize, levels: v128, products: usize, squares: usize): void {
   let product = f32x4.splat(0);
   let square = f32x4.splat(0);
@@ -230,7 +218,7 @@ function addRow(x: usize, width: i32, means: usize, factors: usize, codes: usize
   store<f32>(squares, squares1);
 }
 
-/** Of a channel: the same, to those of all tokens. */
+/** For one channel: adds the same to the sums of all tokens. */
 function addColumns(x: usize, width: i32, means: usize, factors: usize, codes: usize, levels: v128, products: usize, squares: usize): void {
   for (let i = 0; i < width; i += 4) {
     const at = i << 2;
@@ -247,9 +235,8 @@ function levelsAt(codes: usize, levels: v128): v128 {
 }
 
 /**
- * Of each token the scale with which the product of what is read back and what was is the square of what was: least
- * squares would
- * make all scores of the token's key a little smaller, and those that stand out most.
+ * Scale of each token, chosen so that the product of decoded and original values is the square of the original ones.
+ * The scale of least squared error would lower all scores of the token's key, the largest ones most.
  */
 function codeScales(products: usize, squares: usize, factors: usize, tokens: i32, out: usize, codes: usize): void {
   let most: f32 = 0;
@@ -272,7 +259,7 @@ function scaleOf(code: i32, unit: f32): f32 {
   return code == NOTHING ? 0 : reinterpret<f32>(ONE - (code << STEP_BITS)) * unit;
 }
 
-/** Codes of a row, bytes; writes up to 15 beyond the last. */
+/** Codes of a row, one per byte. Writes up to 15 beyond the last. */
 function codeRow(x: usize, width: i32, means: usize, factors: usize, bits: i32, codes: usize): void {
   for (let i = 0; i < width; i += 16) {
     const at = i << 2;
@@ -281,8 +268,7 @@ function codeRow(x: usize, width: i32, means: usize, factors: usize, bits: i32, 
 }
 
 /**
- * Four of them in 32 bits: of the levels' magnitudes, how many bounds are below; those of negative values are counted
- * down from the middle.
+ * Four codes in 32 bits: the number of bounds below the magnitude, counted down from the middle for negative values.
  */
 @inline
 function codeOf(x: usize, means: usize, factors: usize, bits: i32): v128 {
@@ -298,7 +284,7 @@ function codeOf(x: usize, means: usize, factors: usize, bits: i32): v128 {
   return i32x4.add(i32x4.splat(1 << (bits - 1)), v128.xor(i32x4.neg(above), f32x4.lt(v, f32x4.splat(0))));
 }
 
-/** The levels of a normal density with least squared error (Max 1960), by code; in what unit does not matter. */
+/** Levels with least squared error for a normal density (Max 1960), by code, in any unit. */
 @inline
 function levelsOf(bits: i32): v128 {
   if (bits == 2) return i8x16(-127, -38, 38, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);

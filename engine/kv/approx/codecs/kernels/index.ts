@@ -1,6 +1,6 @@
 /**
- * All kernels. Arguments are addresses, which the caller lays out, and counts. Nothing here allocates or keeps
- * anything.
+ * All kernels. Arguments are addresses, which the caller lays out, and counts. Kernels allocate nothing and keep
+ * nothing.
  */
 export { gradedDecode, gradedEncode } from './graded';
 export { kiviDecode, kiviEncode } from './kivi';

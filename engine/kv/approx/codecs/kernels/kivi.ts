@@ -1,7 +1,10 @@
-/** KIVI (formats.ts): 4-bit codes between the bounds of groups. x [kvHeads, rows, width]; groups are along the rows. */
+/**
+ * KIVI (codecs/registry.ts): 4-bit codes between the bounds of groups. x [kvHeads, rows, width], with groups along the
+ * rows.
+ */
 import { bitsOf, bytesOf, doublesAt, floatsOf, highBytes, lowBytes, MIN_SCALE } from './vectors';
 
-/** @param bounds room for two floats for each group of a head. Writes up to 15 bytes beyond the last. */
+/** @param bounds scratch for two floats per group of a head. Writes up to 15 bytes beyond the last. */
 export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group: i32, out: usize, bounds: usize): void {
   let to = out + (kvHeads << 2);
   for (let h = 0; h < kvHeads; h++) {
@@ -19,7 +22,7 @@ export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group:
         store<u8>(to, <u8><i32>hi, 1);
         to += 2;
         const perStep: f64 = hi > lo ? (15 * perUnit) / (hi - lo) : 0;
-        // A value becomes steps above lo. What rounding the bounds left outside them is clipped.
+        // A value becomes a number of steps above lo. Values outside the rounded bounds are clipped.
         const offset = f64x2.splat(0.5 - lo * <f64>unit * perStep);
         const factor = f64x2.splat(perStep);
         for (let j = 0; j < n; j += 32) {
@@ -34,7 +37,7 @@ export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group:
   }
 }
 
-/** Eight neighbours -> four bytes of two codes, in 32 bits. */
+/** Converts eight neighbours to four bytes of two codes, in 32 bits. */
 @inline
 function pairs(x: usize, factor: v128, offset: v128): v128 {
   const v = steps(x, factor, offset);
@@ -44,7 +47,9 @@ function pairs(x: usize, factor: v128, offset: v128): v128 {
   return bitsOf(f32x4.add(first, f32x4.mul(second, f32x4.splat(16))));
 }
 
-/** 0 .. 15, whatever is there: of what is beyond a group's last value half a byte counts, and it must be a number. */
+/**
+ * Always 0 .. 15, also for what follows the last value of a group: half of its byte is kept, and it must be a number.
+ */
 @inline
 function steps(x: usize, factor: v128, offset: v128): v128 {
   const low = f64x2.floor(f64x2.add(f64x2.mul(doublesAt(x), factor), offset));
@@ -80,7 +85,7 @@ export function kiviDecode(from: usize, kvHeads: i32, rows: i32, width: i32, gro
   }
 }
 
-/** 16 codes. */
+/** Decodes 16 codes. */
 @inline
 function put(x: usize, codes: v128, lo: v128, step: v128): void {
   const low = i16x8.extend_low_i8x16_u(codes);
@@ -98,7 +103,7 @@ function values(codes: v128, lo: v128, step: v128): v128 {
   return floatsOf(low, high);
 }
 
-/** To the nearest integer, half up. */
+/** Rounds to the nearest integer, half up. */
 @inline
 function rounded(value: f64): f64 {
   const above = ceil(value);
@@ -106,9 +111,8 @@ function rounded(value: f64): f64 {
 }
 
 /**
- * x [rows, width], groups along the rows: the least and the largest of each, in turn; what is NaN does not count, and
- * where
- * all are both are 0. @returns the largest magnitude.
+ * Writes the least and the largest value of each group of x [rows, width] in turn, ignoring NaN; both are 0 where all
+ * are NaN. @returns the largest magnitude.
  */
 function findBounds(x: usize, rows: i32, width: i32, group: i32, bounds: usize): f32 {
   let largest: f32 = 0;
@@ -127,7 +131,7 @@ function findBounds(x: usize, rows: i32, width: i32, group: i32, bounds: usize):
         let least = f32x4.splat(lo);
         let most = f32x4.splat(hi);
         for (let j = 0; j < n; j += 4) {
-          // The last four once more where the group is no multiple.
+          // The last four values again where 4 does not divide the group.
           j = min(j, n - 4);
           const v = v128.load(x + (j << 2));
           least = f32x4.pmin(least, v);

@@ -1,22 +1,22 @@
 /**
- * NVFP4 (formats.ts): E2M1 codes, an E4M3 scale for 16 values, a scale of the tensor. x [rows, width].
+ * NVFP4 (codecs/registry.ts): E2M1 codes, an E4M3 scale for 16 values, a scale of the tensor. x [rows, width].
+ *
  * The small floats are those of the OCP formats: E4M3 (sign, 4 bits of exponent with bias 7, 3 of mantissa; no
- * infinities, NaN is
- * 0x7f, largest 448) and E2M1 (bias 1, 1 bit of mantissa; 0 .5 1 1.5 2 3 4 6). Conversion from float32 rounds to
- * nearest even and
- * saturates: after adding a large enough power of two only the mantissa's bits are left.
+ * infinities, NaN is 0x7f, largest 448) and E2M1 (bias 1, 1 bit of mantissa; 0 .5 1 1.5 2 3 4 6). Conversion from
+ * float32 rounds to nearest even and saturates: adding a large enough power of two leaves only the bits of the
+ * mantissa.
  */
 import { bytesOf, floatsOf, largestOf, lowBytes, MAGNITUDE, MIN_SCALE, scaled } from './vectors';
 
 const BLOCK: i32 = 16;
 
-/** @param largest room for a float for each block and three more. Writes up to 7 bytes beyond the last. */
+/** @param largest scratch for one float per block and three more. Writes up to 7 bytes beyond the last. */
 export function nvfp4Encode(x: usize, rows: i32, width: i32, out: usize, largest: usize): void {
   const blocks = rows * ((width + BLOCK - 1) / BLOCK);
   const tensorScale = <f32>(<f64>findLargest(x, rows, width, largest) / 2688);
   store<f32>(out, tensorScale);
   const scales = out + 4;
-  // What is written beyond the scales, codes are written over.
+  // The codes overwrite what is written beyond the scales.
   let codes = scales + blocks;
   const toScale = f64x2.splat(<f64>tensorScale > MIN_SCALE ? 1 / (6 * <f64>tensorScale) : 0);
   for (let b = 0; b < blocks; b += 4) {
@@ -43,7 +43,7 @@ function codesOf(x: usize, inverse: v128): v128 {
   return e2m1Codes(scaled(x, inverse));
 }
 
-/** The largest magnitude of each block -> largest. @returns that of all. */
+/** Writes the largest magnitude of each block to `largest`. @returns the largest of all. */
 function findLargest(x: usize, rows: i32, width: i32, largest: usize): f32 {
   let most: f32 = 0;
   for (let row = 0; row < rows; row++) {
@@ -61,7 +61,7 @@ function findLargest(x: usize, rows: i32, width: i32, largest: usize): f32 {
 
 /** Writes up to 15 floats beyond x. @returns whether a block's scale is negative or NaN. */
 export function nvfp4Decode(from: usize, rows: i32, width: i32, x: usize): bool {
-  // A double: it is rounded with the values only.
+  // A double, because only the values are rounded.
   const tensorScale = <f64>load<f32>(from);
   let scale = from + 4;
   let codes = scale + rows * ((width + BLOCK - 1) / BLOCK);
@@ -95,13 +95,13 @@ function products(integers: v128, factor: v128): v128 {
   return floatsOf(f64x2.mul(f64x2.convert_low_i32x4_s(integers), factor), f64x2.mul(f64x2.convert_low_i32x4_s(v128.shuffle<i64>(integers, integers, 1, 1)), factor));
 }
 
-/** Four floats -> codes with their signs, in 32 bits. */
+/** Converts four floats to codes with signs, in 32 bits. */
 @inline
 function smallFloats(x: v128, mantissaBits: i32, bias: i32, most: i32): v128 {
   const shift = 23 - mantissaBits;
   const least = (128 - bias) << 23;
   const magnitude = v128.and(x, i32x4.splat(MAGNITUDE));
-  // Below the least normal one steps no longer become smaller.
+  // Below the least normal value the steps stay the same.
   const exponent = i32x4.max_s(v128.and(x, i32x4.splat(0x7f800000)), i32x4.splat(least));
   const power = i32x4.add(exponent, i32x4.splat(shift << 23));
   const steps = i32x4.sub(f32x4.add(magnitude, power), power);
@@ -120,7 +120,7 @@ function e2m1Codes(x: v128): v128 {
   return smallFloats(x, 1, 1, 7);
 }
 
-/** Of a code without a sign. */
+/** Value of a code without sign. */
 @inline
 function e4m3Value(code: i32): f32 {
   return code < 8 ? <f32>code * 0.001953125 : reinterpret<f32>((code << 20) + (120 << 23));

@@ -1,11 +1,10 @@
-/** The two rotations of codecs: the rotary embedding of keys, taken off and put on, and the Hadamard transform. */
+/** The two rotations of codecs: the rotary embedding of keys, removed and applied, and the Hadamard transform. */
 import { doublesAt, floatsOf } from './vectors';
 
 /**
  * x [kvHeads, headSize, n], in place; cosines and sines [headSize / 2, stride], of n tokens and up to three more.
- * Products and sums are
- * those of doubles, rounded once. Writes up to 3 floats beyond x.
- * @param direction 1 or -1
+ * Products and sums are computed in doubles and rounded once. Writes up to 3 floats beyond x. @param direction 1
+ * applies it, -1 removes it
  */
 export function rotate(x: usize, kvHeads: i32, headSize: i32, n: i32, cos: usize, sin: usize, stride: i32, direction: f64): void {
   const half = headSize >> 1;
@@ -41,7 +40,7 @@ function turn(low: usize, high: usize, cos: usize, sin: usize, sign: v128, n: i3
     v128.store(high, second);
     return;
   }
-  // What follows is the next channel's, to be turned by itself.
+  // The values that follow belong to the next channel.
   v128.store_lane<u32>(low, first, 0);
   v128.store_lane<u32>(high, second, 0);
   if (n > 1) {
@@ -55,9 +54,8 @@ function turn(low: usize, high: usize, cos: usize, sin: usize, sign: v128, n: i3
 }
 
 /**
- * Fast Walsh-Hadamard transform, in place, of numValues floats, in blocks of block * unit of which each unit-th belongs
- * to one
- * vector. Two steps at a time. With unit = 1 it writes up to 7 floats beyond x.
+ * Fast Walsh-Hadamard transform of numValues floats, in place, in blocks of block * unit floats. Every unit-th float of
+ * a block belongs to the same vector. Does two steps at a time. With unit = 1 it writes up to 7 floats beyond x.
  */
 export function hadamard(x: usize, numValues: i32, unit: i32, block: i32): void {
   const factor = <f32>(1 / sqrt<f64>(<f64>block));
@@ -105,13 +103,13 @@ function quads(x: usize, numValues: i32, span: i32, scale: f32): void {
   }
 }
 
-/** As quads with a span of 1: two vectors of four neighbours at a time. */
+/** Like quads with a span of 1: two vectors of four neighbours at a time. */
 function neighbours(x: usize, numValues: i32, scale: f32): void {
   const factor = f32x4.splat(scale);
   for (const last = x + (numValues << 2); x < last; x += 32) {
     const v = v128.load(x);
     const w = v128.load(x, 16);
-    // Of the first and of the second vector: a and c, b and d.
+    // From the first and the second vector: a and c, b and d.
     const ac = v128.shuffle<i32>(v, w, 0, 4, 2, 6);
     const bd = v128.shuffle<i32>(v, w, 1, 5, 3, 7);
     const sums = f32x4.add(ac, bd);
@@ -125,7 +123,7 @@ function neighbours(x: usize, numValues: i32, scale: f32): void {
   }
 }
 
-/** The last step where there is an odd number of them. */
+/** The last step where their number is odd. */
 function pairs(x: usize, numValues: i32, span: i32, factor: f32): void {
   const step = span << 2;
   const factors = f32x4.splat(factor);

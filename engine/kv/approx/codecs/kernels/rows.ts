@@ -1,9 +1,7 @@
 /**
- * Between int8 rows and floats. By token: codes and floats [rows, width], a scale per row. By channel: codes [kvHeads,
- * headSize,
- * all] of which n tokens are meant, floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and quotients of
- * scales are those
- * of doubles, rounded once.
+ * Converts between int8 rows and floats. By token: codes and floats [rows, width], a scale per row. By channel: n
+ * tokens of codes [kvHeads, headSize, all], floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and
+ * quotients of scales are computed in doubles and rounded once.
  */
 import { doublesAt, highBytes, highShorts, largestOf, lowBytes, lowShorts, MAGNITUDE, MIN_SCALE, ROUND, storeScaled } from './vectors';
 
@@ -28,7 +26,7 @@ export function floatsToRows(x: usize, rows: i32, width: i32, codes: usize, scal
     } else {
       const factor = f64x2.splat(inverse);
       for (let i = 0; i < width; i += 16) {
-        // The last 16 once more where the width is no multiple.
+        // The last 16 again where 16 does not divide the width.
         i = min(i, width - 16);
         const at = x + (i << 2);
         v128.store(codes + i, i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(nearest(at, factor, factor), nearest(at + 16, factor, factor)), i16x8.narrow_i32x4_s(nearest(at + 32, factor, factor), nearest(at + 48, factor, factor))));
@@ -39,7 +37,7 @@ export function floatsToRows(x: usize, rows: i32, width: i32, codes: usize, scal
   }
 }
 
-/** Four floats times doubles -> the nearest integers, in 32 bits. */
+/** Multiplies four floats by doubles and rounds to the nearest integers, in 32 bits. */
 @inline
 function nearest(x: usize, low: v128, high: v128): v128 {
   const round = f64x2.splat(ROUND);
@@ -68,7 +66,7 @@ export function channelsToFloats(codes: usize, scales: usize, kvHeads: i32, head
   }
 }
 
-/** @param inverses room for n doubles. */
+/** @param inverses scratch for n doubles. */
 export function floatsToChannels(x: usize, kvHeads: i32, headSize: i32, n: i32, codes: usize, scales: usize, all: i32, inverses: usize): void {
   for (let h = 0; h < kvHeads; h++) {
     scalesOfTokens(x, headSize, n, scales, inverses);
@@ -94,14 +92,14 @@ export function floatsToChannels(x: usize, kvHeads: i32, headSize: i32, n: i32, 
   }
 }
 
-/** Of tokens over the channels of x [headSize, n]: their scales, and what their values are multiplied by. */
+/** The scales of tokens over the channels of x [headSize, n], and the factors of their values. */
 function scalesOfTokens(x: usize, headSize: i32, n: i32, scales: usize, inverses: usize): void {
   const mask = i32x4.splat(MAGNITUDE);
   for (let t = 0; t < n; t += 4) {
     let most = i32x4.splat(0);
     let at = x + (t << 2);
     for (let d = 0; d < headSize; d++, at += n << 2) most = i32x4.max_s(most, v128.and(v128.load(at), mask));
-    // Of less than four tokens at the end the other lanes are of no use, and nothing of theirs is stored.
+    // The last vector may have fewer than four tokens; the other lanes are not stored.
     v128.store(inverses, most);
     for (let i = 0, end = min(4, n - t); i < end; i++) store<i32>(scales + ((t + i) << 2), load<i32>(inverses + (i << 2)));
   }
@@ -113,14 +111,14 @@ function scalesOfTokens(x: usize, headSize: i32, n: i32, scales: usize, inverses
   }
 }
 
-/** Bytes [rows, columns] -> [columns, rows]; the strides are bytes from row to row. */
+/** Transposes bytes [rows, columns] to [columns, rows]. Strides are bytes from row to row. */
 export function transpose(from: usize, fromStride: i32, rows: i32, columns: i32, to: usize, toStride: i32): void {
   if (rows < 8 || columns < 16) {
     for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) store<u8>(to + c * toStride + r, load<u8>(from + r * fromStride + c));
     return;
   }
   for (let r = 0; r < rows; r += 8) {
-    // The last ones once more where there is no whole tile left.
+    // The last rows again where no whole tile is left.
     r = min(r, rows - 8);
     for (let c = 0; c < columns; c += 16) {
       c = min(c, columns - 16);
@@ -129,7 +127,7 @@ export function transpose(from: usize, fromStride: i32, rows: i32, columns: i32,
   }
 }
 
-/** 8 rows of 16 columns. */
+/** Transposes 8 rows of 16 columns. */
 @inline
 function tile(from: usize, stride: i32, to: usize, toStride: i32): void {
   const a = v128.load(from);
@@ -144,7 +142,7 @@ function tile(from: usize, stride: i32, to: usize, toStride: i32): void {
   half(highBytes(a, b), highBytes(c, d), highBytes(e, f), highBytes(g, h), to + 8 * toStride, toStride);
 }
 
-/** Pairs of rows, 8 columns of each -> 8 columns of 8 rows. */
+/** Pairs of rows with 8 columns each become 8 columns of 8 rows. */
 @inline
 function half(ab: v128, cd: v128, ef: v128, gh: v128, to: usize, stride: i32): void {
   quarter(lowShorts(ab, cd), lowShorts(ef, gh), to, stride);

@@ -1,6 +1,4 @@
-/**
- * What kernels share: between floats and doubles, four values at a time, and the bytes of integers that are in floats.
- */
+/** Helpers of the kernels: conversions between floats, doubles and integers, four values at a time. */
 
 /**
  * Adding this to a double rounds it to the nearest integer, half to even; the lowest bits of the sum are that integer.
@@ -9,12 +7,12 @@
 export const ROUND: f64 = 6755399441055744;
 /** Adding this to a float of an integer of 0 .. 2^22 leaves it in the lowest bits. 2^23. */
 const TO_BITS: f32 = 8388608;
-/** Of a float's bits all but the sign: magnitudes ascend with them. */
+/** All bits of a float but the sign. As integers they have the order of the magnitudes. */
 export const MAGNITUDE: i32 = 0x7fffffff;
 /** A scale below this counts as 0. */
 export const MIN_SCALE: f64 = 1e-38;
 
-/** Two floats in memory: it takes no step more than loading them. */
+/** Loads two floats as doubles; no slower than a plain load. */
 @inline
 export function doublesAt(x: usize): v128 {
   return f64x2.promote_low_f32x4(v128.load64_zero(x));
@@ -25,25 +23,25 @@ export function floatsOf(low: v128, high: v128): v128 {
   return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
 }
 
-/** Four floats in memory times two doubles that are alike, rounded once. */
+/** Four floats in memory times a pair of equal doubles, rounded once. */
 @inline
 export function scaled(x: usize, factor: v128): v128 {
   return floatsOf(f64x2.mul(doublesAt(x), factor), f64x2.mul(doublesAt(x + 8), factor));
 }
 
-/** Integers of 0 .. 255 in floats -> in 32 bits. */
+/** Converts floats that are integers of 0 .. 255 to 32-bit integers. */
 @inline
 export function bitsOf(integers: v128): v128 {
   return v128.and(f32x4.add(integers, f32x4.splat(TO_BITS)), i32x4.splat(0xff));
 }
 
-/** 16 integers of 0 .. 255 in 32 bits -> in bytes. */
+/** Converts 16 integers of 0 .. 255 from 32 bits to bytes. */
 @inline
 export function bytesOf(a: v128, b: v128, c: v128, d: v128): v128 {
   return i8x16.narrow_i16x8_u(i16x8.narrow_i32x4_u(a, b), i16x8.narrow_i32x4_u(c, d));
 }
 
-/** 16 signed bytes times `scale` -> x. */
+/** Writes 16 signed bytes times `scale` to x. */
 @inline
 export function storeScaled(x: usize, codes: v128, scale: v128): void {
   const low = i16x8.extend_low_i8x16_s(codes);
@@ -54,7 +52,7 @@ export function storeScaled(x: usize, codes: v128, scale: v128): void {
   v128.store(x, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_high_i16x8_s(high)), scale), 48);
 }
 
-/** Bytes, or shorts, of two vectors in turn. */
+/** Interleaves the bytes, or shorts, of two vectors. */
 @inline
 export function lowBytes(a: v128, b: v128): v128 {
   return v128.shuffle<i8>(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
