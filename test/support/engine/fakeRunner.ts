@@ -1,10 +1,11 @@
 /**
- * A deterministic stand-in for the model that makes every mapping mistake loud. A token's row holds its id, position
- * and a hash of the whole prefix; a span first reads the rows of its context and checks that their hashes form one
- * chain, then computes its own from the last. Logits are a function of the hash that was READ, so a wrong slot, a stale
- * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
- * Where a context has fewer rows than tokens no chain can be demanded: rows that break it are hashed, whatever is in them.
- * Rows that a codec has made are told from all others where it is a traced one (see tracedCodec.ts): the chain goes on through them.
+ * A deterministic stand-in for the model that reveals every wrong mapping. A token's row holds its id, its position and
+ * a hash of the whole prefix. A span first reads the rows of its context and checks that their hashes form one chain.
+ * Then it computes its own rows from the last one. Logits depend on the hash that was READ. So a wrong slot, a stale
+ * row, a wrong split, promotion or compaction either throws or changes tokens.
+ *
+ * If a context has fewer rows than tokens, the chain may have gaps: rows that break it are hashed with their contents.
+ * Rows that a traced codec has made are known (see tracedCodec.ts), and the chain goes on through them.
  */
 import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../../engine/model/batch.ts';
 import { type KvRows, type KvShape, newKvRows } from '../../../engine/kv/kvRows.ts';
@@ -30,7 +31,7 @@ export function chain(hash: number, tokenId: number, position: number): number {
   return mix(mix(hash, tokenId), position);
 }
 
-/** What the fake model says after a prefix with this hash. */
+/** The logits of the fake model after a prefix with this hash. */
 export function fakeLogits(hash: number, into = new Float32Array(VOCAB_SIZE)): Float32Array {
   for (let v = 0; v < VOCAB_SIZE; v++) into[v] = (mix(hash, v + 1) >>> 8) / 2 ** 21;
   return into;
@@ -60,15 +61,15 @@ export class FakeRunner implements ModelRunner {
   /** Tokens computed so far. */
   numComputed = 0;
   readonly batches: { tokens: number; spans: number }[] = [];
-  /** Rows may have been computed from parts of their contexts: then no chain can be demanded either. */
+  /** Rows may have been computed from parts of their contexts. Then the chain may have gaps as well. */
   hasSketched = false;
-  /** What codecs have made of rows. */
+  /** The rows that codecs have made. */
   coded: CodedRows | null = null;
-  /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
+  /** Called before each run. May throw, or call the engine as a host does during a step. */
   beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
-  /** Of the last run, if that measured: anything, as long as it depends on the rows that were read. */
+  /** Result of the last run that measured: any values that depend on the rows that were read. */
   received: ReceivedAttention | null = null;
-  /** Of the last run, those that were asked for: the same. */
+  /** Queries of the last run that were requested: likewise. */
   queries: Float32Array | null = null;
 
   constructor(pool: KvPool) {
@@ -77,7 +78,7 @@ export class FakeRunner implements ModelRunner {
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     await null;
-    // Pages change places as they do for a real step.
+    // Pages move as they do for a real step.
     const isPool = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
     const numTokens = batch.filter(isPool).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
     this.paidColumns = this.pool.attend(
@@ -148,7 +149,7 @@ export class FakeRunner implements ModelRunner {
     return { most: of(1), sum: of(2) };
   }
 
-  /** Checks one context row against the chain; returns the hash it holds, or where it may break the chain one of all that is in it. */
+  /** Checks one context row against the chain. Returns its hash; if it may break the chain, a hash of its contents. */
   #read(slot: number, position: number, before: number, mustBeWhole: boolean): number {
     try {
       return this.#readWhole(slot, position, before);
@@ -160,7 +161,7 @@ export class FakeRunner implements ModelRunner {
     }
   }
 
-  /** The hash of a row that a codec has made of what would stand here; null: it is none. */
+  /** The hash of a row that a codec has made of the expected row; null: it is not such a row. */
   #readCoded(slot: number, position: number, before: number): number | null {
     const was = this.coded?.made.get(contentOf(this.pool.shape, this.pool.read(Int32Array.of(slot)), 0));
     return was && this.pool.positions[slot] === position && was.hash === chain(before, was.tokenId, position)

@@ -1,4 +1,4 @@
-/** An engine over the fake runner, with a clock that tests move by hand. */
+/** An engine over the fake runner, with a clock that tests set. */
 import { kernelBytes } from '../../../engine/kv/approx/codecs/kernels.ts';
 import { codingBytes } from '../../../engine/kv/approx/compression.ts';
 import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
@@ -55,7 +55,7 @@ export function harness(
   return { engine, runner, pool, clock };
 }
 
-/** Blocks as those of files, each with a path of its own. */
+/** Blocks of files, each with its own path. */
 export function filesOf(blocks: readonly (readonly number[])[]): { path: string; tokenIds: readonly number[] }[] {
   return blocks.map((tokenIds, i) => ({ path: `${i}.ts`, tokenIds }));
 }
@@ -66,7 +66,7 @@ export interface Watched {
   text: string;
   /** Finish reason or error code, once ended. */
   ended: string | null;
-  /** Ends heard of; must become 1. */
+  /** Number of reported ends; must become 1. */
   numEnds: number;
   message: string;
 }
@@ -145,7 +145,7 @@ export async function drain(engine: Engine): Promise<number> {
   return steps;
 }
 
-/** n seeded token ids of the fake vocabulary; the first one is the seed, so that different seeds share no prefix. */
+/** n seeded token ids of the fake vocabulary. The first is the seed, so that different seeds share no prefix. */
 export function tokens(n: number, seed = 0): number[] {
   const random = seededRandom(seed);
   return Array.from({ length: n }, (_, i) => (i === 0 ? seed % VOCAB_SIZE : below(random, VOCAB_SIZE)));

@@ -1,4 +1,4 @@
-/** The naive way: one request at a time, no cache, no batch. What every scheduled request must equal. */
+/** Runs one request at a time, without cache and batch. Every scheduled request must give the same tokens. */
 import type { FinishReason, SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { sample } from '../../../engine/sequence/sampler.ts';
 import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
@@ -18,7 +18,7 @@ export interface Expected {
   error?: string;
 }
 
-/** Stop strings are left out: they only cut what this gives. */
+/** Without stop strings, which only cut the result. */
 export function runAlone(promptIds: readonly number[], sampling: SamplingParams, limits: OracleLimits): Expected {
   const expected: Expected = { tokenIds: [], logprobs: [] };
   if (promptIds.length >= limits.maxContext) return { ...expected, error: 'contextTooLong' };

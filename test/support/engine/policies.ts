@@ -2,7 +2,7 @@
 import type { EngineOptions } from '../../../engine/core/engineOptions.ts';
 import { type Merits, SchedulingPolicy } from '../../../engine/scheduler/policy.ts';
 
-/** What an engine does without; each is on where it is left out. */
+/** Which decisions an engine makes. Each is on when left out. */
 export interface PolicySwitches {
   /** Completion before chat before summary. Off: one class, in order of arrival; idle work stays last. */
   classes?: boolean;

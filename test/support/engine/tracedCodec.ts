@@ -1,6 +1,6 @@
 /**
- * A codec that remembers what it makes of rows. It does not take rows that have been through one of its kind before, and the fake
- * runner knows by it what a coded row was: its chain goes on where rows have changed.
+ * A codec that remembers the rows that it makes. It does not code rows again that such a codec has made. The fake
+ * runner recognises coded rows by it, so its chain goes on through changed rows.
  */
 import type { RunPlace } from '../../../engine/kv/approx/codecs/codecFormat.ts';
 import { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
@@ -8,12 +8,12 @@ import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
 import { rope } from '../kv/codecRows.ts';
 
-/** By what is in them. `tokenId` and `hash` are what the fake runner had put into the row. */
+/** Coded rows by their contents. `tokenId` and `hash`: of the row that the fake runner had written. */
 export class CodedRows {
   readonly made = new Map<string, { tokenId: number; hash: number }>();
 }
 
-/** All that row i consists of. */
+/** The contents of row i. */
 export function contentOf(
   { numLayers, kvHeads, headSize }: KvShape,
   { numTokens: n, keys, values, keyScales, valueScales }: KvRows,
@@ -58,7 +58,7 @@ class TracedCodec extends KvCodec {
   }
 }
 
-/** `coded`: what all of them have made. */
+/** `coded`: the rows that all traced codecs have made. */
 export function tracedCodecs(names: readonly string[], shape: KvShape, coded: CodedRows): KvCodec[] {
   return names.map((name) => new TracedCodec(name, shape, coded));
 }

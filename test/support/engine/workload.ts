@@ -1,6 +1,6 @@
 /**
- * Seeded random workloads and the loop that drives an Engine through them, for any runner: prompts that share file
- * prefixes, files that are edited in the middle, all classes, aborts at random steps, a budget that changes.
+ * Seeded random workloads, and the loop that runs an Engine with them, for any runner: prompts with common file
+ * prefixes, files that are edited in the middle, all classes, aborts at random steps, a changing budget.
  */
 import type { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
@@ -25,21 +25,21 @@ const pick = <T>(random: Random, items: readonly T[]): T => items[below(random, 
 
 export interface WorkItem {
   id: string;
-  /** Step before which it is added. */
+  /** Number of the step before which it is added. */
   arriveStep: number;
   priority: Priority;
   promptIds: number[];
-  /** What is for the prefill lane, where there is one: mostly the file's tokens. */
+  /** Tokens for the prefill lane, if there is one: mostly those of the file. */
   prefill: readonly TokenRange[];
   sampling: SamplingParams;
   prior?: () => Prior;
-  /** Steps after its arrival at which it is aborted, unless it has ended; none: never. */
+  /** Number of steps after its arrival at which it is aborted, unless it has ended. Never when left out. */
   abortAfter?: number;
   /** Abort while the step runs, rather than before it. */
   abortDuringStep?: boolean;
 }
 
-/** Leading tokens and some behind a gap. */
+/** Tokens at the start and some after a gap. */
 function parted(leading: number, numTokens: number): TokenRange[] {
   return [
     [0, leading],
@@ -50,7 +50,7 @@ function parted(leading: number, numTokens: number): TokenRange[] {
 export interface WorkloadOptions {
   seed: number;
   numRequests: number;
-  /** Token ids are drawn from [firstToken, firstToken + numTokens). */
+  /** Token ids come from [firstToken, firstToken + numTokens). */
   firstToken?: number;
   numTokens: number;
   numFiles?: number;
@@ -64,9 +64,9 @@ export interface WorkloadOptions {
   arrivalsPerStep?: number;
   /** Share of requests that are aborted. */
   aborts?: number;
-  /** Share of requests that sample rather than take the best token. */
+  /** Share of requests that sample instead of taking the best token. */
   sampled?: number;
-  /** Share of requests whose prompt is much longer than the others: these meet the limits. */
+  /** Share of requests whose prompt is much longer than the others, so that they reach the limits. */
   tooLong?: number;
 }
 
@@ -143,7 +143,7 @@ export interface Outcome {
   /** Error code. */
   error?: string;
   cachedTokens: number;
-  /** Per token, by how much its log-probability exceeds the runner-up's; where two alternatives are reported. */
+  /** For each token, its log-probability minus that of the second best, if two alternatives are reported. */
   gaps: number[];
 }
 
@@ -154,11 +154,11 @@ export interface DriveOptions {
   beforeStep?: (step: number) => void;
   /** Called after each step, e.g. to check integrity. */
   afterStep?: (step: number) => void | Promise<void>;
-  /** Takes each outcome when its request has ended; it is not kept then. */
+  /** Gets each outcome when its request has ended. Outcomes are not kept then. */
   onEnd?: (item: WorkItem, outcome: Outcome) => void;
 }
 
-/** Runs a workload to its end. Throws when a request ends twice, is told of a token after its end, or never ends. */
+/** Runs a workload to its end. Throws if a request ends twice, gets a token after its end, or never ends. */
 export async function driveWorkload(
   engine: Engine,
   items: readonly WorkItem[],

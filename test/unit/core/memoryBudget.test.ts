@@ -172,7 +172,7 @@ test('several engines share the maximum and the free memory equally; together th
 });
 
 test.each([0, 1 * GB + 1])(
-  'under a budget of %i the others go down with the next look when a window opens, however soon after another, and up as always when one closes',
+  'under a budget of %i the other engines fall at the next reading when a window opens, and rise slowly when one closes',
   (maxBytes) => {
     const most = maxBytes || MAX_BYTES;
     const windows = new Windows(64 * GB, { maxBytes, share: 0.6 });
@@ -231,7 +231,7 @@ test("property: the budget never exceeds the user's setting or the maximum and n
           const { budget } = machine.budget;
           expect(budget >= Math.min(MIN_BYTES, most) && budget <= most).toBe(true);
         }
-        // It comes to rest: not above what it wants by more than a tenth, and after a while not below it by more than a quarter.
+        // It settles: at most a tenth above the wanted budget, and after a while at most a quarter below it.
         machine.wait(3600);
         const wanted = wantedBytes({ maxBytes, share }, machine.reading);
         expect(machine.budget.budget).toBeLessThanOrEqual(wanted / 0.9 + 1);

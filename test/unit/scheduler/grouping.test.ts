@@ -1,4 +1,4 @@
-/** Who shares a step: shared prefixes always, pools of their own only where sharing the weights is worth it; and whose turn it is. */
+/** Which sequences share a step: with a common prefix always, otherwise only if it costs less; and whose turn it is. */
 import { expect, test } from 'vitest';
 import { nextTurn, type Part, sharesStep } from '../../../engine/scheduler/grouping.ts';
 

@@ -1,4 +1,4 @@
-/** The scheduling policy: orders, in-flight prefix sharing and virtual token counters. See test/engine for the scheduler. */
+/** The scheduling policy: orders, in-flight prefix sharing, virtual token counters. See test/engine for the scheduler. */
 import { expect, test } from 'vitest';
 import { isComputedBy } from '../../../engine/scheduler/schedule.ts';
 import { AGEING_MS, byStanding, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
@@ -98,7 +98,7 @@ test('a newcomer is compared with its own class only: the wait of a lower class 
   tokens.arrive('later chat', 1);
   expect(tokens.counter('later chat', false)).toBe(2400);
   expect(tokens.counter('summary', false)).toBe(0);
-  // Of one that changes its class as well; what it has had, it has had.
+  // The same holds for a client that changes its class. Its own counter never falls.
   tokens.move('summary', 1);
   expect(tokens.counter('summary', false)).toBe(2400);
   tokens.serve('summary', 600, 0);
