@@ -1,4 +1,4 @@
-/** Numbers and texts in the user's language, for code that does not import the editor's API. Pure. */
+/** Numbers and texts for the user, for code that does not import the editor's API. Pure. */
 import { bytesWith } from '../engine/protocol/formatBytes.ts';
 
 /** Created once per language: creating an Intl format takes longer than using it a hundred times. */
@@ -62,4 +62,9 @@ export type Translate = (text: string, ...values: (string | number)[]) => string
 export interface Speech {
   t: Translate;
   numbers: Numbers;
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

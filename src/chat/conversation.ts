@@ -3,11 +3,11 @@
  * Several answers may stream at once, such as a summary next to a question.
  */
 import type { ChatMessage, Priority, SamplingParams, Task, Timings, Usage } from '../../engine/protocol/tasks.ts';
-import { EngineError } from '../client/connection.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { remedyOf } from '../client/remedy.ts';
 import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
-import { ENGLISH } from '../format.ts';
+import { ENGLISH, messageOf } from '../format.ts';
 
 /** A request to the engine. */
 export interface Prepared {
@@ -152,8 +152,8 @@ export class Conversation {
       answer.state = 'done';
     } catch (error) {
       answer.state = 'error';
-      answer.error = error instanceof Error ? error.message : String(error);
-      const remedy = remedyOf(answer.error, error instanceof EngineError ? error.code : undefined);
+      answer.error = messageOf(error);
+      const remedy = remedyOf(answer.error, error instanceof RequestError ? error.code : undefined);
       if (remedy) answer.remedy = remedy;
     } finally {
       this.#running.delete(answer.id);

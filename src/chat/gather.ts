@@ -2,6 +2,7 @@
  * Collects the texts that a question is about: mirrored documents, and snippets for selections and for files that are
  * not open. Reports everything that is left out in a note.
  */
+import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import { openDocument } from '../context/openDocuments.ts';
 import type { Snippet } from '../../engine/protocol/tasks.ts';
@@ -57,9 +58,7 @@ export async function gather(
         } else addSnippet(ref, { path: uri.path, text: await textOf(uri) });
       }
     } catch (error) {
-      notes.push(
-        vscode.l10n.t('{0} is left out: {1}', ref.path, error instanceof Error ? error.message : String(error)),
-      );
+      notes.push(vscode.l10n.t('{0} is left out: {1}', ref.path, messageOf(error)));
     }
   }
   const first = documents[0];

@@ -3,7 +3,7 @@
  * loaded and no answer is being written. Never loads a model.
  */
 import type { PromptSize } from '../../engine/protocol/stats.ts';
-import { EngineError } from '../client/connection.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { Speech } from '../format.ts';
 import type { ChipSizes } from './chatContext.ts';
 import type { Meter } from './chatMessages.ts';
@@ -66,7 +66,7 @@ export class TokenMeter {
         onResult(measured && meterOf(measured, speech), measured ? sizesOf(measured, speech) : new Map());
     } catch (error) {
       // Other errors are reported when the question is asked.
-      const problem = error instanceof EngineError && error.code === 'contextTooLong' ? error.message : undefined;
+      const problem = error instanceof RequestError && error.code === 'contextTooLong' ? error.message : undefined;
       if (!this.#again)
         onResult(
           problem === undefined

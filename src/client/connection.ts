@@ -9,7 +9,7 @@ import {
   PROTOCOL_VERSION,
   type ReplyValue,
 } from '../../engine/protocol/messages.ts';
-import type { ErrorCode } from '../../engine/protocol/tasks.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { Translate } from '../format.ts';
 import type { Transport } from './transport.ts';
 
@@ -22,21 +22,10 @@ export interface GenerateSignals {
   hurry?: AbortSignal;
 }
 
-/** A request that ended without a result. `message` is one sentence for the user. */
-export class EngineError extends Error {
-  readonly code: ErrorCode;
-
-  constructor(code: ErrorCode, message: string) {
-    super(message);
-    this.name = 'EngineError';
-    this.code = code;
-  }
-}
-
 /** Whether the engine's copy of a document is missing or unusable. */
 export function isDocumentError(error: unknown): boolean {
   return (
-    error instanceof EngineError &&
+    error instanceof RequestError &&
     (error.code === 'unknownDocument' || (error.code === 'badRequest' && error.message.includes('send the whole text')))
   );
 }
@@ -49,7 +38,7 @@ interface Pending {
   onProgress?: ((stage: LoadStage, fraction: number) => void) | undefined;
   onParts?: ((numDone: number, numTotal: number) => void) | undefined;
   resolve: (value: never) => void;
-  reject: (error: EngineError) => void;
+  reject: (error: RequestError) => void;
 }
 
 /**
@@ -64,7 +53,7 @@ export interface ConnectionEvents {
   /** The channel closed without `close`. All pending requests have been rejected. */
   onClosed(reason: string): void;
   /** An error that belongs to no request. */
-  onError(error: EngineError): void;
+  onError(error: RequestError): void;
   /** A line for the log. */
   onLog(message: string): void;
 }
@@ -77,7 +66,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #pending = new Map<string, Pending>();
   readonly #readyTimer: ReturnType<typeof setTimeout>;
-  #open!: { resolve: () => void; reject: (error: EngineError) => void };
+  #open!: { resolve: () => void; reject: (error: RequestError) => void };
   #numRequests = 0;
   #ended: string | undefined;
 
@@ -115,7 +104,7 @@ export class Connection {
     const requestId = `a${++this.#numRequests}`;
     const value = await this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
     if (value.kind !== kind)
-      throw new EngineError('engineFailed', this.#t('The engine answered "{0}" with "{1}".', kind, value.kind));
+      throw new RequestError('engineFailed', this.#t('The engine answered "{0}" with "{1}".', kind, value.kind));
     return value as Extract<ReplyValue, { kind: K }>;
   }
 
@@ -198,7 +187,7 @@ export class Connection {
         pending?.resolve((message.type === 'reply' ? message.value : message) as never);
         break;
       case 'error': {
-        const error = new EngineError(message.code, message.message);
+        const error = new RequestError(message.code, message.message);
         if (message.requestId === undefined) this.#events.onError(error);
         else this.#pending.delete(message.requestId);
         pending?.reject(error);
@@ -238,7 +227,7 @@ export class Connection {
     for (const request of pending) request.reject(error);
   }
 
-  #failure(reason: string): EngineError {
-    return new EngineError('engineFailed', this.#t('The engine stopped: {0}.', reason));
+  #failure(reason: string): RequestError {
+    return new RequestError('engineFailed', this.#t('The engine stopped: {0}.', reason));
   }
 }

@@ -3,7 +3,7 @@
  * edits from then on until it closes. Does nothing before the first request.
  */
 import * as vscode from '../vscode.ts';
-import { EngineError } from './connection.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import { lengthAfter, toEdits, isTooLarge, lengthOf, tooLarge } from './documentText.ts';
 import type { EngineClient } from './engineClient.ts';
 
@@ -36,11 +36,11 @@ export class DocumentMirror implements vscode.Disposable {
   }
 
   /**
-   * Makes the engine's copy current and returns its id. Call it where the request's task is built. @throws EngineError
+   * Makes the engine's copy current and returns its id. Call it where the request's task is built. @throws RequestError
    * for a document that is too large.
    */
   sync(document: vscode.TextDocument): string {
-    if (isTooLarge(document)) throw new EngineError('badRequest', tooLarge(document, vscode.l10n.t));
+    if (isTooLarge(document)) throw new RequestError('badRequest', tooLarge(document, vscode.l10n.t));
     this.#follow();
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);

@@ -5,8 +5,9 @@
 import type { HostMessage, LoadOptions } from '../../engine/protocol/messages.ts';
 import type { ModelInfo } from '../../engine/protocol/stats.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
-import type { Translate } from '../format.ts';
-import { Connection, EngineError, isDocumentError, type LoadStage } from './connection.ts';
+import { type Translate, messageOf } from '../format.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
+import { Connection, isDocumentError, type LoadStage } from './connection.ts';
 import type { Transport } from './transport.ts';
 
 export type EngineState =
@@ -91,7 +92,7 @@ export class EngineLifecycle {
     await this.#connection.opened;
   }
 
-  /** The connection of a started engine. @throws EngineError if the engine was stopped in the meantime */
+  /** The connection of a started engine. @throws RequestError if the engine was stopped in the meantime */
   connected(): Connection {
     if (!this.#connection) throw this.#stopped();
     return this.#connection;
@@ -125,10 +126,10 @@ export class EngineLifecycle {
   }
 
   /** Why no engine may be started; undefined if one may. */
-  #refusal(): EngineError | undefined {
-    if (this.#disposed) return new EngineError('notLoaded', this.#options.t('Kvasir is switched off.'));
+  #refusal(): RequestError | undefined {
+    if (this.#disposed) return new RequestError('notLoaded', this.#options.t('Kvasir is switched off.'));
     return this.#state.kind === 'failed' && !this.#state.retry
-      ? new EngineError('engineFailed', this.#state.message)
+      ? new RequestError('engineFailed', this.#state.message)
       : undefined;
   }
 
@@ -145,8 +146,8 @@ export class EngineLifecycle {
     void connection?.close(this.#options.t('the model could not be loaded'));
   }
 
-  #stopped(): EngineError {
-    return new EngineError('notLoaded', this.#options.t('The engine was stopped before the request could be sent.'));
+  #stopped(): RequestError {
+    return new RequestError('notLoaded', this.#options.t('The engine was stopped before the request could be sent.'));
   }
 
   async #load(generation: number): Promise<ModelInfo> {
@@ -178,12 +179,8 @@ export class EngineLifecycle {
         this.#loading = null;
         // A library that failed to load stays failed in its thread, even after it is repaired. The next attempt gets a
         // new thread.
-        if (error instanceof EngineError && error.code === 'engineFailed') this.#dropConnection();
-        this.#fail(
-          error instanceof Error ? error.message : String(error),
-          true,
-          error instanceof EngineError ? error.code : undefined,
-        );
+        if (error instanceof RequestError && error.code === 'engineFailed') this.#dropConnection();
+        this.#fail(messageOf(error), true, error instanceof RequestError ? error.code : undefined);
       }
       throw error;
     }

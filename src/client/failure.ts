@@ -1,8 +1,9 @@
 /**
  * Shows one message for a failed request, and opens the place where the user can fix it. Does not decide the remedy.
  */
+import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
-import { EngineError } from './connection.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { EngineClient } from './engineClient.ts';
 import { remedyLabel, remedyOf, type Remedy } from './remedy.ts';
 
@@ -15,14 +16,11 @@ export function failureOf({ client }: { client: EngineClient }): (error: unknown
   return (error) => {
     const { state } = client;
     if (client.disposed || (state.kind === 'failed' && before.kind !== 'failed')) return;
-    void tell(
-      error instanceof Error ? error.message : String(error),
-      error instanceof EngineError ? error.code : undefined,
-    );
+    void tell(messageOf(error), error instanceof RequestError ? error.code : undefined);
   };
 }
 
-async function tell(message: string, code: EngineError['code'] | undefined): Promise<void> {
+async function tell(message: string, code: RequestError['code'] | undefined): Promise<void> {
   const remedy = remedyOf(message, code);
   const chosen = await vscode.window.showErrorMessage(
     `Kvasir: ${message}`,

@@ -2,6 +2,7 @@
  * Ghost text for the editor: takes its question, asks the finder for a text and builds items from it. Logs why nothing
  * is returned. Does not decide what the text is (lines, cuts): the engine does.
  */
+import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -122,7 +123,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
       }
       return this.#items(question, found, position, context.selectedCompletionInfo, record);
     } catch (error) {
-      record.detail = error instanceof Error ? error.message : String(error);
+      record.detail = messageOf(error);
       record.reason = 'the request failed';
       return [];
     } finally {

@@ -3,6 +3,7 @@
  * replaces the last. Does not know who proposes the edit or where its text comes from. Listens to nothing while no edit
  * is proposed.
  */
+import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import { openDocument } from '../context/openDocuments.ts';
 import type { OffsetRange } from './anchor.ts';
@@ -117,7 +118,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
       return true;
     } catch (error) {
       this.#accepting = undefined;
-      await this.#offerText(edit, error instanceof Error ? error.message : String(error));
+      await this.#offerText(edit, messageOf(error));
       return false;
     }
   }

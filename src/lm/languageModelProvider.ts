@@ -5,7 +5,7 @@
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import { EngineError } from '../client/connection.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { locateModel } from '../models/locate.ts';
@@ -154,7 +154,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
 function toLanguageModelError(error: unknown): Error {
   if (error instanceof vscode.LanguageModelError || !(error instanceof Error)) return error as Error;
   const unavailable =
-    error instanceof EngineError &&
+    error instanceof RequestError &&
     (error.code === 'notLoaded' ||
       error.code === 'modelInvalid' ||
       error.code === 'modelUnsupported' ||

@@ -2,6 +2,7 @@
  * `@kvasir` in VS Code's chat view, with the same engine, prompts and notes as Kvasir's own view. Answers whatever
  * model is picked in that view. The view itself may ask for a sign-in, which has nothing to do with Kvasir.
  */
+import { messageOf } from '../format.ts';
 import type { AnswerSource, ChatMessage } from '../../engine/protocol/tasks.ts';
 import * as vscode from '../vscode.ts';
 import { QuestionTasks } from '../chat/questionTask.ts';
@@ -77,7 +78,7 @@ export class Participant implements vscode.Disposable {
       for (const { uri } of refs) stream.reference(vscode.Uri.parse(uri, true));
       return done.source ? { metadata: { source: done.source } } : {};
     } catch (error) {
-      return { errorDetails: { message: error instanceof Error ? error.message : String(error) } };
+      return { errorDetails: { message: messageOf(error) } };
     } finally {
       subscription.dispose();
     }

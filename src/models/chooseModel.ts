@@ -2,6 +2,7 @@
  * `Kvasir: Choose Model`: lists the built-in model, those found on this machine with the engine's verdict on each, and
  * larger ones that could run. Fills while it is open. Does not act on the choice: useModel.ts does.
  */
+import { messageOf } from '../format.ts';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { InspectedModel } from '../../engine/protocol/stats.ts';
@@ -12,7 +13,7 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { expandHome, findModels, repositoryName } from './discover.ts';
 import { describeInspected, describePending, describeRecommended, describeRefused } from './modelItems.ts';
 import { fetchCommand, recommend } from './recommend.ts';
-import { browseForModel, offerFetch, reasonOf, useModel } from './useModel.ts';
+import { browseForModel, offerFetch, useModel } from './useModel.ts';
 
 interface ModelItem extends vscode.QuickPickItem {
   /** Stable while the line's words change. */
@@ -104,7 +105,7 @@ async function inspectAll(
     if (!wanted()) return;
     models.set(
       candidate,
-      await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: reasonOf(error) })),
+      await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: messageOf(error) })),
     );
     refresh();
   }

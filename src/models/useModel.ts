@@ -2,6 +2,7 @@
  * Acts on a choice of model: writes the setting and loads the model, with a way back, or copies the command that
  * downloads one.
  */
+import { messageOf } from '../format.ts';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -25,7 +26,7 @@ export async function useModel(setting: string, name: string, host: EngineHost, 
             'Back to {0}',
             former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'),
           );
-    const message = vscode.l10n.t('{0} cannot be used: {1}', name, reasonOf(error));
+    const message = vscode.l10n.t('{0} cannot be used: {1}', name, messageOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
     // engineHost.ts reports what is wrong with that one.
     await load(former === setting ? '' : former, '', host, settings).catch(() => {});
@@ -77,7 +78,7 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
     await useModel(folder.fsPath, name, host, settings);
   } catch (error) {
     const again = vscode.l10n.t('Choose Another…');
-    const message = vscode.l10n.t('{0} cannot be used: {1}', path.basename(folder.fsPath), reasonOf(error));
+    const message = vscode.l10n.t('{0} cannot be used: {1}', path.basename(folder.fsPath), messageOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again)
       await browseForModel(host, settings);
   }
@@ -98,8 +99,4 @@ export async function offerFetch(id: string, command: string): Promise<void> {
   const shell = vscode.window.createTerminal({ name: 'Kvasir' });
   shell.show();
   shell.sendText(command, false);
-}
-
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

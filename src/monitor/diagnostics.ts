@@ -2,6 +2,7 @@
  * The commands that open a document about what Kvasir did: `Explain Last Completion`, `Export Step Trace` and `Report
  * Problem`. They send nothing.
  */
+import { messageOf } from '../format.ts';
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -52,7 +53,7 @@ export async function exportTrace(client: EngineClient): Promise<void> {
   try {
     content = await client.trace();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     void vscode.window.showErrorMessage(t('Kvasir: the trace could not be read: {0}', reason));
     return;
   }

@@ -3,7 +3,8 @@
  * know the editor's files or how the result is shown. Memory stays bounded: a file's text is in the engine only while
  * its summary is made.
  */
-import { EngineError } from '../client/connection.ts';
+import { messageOf } from '../format.ts';
+import { RequestError } from '../../engine/protocol/errors.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import type { KnownSummary, SummaryCache } from './summaryCache.ts';
 
@@ -64,7 +65,7 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
         if (summary !== undefined) summaries.set(file, summary);
       } catch (error) {
         failures.push(error);
-        result.skipped.push({ path: file.path, reason: error instanceof Error ? error.message : String(error) });
+        result.skipped.push({ path: file.path, reason: messageOf(error) });
       }
       onProgress(++numDone, files.length);
     }
@@ -145,7 +146,7 @@ async function reduce(options: Run, result: FolderResult): Promise<void> {
     result.overview = overview;
     cache.set(question, made, { text: overview, notes: [...result.notes] });
   } catch (error) {
-    result.notes.push(error instanceof Error ? error.message : String(error));
+    result.notes.push(messageOf(error));
   }
 }
 
@@ -167,7 +168,7 @@ async function joined(options: Run, summaries: readonly Summary[], result: Folde
     result.notes.push(...done.diagnostics);
     return done.usage.promptTokens > 0 ? done.text : '';
   } catch (error) {
-    if (!(error instanceof EngineError) || error.code !== 'contextTooLong' || summaries.length < 3) throw error;
+    if (!(error instanceof RequestError) || error.code !== 'contextTooLong' || summaries.length < 3) throw error;
     const middle = Math.ceil(summaries.length / 2);
     const parts: Summary[] = [];
     for (const half of [summaries.slice(0, middle), summaries.slice(middle)]) {

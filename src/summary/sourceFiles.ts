@@ -2,6 +2,7 @@
  * Which files of a folder are summarized, and the text of a file that is summarized: from the editor or from disk. Says
  * why a file is left out. Does not summarize.
  */
+import { messageOf } from '../format.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Config } from '../config.ts';
 import { filtered, listedFiles, relativePath } from '../context/listedFiles.ts';
@@ -62,7 +63,7 @@ export async function readSource(uri: vscode.Uri, byName = false): Promise<Sourc
   } catch (error) {
     if (error instanceof vscode.FileSystemError && error.code === 'FileNotFound')
       return { skipped: vscode.l10n.t('the file no longer exists') };
-    return { skipped: error instanceof Error ? error.message : String(error) };
+    return { skipped: messageOf(error) };
   }
 }
 

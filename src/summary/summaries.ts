@@ -2,6 +2,7 @@
  * Creates and registers the features that summarize symbols and folders, over one cache, and the commands that
  * summarize files and selections as a turn of the chat.
  */
+import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -69,9 +70,7 @@ async function openSource(uri: vscode.Uri): Promise<vscode.TextDocument | null> 
     if ('skipped' in source) throw new Error(source.skipped);
     return await vscode.workspace.openTextDocument(uri);
   } catch (error) {
-    void vscode.window.showErrorMessage(
-      vscode.l10n.t('Kvasir cannot summarize {0}: {1}', name, error instanceof Error ? error.message : String(error)),
-    );
+    void vscode.window.showErrorMessage(vscode.l10n.t('Kvasir cannot summarize {0}: {1}', name, messageOf(error)));
     return null;
   }
 }

@@ -10,7 +10,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     processes: mappedFiles(editor().extensionHost).filter((file) => /onnxruntime/.test(file)),
   });
 
-  test('complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are absent', async () => {
+  test('complaint: work when disabled. Typing starts no engine and shows nothing; no status bar item, view or command', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     window.configure({ 'kvasir.enable': false });

@@ -118,7 +118,7 @@ editorSuite(
       },
     );
 
-    test('the input names the symbol at the cursor, the new text streams into a diff, and Accept Edit applies it as one undo step', async () => {
+    test('the input names the symbol, the new text streams into a diff, and Accept Edit applies it as one undo step', async () => {
       const window = editor();
       await useNoiseModel();
       await window.openFile('src/twice.ts', 2, 5);

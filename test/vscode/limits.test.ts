@@ -64,7 +64,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('with too little memory the answer says how much would suffice and offers the setting; hover and panel count the failure', async () => {
+  test('with too little memory the answer names a sufficient size and the setting; hover and panel count the failure', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
     await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');

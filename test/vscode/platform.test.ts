@@ -62,7 +62,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await input.fill(filter);
   }
 
-  test('the list has the built-in model and those of the folder and the Hugging Face cache, and the reason why one cannot run', async () => {
+  test('the list has the built-in, folder and Hugging Face models, and the reason why one cannot run', async () => {
     const window = editor();
     // The editor takes the folders of the settings over in its own time.
     const listed = async () => {

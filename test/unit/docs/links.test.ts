@@ -1,6 +1,6 @@
 /**
- * The documents: links and named files exist, pages stay short, and docs/usage.md describes exactly the settings and the
- * command line that exist. Does not compare their text.
+ * The documents: links and named files exist, pages stay short, and docs/usage.md describes exactly the existing
+ * settings and command line. Does not compare their text.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -36,7 +36,7 @@ const COMPLAINTS: Complaint[] = [
       ['test/unit/src/disposal.test.ts', 'creating the features runs nothing, and stopping them leaves nothing'],
       [
         'test/vscode/disabled.test.ts',
-        'complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are absent',
+        'complaint: work when disabled. Typing starts no engine and shows nothing; no status bar item, view or command',
       ],
       ['test/vscode/disabled.test.ts', 'switching off during work stops the engine, and nothing uses the processor'],
     ],

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ChipSizes } from '../../../../src/chat/chatContext.ts';
 import type { Meter } from '../../../../src/chat/chatMessages.ts';
 import { type Measured, TokenMeter } from '../../../../src/chat/meter.ts';
-import { EngineError } from '../../../../src/client/connection.ts';
+import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { english } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({}));
@@ -73,8 +73,8 @@ test('changes during a measurement cause exactly one more measurement', async ()
 
 test('the meter reports a question that does not fit, and no other failure', async () => {
   const failures = [
-    new EngineError('contextTooLong', 'too long by far'),
-    new EngineError('badRequest', 'no chat template'),
+    new RequestError('contextTooLong', 'too long by far'),
+    new RequestError('badRequest', 'no chat template'),
   ];
   const { meter, results } = meterOf(() => Promise.reject(failures.shift()));
   await vi.advanceTimersByTimeAsync(1000);

@@ -185,7 +185,7 @@ function chatOf(
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
 
-test('conversations survive closing the page and the window; a partial answer is stored as interrupted and can be regenerated', async () => {
+test('conversations survive page and window; a partial answer is stored as interrupted and can be regenerated', async () => {
   const state = new Map<string, unknown>();
   const first = chatOf(state, {
     generate: ({ onChunk }) => {

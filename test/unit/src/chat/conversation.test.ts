@@ -10,7 +10,8 @@ import {
   type SavedConversation,
   footerOf,
 } from '../../../../src/chat/conversation.ts';
-import { type Done, EngineError } from '../../../../src/client/connection.ts';
+import { RequestError } from '../../../../engine/protocol/errors.ts';
+import type { Done } from '../../../../src/client/connection.ts';
 import type { GenerateRequest } from '../../../../src/client/engineClient.ts';
 
 const DONE: Done = {
@@ -139,7 +140,7 @@ describe('conversation', () => {
     expect(conversation.turns.at(-1)).not.toHaveProperty('remedy');
     // The remedy is part of the failure.
     const refused = conversationOf(() =>
-      Promise.reject(new EngineError('modelInvalid', 'model.safetensors is cut off')),
+      Promise.reject(new RequestError('modelInvalid', 'model.safetensors is cut off')),
     );
     await refused.ask('Hi');
     expect(refused.conversation.turns.at(-1)).toMatchObject({ remedy: { kind: 'model' } });

@@ -284,7 +284,7 @@ test('after a change of settings, all files are removed, and the allowed ones ar
   expect(near('/w/this.ts')).toEqual([]);
 });
 
-test('no files are searched without a workspace, for a model that does not copy, or with the setting off; binary files are not sent', async () => {
+test('no files are searched without workspace, copying model or setting, and binary files are not sent', async () => {
   const { settled, sent } = setUp(['/w/this.ts', '/x/a.ts']);
   write('/w/data.ts', 'a\0b');
   write('/w/large.ts', 'x\n'.repeat(200_000));

@@ -47,7 +47,7 @@ vi.mock('../../../../src/vscode.ts', () => {
   };
 });
 const vscode = await import('../../../../src/vscode.ts');
-const { EngineError } = await import('../../../../src/client/connection.ts');
+const { RequestError } = await import('../../../../engine/protocol/errors.ts');
 const { LanguageModelProvider } = await import('../../../../src/lm/languageModelProvider.ts');
 const { modelCard } = await import('../../../../src/lm/modelCard.ts');
 const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/languageModelMessages.ts');
@@ -283,7 +283,7 @@ describe('a request', () => {
 
   it('without an engine fails as a missing model, with the reason', async () => {
     const { ask, provider } = setUp({
-      ready: () => Promise.reject(new EngineError('modelInvalid', 'config.json: hidden_size is missing.')),
+      ready: () => Promise.reject(new RequestError('modelInvalid', 'config.json: hidden_size is missing.')),
     });
     await expect(ask([user('x')])).rejects.toMatchObject({
       code: 'NotFound',

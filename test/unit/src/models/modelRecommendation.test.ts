@@ -108,7 +108,8 @@ describe('the table', () => {
 
 it('a running model takes its weights, the rows of its context, and the scratch for reading a prompt', async () => {
   const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
-  // The scratch has float32 rows in steps of 512, with one row of padding. Next to a long one there is one for short prompts.
+  // The scratch has float32 rows in steps of 512, with one row of padding.
+  // Next to a long one there is one for short prompts.
   const longRows = 512 * Math.ceil((contextTokens + 1) / 512);
   const scratchRows = longRows + (longRows < 4096 ? 0 : 1024);
   const cacheBytes = contextTokens * perToken.int8 + scratchRows * perToken.float32;

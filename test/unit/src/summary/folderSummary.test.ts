@@ -9,7 +9,7 @@ import path from 'node:path';
 import MarkdownIt from 'markdown-it';
 import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../../../engine/protocol/tasks.ts';
-import { EngineError } from '../../../../src/client/connection.ts';
+import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { type FolderFile, summarizeFolder } from '../../../../src/summary/folderSummary.ts';
 import { SummaryCache } from '../../../../src/summary/summaryCache.ts';
 import { t } from '../../../support/editor/translate.ts';
@@ -179,7 +179,7 @@ test('summaries that are too long together are joined in halves; without an over
   const texts = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
   const tooLong = (most: number) => (task: Task) =>
     task.kind === 'summarizeFolder' && (task.summaries?.length ?? 0) > most
-      ? new EngineError('contextTooLong', 'too long')
+      ? new RequestError('contextTooLong', 'too long')
       : undefined;
   const halves = folderOf(texts, { fail: tooLong(3) });
   expect(await halves.run()).toMatchObject({ overview: 'All of it.', notes: [] });
