@@ -173,7 +173,7 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
 function inOptions(message: string): string {
   return message
     .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
-    .replace(', which needs kvasir.cache.diskBytes above 0', ' with --kv-cache-dir DIR')
+    .replace('To read in parts, kvasir.cache.diskBytes must be above 0.', 'To read in parts, give --kv-cache-dir DIR.')
     .replace('kvasir.cache.diskBytes or ', '');
 }
 

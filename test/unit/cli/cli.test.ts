@@ -147,7 +147,8 @@ describe('what to do about a text that has no room', () => {
         'To read in parts, kvasir.cache.diskBytes must be above 0.',
     );
     expect(((await withRemedy(line, said)) as Error).message).toBe(
-      'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or about 970 kB to read them in parts with --kv-cache-dir DIR.',
+      'Raise --max-bytes or send less text: about 2.9 MB are enough for 2048 tokens, or 970 kB to read them in parts. ' +
+        'To read in parts, give --kv-cache-dir DIR.',
     );
   });
 
@@ -396,7 +397,7 @@ describe('the program', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const said =
-      /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or about (\S+ [kM]B) to read them in parts with --kv-cache-dir DIR\.\n$/.exec(
+      /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or (\S+ [kM]B) to read them in parts\. To read in parts, give --kv-cache-dir DIR\.\n$/.exec(
         stderr,
       );
     const [whole, inParts] = [said?.[1], said?.[3]].map(
