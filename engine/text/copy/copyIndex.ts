@@ -1,13 +1,14 @@
 /**
- * Finds where tokens and pairs of tokens occur in a text, last occurrence first. The text may grow at its end. Also
- * compares the surroundings of a place with those of the cursor. Pure functions of the text.
+ * Finds where tokens and pairs of tokens occur in a text, last occurrence first, and compares the surroundings of a
+ * place with those of the cursor. The text may grow at its end. Does not predict tokens (see copyPrior.ts).
  */
 
-/** Places by hash, each linked to the previous one with the same hash: [power of two], [capacity]. */
+/** Places by hash. Each place is linked to the previous one with the same hash. */
 class Chains {
   readonly #mask: number;
-  /** By hash, the last place plus one, or 0 for none. By place, the previous one in the same way. */
+  /** By hash, the last place plus one, or 0 for none. The length is a power of two. */
   readonly #last: Int32Array;
+  /** By place, the previous place with the same hash plus one, or 0 for none. */
   #before: Int32Array;
 
   constructor(numPlaces: number) {
@@ -17,7 +18,7 @@ class Chains {
     this.#before = new Int32Array(numPlaces);
   }
 
-  /** Places are added in order; `hash` is of 32 bits. */
+  /** Adds a place. Places are added in order. `hash` has 32 bits. */
   add(hash: number, place: number): void {
     if (place >= this.#before.length) {
       const before = this.#before;
@@ -29,7 +30,7 @@ class Chains {
     this.#last[slot] = place + 1;
   }
 
-  /** The last place with this hash. Different tokens may share a hash. -1: none. */
+  /** The last place with this hash, or -1. Different tokens may share a hash. */
   last(hash: number): number {
     return this.#last[(hash >>> 8) & this.#mask]! - 1;
   }
@@ -47,23 +48,23 @@ export class CopyIndex {
   readonly tokens: readonly number[];
   readonly #pairs: Chains;
   readonly #singles: Chains | null;
-  /** How many of `tokens` are indexed. The last token is not, since nothing follows it. */
+  /** How many of `tokens` are indexed. The last token is not indexed, because nothing follows it. */
   #numKnown = 0;
 
   /**
-   * `tokens` may grow (see `learn`). `room`: about how many tokens may come. `singles`: also index places of single
-   * tokens.
+   * `tokens` may grow (see `learn`). `growth`: how many tokens will about be added. `singles`: also index places of
+   * single tokens.
    */
-  constructor(tokens: readonly number[], { room = 0, singles = false } = {}) {
+  constructor(tokens: readonly number[], { growth = 0, singles = false } = {}) {
     this.tokens = tokens;
-    this.#pairs = new Chains(tokens.length + room);
-    this.#singles = singles ? new Chains(tokens.length + room) : null;
+    this.#pairs = new Chains(tokens.length + growth);
+    this.#singles = singles ? new Chains(tokens.length + growth) : null;
     this.learn();
   }
 
   /**
-   * The last place before the end of the text where the second of these two follows the first. Places with the same
-   * hash may be others. -1: none. Continue with `beforePair`.
+   * The last place of this pair of tokens before the end of the text, or -1. Continue with `beforePair`. The caller
+   * must compare the tokens, because another pair may have the same hash.
    */
   lastPair(first: number, second: number): number {
     return this.#pairs.last(pairHashOf(first, second));
@@ -73,7 +74,7 @@ export class CopyIndex {
     return this.#pairs.before(place);
   }
 
-  /** The same for one token. */
+  /** The last place of a token, as `lastPair`. Continue with `before`. */
   last(tokenId: number): number {
     return this.#singles?.last(hashOf(tokenId)) ?? -1;
   }
@@ -82,7 +83,7 @@ export class CopyIndex {
     return this.#singles?.before(place) ?? -1;
   }
 
-  /** Indexes the tokens that were added. */
+  /** Indexes the tokens that were added to `tokens`. */
   learn(): void {
     const { tokens } = this;
     for (; this.#numKnown < tokens.length - 1; this.#numKnown++) {
@@ -93,62 +94,60 @@ export class CopyIndex {
   }
 }
 
-/**
- * How similar the surroundings of a place and of the cursor are: the share of the words right before the cursor that
- * occur around the place, plus that of the words right behind it. A line is mostly copied from where its neighbours
- * occur, too.
- *
- * At 18,000 tokens of the projects that copying is fitted on, a token costs 1.070 nats without this and 1.053 with it,
- * and 1.050 if it is computed for each place instead of each sixteen. Giving rare words more weight, or half or twice
- * as much text, is no better (docs/decisions/0016-token-healing-and-copy-prior.md).
- */
+// --- surroundings -----------------------------------------------------------------
 
-/** Tokens on either side that are compared. */
+/** Tokens before and after the cursor that are compared. */
 const BEFORE = 48;
 const BEHIND = 60;
-/** Places this close to one another share their surroundings. */
+/** So many places share their surroundings. */
 const BLOCK = 16;
 const WORD = /\p{L}{2}/u;
 
-/** The distinct words among some tokens, numbered in order of occurrence. */
+/** The distinct words among some tokens. */
 class Words {
   readonly size: number;
-  /** By token id, its number plus one, or 0 for no word. */
+  /** By token id, the number of the word plus one, or 0 for a token that is no word. */
   readonly #numberOf: Uint8Array;
-  /** By number, the last stretch that contained the word. */
-  readonly #lastStretch: Int32Array;
-  #stretch = 0;
+  /** By number of the word, the last call of shareIn that found it. */
+  readonly #lastCall: Int32Array;
+  #numCalls = 0;
 
   constructor(tokenIds: readonly number[], isWord: (tokenId: number) => boolean) {
     const words = [...new Set(tokenIds)].filter(isWord);
     this.size = words.length;
     this.#numberOf = new Uint8Array(words.reduce((most, id) => Math.max(most, id), -1) + 1);
-    this.#lastStretch = new Int32Array(words.length);
+    this.#lastCall = new Int32Array(words.length);
     for (const [i, id] of words.entries()) this.#numberOf[id] = i + 1;
   }
 
   /** The share of the words that occur in `tokens` from `start` up to `end`: 0 to 1. */
   shareIn(tokens: readonly number[], start: number, end: number): number {
     if (this.size === 0) return 0;
-    const stretch = ++this.#stretch;
+    const call = ++this.#numCalls;
     let found = 0;
     for (let i = Math.max(0, start); i < end; i++) {
       const number = this.#numberOf[tokens[i]!];
-      if (!number || this.#lastStretch[number - 1] === stretch) continue;
-      this.#lastStretch[number - 1] = stretch;
+      if (!number || this.#lastCall[number - 1] === call) continue;
+      this.#lastCall[number - 1] = call;
       found++;
     }
     return found / this.size;
   }
 }
 
+/**
+ * The similarity of places to the cursor: the share of the words before the cursor that occur around the place, plus
+ * the same for the words after it. Lines are mostly copied from places where the neighbouring lines occur, too.
+ * On 18,000 tokens of the projects that copying is fitted on, a token costs 1.070 nats without this, 1.053 with it, and
+ * 1.050 if it is computed for every place (docs/decisions/0016-token-healing-and-copy-prior.md).
+ */
 export class Surroundings {
   readonly #before: Words;
   readonly #behind: Words;
-  /** By text, up to `end`. The text that grows keeps its first length, so that an answer changes nothing. */
-  readonly #likeness = new Map<readonly number[], { readonly end: number; readonly blocks: Float64Array }>();
+  /** By text. `end`: its length when it was first seen, so that a growing answer changes nothing. */
+  readonly #similarity = new Map<readonly number[], { readonly end: number; readonly blocks: Float64Array }>();
 
-  /** `before`: tokens up to the cursor, may grow. `behind`: tokens behind it. `textOf`: the text of a token. */
+  /** `before`: tokens before the cursor, may grow. `behind`: tokens after it. `textOf`: the text of a token. */
   constructor(before: readonly number[], behind: readonly number[], textOf: (tokenId: number) => string) {
     const isWord = (tokenId: number): boolean => WORD.test(textOf(tokenId));
     this.#before = new Words(before.slice(-BEFORE), isWord);
@@ -156,10 +155,10 @@ export class Surroundings {
     this.#open(before);
   }
 
-  /** Similarity of a place in `tokens` and the cursor: 0 to 2. */
+  /** Similarity of a place in `tokens` to the cursor, 0 to 2. */
   at(tokens: readonly number[], place: number): number {
-    const { end, blocks } = this.#likeness.get(tokens) ?? this.#open(tokens);
-    // New tokens are at the cursor.
+    const { end, blocks } = this.#similarity.get(tokens) ?? this.#open(tokens);
+    // Tokens that were added later count as the last block.
     const block = Math.min(Math.floor(place / BLOCK), blocks.length - 1);
     if (blocks[block]! < 0) {
       const start = block * BLOCK;
@@ -175,7 +174,7 @@ export class Surroundings {
       end: tokens.length,
       blocks: new Float64Array(Math.max(1, Math.ceil(tokens.length / BLOCK))).fill(-1),
     };
-    this.#likeness.set(tokens, opened);
+    this.#similarity.set(tokens, opened);
     return opened;
   }
 }

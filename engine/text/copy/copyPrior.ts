@@ -1,22 +1,13 @@
 /**
- * Predicts the next token from copies: code mostly repeats what the file, or others like it, already contain. Where
- * the last two tokens before the cursor (or else, in this file, the last one) occurred before, what followed there is
- * a guess. All such places vote, with more weight for longer matches and similar surroundings, and less for other
- * files.
- *
- * A small model copies badly and is an eighth less uncertain with its own file, and a third with a hundred more of the
- * folder (docs/decisions/0016-token-healing-and-copy-prior.md). A large one copies by itself.
- * The distribution is mixed with that of the model, p = (1 - w) model + w copied, as in a cache language model (Kuhn
- * and De Mori, 1990). The weight depends on the length of the longest match, the agreement of the places, and the
- * confidence of the model. The manifest has the figures, fitted by likelihood on code. It is a function of the texts
- * alone, so tokens do not depend on who shares a step.
+ * Predicts the next token from what followed the last tokens earlier in the file or in other files, because code mostly
+ * repeats existing code. Does not run the model.
  */
 import type { OtherNext } from '../../sequence/sampler.ts';
 import { CopyIndex, Surroundings } from './copyIndex.ts';
 
 /**
- * The weight of copying: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence
- * * (the likeliest of the model) - doubt).
+ * The weight of copying is share * sigmoid(match * ln(tokens of the longest match) + agreement * (share of the
+ * likeliest copied token) - confidence * (probability of the likeliest token of the model) - doubt).
  */
 export interface CopyWeights {
   /** The largest weight, 0 to 1. With 0 nothing is copied. */
@@ -25,41 +16,41 @@ export interface CopyWeights {
   readonly match: number;
   readonly agreement: number;
   readonly confidence: number;
-  /** The weight of a place in another file, relative to one in this file. With 0 other files are not used. */
+  /** Weight of a place in another file relative to a place in this file. With 0 other files are not used. */
   readonly others: number;
 }
 
-/** Token ids of the texts that may be copied from. */
+/** The texts that may be copied from, as token ids. */
 export interface CopySources {
-  /** Texts of other files, the likeliest last. */
+  /** Other files, the likeliest last. */
   readonly others: readonly (readonly number[])[];
-  /** The text up to the cursor, in pieces. */
+  /** The file up to the cursor, in pieces. */
   readonly current: readonly (readonly number[])[];
-  /** The text of the file behind the cursor. */
+  /** The file after the cursor. */
   readonly behind: readonly number[];
 }
 
-/** Longest match, in tokens. Longer ones count as equal. */
+/** Longest match that is measured, in tokens. */
 const MAX_COMPARED = 32;
 /**
- * The vote of a place is the length of its match to the power of LENGTH, times e to LIKENESS times the similarity of
- * its surroundings. Fitted like the weights of the manifest.
+ * The vote of a place is length ** LENGTH_EXPONENT * exp(SIMILARITY_FACTOR * similarity), with the length of its match
+ * and the similarity of its surroundings. Fitted like the weights of the manifest.
  */
-const LENGTH = 3;
-const LIKENESS = 4;
-/** Places that are used for one token, last ones first: a comma may occur everywhere. */
+const LENGTH_EXPONENT = 3;
+const SIMILARITY_FACTOR = 4;
+/** Most places that vote on one token, the last ones first. A comma may occur everywhere. */
 const MAX_PLACES = 2048;
-/** The number of likeliest next tokens that are kept. */
+/** Most next tokens that are returned, the likeliest ones. */
 const MAX_TOKENS = 64;
-/** For an answer, in tokens. */
-const ROOM = 64;
-/** Leaves a chance for tokens that no copy predicts. */
+/** Expected tokens of an answer. */
+const ANSWER_TOKENS = 64;
+/** Leaves some probability to tokens that no copy predicts. */
 const MAX_WEIGHT = 0.98;
 
-/** Indexes of other files. The array of ids stays the same as long as the text does. */
+/** Indexes of other files, by their array of ids. An unchanged file keeps its array. */
 const indexes = new WeakMap<readonly number[], CopyIndex>();
 
-/** The index of another file, built once. */
+/** The index of another file. Builds it once. */
 export function indexOf(tokenIds: readonly number[]): CopyIndex {
   const known = indexes.get(tokenIds);
   if (known) return known;
@@ -68,39 +59,47 @@ export function indexOf(tokenIds: readonly number[]): CopyIndex {
   return index;
 }
 
+/**
+ * All places where the last two tokens occurred before vote on the next token. If there are none, the places of the
+ * last token in this file vote. Longer matches and similar surroundings have more weight, other files less. The caller
+ * mixes the result into the distribution of the model, p = (1 - w) model + w copied, as in a cache language model (Kuhn
+ * and De Mori, 1990). The result depends on the texts alone, so tokens do not depend on the other sequences of a step.
+ * A small model copies badly: its uncertainty falls by an eighth with its own file and by a third with a hundred more
+ * files of the folder (docs/decisions/0016-token-healing-and-copy-prior.md). A large model copies by itself.
+ */
 export class CopyPrior {
   readonly #weights: CopyWeights;
   readonly #textOf: (tokenId: number) => string;
   readonly #breaks = new Map<number, boolean>();
-  /** Whether the answer holds more than white space. */
+  /** Whether the answer contains more than white space. */
   #begun = false;
-  /** The text that grows, and its index. */
+  /** The text up to the end of the answer, and its index. */
   readonly #tokens: number[];
   readonly #current: CopyIndex;
   readonly #surroundings: Surroundings;
-  /** Indexes of this file, before and behind the cursor, and of other files, likeliest first. */
+  /** Indexes of this file before and after the cursor, and of other files, the likeliest first. */
   readonly #own: readonly CopyIndex[];
   readonly #others: readonly CopyIndex[];
 
-  /** `textOf`: the text of a token. */
+  /** `textOf`: gives the text of a token. */
   constructor(weights: CopyWeights, { others, current, behind }: CopySources, textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
     this.#tokens = current.flat();
-    this.#current = new CopyIndex(this.#tokens, { room: ROOM, singles: true });
+    this.#current = new CopyIndex(this.#tokens, { growth: ANSWER_TOKENS, singles: true });
     this.#surroundings = new Surroundings(this.#tokens, behind, textOf);
     this.#own = [this.#current, new CopyIndex(behind, { singles: true })];
     this.#others = weights.others > 0 ? others.map(indexOf).reverse() : [];
   }
 
-  /** Adds a token. `answered`: the text of the answer so far. */
+  /** Adds a generated token. `answered`: the text of the answer so far. */
   push(tokenId: number, answered: string): void {
     this.#tokens.push(tokenId);
     this.#current.learn();
     this.#begun ||= answered.trim() !== '';
   }
 
-  /** The next tokens. Null if the last two tokens occur nowhere, nor the last one in this file. */
+  /** Predicts the next token. Null if there is no place to copy from. */
   next(): OtherNext | null {
     const { share, doubt, match, agreement, confidence, others } = this.#weights;
     const [previous, token] = [this.#tokens.at(-2), this.#tokens.at(-1)];
@@ -128,9 +127,7 @@ export class CopyPrior {
     };
   }
 
-  /**
-   * Adds the votes of the places from `last` on, in the order of `before`. At minLength `minLength` tokens must match.
-   */
+  /** Adds the votes of the places from `last` on, in the order of `before`. At least `minLength` tokens must match. */
   #vote(
     votes: Votes,
     { tokens }: CopyIndex,
@@ -143,12 +140,12 @@ export class CopyPrior {
       votes.numPlaces++;
       const tokenId = tokens[place + 1]!;
       const length = this.#commonLength(tokens, place);
-      // A copied line end is not offered first: the line that it comes from may be as unfinished as this one.
+      // An answer does not begin with a copied line end, because the copied line may be unfinished, too.
       if (length >= minLength && (this.#begun || !this.#breaksLine(tokenId)))
         votes.add(
           tokenId,
           length,
-          weight * length ** LENGTH * Math.exp(LIKENESS * this.#surroundings.at(tokens, place)),
+          weight * length ** LENGTH_EXPONENT * Math.exp(SIMILARITY_FACTOR * this.#surroundings.at(tokens, place)),
         );
     }
   }
@@ -162,7 +159,7 @@ export class CopyPrior {
     return breaks;
   }
 
-  /** How many tokens up to a place equal those up to the end of the growing text. */
+  /** How many tokens before a place equal the last tokens of the current text. */
   #commonLength(tokens: readonly number[], place: number): number {
     const current = this.#tokens;
     const end = current.length - 1;
@@ -178,14 +175,14 @@ export class CopyPrior {
   }
 }
 
-/** Votes by next token. */
 class Votes {
+  /** By next token. */
   readonly of = new Map<number, number>();
   numPlaces = 0;
   /** Tokens of the longest match. */
   longest = 0;
 
-  /** `length`: of the match. */
+  /** `length`: of the match, in tokens. */
   add(tokenId: number, length: number, vote: number): void {
     this.longest = Math.max(this.longest, length);
     this.of.set(tokenId, (this.of.get(tokenId) ?? 0) + vote);

@@ -1,7 +1,6 @@
 /**
- * The chat template of a model (Jinja), and the token ids of what it renders. Messages are untrusted text: whatever in
- * them looks like a control token stays text, by a guard character that is put inside it before rendering and removed
- * when the ids are made. Does not decide where a file goes (see layout).
+ * Renders the chat template of a model (Jinja) and encodes the result. Text in messages that looks like a control token
+ * stays text. Does not decide where a file goes (see layout.ts).
  */
 import { runInNewContext } from 'node:vm';
 import { Template } from '@huggingface/jinja';
@@ -10,28 +9,27 @@ import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFo
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 
-/** A message as the template sees it. Other fields are passed on as they are. */
+/** A message for the template. Other fields are passed on as they are. */
 export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
 
 export interface RenderOptions {
-  /** Ends with the opening of an assistant turn; true when left out. */
+  /** Whether the text ends with the opening of an assistant turn. Default: true. */
   addGenerationPrompt?: boolean;
   tools?: unknown[];
 }
 
-/** Marks of the reasoning that the model writes itself. Its template looks for them in earlier answers. */
-const OWN_MARKS = ['<think>', '</think>'];
+/** Marks around the reasoning of the model. Templates look for them in earlier answers. */
+const REASONING_MARKS = ['<think>', '</think>'];
 
 /**
- * A template is a program in the model folder. Its size is limited, it is stopped when it renders for too long, and it
- * does not run before the model is loaded (selfTest): inspecting a folder runs nothing of it. Its ranges are bounded,
- * because a list takes its memory at once. One risk remains: a template that doubles a list in a loop can use up the
- * memory of the engine before its time is over.
+ * A template is an untrusted program. Its size is limited, it is stopped if it renders for too long, and it does not
+ * run before the model is loaded (see selfTest). Ranges are bounded, because a list takes its memory at once. One risk
+ * remains: a template that doubles a list in a loop can use up the memory before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
 const MAX_RENDER_MS = 2000;
 const MAX_RANGE = 10_000;
-/** Renders to nothing. The library lets only a variable hide one of its globals. */
+/** Replaces `range`. The library lets only a variable hide one of its globals. Renders to nothing. */
 const HEAD = '{% set range = boundedRange %}\n';
 
 export class ChatTemplate {
@@ -39,10 +37,10 @@ export class ChatTemplate {
   readonly #template: Template;
   readonly #tokenizer: Tokenizer;
   readonly #named: Record<string, string>;
-  /** What trial messages show of the template. Undefined until it is needed. */
+  /** Properties of the template, found with trial messages on first use. */
   #found: { endOfTurnId: number | undefined; takesSystem: boolean } | undefined;
 
-  /** chat_template.jinja, or chat_template of tokenizer_config.json; undefined when the model has neither. */
+  /** Reads chat_template.jinja, or chat_template of tokenizer_config.json. Undefined if the model has neither. */
   static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
     const found = await readSource(folder);
     if (found === undefined) return undefined;
@@ -59,7 +57,7 @@ export class ChatTemplate {
     }
   }
 
-  /** Whether `read` would find a template. It is neither parsed nor run. */
+  /** Whether `read` would find a template. Does not parse or run it. */
   static async exists(folder: ModelFolder): Promise<boolean> {
     return (await readSource(folder)) !== undefined;
   }
@@ -71,7 +69,7 @@ export class ChatTemplate {
     this.#named = named;
   }
 
-  /** Id of the token that ends an assistant's turn, if the template writes one. */
+  /** Id of the token that the template writes at the end of an assistant turn, if any. */
   get endOfTurnId(): number | undefined {
     return this.#probe().endOfTurnId;
   }
@@ -93,7 +91,10 @@ export class ChatTemplate {
     return this.#found;
   }
 
-  /** The rendered text. `badRequest` with the template's own words if it refuses the messages. */
+  /**
+   * The rendered text.
+   * @throws RequestError `badRequest` with the message of the template if it refuses the messages
+   */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
     const { addGenerationPrompt = true, tools } = options;
     try {
@@ -104,7 +105,7 @@ export class ChatTemplate {
         add_generation_prompt: addGenerationPrompt,
         ...(tools === undefined ? {} : { tools }),
       };
-      // The context is no protection. Only code in a context can be stopped.
+      // Only code in a context can be stopped. The context is no security boundary.
       return runInNewContext(
         'render()',
         { render: () => this.#template.render(variables) },
@@ -121,26 +122,27 @@ export class ChatTemplate {
     }
   }
 
-  /** Ids of the rendered text. Control tokens of the template are read as such, those in messages stay text. */
+  /** Ids of the rendered text. Control tokens of the template are read as such. Those in messages stay text. */
   encode(messages: readonly TemplateMessage[], options: RenderOptions = {}): number[] {
     return this.encodeAround(messages, undefined, options).before;
   }
 
   /**
-   * Ids before and after `mark`, a text that one message contains. The caller encodes what takes its place. Without a
-   * mark, or if the template drops it, everything is in `before` and `found` is false.
+   * Ids before and after `mark`, a text in one message that the caller replaces. Without a mark, or if the template
+   * drops it, all ids are in `before` and `found` is false.
    */
   encodeAround(
     messages: readonly TemplateMessage[],
     mark: string | undefined,
     options: RenderOptions = {},
   ): { before: number[]; after: number[]; found: boolean } {
+    // The guard character is put into lookalikes of control tokens before rendering, and removed when they are encoded.
     const guard = unusedCharacter(JSON.stringify(messages) + this.#source);
     const guarded = messages.map((message) => ({
       ...message,
       content:
         typeof message.content === 'string'
-          ? this.#tokenizer.guardLookalikes(message.content, guard, message.role === 'assistant' ? OWN_MARKS : [])
+          ? this.#tokenizer.guardLookalikes(message.content, guard, message.role === 'assistant' ? REASONING_MARKS : [])
           : message.content,
     }));
     const text = this.render(guarded, options);
@@ -186,7 +188,7 @@ async function readSource(
   if (source.length > MAX_CHARACTERS)
     throw new RequestError(
       'modelInvalid',
-      `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`,
+      `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`,
     );
   return { source, file, config };
 }
@@ -194,13 +196,13 @@ async function readSource(
 function boundedRange(first: number, second?: number, step = 1): number[] {
   const [start, stop] = second === undefined ? [0, first] : [first, second];
   const count = Math.max(0, Math.ceil((stop - start) / step));
-  // Also false for values that are no number.
+  // Also false if a value is not a number.
   if (!(step !== 0 && count <= MAX_RANGE))
     throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
   return Array.from({ length: count }, (_, i) => start + i * step);
 }
 
-/** A private-use character that the text does not hold. */
+/** A private-use character that the text does not contain. */
 function unusedCharacter(text: string): string {
   for (let code = 0xe000; ; code++) if (!text.includes(String.fromCharCode(code))) return String.fromCharCode(code);
 }

@@ -1,27 +1,24 @@
 /**
- * Fill-in-the-middle prompts. Each family of code models has its own control tokens and order. The control tokens that
- * the tokenizer knows select the family. Control tokens go in as ids and the text of the user as plain text, so
- * nothing in it is read as a placeholder or a control token.
+ * Builds fill-in-the-middle prompts. Each family of code models has its own control tokens and order. Selects the
+ * family by the control tokens of the tokenizer. Does not choose the text around the cursor (see completionPrompt.ts).
  */
 import { RequestError } from '../../protocol/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
-/** A control token, with the text it stands for where the family's published layout writes it differently. */
 interface Control {
   token: string;
+  /** How the published layout of the family writes it, if different. */
   text?: string;
 }
 
 interface Family {
   name: FimFamily;
   parts: ('prefix' | 'suffix' | Control)[];
-  /**
-   * The same with the suffix first, so that the last typed character is the last token. Only for models trained on it.
-   */
+  /** The same with the suffix first, so that the prompt ends at the cursor. Only for models that are trained on it. */
   suffixFirst?: ('prefix' | 'suffix' | Control)[];
   stop: string[];
   bos: boolean;
-  /** The suffix goes on after a control token without the space that SentencePiece puts before a text. */
+  /** The suffix follows a control token without the space that SentencePiece puts before a text. */
   suffixContinues?: boolean;
   repository?: { name: string; file: string };
 }
@@ -92,7 +89,7 @@ function familyOf(knows: (token: string) => boolean): Family | undefined {
   return FAMILIES.find(({ parts }) => parts.every((part) => typeof part === 'string' || knows(part.token)));
 }
 
-/** What a tokenizer that knows these tokens can be used for, without the tokenizer itself. */
+/** What a tokenizer with these tokens can be used for. */
 export function fimOffers(knows: (token: string) => boolean): { fim: boolean; readsRepository: boolean } {
   const family = familyOf(knows);
   const marks = family?.repository;
@@ -101,7 +98,7 @@ export function fimOffers(knows: (token: string) => boolean): { fim: boolean; re
 
 export class Fim {
   readonly family: FimFamily;
-  /** Whether the prefix is the prompt's end. */
+  /** Whether the prompt ends with the prefix. */
   readonly prefixLast: boolean;
   readonly stopTokenIds: readonly number[];
   readonly #family: Family;
@@ -109,7 +106,7 @@ export class Fim {
   readonly #tokenizer: Tokenizer;
   readonly #bos: number[];
 
-  /** The family whose control tokens the tokenizer has; undefined when it has none. */
+  /** The family whose control tokens the tokenizer has. Undefined if it has none. */
   static of(tokenizer: Tokenizer, options: { suffixFirst?: boolean; bosTokenId?: number } = {}): Fim | undefined {
     const family = familyOf((token) => tokenizer.idOf(token) !== undefined);
     return family && new Fim(family, tokenizer, options);
@@ -123,7 +120,7 @@ export class Fim {
     if (suffixFirst && family.suffixFirst === undefined)
       throw new RequestError(
         'modelInvalid',
-        `kvasir.json: completion.order "suffixFirst" is unknown for ${family.name} tokens`,
+        `kvasir.json: completion.order is "suffixFirst", but models with ${family.name} tokens have no such order`,
       );
     this.family = family.name;
     this.#family = family;
@@ -145,7 +142,7 @@ export class Fim {
     return this.#tokenizer.encode(suffix, this.#family.suffixContinues ?? false);
   }
 
-  /** The prompt. `head` comes after the family's BOS: a file block, other files of the repository. */
+  /** Builds the prompt. `head`: a file block or other files of the repository. It comes after the BOS of the family. */
   build(prefixIds: readonly number[], suffixIds: readonly number[], head: readonly number[] = []): number[] {
     const ids = [...this.#bos, ...head];
     for (const part of this.#parts) {
@@ -157,8 +154,8 @@ export class Fim {
   }
 
   /**
-   * Other files of the repository before a prompt, ending with the current file's path; undefined if the family has no
-   * such layout.
+   * The head of a prompt with other files of the repository. Ends with the path of the current file. Undefined if the
+   * family has no such layout.
    */
   repositoryHead(
     name: string,
@@ -176,7 +173,7 @@ export class Fim {
   }
 }
 
-/** The published text layout of a family, for people to read: "Explain last completion". */
+/** The published text layout of a family, which references are written in. */
 export function fimText(name: FimFamily, prefix: string, suffix: string): string {
   const family = FAMILIES.find((candidate) => candidate.name === name) as Family;
   return family.parts

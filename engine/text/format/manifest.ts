@@ -1,7 +1,6 @@
 /**
- * kvasir.json: the optional file beside a model that says what the model was trained to do. It gives prompt layouts
- * and their order, questions, and notes for the user. Without it the tokenizer decides. Every field may be left out. A
- * wrong one is refused by name.
+ * Reads kvasir.json, the optional file beside a model that says what it was trained to do: prompt layouts, questions,
+ * and notes for the user. Every field may be left out. Does not check the tokenizer (see modelText.ts).
  */
 import { RequestError } from '../../protocol/errors.ts';
 import type { ModelFolder } from '../../model/load/modelFolder.ts';
@@ -13,72 +12,67 @@ export interface Manifest {
   name: string;
   version: string;
   /**
-   * What the model is, in words for the user. May be empty. In kvasir.json it is one text for every language, or one
-   * per language; a missing language takes the text of the other.
+   * Describes the model to the user. May be empty. In kvasir.json it is one text for all languages, or one text per
+   * language. A missing language gets the text of the other one.
    */
   note: ModelInfo['note'];
   can: {
     complete: boolean;
     chat: boolean;
-    summarize: boolean /** Follows instructions well enough to change code. */;
+    summarize: boolean;
+    /** Follows instructions well enough to change code. */
     edit: boolean;
   };
-  /**
-   * Where the open file goes: after a file separator before everything else, or inside the first turn of the chat
-   * template.
-   */
+  /** Where the open file goes: after a file separator at the start, or inside the first turn of the chat template. */
   fileBlock: 'fileSeparator' | 'chatTemplate';
   completion: {
     /** Whether the file block may come before the FIM tail. */
     layout: 'blockAndTail' | 'tail';
-    /**
-     * `suffixFirst` ends the prompt with the prefix; `family` is the order that the family of control tokens is known
-     * for.
-     */
+    /** `suffixFirst` ends the prompt with the prefix. `family` is the published order of the control tokens. */
     order: 'suffixFirst' | 'family';
     maxTokens: number;
     multilineMaxTokens: number;
-    /** Whether the model reads other files before the current one. */
+    /** Whether the prompt may have snippets of other files before the current file. */
     snippets: boolean;
-    /** Which part of the text before the cursor is removed from the prompt and generated again. */
+    /** Which part of the text before the cursor is removed from the prompt and generated again (see healing.ts). */
     heal: Healing;
     /** Weights of copying from the file and from others (see CopyPrior). */
     copy: CopyWeights;
     /**
-     * Lowest confidence of a text that is shown (see Confidence). The probabilities of the model must be right for
-     * that. `lines` defaults to `line`.
+     * Lowest confidence of text that is shown (see Confidence). Needs a model whose probabilities are calibrated. The
+     * default of `lines` is `line`.
      */
     confidence: { line: number; words: number; lines: number };
   };
   chat: {
-    /** Whether it follows a system turn. */
+    /** Whether the model follows a system turn. */
     system: boolean;
     maxTokens: number;
     temperature: number;
     repetitionPenalty: number;
-    /** What a message that only greets is replaced by, per language. Empty: the message itself. */
+    /** Replaces a message that is only a greeting, by language. Empty: the message is not replaced. */
     greetings: { en: string; pt: string };
     /**
-     * Whether questions that the syntax tree of the file answers are answered from it. For models that get them wrong.
+     * Whether questions are answered from the syntax tree if it has the answer. For models that often answer wrongly.
      */
     facts: boolean;
-    /** How reliable the answers are, in words for the user. Shown under the first answer. Otherwise like `note`. */
+    /** Tells the user how reliable the answers are. Shown under the first answer. Has the form of `note`. */
     note: ModelInfo['note'];
   };
   summary: {
     fileQuestion: string;
-    /** {name} is the symbol's name. */
+    /** {name} is replaced by the name of the symbol. */
     symbolQuestion: string;
-    /** Comes before the selected code. */
+    /** Stands before the selected code. */
     selectionQuestion: string;
-    /** A folder's summary is a list of its files' summaries, or one answer made from them. */
+    /** The summary of a folder is a list of the summaries of its files, or one answer made from them. */
     folder: 'list' | 'reduce';
     folderQuestion: string;
     maxTokens: number;
   };
 }
 
-/** What the files of the model offer, whatever it was trained for. */
+/** What the files of the model offer. The model may be trained for less. */
 export interface Offers {
   fim: boolean;
   chatTemplate: boolean;
@@ -87,8 +81,8 @@ export interface Offers {
 }
 
 /**
- * The manifest of the folder, or one made from what its files offer. `modelInvalid` if it promises what the files do
- * not have.
+ * The manifest of the folder, or a default one that follows from its files.
+ * @throws RequestError `modelInvalid` with the name of a wrong field, also if the files do not have what it promises
  */
 export async function readManifest(folder: ModelFolder, offers: Offers): Promise<Manifest> {
   const defaults = defaultManifest(folder.name, offers);
@@ -103,7 +97,7 @@ export async function readManifest(folder: ModelFolder, offers: Offers): Promise
   return manifest;
 }
 
-/** The manifest of a model without one. */
+/** The manifest of a model without kvasir.json. */
 function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
   return {
     name,
@@ -137,13 +131,14 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
       selectionQuestion: 'Explain in one or two sentences what this code does.',
       folder: 'reduce',
       folderQuestion:
-        'These are summaries of the files of one folder. Summarise the folder in three or four sentences: what it is for and how the files work together.',
+        'These are summaries of the files of one folder. ' +
+        'Summarise the folder in three or four sentences: what it is for and how the files work together.',
       maxTokens: 256,
     },
   };
 }
 
-/** The manifest in `json`, with `defaults` for missing fields. `modelInvalid` names kvasir.json and the field. */
+/** The manifest in `json`, with `defaults` for missing fields. */
 function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manifest {
   const allowed: Record<string, readonly string[]> = {
     fileBlock: ['fileSeparator', 'chatTemplate'],
@@ -165,9 +160,9 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     ['confidence.words', confidence.words],
     ['confidence.lines', confidence.lines],
   ] as const)
-    if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
+    if (share > 1) throw invalid(`completion.${field}`, 'is above 1; it must be from 0 to 1');
   if (!manifest.summary.symbolQuestion.includes('{name}'))
-    throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
+    throw invalid('summary.symbolQuestion', 'does not contain "{name}", the place of the name');
   return manifest;
 }
 
@@ -179,7 +174,7 @@ interface Fields {
   [field: string]: string | number | boolean | Fields;
 }
 
-/** Takes each field of `json` that has the type of its default. */
+/** Replaces defaults by the fields of `json`. Each field must have the type of its default. */
 function merge(
   defaults: Fields,
   json: Record<string, unknown>,

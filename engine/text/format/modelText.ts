@@ -1,6 +1,6 @@
 /**
- * The text side of a model folder, loaded together: tokenizer, chat template, FIM family, manifest, and the ids that
- * end a generation. Reads them through one open folder. Never reads weights.
+ * Loads the text side of a model folder (tokenizer, chat template, FIM family, manifest, stop ids) and tests whether
+ * its parts fit together. Does not read weights.
  */
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
@@ -9,7 +9,7 @@ import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { RequestError } from '../../protocol/errors.ts';
 
-/** Faults that the self-test found, in words. */
+/** Faults that the self-test found, as messages. */
 export interface Faults {
   complete?: string;
   chat?: string;
@@ -19,16 +19,16 @@ export class ModelText {
   readonly tokenizer: Tokenizer;
   /** The self-test switches off what is faulty. */
   manifest: Manifest;
-  /** Why something that the files offer is switched off. */
+  /** Why a task that the files offer is switched off. */
   faults: Faults = {};
-  /** Undefined when the model has none. */
+  /** Undefined if the model has none. */
   readonly chatTemplate: ChatTemplate | undefined;
   readonly fim: Fim | undefined;
   /** End-of-text ids of the files of the model. */
   readonly endTokenIds: readonly number[];
   readonly bosTokenId: number | undefined;
 
-  /** `modelInvalid` or `modelUnsupported` names the file and the field. */
+  /** @throws RequestError `modelInvalid` or `modelUnsupported`, with file and field */
   static async load(dir: string): Promise<ModelText> {
     const folder = await ModelFolder.open(dir);
     const tokenizer = await Tokenizer.read(folder);
@@ -70,13 +70,13 @@ export class ModelText {
     this.bosTokenId = fields.bosTokenId;
   }
 
-  /** Ids that end an answer: those of the model, the end of a turn, and the start of another file. */
+  /** Ids that end an answer: end-of-text ids, the end of a turn, and the start of another file. */
   get chatStopIds(): number[] {
     const stops = [...this.endTokenIds, this.chatTemplate?.endOfTurnId, fileSeparator(this.tokenizer)];
     return [...new Set(stops.filter((id) => id !== undefined))];
   }
 
-  /** What the template writes around a single user message, and before the answer. Nothing without a template. */
+  /** Ids that the template writes before and after a single user message. Empty without a template. */
   get turn(): { before: number[]; after: number[] } {
     return (
       this.chatTemplate?.encodeAround([{ role: 'user', content: MESSAGE_MARK }], MESSAGE_MARK) ?? {
@@ -91,7 +91,7 @@ export class ModelText {
   }
 }
 
-/** A text that hardly any template contains. */
+/** A text that templates do not contain. */
 const MESSAGE_MARK = '@@message@@';
 const FILE_SEPARATORS = ['<|file_sep|>', '<file_sep>'];
 
@@ -111,16 +111,21 @@ function idOfToken(tokenizer: Tokenizer, value: unknown): number | undefined {
   return text === undefined ? undefined : tokenizer.idOf(text);
 }
 
-/** Code, indentation, a line break, characters of two and three bytes. */
+// --- self-test --------------------------------------------------------------------
+
+/** Code with indentation, line breaks, and characters of two and three bytes. */
 const SAMPLE = 'def f(x):\n\tif x > 10:\n        return "é ✓"\n';
 const QUESTION = 'KVASIR QUESTION';
 const ANSWER = 'KVASIR ANSWER';
-/** Token that opens or closes a turn in the published templates, at the start of a text. */
+/** A token that opens or closes a turn in published templates, at the start of a text. */
 const MARK = /^(?:<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\/s>|<eos>|<end_of_turn>)/;
 
 /**
- * Returns what must be switched off, and why. `vocabSize`: of the model; ids from there on have no embedding.
- * @throws RequestError `modelInvalid` for an unusable tokenizer.
+ * Tests whether the tokenizer restores a text, whether the model has the control tokens, and whether the chat template
+ * matches the tokenizer. A mismatch raises no error by itself, but the answers would be garbage. Runs once per load.
+ * @param vocabSize of the model. It has no embedding for higher ids.
+ * @returns what must be switched off, and why
+ * @throws RequestError `modelInvalid` for an unusable tokenizer
  */
 export function selfTest(text: ModelText, vocabSize: number): Faults {
   const { tokenizer, fim, chatTemplate } = text;
@@ -128,12 +133,13 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
   if (tokenizer.decode(ids) !== SAMPLE)
     throw new RequestError(
       'modelInvalid',
-      'tokenizer.json: a text that is encoded and decoded comes back changed; the file is incomplete or of another kind',
+      'tokenizer.json: a text comes back changed from encoding and decoding; the file is incomplete or of another kind',
     );
   if (ids.some((id) => id >= vocabSize))
     throw new RequestError(
       'modelInvalid',
-      `tokenizer.json: it has token ids that the model does not (config.json: vocab_size is ${vocabSize}); the file belongs to another model`,
+      `tokenizer.json: it has token ids above those of the model (config.json: vocab_size is ${vocabSize}); ` +
+        'the file belongs to another model',
     );
   const faults: Faults = {};
   const complete = fim && controlFault(fim.controls, text, vocabSize);
@@ -143,7 +149,7 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
   return faults;
 }
 
-/** Control tokens must differ, and each must be a token of the model that reads as its name. */
+/** Control tokens must differ, must be tokens of the model, and must decode to their names. */
 function controlFault(
   controls: { token: string; tokenId: number }[],
   { tokenizer }: ModelText,
@@ -155,7 +161,7 @@ function controlFault(
     if (controls.some((other) => other.token !== token && other.tokenId === tokenId))
       return `tokenizer.json: ${token} has the same id as another fill-in-the-middle token`;
     if (plain(tokenizer.decode([tokenId])) !== plain(token))
-      return `tokenizer.json: id ${tokenId} of ${token} reads as something else`;
+      return `tokenizer.json: id ${tokenId} of ${token} decodes to something else`;
   }
   return undefined;
 }
@@ -186,11 +192,12 @@ function chatFault(text: ModelText, vocabSize: number): string | undefined {
   if (!answered.includes(ANSWER)) return 'chat template: it leaves earlier answers out';
   const end = MARK.exec(answered.slice(answered.indexOf(ANSWER) + ANSWER.length).trimStart())?.[0];
   if (end !== undefined && tokenizer.idOf(end) === undefined)
-    return `chat template: it ends an answer with ${end}, which tokenizer.json does not know; the template belongs to another model`;
+    return `chat template: it ends an answer with ${end}, which is not in tokenizer.json; it belongs to another model`;
   if (chatStopIds.every((id) => id === fileSeparator(tokenizer)))
     return 'chat template: neither it nor config.json names a token that ends an answer';
   const beyond = tokenizer.encodeTemplate(asked).find((id) => id >= vocabSize);
   return beyond === undefined
     ? undefined
-    : `chat template: it uses the token ${JSON.stringify(tokenizer.decode([beyond]))} with the id ${beyond}, but the model has only ${vocabSize} tokens`;
+    : `chat template: it uses the token ${JSON.stringify(tokenizer.decode([beyond]))} with the id ${beyond}, ` +
+        `but the model has only ${vocabSize} tokens`;
 }

@@ -1,8 +1,6 @@
 /**
- * Puts attached files and selections into a conversation, besides the open file. They go into the volatile tail: whole
- * files after the first question, where they stay from turn to turn, a selection after the last one, which it belongs
- * to. What does not fit its share is cut at a line end, and a note says so. Does not write the file block (see
- * layout).
+ * Puts attached files and selections into a conversation. Whole files follow the first question and stay there from
+ * turn to turn. A selection follows the last question. Does not write the block of the open file (see layout.ts).
  */
 import { t } from '@vscode/l10n';
 import type { ChatMessage } from '../../protocol/tasks.ts';
@@ -12,40 +10,43 @@ export interface AttachedFile {
   path: string;
   /** With LF line ends. */
   text: string;
-  /** Line of its file that the text starts on, from 0: a selection. Left out for a whole file. */
+  /** For a selection, the line of the file on which it starts, from 0. Left out for a whole file. */
   startLine?: number;
 }
 
 export interface PartSize {
   path: string;
   tokens: number;
-  /** Tokens of it that are left out. */
+  /** Tokens of the file that are left out. */
   omittedTokens: number;
 }
 
 export interface WithFiles {
   messages: ChatMessage[];
-  /** In the order of the files. */
+  /** One per file, in the order of the files. */
   parts: PartSize[];
+  /** Say for the user what is left out. */
   notes: string[];
 }
 
 const CHARACTERS_PER_TOKEN = 6;
-/** Kept for the path and the fences around a file. */
+/** Reserved for the path and the fences around a file. */
 const FRAME_TOKENS = 16;
 
-/** The messages with `files` in them, together in at most `room` tokens. */
+/**
+ * The messages with `files`, which get at most `limit` tokens together. A file above its share is cut at a line end.
+ */
 export function withFiles(
   layout: Layout,
   messages: readonly ChatMessage[],
   files: readonly AttachedFile[],
-  room: number,
+  limit: number,
 ): WithFiles {
   const first = messages.findIndex(({ role }) => role === 'user');
   const contents = messages.map(({ content }) => content);
   const limits = shares(
     files.map(({ text }) => countTokens(layout, text) + FRAME_TOKENS),
-    room,
+    limit,
   );
   const notes: string[] = [];
   const parts = files.map((file, i) => {
@@ -63,7 +64,7 @@ export function withFiles(
   return { messages: messages.map((message, i) => ({ ...message, content: contents[i] as string })), parts, notes };
 }
 
-/** Code as Markdown writes it, named by the file's extension. */
+/** A Markdown code block, with the extension of the file as its language. */
 export function fenced(text: string, path: string): string {
   const extension = /\.(\w+)$/.exec(path)?.[1] ?? '';
   const fence = text.includes('```') ? '````' : '```';
@@ -71,19 +72,19 @@ export function fenced(text: string, path: string): string {
 }
 
 /**
- * Token counts of runs of lines, by tokenizer. The prompt meter asks again at every pause in typing, and most runs
+ * Token counts of runs of lines, by tokenizer. The prompt meter counts again at every pause in typing, and most runs
  * have not changed.
  */
 const counted = new WeakMap<object, Map<string, number>>();
 const MAX_COUNTED = 4096;
 const RUN_LINES = 16;
-/** Counting must not take seconds: beyond these limits the rest is estimated from the start. */
+/** Counting must not take seconds. Above these limits the rest is estimated from the beginning. */
 const MAX_RUN_CHARACTERS = 20_000;
 const MAX_CHARACTERS = 1_000_000;
 
 /**
- * Tokens of a text by itself, counted in runs of 16 lines (which may part a token at their ends). `fromEnd` lays the
- * runs from the end: for a text that is edited at its start.
+ * Tokens of a text by itself. Counts in runs of 16 lines, so a token may be split between two runs. `fromEnd`: the runs
+ * are aligned to the end, for a text that is edited at its beginning.
  */
 export function countTokens(layout: Layout, text: string, fromEnd = false): number {
   const { tokenizer } = layout.text;
@@ -108,12 +109,10 @@ export function countTokens(layout: Layout, text: string, fromEnd = false): numb
   return total;
 }
 
-/**
- * What each gets of `room`: all that it wants if that is less than an even share, and the others share what it leaves.
- */
-function shares(wanted: readonly number[], room: number): number[] {
+/** The share of each in `limit`: all that it wants if that is less than an even share. The others share the rest. */
+function shares(wanted: readonly number[], limit: number): number[] {
   const given = wanted.map(() => 0);
-  let left = Math.max(0, room);
+  let left = Math.max(0, limit);
   const byWant = wanted.map((want, i) => ({ want, i })).sort((a, b) => a.want - b.want);
   for (const [n, { want, i }] of byWant.entries()) {
     const share = Math.min(want, Math.floor(left / (byWant.length - n)));
@@ -131,7 +130,7 @@ function lines(first: number, last: number): string {
   return first === last ? `line ${first}` : `lines ${first}-${last}`;
 }
 
-/** Lines of a text; the empty one behind a final line break is none. */
+/** Number of lines. The empty line after a final line break does not count. */
 function numLines(text: string): number {
   return text.replace(/\n$/, '').split('\n').length;
 }
@@ -143,7 +142,7 @@ function leftOut({ text, startLine }: AttachedFile, shown: string): string {
   return t('lines {0}-{1} of the selection left out', startLine + numShown + 1, startLine + numLines(text));
 }
 
-/** The start of `text` in at most `limit` tokens, at a line's end. */
+/** The beginning of `text` that has at most `limit` tokens and ends at a line end. */
 function cutToTokens(layout: Layout, text: string, limit: number): string {
   const start = text.slice(0, limit * CHARACTERS_PER_TOKEN);
   const { ids, ends } = layout.text.tokenizer.encodeWithOffsets(start);

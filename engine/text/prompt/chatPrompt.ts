@@ -1,7 +1,6 @@
 /**
- * Builds the prompt of a chat turn or a summary: the file block, then the conversation as the model's own template
- * writes it. What does not fit is left out in this order, with a note: other files, the oldest turns, the end of the
- * file block.
+ * Builds the prompt of a chat turn or a summary: the file block, then the conversation in the chat template. Leaves out
+ * what does not fit, with a note: other files first, then the oldest turns, then the end of the file block.
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
@@ -10,17 +9,18 @@ import { type AttachedFile, countTokens, type PartSize, withFiles } from './atta
 import type { FileBlock, Layout } from './layout.ts';
 import type { SourceDocument } from '../syntax/sourceDocument.ts';
 
-/** See tokensBehind. */
+/** Tokens after a user message, by template (see tokensBehind). */
 const behindOf = new WeakMap<object, readonly number[]>();
 
 export interface ChatPrompt {
   promptIds: number[];
+  /** How many of the ids are the file block. */
   numBlockTokens: number;
-  /** Where the user's long messages stand, counted from the block's end (see userRanges). */
+  /** Ranges of the long messages of the user, counted from the end of the block (see userRanges). */
   userTexts: () => [from: number, to: number][];
   /** The open file, if any, then the attached ones. */
   parts: PartSize[];
-  /** Files of which nothing is in the prompt, where nothing is of any. */
+  /** All files, if nothing of any file is in the prompt. Otherwise empty. */
   unread: string[];
   notes: string[];
 }
@@ -28,18 +28,18 @@ export interface ChatPrompt {
 export interface ChatPromptOptions {
   /** The open file, if any. */
   doc?: SourceDocument;
-  /** Of the LF text: which part of a large file is shown. */
+  /** Offset in the LF text. Decides which part of a large file is shown. */
   cursorOffset?: number;
-  /** Further files and selections. */
+  /** Other files, and selections. */
   attached?: readonly AttachedFile[];
   messages: readonly ChatMessage[];
-  /** Room to leave for the answer. */
+  /** Tokens to reserve for the answer. */
   answerTokens: number;
 }
 
 /**
- * Throws `badRequest` for messages that the template refuses, `contextTooLong` when the last question alone does not
- * fit.
+ * @throws RequestError `badRequest` for messages that the template refuses; `contextTooLong` if the last question does
+ * not fit
  */
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
   const { doc, answerTokens } = options;
@@ -56,12 +56,12 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   }
 
   let block = doc && layout.fileBlock(doc, { cursorOffset: options.cursorOffset });
-  const room = layout.contextTokens - answerTokens;
+  const limit = layout.contextTokens - answerTokens;
   const attached = options.attached ?? [];
   let blockInTemplate = doc !== undefined && manifest.fileBlock === 'chatTemplate';
   let asked = withFiles(layout, [], [], 0);
   const turns = (): { before: number[]; after: number[] } => {
-    asked = withFiles(layout, messages, attached, Math.floor((room - (block?.tokenIds.length ?? 0)) / 2));
+    asked = withFiles(layout, messages, attached, Math.floor((limit - (block?.tokenIds.length ?? 0)) / 2));
     if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages) };
     const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark);
     if (ids.found) return ids;
@@ -80,7 +80,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     return userRanges(parts.after, contents, encode, behind);
   };
 
-  const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > room;
+  const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > limit;
   let numDropped = 0;
   while (tooLong() && numTurns(messages) > 1) {
     numDropped += dropOldestTurn(messages);
@@ -96,12 +96,12 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   if (tooLong())
     throw new RequestError(
       'contextTooLong',
-      t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, room),
+      t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, limit),
     );
   notes.push(...asked.notes);
   if (doc !== undefined && block !== undefined && block.omitted !== '') notes.push(`${doc.path}: ${block.omitted}`);
 
-  // With other instructions before it, a template may open differently than for the shared block.
+  // With other instructions before it, a template may begin in another way than for the shared block.
   const head =
     blockInTemplate && block !== undefined
       ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)]
@@ -135,7 +135,7 @@ function numTurns(messages: readonly ChatMessage[]): number {
   return messages.filter(({ role }) => role === 'user').length;
 }
 
-/** Removes the first user message and what follows up to the next; returns how many messages that were. */
+/** Removes the first user message and all messages up to the next one. Returns how many were removed. */
 function dropOldestTurn(messages: ChatMessage[]): number {
   const first = messages.findIndex(({ role }) => role === 'user');
   const next = messages.findIndex(({ role }, i) => i > first && role === 'user');
@@ -143,18 +143,21 @@ function dropOldestTurn(messages: ChatMessage[]): number {
   return next - first;
 }
 
-/** Shorter messages are not worth a place of their own. */
+// --- messages of the user in the tokens of a conversation -------------------------
+
+/** Shorter messages get no range. */
 const MIN_CHARACTERS = 96;
-/** Tokens that a message is known by. Its first and last may be others than in the text by itself. */
+/** Tokens at each end of a message that are compared. The first and the last token may differ in the conversation. */
 const MARK_TOKENS = 12;
-/** More than that behind a message is not what a template writes there. */
+/** Most tokens that a template writes after a message. */
 const MAX_BEHIND = 32;
 
 /**
- * @param contents of the user's messages, in order. @param behind what the template writes behind a message (see
- * tokensBehind).
- * @returns places of the long ones with what stands behind each, apart and in order; the first message's begins with
- * the conversation.
+ * Finds the messages of the user in the tokens of a conversation by their own tokens. Rendering the conversation up to
+ * each message would take quadratic time. A message keeps its range when the conversation continues.
+ * @param contents of the messages of the user, in order
+ * @param behind tokens that the template writes after a message (see tokensBehind)
+ * @returns ranges of the long messages, each with the tokens after it. The first range starts with the conversation.
  */
 export function userRanges(
   tokenIds: readonly number[],
@@ -166,7 +169,7 @@ export function userRanges(
   let at = 0;
   for (const [i, content] of contents.entries()) {
     if (content.length < MIN_CHARACTERS) continue;
-    // Some templates trim.
+    // Some templates trim messages.
     const places = [...new Set([content, content.trim()])].map((text) => placeOf(tokenIds, encode(text), behind, at));
     const place = places.find((found) => found?.isWhole) ?? places.at(-1);
     if (!place) continue;
@@ -179,14 +182,13 @@ export function userRanges(
 interface Place {
   readonly from: number;
   readonly to: number;
-  /** With what is written behind it. */
+  /** Includes the tokens that the template writes after the message. */
   readonly isWhole: boolean;
 }
 
 /**
- * Where a message's tokens stand, with what is written behind it: an answer may hold the same text. Where it is nowhere
- * written
- * so, the first place of the message alone: its last token may be one with what follows.
+ * The place of the tokens of a message that is followed by `behind`, because an answer may contain the same text. If
+ * there is none, the first place of the message alone, because its last token may be merged with the next text.
  */
 function placeOf(
   tokenIds: readonly number[],
@@ -208,8 +210,7 @@ function placeOf(
 }
 
 /**
- * Tokens that the template writes behind a user's message, the opening of the answer with them; none where that cannot
- * be told.
+ * Tokens that the template writes after a user message, with the opening of the answer. Empty if they are not found.
  */
 export function tokensBehind(
   encodeChat: (content: string) => number[],

@@ -1,8 +1,6 @@
 /**
- * Builds the prompt of a completion: the tokens of the file block before the first line of the tail (a true prefix of
- * the block, so their KV is shared with chat and summary), the header of the file again, and a small
- * fill-in-the-middle tail with the text around the cursor. The tail starts on a grid of 16 lines, so typing only adds
- * to its end.
+ * Builds the prompt of a completion: the file block before the tail, whose KV rows are shared with chat and summary,
+ * and a small fill-in-the-middle tail around the cursor, which starts on a grid of 16 lines. Does not shape the answer.
  */
 import { t } from '@vscode/l10n';
 import { healed } from '../tokenizer/healing.ts';
@@ -13,33 +11,33 @@ import type { Snippet } from '../../protocol/tasks.ts';
 
 export interface CompletionPrompt {
   promptIds: number[];
-  /** How many of them are the file block's. */
+  /** How many of the ids are the file block. */
   numBlockTokens: number;
-  /** What the answer has to begin with: the end of the text before the cursor (see healing). */
+  /** The end of the text before the cursor, which the answer must begin with (see healing.ts). May be empty. */
   opening: string;
-  /** Tokens of the text before the cursor that are in the tail, and where it begins in the LF text. */
+  /** The text before the cursor in the tail. */
   prefixIds: readonly number[];
+  /** Where the tail begins in the LF text. */
   startOffset: number;
   notes: string[];
 }
 
 /**
- * Limit in multiply-adds for the block part of a completion with nothing cached. A fixed figure, so that the use of
- * the block does not depend on the machine or the cache. It allows the largest block of the built-in model (0.65 of
- * 4,096 tokens), and 140 tokens of a 0.5B one. With nothing cached, 2,284 tokens of a prompt with 1,932 of a block
- * took 0.71 to 0.78 s on two cores of an AMD EPYC.
+ * Most multiply-adds for the block of a completion with nothing cached. Fixed, so that the prompt does not depend on
+ * the machine or the cache. Allows the largest block of the built-in model (0.65 of 4,096 tokens) and 140 tokens of a
+ * 0.5B model. With nothing cached, 2,284 tokens with a block of 1,932 took 0.71 to 0.78 s on two cores of an AMD EPYC.
  */
 const BLOCK_BUDGET = 7e10;
-/** The same for snippets, which many completions share: some 400 tokens of a 0.5B model. */
+/** The same for snippets, which many completions share: about 400 tokens of a 0.5B model. */
 const SNIPPET_BUDGET = 2e11;
 const MIN_SNIPPET_LINES = 3;
 const SUFFIX_LINES = 15;
 const SUFFIX_TOKENS = 64;
-/** Where a line is too long for the tail, its prefix starts on a grid of this many characters. */
+/** In a line that is too long for the tail, the prefix starts on a grid of this many characters. */
 const LONG_LINE_GRID = 256;
 const CHARACTERS_PER_TOKEN = 8;
 
-/** The prompt at an offset of the LF text. The model must have a FIM family. */
+/** The prompt for an offset of the LF text. The model must have a FIM family. */
 export function completionPrompt(
   layout: Layout,
   doc: SourceDocument,
@@ -77,8 +75,9 @@ export function completionPrompt(
 }
 
 /**
- * Tokens of the block before the tail that text behind the tail's first 16 lines cannot change. Where those lines are
- * blank, a run of line breaks may reach from before the tail to the cursor: then what it touches is left out.
+ * Number of tokens of the block before the tail that no edit after the first 16 lines of the tail can change. If those
+ * lines are blank, one token of line breaks may reach from before the tail to the cursor. Then the last word before the
+ * tail is not counted either.
  */
 function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: number): number {
   const line = doc.lineAt(tailStart);
@@ -89,7 +88,7 @@ function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: numbe
   return block.numTokensBefore(doc.lineStart(block.startLine) + before.length - (word?.[0].length ?? 0));
 }
 
-/** The text before the cursor: 16 to 31 whole lines and the current one, or less where lines are long. */
+/** The text before the cursor: 16 to 31 whole lines and the current line, or less if lines are long. */
 function tailPrefix(
   layout: Layout,
   doc: SourceDocument,
@@ -102,7 +101,7 @@ function tailPrefix(
   const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));
   const line = doc.lineAt(offset);
   let startOffset = doc.lineStart(Math.max(0, Math.floor(line / SECTION_LINES) * SECTION_LINES - SECTION_LINES));
-  // Halving grids keep the start where it is while one types.
+  // A grid keeps the start in place while the user types. If the text is too long, a finer grid is tried.
   for (let grid = SECTION_LINES / 2; ; grid = Math.floor(grid / 2)) {
     if (offset - startOffset <= limit * CHARACTERS_PER_TOKEN) {
       const prefix = from(startOffset);
@@ -111,7 +110,7 @@ function tailPrefix(
     if (grid < 1) break;
     startOffset = doc.lineStart(Math.max(0, Math.floor(line / grid) * grid - (grid > 1 ? grid : 0)));
   }
-  // The current line alone is too long: the nearest grid point of it that leaves little enough.
+  // The current line alone is too long. The prefix starts at its first grid point from which the rest fits.
   const lineStart = doc.lineStart(line);
   for (
     let at = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID;
@@ -124,7 +123,8 @@ function tailPrefix(
 }
 
 /**
- * The text after the cursor: whole lines, at most 15 after the current one and 64 tokens. Typing does not change it.
+ * The text after the cursor: whole lines, at most 15 after the current one, at most 64 tokens. Does not change while
+ * the user types.
  */
 function suffixText(layout: Layout, doc: SourceDocument, offset: number): string {
   const limit = Math.max(4, Math.min(SUFFIX_TOKENS, Math.floor(layout.contextTokens / 16)));
@@ -138,27 +138,27 @@ function suffixText(layout: Layout, doc: SourceDocument, offset: number): string
 }
 
 /**
- * Snippets with short paths, in the host's order, so that their KV holds while the host offers the same ones: within an
- * eighth of the context and what the model can read in about a second. One that does not fit is cut after a line.
+ * The snippets that fit in an eighth of the context and in SNIPPET_BUDGET, with short paths. They stay in the order of
+ * the host, so that their KV rows stay valid. A snippet that does not fit is cut at a line end.
  */
 function fitSnippets(layout: Layout, snippets: readonly Snippet[], notes: string[]): Snippet[] {
   const { tokenizer } = layout.text;
-  let room = Math.floor(Math.min(layout.contextTokens / 8, SNIPPET_BUDGET / Math.max(1, layout.numParameters)));
+  let left = Math.floor(Math.min(layout.contextTokens / 8, SNIPPET_BUDGET / Math.max(1, layout.numParameters)));
   const kept: Snippet[] = [];
   for (const snippet of snippets) {
     const path = shortPath(snippet.path);
     const lf = snippet.text.replaceAll('\r\n', '\n');
-    // The separator and a line break stand around it.
-    const left = room - tokenizer.encode(`${path}\n`).length - 2;
-    const { ids, ends } = tokenizer.encodeWithOffsets(lf.slice(0, Math.max(0, left) * CHARACTERS_PER_TOKEN));
-    const whole = ids.length <= left && lf.length <= left * CHARACTERS_PER_TOKEN;
-    const text = whole ? lf : lf.slice(0, lf.lastIndexOf('\n', (ends[Math.min(left, ids.length) - 1] ?? 0) - 1) + 1);
+    // The 2 tokens are the separator and a line break.
+    const limit = left - tokenizer.encode(`${path}\n`).length - 2;
+    const { ids, ends } = tokenizer.encodeWithOffsets(lf.slice(0, Math.max(0, limit) * CHARACTERS_PER_TOKEN));
+    const whole = ids.length <= limit && lf.length <= limit * CHARACTERS_PER_TOKEN;
+    const text = whole ? lf : lf.slice(0, lf.lastIndexOf('\n', (ends[Math.min(limit, ids.length) - 1] ?? 0) - 1) + 1);
     const numLines = text.split('\n').length - 1;
     if (!whole && numLines < MIN_SNIPPET_LINES) notes.push(t('snippet of {0} left out', path));
     else {
       if (!whole) notes.push(t('snippet of {0}: all but its first {1} lines left out', path, numLines));
       kept.push({ path, text });
-      room = left - tokenizer.encode(text).length;
+      left = limit - tokenizer.encode(text).length;
     }
   }
   return kept;

@@ -1,12 +1,6 @@
 /**
- * Where things go in a prompt. Stable parts come first, so that their KV is shared: the file block (header and open
- * file) has the same tokens for a completion, a chat turn and a summary. The volatile tail follows. This file decides
- * how much of a large file the block holds, and from which line on. A pure function of the text, the cursor line, the
- * manifest and the model, never of the cache; what is kept between calls only saves time.
- *
- * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines. K is the
- * largest power of two for which 2K lines fit from there. So neither typing nor small moves shift the start, which
- * would invalidate all KV of the block.
+ * Makes the file block: header and text of the open file, with the same tokens for completion, chat and summary, so
+ * that their KV rows are shared. Decides which part of a large file it shows. Does not write the rest of a prompt.
  */
 import { t } from '@vscode/l10n';
 import { MAX_COPIED } from '../../protocol/tasks.ts';
@@ -16,40 +10,46 @@ import { fileSeparator } from '../format/modelText.ts';
 import type { SourceDocument } from '../syntax/sourceDocument.ts';
 
 export interface FileBlock {
-  /** Header and text, in order. */
+  /** The header, then the text. */
   tokenIds: number[];
-  /** How many of them are the header. */
+  /** How many of the ids are the header. */
   numHeaderTokens: number;
-  /** Lines shown, from 0, the end exclusive. */
+  /** The lines that are shown, from 0. The end is exclusive. */
   startLine: number;
   endLine: number;
-  /** What is left out, in words; empty when the whole file is there. */
+  /** Says for the user what is left out. Empty if the block has the whole file. */
   omitted: string;
-  /** How many of the tokens lie wholly before an offset of the LF text; valid until the document changes. */
+  /** How many of the tokens end at or before an offset of the LF text. Valid until the document changes. */
   numTokensBefore(offset: number): number;
 }
 
-/** Lines go in and out of a block in sections of this many, and the completion tail starts on their grid. */
+/** A block starts and ends at a multiple of so many lines. The completion tail starts on the same grid. */
 export const SECTION_LINES = 16;
-/** No more characters than this per token of room are looked at; code has 3 to 5. */
+/** Most characters that are encoded per token of the limit. Code has 3 to 5 characters per token. */
 const CHARACTERS_PER_TOKEN = 6;
-/** Stands for the file's text while a chat template is rendered. */
+/** Stands for the text of the file while a chat template is rendered. */
 const FILE_MARK = '\uf8ff';
-/** Characters of a text on either side of the cursor that may be said again. */
+/** Characters before and after the cursor that a completion may copy from. */
 const MAX_AROUND = 49_152;
-/** It begins and ends on a grid, so that it is seldom encoded anew. */
+/** That text begins and ends on a grid, so that it is rarely encoded as a whole. */
 const AROUND_GRID = 16_384;
-/** Characters of a line; longer ones are written by machines. */
+/** A line with more characters is generated code. */
 const MAX_LINE = 4096;
-/** Sections whose token counts are remembered. */
+/** Sections whose token counts are kept. */
 const MAX_COUNTED_SECTIONS = 4096;
 
+/**
+ * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines. K is the
+ * largest power of two for which 2K lines fit. So typing and small moves of the cursor do not change the start, which
+ * would make all KV rows of the block useless. Results depend on the text, the cursor line, the manifest and the model,
+ * never on the cache. What is kept between calls only saves time.
+ */
 export class Layout {
   readonly text: ModelText;
   readonly contextTokens: number;
-  /** The model's parameters, or 0 when unknown: decides whether a completion can afford the block. */
+  /** Parameters of the model, or 0 if unknown. Decides whether a completion has a block. */
   readonly numParameters: number;
-  /** Tokens of a text that is read in the prefill lane, at least; undefined: as many as usual. */
+  /** Shortest text, in tokens, for the prefill lane. Undefined: the default (see MIN_PREFILL). */
   readonly fewestPrefill: number | undefined;
   readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
@@ -67,20 +67,20 @@ export class Layout {
     this.fewestPrefill = options.fewestPrefill;
   }
 
-  /** Tokens that the block leaves to the tail and the answer. */
+  /** Tokens that the block leaves for the tail and the answer. */
   get reservedTokens(): number {
     return Math.min(4096, Math.floor(this.contextTokens * 0.35));
   }
 
   /**
-   * The file block. `cursorOffset` (of the LF text) matters for large files only. A larger reserve than usual cuts the
-   * block at its end and never moves its start.
+   * The file block. `cursorOffset` in the LF text matters for large files only. `reserveTokens` above `reservedTokens`
+   * cut the block at its end and never move its start.
    */
   fileBlock(doc: SourceDocument, options: { cursorOffset?: number; reserveTokens?: number } = {}): FileBlock {
     const header = this.header(doc.path);
-    const room = Math.max(0, this.contextTokens - this.reservedTokens - header.length);
-    const limit = Math.min(room, Math.max(0, this.contextTokens - (options.reserveTokens ?? 0) - header.length));
-    const { encoding, startLine } = this.#shown(doc, room, options.cursorOffset ?? 0);
+    const usual = Math.max(0, this.contextTokens - this.reservedTokens - header.length);
+    const limit = Math.min(usual, Math.max(0, this.contextTokens - (options.reserveTokens ?? 0) - header.length));
+    const { encoding, startLine } = this.#shown(doc, usual, options.cursorOffset ?? 0);
     const start = doc.lineStart(startLine);
 
     let endLine = doc.numLines;
@@ -108,9 +108,8 @@ export class Layout {
   }
 
   /**
-   * Tokens of the text before the line of `start` and behind that of `end`, as far as the file was encoded before,
-   * perhaps
-   * some edits ago: encodes nothing, so for guesses only.
+   * Tokens of the text before the line of `start` and after the line of `end`. Encodes nothing: uses the last encoding
+   * of the file, which may be some edits old. So the result is for drafts only.
    */
   knownAround(doc: SourceDocument, start: number, end: number): { before: number[]; behind: number[] } {
     const known = this.#whole.get(doc);
@@ -122,8 +121,8 @@ export class Layout {
   }
 
   /**
-   * Tokens of the text before `start` and behind the line of `end`, at most MAX_AROUND characters on either side.
-   * Encodes only what changed since the last call.
+   * Tokens of the text before `start` and after the line of `end`, at most MAX_AROUND characters on each side. Encodes
+   * only what has changed since the last call.
    */
   around(doc: SourceDocument, start: number, end: number): { before: readonly number[]; behind: readonly number[] } {
     const { lf } = doc;
@@ -136,20 +135,17 @@ export class Layout {
     };
   }
 
-  /** Tokens of a text as far as MAX_COPIED characters. Encodes what has changed since the last time. */
+  /** Tokens of the first MAX_COPIED characters. Encodes only what has changed since the last call. */
   beginning(doc: SourceDocument): readonly number[] {
     return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MAX_COPIED));
   }
 
-  /**
-   * Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they
-   * are the same.
-   */
+  /** Tokens of each passage that recent edits removed. Encodes a list of passages once. */
   removedIds({ removed }: SourceDocument): readonly (readonly number[])[] {
     return entry(this.#removed, removed, () => removed.map((text) => this.text.tokenizer.encode(text)));
   }
 
-  /** Ids in front of the file's text. */
+  /** Ids before the text of the file. */
   header(path: string): number[] {
     let header = this.#headers.get(path);
     if (header !== undefined) return header;
@@ -166,13 +162,14 @@ export class Layout {
   }
 
   /**
-   * The messages with a file's place marked in the first turn: system where the template takes one, else the user's.
+   * The messages with a mark for the file in the first turn: the system turn if the template takes one, else the
+   * user's.
    */
   messagesWithFile<M extends { role: string; content: string }>(
     path: string,
     messages: readonly M[],
   ): { role: string; content: string }[] {
-    // The file comes before any instructions, so that they do not part what chat and summary share.
+    // The file comes before instructions, so that chat and summary share its rows.
     const file = `The open file is ${path}:\n\`\`\`\n${FILE_MARK}\n\`\`\``;
     const [first, ...rest] = messages;
     if (this.text.chatTemplate?.takesSystem) {
@@ -192,49 +189,49 @@ export class Layout {
 
   #toCopy(known: WeakMap<SourceDocument, IncrementalEncoding>, doc: SourceDocument, text: string): readonly number[] {
     const encoding = entry(known, doc, () => new IncrementalEncoding(this.text.tokenizer));
-    // Generated text is encoded as a whole at each change and is nothing to copy from. Each request brings a hundred
-    // files, most of them unchanged.
+    // A text with a very long line is encoded as a whole at each change, and generated text is not worth copying.
+    // Unchanged texts are skipped first, because each request brings a hundred files, most of them unchanged.
     if (text !== encoding.text) encoding.update(hasEndlessLine(text) ? '' : text);
     return encoding.ids;
   }
 
-  /** The text that a block may show, encoded, and its first line. */
+  /** The encoded text that a block may show, and its first line. */
   #shown(
     doc: SourceDocument,
-    room: number,
+    limit: number,
     cursorOffset: number,
   ): { encoding: IncrementalEncoding; startLine: number } {
-    if (doc.lf.length <= room * CHARACTERS_PER_TOKEN) {
+    if (doc.lf.length <= limit * CHARACTERS_PER_TOKEN) {
       const whole = entry(this.#whole, doc, () => new IncrementalEncoding(this.text.tokenizer));
       whole.update(doc.lf);
-      if (whole.numTokens <= room) return { encoding: whole, startLine: 0 };
+      if (whole.numTokens <= limit) return { encoding: whole, startLine: 0 };
     }
-    const startLine = this.#startLine(doc, room, doc.lineAt(cursorOffset));
+    const startLine = this.#startLine(doc, limit, doc.lineAt(cursorOffset));
     const start = doc.lineStart(startLine);
-    const end = Math.min(doc.lf.length, start + room * CHARACTERS_PER_TOKEN);
+    const end = Math.min(doc.lf.length, start + limit * CHARACTERS_PER_TOKEN);
     const encoding = entry(this.#part, doc, () => new IncrementalEncoding(this.text.tokenizer));
     encoding.update(doc.lf.slice(start, end === doc.lf.length ? end : doc.lineStart(doc.lineAt(end))));
     return { encoding, startLine };
   }
 
-  #startLine(doc: SourceDocument, room: number, cursorLine: number): number {
+  #startLine(doc: SourceDocument, limit: number, cursorLine: number): number {
     let startLine = Math.floor(cursorLine / SECTION_LINES) * SECTION_LINES;
     for (let grid = SECTION_LINES; ; grid *= 2) {
       const start = Math.max(0, Math.floor(cursorLine / grid) * grid - grid);
       let tokens = 0;
-      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= room; line += SECTION_LINES)
-        tokens += this.#countSection(doc, line, room);
-      if (tokens > room * 0.95) return startLine;
+      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= limit; line += SECTION_LINES)
+        tokens += this.#countSection(doc, line, limit);
+      if (tokens > limit * 0.95) return startLine;
       startLine = start;
       if (start === 0) return 0;
     }
   }
 
-  /** Tokens of the section that starts at a line, by itself. */
-  #countSection(doc: SourceDocument, line: number, room: number): number {
+  /** Number of tokens of the section that starts at a line, encoded by itself. */
+  #countSection(doc: SourceDocument, line: number, limit: number): number {
     const start = doc.lineStart(line);
     const end = doc.lineStart(line + SECTION_LINES);
-    if (end - start > room * CHARACTERS_PER_TOKEN) return Number.POSITIVE_INFINITY;
+    if (end - start > limit * CHARACTERS_PER_TOKEN) return Number.POSITIVE_INFINITY;
     const text = doc.lf.slice(start, end);
     let count = this.#sectionTokens.get(text);
     if (count === undefined) {
@@ -246,7 +243,7 @@ export class Layout {
   }
 }
 
-/** From line to line: a pattern would look at each character as often as its line is long. */
+/** Whether a line is longer than MAX_LINE. A regular expression would take quadratic time. */
 function hasEndlessLine(text: string): boolean {
   for (let start = 0; start + MAX_LINE <= text.length; ) {
     const end = text.indexOf('\n', start);
@@ -266,7 +263,7 @@ function entry<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): 
   return value;
 }
 
-/** "lines 1-320 and 700-900 of 900 left out"; empty when nothing is. */
+/** "lines 1-320, 700-900 of 900 left out". Empty if nothing is left out. */
 function describeOmitted(startLine: number, endLine: number, numLines: number): string {
   if (endLine <= startLine) return numLines === 0 ? '' : t('all {0} lines left out: too long for this model', numLines);
   const ranges = [];

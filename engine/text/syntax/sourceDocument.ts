@@ -1,17 +1,17 @@
 /**
- * One document as prompts read it: the text of the host with LF line ends, its lines, and the mapping of host offsets.
- * Prompts never contain the carriage returns of a CRLF file; results get the line ends of the host.
+ * A document for prompts: the text of the host with LF line ends, its lines, and the mapping of offsets. Prompts never
+ * contain carriage returns. Does not read files.
  */
 export class SourceDocument {
   readonly docId: string;
-  /** Last two parts of the path, so that editor and command line agree whatever the workspace root is. */
+  /** Last two parts of the path. So prompts do not depend on the workspace folder or on the command line. */
   readonly path: string;
   version: number;
-  /** The editor's name of it, where the path does not tell. */
+  /** The language id of the editor, if the path does not give the language. */
   readonly language: string | undefined;
   /**
-   * What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). Another array
-   * once it changes.
+   * Passages that recent edits removed, as LF text, the last one last (see Documents.edit). Every change sets a new
+   * array.
    */
   removed: readonly string[] = [];
   #text: string;
@@ -44,18 +44,15 @@ export class SourceDocument {
     return this.#lf;
   }
 
-  /** What a line of this document ends with: that of its first line. */
+  /** The line end of the first line, which new lines should have. */
   get lineEnd(): '\n' | '\r\n' {
     const first = this.#text.indexOf('\n');
     return first > 0 && this.#text[first - 1] === '\r' ? '\r\n' : '\n';
   }
 
-  /**
-   * What this document would be with a text put in at an offset, with this document's line ends. Changed by the next
-   * call.
-   */
+  /** A copy of this document with a text inserted at an offset, with the same line ends. Valid until the next call. */
   withInserted(offset: number, inserted: string): SourceDocument {
-    // Always the same one, so that what is known of its text is brought up to date rather than made anew.
+    // The same object for all calls, so that encodings of its text are updated instead of made again.
     this.#ahead ??= new SourceDocument(this.docId, this.path, '', this.version, this.language);
     this.#ahead.version = this.version;
     this.#ahead.removed = this.removed;
@@ -64,7 +61,7 @@ export class SourceDocument {
     return this.#ahead;
   }
 
-  /** The offset in `lf` of an offset of the host; one inside a CRLF counts as before it. */
+  /** Maps an offset of the host to `lf`. An offset inside a CRLF is mapped to the place before it. */
   toLf(offset: number): number {
     if (this.lf.length === this.#text.length) return offset;
     let removed = 0;
@@ -73,7 +70,7 @@ export class SourceDocument {
     return offset - removed;
   }
 
-  /** Offset in `lf` of each line's start. */
+  /** Offset in `lf` at which each line starts. */
   get lineStarts(): readonly number[] {
     if (this.#lineStarts === undefined) {
       this.#lineStarts = [0];
@@ -86,20 +83,17 @@ export class SourceDocument {
     return this.lineStarts.length;
   }
 
-  /**
-   * As they are told of: the empty one behind a final line break, which editors number, is nothing that could be read
-   * or left out.
-   */
+  /** Number of lines for messages. Does not count the empty line after a final line break. */
   get numWrittenLines(): number {
     return this.lf === '' || this.lf.endsWith('\n') ? this.numLines - 1 : this.numLines;
   }
 
-  /** Offset in `lf` of a line's start, or the text's end after the last line. */
+  /** Offset in `lf` at which a line starts. The end of the text for a line after the last one. */
   lineStart(line: number): number {
     return this.lineStarts[Math.max(0, line)] ?? this.lf.length;
   }
 
-  /** Index of the line that holds an offset of `lf`. */
+  /** Index of the line that contains an offset of `lf`. */
   lineAt(offset: number): number {
     let low = 0;
     let high = this.numLines - 1;

@@ -117,8 +117,8 @@ export class Syntax {
 
 export interface BlockScan {
   /**
-   * Length of the part of the completion that is inside the block. Includes the closing bracket of the block if the text
-   * lacks it. Undefined if everything is inside.
+   * Length of the part of the completion that is inside the block. Includes the closing bracket of the block if the
+   * text lacks it. Undefined if everything is inside.
    */
   end: number | undefined;
   /**
@@ -129,8 +129,8 @@ export interface BlockScan {
 }
 
 /**
- * Finds where a completion leaves the block of the cursor: at the first bracket that closes more than the completion has
- * opened. Brackets in strings and comments do not count.
+ * Finds where a completion leaves the block of the cursor: at the first bracket that closes more than the completion
+ * has opened. Brackets in strings and comments do not count.
  * @param text with the completion at [start, end)
  * @param open the brackets open at `start`, outermost first
  * @param missing how many of the innermost of them the text does not close
@@ -179,8 +179,8 @@ function scanBlock(
 }
 
 /**
- * How many of the innermost open brackets are not closed after the cursor, among those on the line of the innermost one.
- * Indentation decides, because in unfinished code the parser may pair them with brackets further out.
+ * How many of the innermost open brackets are not closed after the cursor, among those on the line of the innermost
+ * one. Indentation decides, because in unfinished code the parser may pair them with brackets further out.
  */
 function numMissing(tree: Tree, text: string, offset: number, open: readonly OpenBracket[]): number {
   const top = open.at(-1);
@@ -220,7 +220,9 @@ function statementIndent(text: string, offset: number): number {
   return indentAt(text, lineStart);
 }
 
-/** The closing brackets at the start of the next line that is not indented more. Empty if that line is indented less. */
+/**
+ * The closing brackets at the start of the next line that is not indented more. Empty if that line is indented less.
+ */
 function closersBelow(text: string, offset: number, indent: number): string {
   for (let at = text.indexOf('\n', offset); at >= 0; at = text.indexOf('\n', at + 1)) {
     const lineIndent = indentAt(text, at + 1);

@@ -1,18 +1,17 @@
 /**
- * What a syntax tree tells about a place in a text: whether code may be written there, which brackets are open, and
- * whether a line or a block comes next. Reads tokens rather than rules, because while one types the tree around the
- * cursor is mostly an error, but its tokens are right.
+ * Finds in a syntax tree whether code may be written at a place, which brackets are open, and whether a line or a block
+ * comes next. Reads tokens instead of rules, because unfinished code is mostly an error node with correct tokens.
  */
 import type { Node, Tree, TreeCursor } from 'web-tree-sitter';
 
 export interface CursorSyntax {
-  /** In a comment or a string, where a second line makes no sense. */
+  /** The cursor is in a comment or a string, where a completion has one line only. */
   inText: boolean;
-  /** A block, or another bracket, opens at the end of the cursor's line, or right before its blank line. */
+  /** A block or another bracket opens at the end of the cursor's line, or right before its blank line. */
   blockStart: boolean;
   /** A statement or member may start on the cursor's blank line. */
   statementStart: boolean;
-  /** Brackets open at the cursor, outermost first. */
+  /** The brackets that are open at the cursor, outermost first. */
   open: OpenBracket[];
 }
 
@@ -20,7 +19,7 @@ export interface OpenBracket {
   closer: string;
   /** Offset of the opening bracket. */
   start: number;
-  /** Whether statements or members stand inside, rather than values. */
+  /** Whether it contains statements or members instead of values. */
   block: boolean;
 }
 
@@ -35,20 +34,28 @@ const CLOSERS: Readonly<Record<string, string>> = {
   '@(': ')',
 };
 const QUOTES = new Set(['"', "'", '`', '"""', "'''"]);
-/** Rules whose braces hold values or names. */
-const VALUES =
-  /^(object|object_pattern|dictionary\w*|set|hash\w*|literal_value|\w*initializer\w*|array\w*|list|tuple|named_imports|export_clause|import_\w+|use_list|\w*_pattern|jsx_expression|template_substitution|interpolation|token_tree|string\w*|anonymous_object\w*|expansion)$/;
-/** Text before a brace whose rule is not known yet, when it holds values. */
+/** Matches any of the alternatives as a whole. */
+const oneOf = (alternatives: string): RegExp => new RegExp(`^(${alternatives.trim().split(/\s+/).join('|')})$`);
+
+/** Rules whose braces contain values or names. */
+const VALUES = oneOf(String.raw`
+  object object_pattern dictionary\w* set hash\w* literal_value \w*initializer\w* array\w* list tuple
+  named_imports export_clause import_\w+ use_list \w*_pattern
+  jsx_expression template_substitution interpolation token_tree string\w* anonymous_object\w* expansion
+`);
+/** Text before a brace with values, for a brace whose rule is not known yet. */
 const BEFORE_VALUES = /([=(,[:?+&|]|\b(return|import|export|default))\s*$/;
 const TEXT = /comment|string|heredoc|^regex$|^char(acter)?(_literal)?$|^template$/;
 const CODE_IN_TEXT = /substitution|interpolation|^expansion$/;
-/** After these a line goes on with the same expression. */
+/** After these tokens the next line continues the expression. */
 const CONTINUES =
   /^(=|:=|\+=|-=|[-+*/%&|^!?.,]|&&|\|\||\?\?|==|!=|===|!==|<=|>=|\?\.|::|and|or|not|in|is|extends|implements)$/;
 const PYTHON_HEADER = /^\s*(async\s+)?(def|class|if|elif|else|for|while|try|except|finally|with|match|case)\b/;
 const CASE_RULES = /(case|default|labeled|access_specifier|switch|communication)/;
-const RUBY_HEADER =
-  /^\s*((private|protected|public)\s+)?(def|class|module|if|unless|while|until|case|begin|for|else|elsif|ensure|rescue|when)\b(?!.*\bend\s*$)(?!.*\bthen\b.)/;
+const RUBY_KEYWORDS = 'def|class|module|if|unless|while|until|case|begin|for|else|elsif|ensure|rescue|when';
+const RUBY_HEADER = new RegExp(
+  String.raw`^\s*((private|protected|public)\s+)?(${RUBY_KEYWORDS})\b(?!.*\bend\s*$)(?!.*\bthen\b.)`,
+);
 const BASH_HEADER = /(^|[\s;])(then|do|else)$|^\s*case\b.*\bin$/;
 
 export function cursorSyntax(tree: Tree, grammar: string, text: string, offset: number): CursorSyntax {
@@ -72,7 +79,7 @@ export function cursorSyntax(tree: Tree, grammar: string, text: string, offset: 
   };
 }
 
-/** Whether the position lies within a comment or a string, but not in code embedded in one. */
+/** Whether an offset is inside a comment or a string, and not in code inside a string. */
 export function insideText(tree: Tree, text: string, offset: number): boolean {
   if (offset === 0) return false;
   for (
@@ -83,7 +90,7 @@ export function insideText(tree: Tree, text: string, offset: number): boolean {
     const inside = node.startIndex < offset && offset < node.endIndex;
     if (inside && CODE_IN_TEXT.test(node.type)) return false;
     if (!TEXT.test(node.type) || node.startIndex >= offset) continue;
-    // A line comment goes on at its end.
+    // A line comment continues at its end.
     if (
       inside ||
       (node.type.includes('comment') &&
@@ -95,14 +102,14 @@ export function insideText(tree: Tree, text: string, offset: number): boolean {
   return false;
 }
 
-/** Brackets, and quotes of unfinished strings, opened before an offset and not closed by then. */
+/** Brackets, and quotes of unfinished strings, that are open at an offset. */
 function openBrackets(tree: Tree, text: string, offset: number): OpenBracket[] {
   const stack: OpenBracket[] = [];
   eachToken(tree, 0, offset, true, (cursor) => countBracket(stack, cursor, text));
   return stack;
 }
 
-/** Takes one token into the stack of open brackets; false for a closing one without its opening one. */
+/** Updates the stack of open brackets with a token. False for a closing bracket without an opening one. */
 export function countBracket(stack: OpenBracket[], cursor: TreeCursor, text: string): boolean {
   const type = cursor.nodeType;
   const start = cursor.startIndex;
@@ -139,7 +146,8 @@ function isQuote(type: string): boolean {
 }
 
 /**
- * Tokens that begin in [from, to), in order; `skip` leaves out subtrees without an error, whose brackets are balanced.
+ * Visits the tokens that begin in [from, to), in order. `skip`: leaves out subtrees without an error, whose brackets
+ * are balanced.
  */
 export function eachToken(
   tree: Tree,
@@ -160,7 +168,7 @@ export function eachToken(
           !isToken(cursor) &&
           !cursor.currentNode.hasError);
       if (!passed && cursor.gotoFirstChild()) continue;
-      // A token that is only missing has no width.
+      // A missing token has no width.
       if (!passed && cursor.startIndex >= from && cursor.startIndex < cursor.endIndex) visit(cursor);
       while (!cursor.gotoNextSibling()) if (!cursor.gotoParent()) return;
     }
@@ -173,7 +181,7 @@ function isToken(cursor: TreeCursor): boolean {
   return !cursor.nodeIsNamed || isQuote(cursor.nodeType);
 }
 
-/** The token that ends before the offset, comments and white space left out. */
+/** The last token before the offset. Skips comments and white space. */
 function lastToken(tree: Tree, text: string, offset: number): Node | undefined {
   for (let end = offset, comments = 0; comments < 50; comments++) {
     while (end > 0 && /\s/.test(text[end - 1] as string)) end--;
@@ -197,7 +205,7 @@ function lastToken(tree: Tree, text: string, offset: number): Node | undefined {
   return undefined;
 }
 
-/** Whether what follows the token is inside something that it opens. */
+/** Whether the token opens a block that contains the text after it. */
 function opensBlock(last: Node, top: OpenBracket | undefined, grammar: string, text: string): boolean {
   if (top?.start === last.startIndex) return true;
   const rule = last.parent?.type ?? '';
@@ -213,7 +221,7 @@ function opensBlock(last: Node, top: OpenBracket | undefined, grammar: string, t
   return CASE_RULES.test(rule) || /^\s*(case\b.*|default\s*):$/.test(line);
 }
 
-/** Whether the position stands between the tags of an element that lies within the innermost bracket. */
+/** Whether an offset is between the tags of an element inside the innermost bracket. */
 function insideMarkup(tree: Tree, offset: number, bracketStart: number): boolean {
   if (offset === 0) return false;
   for (let node = tree.rootNode.descendantForIndex(offset - 1, offset); node; node = node.parent) {

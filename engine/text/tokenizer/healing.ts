@@ -55,7 +55,9 @@ export class Opening {
   }
 }
 
-/** What is removed from a prompt: nothing; the part of a word at its end; or that part, and without one the last token. */
+/**
+ * What is removed from a prompt: nothing; the part of a word at its end; or that part, and without one the last token.
+ */
 export type Healing = 'none' | 'word' | 'token';
 
 /** The ids of a prefix without the removed tokens, and the text of the removed ones. '' if none are removed. */

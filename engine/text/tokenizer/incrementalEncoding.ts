@@ -1,19 +1,18 @@
 /**
- * Encodes a text that changes a little at a time. The text is cut into chunks at line starts where the tokenizer
- * guarantees that both sides encode independently. An edit re-encodes the chunks that it touches. The result always
- * equals encoding the whole. A tokenizer without such places has one chunk.
+ * Encodes a text that changes a little at a time: cuts it into chunks at line starts where both sides encode
+ * independently, and encodes only the chunks that an edit touches. The ids always equal those of the whole text.
  */
 import type { Tokenizer } from './tokenizer.ts';
 
 interface Chunk {
-  /** UTF-16 units. */
+  /** In UTF-16 units. */
   length: number;
   ids: number[];
-  /** Offset in the chunk at which each token ends. */
+  /** The offset in the chunk at which each token ends. */
   ends: number[];
 }
 
-/** Chunks end at the first boundary after this many characters: a keystroke re-encodes about as much. */
+/** A chunk ends at the first boundary after so many characters. A keystroke encodes about one chunk. */
 const CHUNK_CHARACTERS = 1024;
 
 export class IncrementalEncoding {
@@ -21,7 +20,7 @@ export class IncrementalEncoding {
   #text = '';
   #chunks: Chunk[] = [];
   #ids: number[] | undefined = [];
-  /** Characters encoded so far, all updates together: what the cost of updates is measured by. */
+  /** Characters that all updates together have encoded. For measuring the cost of updates. */
   numEncodedCharacters = 0;
 
   constructor(tokenizer: Tokenizer) {
@@ -32,7 +31,7 @@ export class IncrementalEncoding {
     return this.#text;
   }
 
-  /** Ids of the whole text; not to be changed, valid until the next update. */
+  /** Ids of the whole text. Valid until the next update. */
   get ids(): readonly number[] {
     this.#ids ??= this.#chunks.flatMap((chunk) => chunk.ids);
     return this.#ids;
@@ -48,12 +47,12 @@ export class IncrementalEncoding {
     const head = commonPrefix(old, text);
     const tail = commonSuffix(old, text, Math.min(old.length, text.length) - head);
 
-    // Chunks kept in front: the boundary at their end and the character after it lie before the change.
+    // Chunks before the change are kept if their end and the character after it are before the change.
     let first = 0;
     let start = 0;
     while (first < this.#chunks.length - 1 && start + (this.#chunks[first] as Chunk).length < head)
       start += (this.#chunks[first++] as Chunk).length;
-    // Chunks kept behind: the line break before their start lies after the change.
+    // Chunks after the change are kept if the line break before their start is after the change.
     let last = this.#chunks.length;
     let end = old.length;
     while (last > first + 1 && end - (this.#chunks[last - 1] as Chunk).length > old.length - tail)
@@ -84,7 +83,7 @@ export class IncrementalEncoding {
     return count;
   }
 
-  /** Chunks of [start, end), which lies between two boundaries; undefined if one of them turns out not to be one. */
+  /** Encodes [start, end), which is between two boundaries. Undefined if one of them is no boundary after all. */
   #encode(text: string, start: number, end: number): Chunk[] | undefined {
     const chunks: Chunk[] = [];
     let from = start;
@@ -104,7 +103,7 @@ export class IncrementalEncoding {
   }
 }
 
-/** The first offset from `from` on that a line break precedes and a visible ASCII character follows, or `end`. */
+/** The first offset from `from` on between a line break and a visible ASCII character, or `end`. */
 function nextBoundary(text: string, from: number, end: number): number {
   for (let at = text.indexOf('\n', Math.max(0, from - 1)) + 1; at > 0 && at < end; at = text.indexOf('\n', at) + 1) {
     const next = text.charCodeAt(at);
@@ -113,7 +112,9 @@ function nextBoundary(text: string, from: number, end: number): number {
   return end;
 }
 
-/** Length of the common start, found by halving: comparing slices is far faster than comparing characters. */
+/**
+ * Length of the common prefix. Found by bisection, because comparing slices is far faster than comparing characters.
+ */
 export function commonPrefix(a: string, b: string): number {
   let low = 0;
   let high = Math.min(a.length, b.length);
@@ -125,7 +126,7 @@ export function commonPrefix(a: string, b: string): number {
   return low;
 }
 
-/** Length of the common end, at most `limit`. */
+/** Length of the common suffix, at most `limit`. */
 export function commonSuffix(a: string, b: string, limit: number): number {
   let low = 0;
   let high = limit;

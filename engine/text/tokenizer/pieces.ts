@@ -1,12 +1,10 @@
 /**
- * Splits text into pieces and pieces into token strings: the pipeline of one tokenizer.json (normaliser,
- * pre-tokenizer, BPE model of @huggingface/tokenizers) without added tokens, so that whatever a user types stays text.
- * Fixes what the library gets wrong or leaves out: numeric characters outside ASCII, offsets, and where a text may be
- * cut without changing its tokens. Does not know ids of control tokens.
+ * Splits text into token strings: the pipeline of a tokenizer.json without added tokens, so that text of a user stays
+ * text. Adds to @huggingface/tokenizers numeric characters outside ASCII, offsets, and safe places to cut a text.
  */
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers';
 
-/** What we read of tokenizer.json. */
+/** The parts of tokenizer.json that are used. */
 export interface TokenizerJson {
   model: { type?: string; vocab: Record<string, number>; ignore_merges?: boolean };
   added_tokens: AddedToken[];
@@ -24,7 +22,7 @@ export interface AddedToken {
   rstrip?: boolean;
 }
 
-/** One stage of a pipeline; sequences nest. */
+/** A stage of a pipeline. Stages of the type Sequence contain other stages. */
 export interface Step {
   type?: string;
   [key: string]: unknown;
@@ -36,20 +34,22 @@ interface Library {
   model: { _call(pieces: string[]): string[]; tokens_to_ids: Map<string, number> };
 }
 
-/** Longer pieces are rare and would only fill the cache. */
+/** Longer pieces are rare, so they are not cached. */
 const MAX_CACHED_PIECE = 64;
 const MAX_CACHED_PIECES = 50_000;
 
 export class Pieces {
-  /** Token strings spell bytes (GPT-2's alphabet); otherwise characters, with "▁" for a space and <0xHH> for a byte. */
+  /**
+   * Token strings spell bytes in GPT-2's alphabet. Otherwise characters, with "▁" for a space and <0xHH> for a byte.
+   */
   readonly byteLevel: boolean;
   /**
-   * Whether a text may be cut after a line break that a visible ASCII character follows: the tokens on both sides are
-   * those of the whole, provided that the left side is encoded with that character in sight (see `encodeBefore`).
+   * Whether a text may be cut between a line break and a visible ASCII character, so that both sides have the tokens of
+   * the whole. The left side must be encoded with `encodeBefore`.
    */
   readonly hasLineBoundaries: boolean;
   readonly #library: Library;
-  /** What the normaliser puts before a text ("▁" in SentencePiece-like tokenizers). */
+  /** The text that the normaliser puts before every text: "▁" in tokenizers like SentencePiece. */
   readonly #prefix: string;
   readonly #composes: boolean;
   readonly #splitsLines: boolean;
@@ -59,7 +59,7 @@ export class Pieces {
     const plain = structuredClone(json);
     const names = plain.added_tokens.map((token) => token.content);
     plain.added_tokens = [];
-    // ignore_merges looks whole pieces up in the vocabulary, control tokens included.
+    // With ignore_merges, whole pieces are looked up in the vocabulary, and would match control tokens.
     if (plain.model.ignore_merges) for (const name of names) delete plain.model.vocab[name];
     this.#prefix = takePrefix(plain);
     plain.pre_tokenizer = mapSteps(plain.pre_tokenizer, numericDigits);
@@ -70,7 +70,7 @@ export class Pieces {
       steps.some((step) => step.type === 'ByteLevel') ||
       flatSteps(json.decoder).some((step) => step.type === 'ByteLevel');
     this.#composes = flatSteps(plain.normalizer).some((step) => step.type !== 'Replace' && step.type !== undefined);
-    // Without a pre-tokenizer the whole text is one BPE word; merges never cross a line break if no token holds one.
+    // Without a pre-tokenizer the whole text is one BPE word. Merges cross no line break if no token contains one.
     this.#splitsLines =
       plain.pre_tokenizer === null &&
       !this.byteLevel &&
@@ -79,14 +79,13 @@ export class Pieces {
       this.#splitsLines || (plain.pre_tokenizer !== null && this.#probeLineBoundaries(plain, steps));
   }
 
-  /** Token strings of a text. `continues` leaves out what the normaliser puts before a text. */
+  /** Token strings of a text. `continues`: without the text that the normaliser puts before every text. */
   encode(text: string, continues = false): string[] {
     return this.#encode(this.#normalize(text, continues), continues);
   }
 
   /**
-   * Token strings of a text that `next`, a visible ASCII character, follows; undefined if the two do not come apart
-   * there, so that the text cannot be encoded by itself.
+   * Token strings of a text that is followed by `next`, a visible ASCII character. Undefined if it cannot be cut there.
    */
   encodeBefore(text: string, next: string, continues: boolean): string[] | undefined {
     if (this.#splitsLines) return this.encode(text, continues);
@@ -95,7 +94,9 @@ export class Pieces {
     return pieces.flatMap((piece) => this.#encodePiece(piece));
   }
 
-  /** The UTF-16 offset in `text` after each token; a token that ends inside a character counts as reaching its end. */
+  /**
+   * The UTF-16 offset in `text` after each token. A token that ends inside a character gets the end of the character.
+   */
   ends(text: string, tokens: readonly string[], continues = false): number[] {
     const normalized = this.#normalize(text, continues);
     const before = continues || text === '' ? 0 : this.#prefix.length;
@@ -129,7 +130,7 @@ export class Pieces {
   }
 
   #normalize(text: string, continues: boolean): string {
-    // A lone surrogate has no UTF-8 form; it is what a decoder would read in its place.
+    // A lone surrogate has no UTF-8 form. It is replaced as a decoder would do it.
     const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd');
     const normalized = this.#library.normalizer === null ? wellFormed : this.#library.normalizer.normalize(wellFormed);
     return continues || normalized === '' ? normalized : this.#prefix + normalized;
@@ -160,7 +161,7 @@ export class Pieces {
     return tokens;
   }
 
-  /** Tries the boundary on what code has on both sides of it, after ruling out patterns that look back. */
+  /** Tries typical code on both sides of a boundary. Returns false for patterns that look back. */
   #probeLineBoundaries(json: TokenizerJson, steps: Step[]): boolean {
     const forms = flatSteps(json.normalizer).map((step) => step.type);
     if (forms.some((form) => form !== 'NFC' && form !== 'NFKC')) return false;
@@ -191,7 +192,7 @@ export function byteValue(token: string): number | undefined {
     : undefined;
 }
 
-/** GPT-2's alphabet: the character that spells each byte. */
+/** GPT-2's alphabet: the character for each byte. */
 export const BYTE_CHARACTERS: readonly string[] = (() => {
   const printable = (byte: number): boolean =>
     (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
@@ -209,13 +210,11 @@ function utf8Size(code: number): number {
   return code < 0x10000 ? 3 : 4;
 }
 
-/**
- * For each offset of the composed text, the offset of the source that it stands for; exact at every ASCII character.
- */
+/** For each offset of the normalised text, the offset in the source. Exact at every ASCII character. */
 function sourceOffsets(text: string, normalize: (part: string) => string): number[] {
   const map = [0];
   let source = 0;
-  // No composition reaches over an ASCII character to its left, so each with what follows it stands by itself.
+  // No composition crosses an ASCII character, so each one is normalised with the characters after it.
   for (const part of text.match(/[\0-\x7f]?[^\0-\x7f]*/g) ?? []) {
     const composed = normalize(part);
     const same = composed.length === part.length;
@@ -229,7 +228,7 @@ function sourceOffsets(text: string, normalize: (part: string) => string): numbe
   return map;
 }
 
-/** The library's Digits knows 0-9 only; the reference takes every character of the category N. */
+/** Digits of the library matches 0-9 only. The reference matches every character of the category N. */
 function numericDigits(step: Step): Step {
   if (step.type !== 'Digits') return step;
   return {
@@ -240,7 +239,7 @@ function numericDigits(step: Step): Step {
   };
 }
 
-/** Removes the normaliser's Prepend, if that is its first step, and returns what it prepends. */
+/** Removes the step Prepend of the normaliser, if it is the first one, and returns the text that it prepends. */
 function takePrefix(json: TokenizerJson): string {
   const normalizer = json.normalizer;
   if (normalizer === null) return '';
@@ -256,7 +255,7 @@ function mapSteps(step: Step | null, change: (step: Step) => Step): Step | null 
   return { ...step, pretokenizers: (step.pretokenizers as Step[]).map((inner) => mapSteps(inner, change)) };
 }
 
-/** The steps of a pipeline with its sequences opened. */
+/** The steps of a pipeline, without its sequences. */
 export function flatSteps(step: Step | null): Step[] {
   if (step === null || step === undefined) return [];
   if (step.type !== 'Sequence') return [step];

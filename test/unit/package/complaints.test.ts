@@ -84,8 +84,8 @@ const COMPLAINTS: Complaint[] = [
     seen: 'twinny #377, #338',
     held: [
       ['test/unit/text/prompt/fim.test.ts', '$family: $prompt'],
-      ['test/unit/text/selfTest.test.ts', 'is said in the note, and the rest goes on'],
-      ['test/unit/text/selfTest.test.ts', 'two with one id'],
+      ['test/unit/text/modelText.test.ts', 'is said in the note, and the rest goes on'],
+      ['test/unit/text/modelText.test.ts', 'two with one id'],
     ],
   },
   {

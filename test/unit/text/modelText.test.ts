@@ -54,7 +54,7 @@ describe('chat templates', () => {
   it.each([
     [
       '{% for m in messages %}<|user|>\n{{ m.content }}<|end|>\n{% endfor %}<|assistant|>',
-      'it ends an answer with <|end|>, which tokenizer.json does not know; the template belongs to another model',
+      'it ends an answer with <|end|>, which is not in tokenizer.json; it belongs to another model',
     ],
     ['<|im_start|>system\nhello<|im_end|>', 'it leaves the question out'],
     ["{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", 'it leaves earlier answers out'],
