@@ -1,4 +1,4 @@
-/** Answers about one name in a file, from its facts. Answers nothing where the tree does not settle it. */
+/** Answers questions about one name from the facts of a file. Gives no answer that the syntax tree leaves open. */
 import { firstParagraph, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
 import type { Facts } from './extract/facts.ts';
@@ -6,14 +6,14 @@ import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists
 import { linesOf, listed, placesOf, type Source, sentences, toldApart, quoted, titleOf } from './words.ts';
 import type { FactQuery } from './factQuestions.ts';
 
-/** More definitions of one name are listed by their lines only. */
+/** With more definitions of one name, only the question where it is defined is answered. */
 const MAX_SAME = 8;
 const MAX_SIGNATURE = 400;
 const MAX_TYPE = 200;
 const MAX_VALUES = 3;
 const MAX_VALUE = 100;
 
-/** Undefined where the file does not settle it. */
+/** The answer to a query. Undefined if the facts of the file do not give it. */
 export function answerFrom(query: FactQuery, facts: Facts, source: Source): string | undefined {
   if (query.kind === 'outline') return outlineAnswer(query.only, facts, source);
   if (query.kind === 'imports') return importsAnswer(facts, source);
@@ -35,7 +35,7 @@ export function answerFrom(query: FactQuery, facts: Facts, source: Source): stri
     case 'members':
       return called.length === 1 ? membersOf(called[0] as Definition, query.only, facts, source) : undefined;
     case 'owner':
-      // With brackets missing, a function may seem to belong to another class.
+      // If brackets are missing, a function may seem to belong to another class.
       return facts.broken ? undefined : each((one) => ownerOf(one, source));
     case 'base':
       return each((one) => baseOf(one, source));
@@ -44,7 +44,7 @@ export function answerFrom(query: FactQuery, facts: Facts, source: Source): stri
   }
 }
 
-/** The definitions of the name. A setter says nothing that its getter does not say. */
+/** The definitions of the name, without setters that have a getter. */
 function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): Definition[] {
   const called = definitions.filter(
     (each) =>
@@ -56,7 +56,7 @@ function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): D
   return getters.length > 0 ? getters : called;
 }
 
-/** Where a name is defined or imported, or else where it appears. Undefined where it does not appear. */
+/** Where a name is defined or imported, or else where it appears. Undefined if it does not appear. */
 function whereAnswer(
   { name, owner }: FactQuery,
   called: readonly Definition[],
@@ -86,10 +86,10 @@ function callersAnswer(
   source: Source,
 ): string | undefined {
   const { words, text, path } = source;
-  // A method of a class that the tree has lost looks like a call.
+  // In a tree with errors, a method of a class may look like a call.
   if (broken) return appearsAnswer(name, source);
   const from = imports.filter(({ names }) => names.includes(name));
-  // Behind a dot, the name of a function may be that of another one's method.
+  // After a dot, the name of a function may be that of a method of something else.
   const isFunction = called.length + from.length > 0 && called.every((each) => each.owner === undefined);
   const found = calls.filter(
     (call) => call.name === name && (owner === undefined ? !(isFunction && call.member) : call.on === owner),
@@ -110,7 +110,7 @@ function callersAnswer(
 
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
-/** The parameters, and the declaration as written. Of a class, those of its constructor. */
+/** The parameters and the written declaration. For a class, those of its constructor. */
 function signatureOf(one: Definition, n: string, facts: Facts, { words, text }: Source): string | undefined {
   const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   const about = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
@@ -124,7 +124,7 @@ function signatureOf(one: Definition, n: string, facts: Facts, { words, text }: 
   return `${names ? words.takes(n, words.and(names)) : words.declared(n)} (${words.line(about.line)})${code}`;
 }
 
-/** The declared type, or what its `return` statements give, as written. */
+/** The declared return type, or the written values of the `return` statements. */
 function returnsOf(one: Definition, n: string, { words, text }: Source): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
   if (parameters === undefined || isConstructor(one)) return undefined;
@@ -155,7 +155,7 @@ function returnsOf(one: Definition, n: string, { words, text }: Source): string 
 function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { words }: Source): string | undefined {
   const { name, line, at, bases } = one;
   if (facts.broken || bases === undefined) return undefined;
-  // It may get any field from another object.
+  // Such a call may add any fields.
   const isOpen = facts.calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
   if (isOpen && only?.includes('fields') !== false) return undefined;
   const members = facts.definitions.filter((each) => isMemberOf(each, one));
@@ -200,7 +200,7 @@ function baseOf({ bases, interfaces = [], name, line }: Definition, { words }: S
   return `${words.base(quoted(name), told(bases))}${also} (${words.line(line)}).`;
 }
 
-/** The first paragraph of each comment, word for word. */
+/** The first paragraph of the comment of each definition, word for word. */
 function purposeAnswer(called: readonly Definition[], { text, words }: Source): string | undefined {
   const said = called.flatMap((definition) => {
     const paragraph = commentOf(definition, text);
@@ -216,7 +216,7 @@ function commentOf({ doc, kind }: Definition, text: string): string | undefined 
   return !doc || (doc.from === 0 && kind === 'value') ? undefined : firstParagraph(text.slice(doc.from, doc.to), doc);
 }
 
-/** What a definition's comment says, without where. Undefined without a comment, or where several differ. */
+/** The comment of a definition, without its place. Undefined without a comment, or if several definitions differ. */
 export function commentAbout(query: FactQuery, facts: Facts, text: string): string | undefined {
   const said = calledBy(query, facts).map((each) => (each.broken ? undefined : commentOf(each, text)));
   return new Set(said).size === 1 ? said[0] : undefined;

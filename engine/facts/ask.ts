@@ -1,4 +1,4 @@
-/** Answers a message from the attached files, without the model: commands, and questions that syntax trees settle. */
+/** Answers commands and some questions from the attached files, without the model. Does not parse files. */
 import { t } from '@vscode/l10n';
 import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
@@ -9,10 +9,10 @@ import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
 import { occursIn, type Source, type Language, quoted, WORDS, type Words } from './words.ts';
 import { type FactQuery, parseCommand, type Question, readQuestion } from './factQuestions.ts';
 
-/** An answer that takes no model. */
+/** An answer without the model. */
 export interface KnownAnswer {
   text: string;
-  /** What it was read from. */
+  /** Says for the user where the answer comes from. */
   note?: string;
   source: AnswerSource;
 }
@@ -20,23 +20,23 @@ export interface KnownAnswer {
 type FactsOf = (document: SourceDocument) => Facts | undefined;
 
 export interface Asked {
-  /** The files whose syntax trees it takes. */
+  /** The files whose syntax trees are needed. */
   documents: readonly SourceDocument[];
-  /** From the same files as they were then. Undefined where they do not settle it. */
+  /** Takes the same files with their texts at the time of the question. Undefined if they do not give the answer. */
   answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
 }
 
 interface Conversation {
   messages: readonly ChatMessage[];
   docs: readonly SourceDocument[];
-  /** Those without a line are whole files. */
+  /** Snippets without a line are whole files. */
   snippets?: readonly Snippet[];
 }
 
 /**
- * What the last message asks of the files; undefined for what is for the model.
- * @param language of answers to commands
- * @param withQuestions whether questions in words are answered, too
+ * The command or question in the last message. Undefined for a message to the model.
+ * @param language of the answers to commands
+ * @param withQuestions whether questions in words are answered
  */
 export function factsAsked(
   { messages, docs, snippets = [] }: Conversation,
@@ -56,7 +56,7 @@ export function factsAsked(
     earlier.length === 0,
   );
   if (!question) return undefined;
-  // "This file" may be the selected code, or what was said before.
+  // "This file" may mean the selected code.
   const isOfFile = question.query.name === '';
   if (isOfFile && snippets.some(({ startLine }) => startLine !== undefined)) return undefined;
   const isElsewhere = !isOfFile && earlier.some(({ content }) => occursIn(content, question.query.name));
@@ -92,7 +92,7 @@ function commandAsked(
   };
 }
 
-/** Says of each file what it has, or why that is not known. A name is looked for in the text as a last resort. */
+/** The answer for each file, or why there is none. If the facts do not have a name, it is searched in the text. */
 function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], factsOf: FactsOf, words: Words): string {
   const { name } = query;
   const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
@@ -109,7 +109,7 @@ function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], f
   return withPaths(having, answers, query, documents.length);
 }
 
-/** Undefined unless the files settle it for the name that was asked for. */
+/** The answer to a question. Undefined if the facts of the files do not give it for exactly this name. */
 function questionAnswer(
   { query, language, isMarked }: Question,
   documents: readonly SourceDocument[],
@@ -129,7 +129,7 @@ function questionAnswer(
     const text = facts && answerFrom(query, facts, sourceOf(document, words));
     return text === undefined ? [] : [{ document, text }];
   });
-  // A list of what some of the files have would pass for one of all.
+  // A list for some of the files would look like a list for all.
   if (answers.length === 0 || (name === '' && answers.length < documents.length)) return undefined;
   return withPaths(
     answers.map(({ document }) => document),
@@ -139,7 +139,7 @@ function questionAnswer(
   );
 }
 
-/** Whether the tree has the name as one that something is called by. */
+/** Whether the name is known from the syntax tree. */
 const knows = (facts: Facts | undefined, name: string): boolean =>
   facts !== undefined &&
   (facts.definitions.some((each) => each.name === name) ||
@@ -152,7 +152,7 @@ const sourceOf = ({ lf, path }: SourceDocument, words: Words): Source => ({ text
 const missing = (name: string, documents: readonly SourceDocument[], words: Words): string =>
   words.missing(quoted(name), words.or(documents.map(({ path }) => quoted(path))));
 
-/** Of several files, each answer names its own. */
+/** Joins the answers. With several files, each answer names its file. */
 function withPaths(
   documents: readonly SourceDocument[],
   answers: readonly string[],
@@ -167,7 +167,7 @@ function withPaths(
     .join('\n\n');
 }
 
-/** Those of a conversation that are read as a whole. */
+/** The whole files of a conversation. */
 function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
   const others = snippets.filter(
     ({ path, startLine }) => startLine === undefined && !docs.some((doc) => doc.path === shortPath(path)),
@@ -177,15 +177,14 @@ function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[
 
 function noteOf(documents: readonly SourceDocument[]): string {
   const paths = documents.map(({ path }) => path).join(', ');
-  if (!documents.some(hasFacts)) return t('searched in the text of {0}, not written by the model', paths);
-  return documents.length === 1
-    ? t('read off the syntax tree of {0}, not written by the model', paths)
-    : t('read off the syntax trees of {0}, not written by the model', paths);
+  return documents.some(hasFacts)
+    ? t('from the code of {0}, not written by the model', paths)
+    : t('from a text search in {0}, not written by the model', paths);
 }
 
 /**
- * The comment that answers for a summary: of the file, or of the definition of that name in the range.
- * @param range in the LF text
+ * The comment that is shown instead of a summary: of the file, or of a definition.
+ * @param range of the definition in the LF text, with its name
  */
 export function summaryComment(
   document: SourceDocument,

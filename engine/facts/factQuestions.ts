@@ -1,4 +1,7 @@
-/** Recognises questions by their keywords and the name in them. What is not surely such a question is for the model. */
+/**
+ * Reads commands, and recognises questions by their keywords and the name in them. In doubt a message is for the model.
+ * Does not answer.
+ */
 import {
   DETERMINERS,
   type FactKind,
@@ -13,20 +16,20 @@ import {
 } from './intents.ts';
 import type { Language } from './words.ts';
 
-/** Longer messages say more than such a question. */
+/** Longer messages are no such questions. */
 const MAX_QUESTION = 120;
 
 export interface Question {
   query: FactQuery;
   language: Language;
-  /** The name stands in backticks or before `()`: it need not be one that the tree knows. */
+  /** The name is in backticks or before `()`. Then it need not be in the syntax tree. */
   isMarked: boolean;
   /** Paths of the files that the question names. */
   paths: readonly string[];
 }
 
 const IDENTIFIER = /^#?[\p{L}_$][\p{L}\p{N}_$]*(?:[.#][\p{L}_$][\p{L}\p{N}_$]*)*$/u;
-/** Could be a word of a sentence. */
+/** A name that may be an ordinary word. */
 const PLAIN = /^\p{Ll}+$/u;
 
 const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
@@ -36,7 +39,7 @@ const split = (list: string): string[] =>
     .split(',')
     .filter((word) => word !== '');
 
-/** Matches any phrase of a list between spaces, the longest first. */
+/** Matches any phrase of the lists between spaces, the longest first. */
 function anyOf(...lists: readonly string[]): RegExp {
   const phrases = split(lists.join(',')).sort((a, b) => b.length - a.length);
   return new RegExp(`(?<= )(?:${phrases.join('|')})(?= )`, 'gu');
@@ -67,20 +70,20 @@ type Vocabulary = ReturnType<typeof vocabularyOf>;
 const VOCABULARIES = [vocabularyOf('en'), vocabularyOf('pt')];
 
 /**
- * The question that a message asks.
+ * The question in a message. Undefined for a message to the model.
  * @param paths of the files that it can be about
- * @param isFirst nothing was said before, so "it" is the file
+ * @param isFirst whether it is the first message, so that "it" means the file
  */
 export function readQuestion(message: string, paths: readonly string[], isFirst: boolean): Question | undefined {
   const said = message.trim().replace(/[\s?.!]+$/, '');
-  // A second sentence, code, or a list says more.
+  // A message with a second sentence, code or a list is no such question.
   if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return undefined;
   const found = VOCABULARIES.flatMap((vocabulary) => readIn(vocabulary, said, paths, isFirst));
   const [first] = found;
   return first && found.every(({ query }) => query.kind === first.query.kind) ? first : undefined;
 }
 
-/** The questions of one language that the words fit. */
+/** The questions of one language that match the words. */
 function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], isFirst: boolean): Question[] {
   const read = tokensOf(said, vocabulary, paths, isFirst);
   if (!read) return [];
@@ -103,15 +106,13 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
 
 const DETERMINER = new RegExp(`(?<= )(?:${split(DETERMINERS).join('|')}) #`, 'u');
 
-/** A plain word is a name if it neither begins the question nor follows a determiner without a noun: "the total". */
+/** A plain word is a name unless it begins the question or follows a determiner without a noun, as in "the total". */
 function isSurelyName(tokens: readonly string[], isBare: boolean): boolean {
   const at = tokens.indexOf('#');
   return at > 0 && !(isBare && split(DETERMINERS).includes(tokens[at - 1] as string));
 }
 
-/**
- * Words in lower case and without accents; `#` for a name, `%` for a file. Undefined where something is none of these.
- */
+/** The words in lower case and without accents, with `#` for a name and `%` for a file. Undefined for other text. */
 function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[], isFirst: boolean) {
   const tokens: string[] = [];
   const names: { text: string; isMarked: boolean }[] = [];
@@ -136,17 +137,17 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
 
 export interface FactQuery {
   kind: FactKind;
-  /** '' asks of the file as a whole. */
+  /** '' asks about the whole file. */
   name: string;
-  /** The class that `name` is said to belong to, as in `Store.flush`. */
+  /** The class of `name`, as in `Store.flush`. */
   owner?: string;
-  /** Of an outline, exports or members: only these. All if left out. */
+  /** Limits an outline, exports or members to these kinds. Default: all. */
   only?: readonly Part[];
-  /** Only the definition that begins there, in the LF text. Tells several of one name apart. */
+  /** Limits the query to definitions that begin in this range of the LF text. */
   within?: { start: number; end: number };
 }
 
-/** The commands that are answered without the model, and whether they take a name. */
+/** The commands, and whether they take a name. */
 export const FACT_COMMANDS = {
   outline: false,
   where: true,
@@ -156,7 +157,7 @@ export const FACT_COMMANDS = {
 } as const satisfies Partial<Record<FactKind, boolean>>;
 type FactCommand = keyof typeof FACT_COMMANDS;
 
-/** The command of a message; undefined for any other message. `name` is undefined where one is missing. */
+/** The command in a message. Undefined for any other message. `name` is undefined if it is missing. */
 export function parseCommand(message: string): (Omit<FactQuery, 'name'> & { name: string | undefined }) | undefined {
   const [, word = '', rest = ''] = /^\/([a-z]+)(?:\s+([\s\S]*))?$/i.exec(message.trim()) ?? [];
   const kind = word.toLowerCase() as FactCommand;
@@ -166,7 +167,7 @@ export function parseCommand(message: string): (Omit<FactQuery, 'name'> & { name
   return said === '' || /\s/.test(said) ? { kind, name: undefined } : { kind, ...pathOf(said) };
 }
 
-/** `Store.flush` is `flush` of `Store`. */
+/** Splits `Store.flush` into the name `flush` and the owner `Store`. */
 function pathOf(said: string): { name: string; owner?: string } {
   const parts = said.split(/(?<=[^.#])[.#](?=[^.])/);
   const owner = parts.at(-2);

@@ -1,9 +1,9 @@
 /**
- * The kinds of questions that a syntax tree answers, with the words of each language. A message must consist of these
- * words and at most one name; anything else is for the model.
+ * The kinds of questions that are answered from facts, with their words in each language. A message must consist of
+ * these words and at most one name. Does not read messages (see factQuestions.ts).
  */
 
-/** The parts of lists, as answers call them and questions ask for them. */
+/** Kinds of definitions, with their names in answers and questions. The first name is used in answers. */
 export const PARTS = {
   classes: { en: 'classes', pt: 'classes' },
   functions: { en: 'functions', pt: 'funções' },
@@ -18,17 +18,17 @@ export const PARTS = {
 } as const;
 export type Part = keyof typeof PARTS;
 
-/** Of what can stand at the top level of a file. */
+/** Kinds that can be at the top level of a file. */
 const EN_LISTS = 'classes,functions,methods,types,interfaces,enums,namespaces,constants,variables';
 const PT_LISTS = 'classes,funções,métodos,tipos,interfaces,enums,namespaces,constantes,variáveis';
 
-/** Phrases in lower case. Before `|`, one of them must be there. `#` is the name, `%` the file. */
+/** Phrases in lower case. The message must have one of those before `|`. `#` is the name, `%` the file. */
 export interface Keywords {
   en: string;
   pt: string;
 }
 
-/** About the file as a whole: there is no name in the message. */
+/** Questions about the whole file. The message has no name. */
 export const FILE_INTENTS = {
   outline: {
     en: `${EN_LISTS},outline,definitions,symbols|define,defines,defined,declared,have,has,contain,and`,
@@ -48,7 +48,7 @@ export const FILE_INTENTS = {
   },
 } satisfies Record<string, Keywords>;
 
-/** About one name. */
+/** Questions about one name. */
 export const NAME_INTENTS = {
   where: {
     en: 'where,which line,what line|defined,declared,implemented,imported,located,from,come,on,in',
@@ -86,23 +86,23 @@ export const NAME_INTENTS = {
 
 export type FactKind = keyof typeof FILE_INTENTS | keyof typeof NAME_INTENTS;
 
-/** Words that say nothing by themselves. */
+/** Words without a meaning of their own. */
 export const FILLERS = {
   en: 'what,which,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
   pt: 'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,me,todas,todos,este,esta',
 };
 
-/** The attached file. */
+/** Phrases for the attached file. */
 export const FILE_WORDS = {
   en: 'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,in %,of %,from %',
   pt: 'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,o arquivo,em %,no %,de %,do %',
 };
 
-/** What a name may be said to be, right before or behind it. */
+/** Words that may stand right before or after a name. */
 export const NOUNS = {
   en: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor',
   pt: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor',
 };
 
-/** A plain word behind one of these is an ordinary word rather than a name: "the total". */
+/** A plain word after one of these is no name, as in "the total". */
 export const DETERMINERS = 'the,a,an,this,that,its,o,a,os,as,um,uma,este,esta,do,da,no,na';

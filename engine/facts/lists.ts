@@ -1,4 +1,4 @@
-/** Answers about a file as a whole: its outline, its imports, its exports. */
+/** Answers questions about a whole file: outline, imports, exports. Does not answer questions about a name. */
 import type { Definition } from './extract/definitions.ts';
 import type { Exported, Import } from './extract/modules.ts';
 import type { Facts } from './extract/facts.ts';
@@ -22,11 +22,11 @@ const OF_CLASSES: readonly Part[] = ['methods', 'fields'];
 
 const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
 
-/** Members belong to the definition that they stand in: several may have one name. */
+/** Members belong to the definition that contains them, because several definitions may have one name. */
 export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
   member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
-/** The first of each name: overloads and accessors of one member are one. */
+/** The first definition of each name, because overloads and accessors count once. */
 function firsts(some: readonly Definition[]): Definition[] {
   const seen = new Set<string>();
   return some.filter(({ name, ownerAt = '', functionAt = '' }) => {
@@ -35,7 +35,7 @@ function firsts(some: readonly Definition[]): Definition[] {
   });
 }
 
-/** A function where the tree has errors may be a method of a class that it has lost. */
+/** In a tree with errors, a function may be a method of a class. */
 const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
 
 const told = (some: readonly Definition[], words: Words): string =>
@@ -52,7 +52,7 @@ export function outlineAnswer(only: readonly Part[] | undefined, facts: Facts, s
   return facts.broken ? `${whole}${only ? ' ' : '\n\n'}${words.partly}` : whole;
 }
 
-/** Each definition at the top level, with its members. */
+/** All definitions at the top level, with their members. */
 function wholeOutline(known: readonly Definition[], words: Words): string {
   return OUTLINE.flatMap((kind) => {
     const items = known
@@ -66,7 +66,7 @@ function wholeOutline(known: readonly Definition[], words: Words): string {
   }).join('\n\n');
 }
 
-/** The definitions of some kinds. Those inside functions are named apart. */
+/** The definitions of some kinds. Those inside functions are listed separately. */
 function kindsOf(only: readonly Part[], known: readonly Definition[], facts: Facts, { words, path }: Source): string[] {
   return inPython(only, facts).flatMap((kind) => {
     const all = known.filter(IS[kind]);
@@ -79,7 +79,7 @@ function kindsOf(only: readonly Part[], known: readonly Definition[], facts: Fac
   });
 }
 
-/** Python's types are its classes. */
+/** In Python, types are classes. */
 const inPython = (only: readonly Part[], { exports }: Facts): Part[] => [
   ...new Set(only.map((part) => (exports.isPython && part === 'types' ? 'classes' : part))),
 ];
@@ -134,7 +134,7 @@ export function exportsAnswer(only: readonly Part[] | undefined, facts: Facts, {
   ].join(' ');
 }
 
-/** What an export that has no definition here is. */
+/** The kinds of exports without a definition in the file. */
 const KIND_OF: Readonly<Partial<Record<Part, Exported['kind']>>> = { classes: 'class', functions: 'function' };
 
 function exportedAs({ name, local, module, as }: Exported, line: number, words: Words): string {

@@ -1,17 +1,19 @@
 /**
- * The words of answers that syntax trees give, in English and Portuguese. Names and lines come in ready for display.
+ * The texts of answers in English and Portuguese, and how names, lines and lists are written in them. Does not decide
+ * what is answered.
  */
 import { PARTS, type Part } from './intents.ts';
 import type { Definition } from './extract/definitions.ts';
 
 export type Language = 'en' | 'pt';
 
-/** In backticks. A name with a backtick in it gets two. */
+/** Writes a name in backticks, or in two if it contains one. */
 export const quoted = (name: string): string => (name.includes('`') ? `\`\` ${name} \`\`` : `\`${name}\``);
 
 const joined = (items: readonly string[], last: string): string =>
   items.length < 2 ? items.join('') : `${items.slice(0, -1).join(', ')} ${last} ${items.at(-1)}`;
 
+/** Names and lines are passed ready for display. */
 const EN = {
   language: 'en' as Language,
   accessors: 'Accessors',
@@ -114,21 +116,21 @@ const PT: typeof EN = {
 export type Words = typeof EN;
 export const WORDS: Readonly<Record<Language, Words>> = { en: EN, pt: PT };
 
-/** The title of a list. */
+/** The title of a list of definitions. */
 export function titleOf(part: Part, { language }: Words): string {
   const [word = ''] = PARTS[part][language].split(',');
   return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
 
-/** Lists longer than MAX_NAMES name only the first NAMED. */
+/** A list with more names shows only the first NAMED. */
 const MAX_NAMES = 60;
 const NAMED = 20;
-/** So many places are shown with their code; more are line numbers. */
+/** So many places are shown with their code. More places are shown as line numbers. */
 const MAX_SHOWN = 3;
-/** Longer lines are not shown. */
+/** Longer lines of code are not shown. */
 const MAX_CODE = 140;
 
-/** What an answer is read from. */
+/** The file of an answer. */
 export interface Source {
   text: string;
   /** Ready for display. */
@@ -136,24 +138,24 @@ export interface Source {
   words: Words;
 }
 
-/** The name as a word of its own. */
+/** Matches the name as a whole word. */
 const asWord = (name: string): RegExp =>
   new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u');
 
 export const occursIn = (text: string, name: string): boolean => asWord(name).test(text);
 
-/** All lines in which a name stands, from 1. */
+/** The lines that contain a name, from 1. */
 export function linesOf(text: string, name: string): number[] {
   const named = asWord(name);
   return text.split('\n').flatMap((line, i) => (named.test(line) ? [i + 1] : []));
 }
 
-/** All items, or the first ones and how many more there are. */
+/** Joins all items, or the first ones and the number of the others. */
 export function listed(items: readonly string[], words: Words): string {
   return words.and(items.length <= MAX_NAMES ? items : [...items.slice(0, NAMED), words.more(items.length - NAMED)]);
 }
 
-/** " in line 3: `code`." or " in lines 3, 5 and 9.", or a list, with the space or break before it. */
+/** " in line 3: `code`.", " in lines 3, 5 and 9.", or a list. Begins with a space or a line break. */
 export function placesOf(lines: readonly number[], { text, words }: Source): string {
   if (lines.length > MAX_SHOWN) return ` ${words.inLines(listed(lines.map(String), words))}.`;
   const all = text.split('\n');
@@ -170,12 +172,12 @@ export const named = (name: string, line: number, words: Words): string => `${qu
 export const fullName = ({ name, owner }: Pick<Definition, 'name' | 'owner'>): string =>
   owner === undefined ? name : `${owner}.${name}`;
 
-/** With its class where that tells several of one name apart. */
+/** The name of a definition, with its class if several classes have that name. */
 export function toldApart(all: readonly Definition[], one: Definition): string {
   return quoted(new Set(all.map(({ owner }) => owner)).size > 1 ? fullName(one) : one.name);
 }
 
-/** Different sentences, as a list if they are many. */
+/** Joins the different sentences. More than two become a list. */
 export function sentences(all: readonly string[]): string {
   const different = [...new Set(all)];
   return different.length > 2 ? different.map((each) => `- ${each}`).join('\n') : different.join(' ');

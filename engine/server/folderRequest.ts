@@ -12,7 +12,7 @@ import type { OnText, RunningRequest, RunOptions } from './runningRequest.ts';
 
 type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
 
-interface FolderSummaryOptions extends Omit<RunOptions, 'onText'> {
+interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
   readonly requestId: string;
   readonly task: FolderTask;
   readonly sampling: SamplingParams | undefined;
@@ -23,16 +23,16 @@ interface FolderSummaryOptions extends Omit<RunOptions, 'onText'> {
   readonly onReady: () => void;
 }
 
-export class FolderSummary {
+export class FolderRequest {
   readonly #running: RunningRequest;
-  readonly #options: FolderSummaryOptions;
+  readonly #options: FolderRequestOptions;
   /** What the user should know; the request's output sends them at its end. */
   readonly #notes: string[];
   readonly #outcomes: Outcome[] = [];
   readonly #started = performance.now();
   #numDone = 0;
 
-  constructor(running: RunningRequest, notes: string[], options: FolderSummaryOptions) {
+  constructor(running: RunningRequest, notes: string[], options: FolderRequestOptions) {
     this.#running = running;
     this.#notes = notes;
     this.#options = options;

@@ -13,7 +13,7 @@ import { Parsing, RunningRequest } from './runningRequest.ts';
 import type { EngineMessage, HostMessage } from '../protocol/messages.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatTask, Priority, SamplingParams, SummarizeTask, Task } from '../protocol/tasks.ts';
-import { FolderSummary } from './folderRequest.ts';
+import { FolderRequest } from './folderRequest.ts';
 import { type Presentation, RequestOutput } from './requestOutput.ts';
 import { type ChatOptions, measureChat, prepareChat } from '../tasks/chatTask.ts';
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
@@ -246,7 +246,7 @@ export class Requests {
       notes,
       withAlternatives: false,
     });
-    void new FolderSummary(running, notes, {
+    void new FolderRequest(running, notes, {
       requestId,
       task,
       sampling,

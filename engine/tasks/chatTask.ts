@@ -7,7 +7,7 @@ import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts'
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
-import { prefillRanges, answerRoom, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 import {
   emptyReply,
@@ -21,23 +21,22 @@ import {
 
 export interface ChatOptions {
   messages: readonly ChatMessage[];
-  /** The first is the shared file block. The others enter the first question. */
+  /** The first one is the shared file block. The others are put into the first question. */
   docs: readonly SourceDocument[];
-  /** Those with a line are selections and enter the last question, the others the first. */
+  /** Selections, which have a line, are put into the last question, and other files into the first. */
   snippets?: readonly Snippet[];
-  /** In the first document, of the host's text: which part of a large file is shown. */
+  /** Offset in the host's text of the first document. Decides which part of a large file is shown. */
   cursor?: number;
 }
 
 /**
- * Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question
- * that
- * does not fit.
+ * @throws RequestError `badRequest` for a model that cannot chat, or messages that its template refuses;
+ * `contextTooLong` for a question that does not fit
  */
 export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
   const { facts } = layout.text.manifest.chat;
   const options = forModel(layout, asked);
-  // A larger model may answer from what it knows. Its notes say that the file was not read.
+  // A larger model may answer from its knowledge. Its notes say that the file was not read.
   const ofFiles = facts && leansOnFiles(options.messages);
   const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, ofFiles);
   const last = asked.messages.at(-1)?.content ?? '';
@@ -47,14 +46,14 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   return { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) };
 }
 
-/** What `prepareChat` would make of it; throws what that throws. */
+/** The size of the prompt of `prepareChat`. @throws the errors of `prepareChat` */
 export function measureChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PromptSize {
   return measureAnswer(layout, forModel(layout, options), chatDefaults(layout), sampling);
 }
 
 /**
- * Without the earlier turns that the model did not write, for a small model: it would continue in their words, and what
- * it makes up would read like what was read off the file.
+ * For a small model, removes earlier turns that the model did not write. It would imitate their wording, and its own
+ * inventions would look like facts from the file.
  */
 function forModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
@@ -64,8 +63,8 @@ function forModel(layout: Layout, options: ChatOptions): ChatOptions {
 }
 
 /**
- * The same for any question about a document, with a task's own sampling.
- * @param ofFiles whether it can only be about the files
+ * Prepares any question about documents, with the sampling of a task.
+ * @param ofFiles whether the question can only be about the files
  */
 export function prepareAnswer(
   layout: Layout,
@@ -74,7 +73,7 @@ export function prepareAnswer(
   sampling?: SamplingParams,
   ofFiles = false,
 ): PreparedRequest {
-  const prompt = promptOf(layout, options, roomFor(layout, defaults, sampling));
+  const prompt = promptOf(layout, options, answerTokensFor(layout, defaults, sampling));
   const known = ofFiles ? unreadReply(layout, prompt.unread) : undefined;
   return {
     promptIds: prompt.promptIds,
@@ -90,7 +89,7 @@ export function prepareAnswer(
   };
 }
 
-/** `shapeAnswer`, with a note if the answer denies a name that a file has: small models overlook names. */
+/** As `shapeAnswer`, with a note if the answer denies a name that is in a file. Small models overlook names. */
 function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
@@ -103,20 +102,20 @@ function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape']
   };
 }
 
-/** What `prepareAnswer` would make of it; throws what that throws. */
+/** The size of the prompt of `prepareAnswer`. @throws the errors of `prepareAnswer` */
 export function measureAnswer(
   layout: Layout,
   options: ChatOptions,
   defaults: SamplingParams,
   sampling?: SamplingParams,
 ): PromptSize {
-  const answerTokens = roomFor(layout, defaults, sampling);
+  const answerTokens = answerTokensFor(layout, defaults, sampling);
   const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
   return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
 }
 
-function roomFor({ contextTokens }: Layout, defaults: SamplingParams, sampling?: SamplingParams): number {
-  return answerRoom(sampling?.maxTokens ?? defaults.maxTokens ?? 256, contextTokens);
+function answerTokensFor({ contextTokens }: Layout, defaults: SamplingParams, sampling?: SamplingParams): number {
+  return reservedForAnswer(sampling?.maxTokens ?? defaults.maxTokens ?? 256, contextTokens);
 }
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
@@ -137,7 +136,7 @@ function promptOf(
 ): ChatPrompt {
   const [doc, ...others] = docs;
   const { chat, summary } = layout.text.manifest;
-  // Of a selection something else is asked.
+  // A question about a selection is not the question for a summary of the file.
   const isOfFile = chat.facts && doc !== undefined && snippets.every(({ startLine }) => startLine === undefined);
   const inItsWords = (content: string): string =>
     isOfFile
@@ -166,12 +165,12 @@ function lf(text: string): string {
   return text.replaceAll('\r\n', '\n');
 }
 
-/** Small models may repeat a phrase without end. Tables and rulers repeat too, but not for so long. */
+/** Small models may repeat a phrase without end. Tables and lines of dashes repeat, too, but fewer times. */
 const minCopies = (period: number): number => Math.max(5, 72 / period);
 
 /**
- * The answer without line breaks at its start and white space at its end. Stops an answer that repeats itself. Never
- * shortens one that the model has ended.
+ * The answer without line breaks at its start and white space at its end. Stops an answer that repeats itself, but
+ * never shortens an answer that the model has ended.
  */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {
   const text = rawText.trimEnd().replace(/^\s*\n/, '');

@@ -1,5 +1,6 @@
 /**
- * A commit message task: the diff as far as it fits, the project's habits, and the answer reduced to the message. Pure.
+ * Prepares a commit message: the part of the diff that fits, recent commits as examples, and the message without the
+ * code fences of the answer. Runs nothing.
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../protocol/errors.ts';
@@ -7,11 +8,11 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
-import { prefillRanges, type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, type PreparedRequest, type Shaped, reservedForAnswer, samplingFor } from './preparedRequest.ts';
 import { blockContent, fenceFor, openingIds, runaway } from './repetition.ts';
 
 export interface CommitMessageOptions {
-  /** Unified. */
+  /** In unified format. */
   diff: string;
   /** First lines of recent commits, newest first. */
   subjects?: readonly string[];
@@ -22,8 +23,8 @@ const MAX_SUBJECTS = 8;
 const SUBJECT_CHARACTERS = 100;
 
 /**
- * Throws `badRequest` for a model that does not follow instructions or an empty diff, `contextTooLong` when not even a
- * part of it fits.
+ * @throws RequestError `badRequest` for a model that does not follow instructions, or an empty diff; `contextTooLong`
+ * if no part of the diff fits
  */
 export function prepareCommitMessage(
   layout: Layout,
@@ -41,11 +42,11 @@ export function prepareCommitMessage(
   const lf = diff.replaceAll('\r\n', '\n');
   const fence = fenceFor(lf);
   const opening = openingIds(layout, fence, '');
-  const answerTokens = answerRoom(sampling?.maxTokens ?? MAX_TOKENS, layout.contextTokens) + opening.length;
+  const answerTokens = reservedForAnswer(sampling?.maxTokens ?? MAX_TOKENS, layout.contextTokens) + opening.length;
   const prompt = (text: string) =>
     chatPrompt(layout, { messages: [{ role: 'user', content: question(text, subjects, fence) }], answerTokens });
   const frame = prompt('').promptIds.length;
-  // Tokens at the seams may part differently than alone.
+  // 8 tokens in reserve, because the diff may have other tokens inside the question than alone.
   const { text, omitted } = diffExcerpt(tokenizer, lf, layout.contextTokens - answerTokens - frame - 8);
   if (text === '')
     throw new RequestError(
@@ -73,11 +74,14 @@ export function prepareCommitMessage(
 function question(diff: string, subjects: readonly string[], fence: string): string {
   const habits = subjects.slice(0, MAX_SUBJECTS).map((subject) => `- ${subject.trim().slice(0, SUBJECT_CHARACTERS)}`);
   const style = habits.length ? `\nThe project's last commits, as examples of its style:\n${habits.join('\n')}` : '';
-  return `Write a git commit message for this diff:\n${fence}diff\n${diff}\n${fence}${style}
-A subject line of at most 72 characters says what the change does. Where that is not enough, a blank line and a short body follow that say why. Answer with the message only, in one code block.`;
+  return (
+    `Write a git commit message for this diff:\n${fence}diff\n${diff}\n${fence}${style}\n` +
+    'A subject line of at most 72 characters says what the change does. Where that is not enough, ' +
+    'a blank line and a short body follow that say why. Answer with the message only, in one code block.'
+  );
 }
 
-/** The message without fences; more raw text only ever adds to it. */
+/** The message without fences. More raw text only adds to it. */
 export function shapeMessage(rawText: string, fence: string, finished: boolean): Shaped {
   const { text: content, closed } = blockContent(rawText, fence, finished);
   const text = content.trimStart();
@@ -88,29 +92,31 @@ export function shapeMessage(rawText: string, fence: string, finished: boolean):
   return { text, stop: false };
 }
 
-/** As much of a unified diff as fits, every file with its fair share. Pure functions. */
+// --- excerpt of the diff ----------------------------------------------------------
 
-/** No more characters than this per token of room are looked at. */
+/** Most characters that are encoded per token of the limit. */
 const CHARACTERS_PER_TOKEN = 6;
-/** Less than this of a file's diff says nothing. */
+/** A smaller part of the diff of a file is useless. */
 const MIN_TOKENS = 24;
 
 export interface DiffExcerpt {
   text: string;
-  /** What is left out, in words; empty when nothing is. */
+  /** Says for the user what is left out. Empty if the whole diff fits. */
   omitted: string;
 }
 
-/** Cut at line ends; the text itself says where something is missing. */
-export function diffExcerpt(tokenizer: Tokenizer, diff: string, room: number): DiffExcerpt {
+/**
+ * The part of a diff that fits in `limit` tokens. Each file gets a fair share. Marks in the text say what is missing.
+ */
+export function diffExcerpt(tokenizer: Tokenizer, diff: string, limit: number): DiffExcerpt {
   const files = diff.split(/^(?=diff --git )/m).filter((part) => part.trim() !== '');
   const sizes = files.map((file) =>
-    file.length > room * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : tokenizer.encode(file).length,
+    file.length > limit * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : tokenizer.encode(file).length,
   );
-  // What the lines take that say how much is missing.
+  // Tokens of the longest mark.
   const markTokens = tokenizer.encode(`\n${missingLines(10_000)}`).length;
   const least = MIN_TOKENS + markTokens;
-  const shares = shareOut(sizes, room, least);
+  const shares = shareOut(sizes, limit, least);
   let numLines = 0;
   let numShown = 0;
   const parts: string[] = [];
@@ -137,7 +143,7 @@ export function diffExcerpt(tokenizer: Tokenizer, diff: string, room: number): D
   const dropped = numDropped ? `, nothing of ${numDropped} of its ${files.length} files` : '';
   return {
     text: parts.join('\n'),
-    omitted: `the diff has ${numLines} lines; this model has room for ${numShown} of them${dropped}`,
+    omitted: `the diff has ${numLines} lines; only ${numShown} of them fit in this model${dropped}`,
   };
 }
 
@@ -146,16 +152,16 @@ function missingLines(count: number): string {
 }
 
 /**
- * Small ones get what they need, the others the same share of what is left; the last get none when that would be too
- * little.
+ * Shares for files of these sizes. Small files get what they need, the others equal shares of the rest. If the shares
+ * would be below `least`, the last files get nothing.
  */
-function shareOut(sizes: readonly number[], room: number, least: number): number[] {
+function shareOut(sizes: readonly number[], limit: number, least: number): number[] {
   const shares = sizes.map(() => 0);
   const total = sizes.reduce((sum, size) => sum + size, 0);
-  const wanting = sizes.map((_, i) => i).slice(0, total <= room ? sizes.length : Math.floor(room / least));
+  const wanting = sizes.map((_, i) => i).slice(0, total <= limit ? sizes.length : Math.floor(limit / least));
   wanting.sort((a, b) => (sizes[a] as number) - (sizes[b] as number));
-  // One mark's worth for the files of which nothing is shown.
-  let left = wanting.length < sizes.length ? room - (least - MIN_TOKENS) : room;
+  // Tokens for one mark, for the files of which nothing is shown.
+  let left = wanting.length < sizes.length ? limit - (least - MIN_TOKENS) : limit;
   for (const [k, i] of wanting.entries()) {
     shares[i] = Math.min(sizes[i] as number, Math.floor(left / (wanting.length - k)));
     left -= shares[i];

@@ -1,4 +1,7 @@
-/** A completion task: its prompt, its sampling, and how what the model writes is shown at the cursor. Pure. */
+/**
+ * Prepares a completion: prompt, sampling, copy sources, and how the generated text is shown at the cursor. Runs
+ * nothing.
+ */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../protocol/errors.ts';
 import type { SamplingParams, Snippet } from '../protocol/tasks.ts';
@@ -10,25 +13,25 @@ import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
 import { casesOf } from './completionLines.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
-import { prefillRanges, type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
+import { prefillRanges, type PreparedRequest, reservedForAnswer, samplingFor } from './preparedRequest.ts';
 
-/** Lines above the cursor that the prompt shows at most. */
+/** Most lines above the cursor that the prompt shows. */
 const TAIL_LINES = 32;
 
 export interface CompleteOptions {
-  /** Of the host's text. */
+  /** In the host's text. */
   offset: number;
   multiline?: boolean | undefined;
   snippets?: readonly Snippet[] | undefined;
-  /** Other files that it may copy from, the likeliest first. */
+  /** Other files that the completion may copy from, the likeliest first. */
   copySources?: readonly SourceDocument[] | undefined;
-  /** Shows it, too, where the model is not sure; `line`: the first line of it. */
+  /** Whether low-confidence text is shown. `line`: only its first line. */
   showLowConfidence?: boolean | 'line' | undefined;
 }
 
 /**
- * `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot
- * complete.
+ * `syntax` must be prepared for the document (see Syntax.prepare).
+ * @throws RequestError `badRequest` for an offset outside the text, or a model that cannot complete
  */
 export function prepareComplete(
   layout: Layout,
@@ -53,7 +56,7 @@ export function prepareComplete(
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, {
-    answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens),
+    answerTokens: reservedForAnswer(sampling?.maxTokens ?? maxTokens, layout.contextTokens),
     snippets: options.snippets,
   });
   const limits =
@@ -68,7 +71,7 @@ export function prepareComplete(
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
     ...(opening ? { opening } : {}),
-    // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
+    // After a block the tail is short, and the prefill lane would first have to copy the many rows of the block.
     prefill: prefillRanges(
       prompt.numBlockTokens,
       prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]],
@@ -88,9 +91,8 @@ export function prepareComplete(
 }
 
 /**
- * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have
- * taken out of the file
- * lately. The cursor's own place stays out: what followed there is behind the cursor.
+ * Token ids that drafts may copy: the text of the file that the prompt does not show, and passages that recent edits
+ * removed. Without the text around the cursor, because what follows there is after the cursor.
  */
 function elsewhere(
   layout: Layout,
@@ -104,14 +106,13 @@ function elsewhere(
     offset,
   );
   const removed = layout.removedIds(doc);
-  // What is in the file counts for more.
+  // The last source is the likeliest, so the text of the file comes last.
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
 }
 
 /**
- * What stands around the tail, and in other files; the cursor's own place stays out, as above. Not what edits have
- * taken out: what is shown
- * depends on the texts alone.
+ * The copy prior: from the text before and after the tail, and from other files. Without passages that edits removed,
+ * because the shown text must depend on the current texts alone.
  */
 function priorOf(
   layout: Layout,
@@ -120,7 +121,7 @@ function priorOf(
   { prefixIds, startOffset }: CompletionPrompt,
   copySources: readonly SourceDocument[],
 ): () => CopyPrior {
-  // The texts as they are now: they may be others once the answer begins.
+  // Takes the current texts, because they may change before the answer begins.
   const { before, behind } = layout.around(doc, startOffset, offset);
   const { tokenizer, manifest } = layout.text;
   const { copy } = manifest.completion;
@@ -128,10 +129,7 @@ function priorOf(
   return () => new CopyPrior(copy, { others, current: [before, prefixIds], behind }, (id) => tokenizer.decode([id]));
 }
 
-/**
- * The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the
- * cursor behind it.
- */
+/** The document and the offset of a task. With `inserted`, a copy that contains this text, and the offset after it. */
 export function completedDocument(
   doc: SourceDocument,
   { offset, inserted = '' }: { offset: number; inserted?: string },
@@ -150,7 +148,7 @@ function requireOffset(doc: SourceDocument, offset: number): void {
     );
 }
 
-/** Whether the text may go on below the line, and up to where, from the syntax at the cursor or else from its line. */
+/** Whether the completion may have more lines, and up to where. Uses the syntax at the cursor, or else its line. */
 function cursorContext(
   doc: SourceDocument,
   offset: number,
@@ -189,7 +187,7 @@ function cursorContext(
   };
 }
 
-/** Each line is asked for again with every token. */
+/** Keeps the results of `ask`, because it is called for each line again with every token. */
 function remembered<T>(ask: (written: string) => T): (written: string) => T {
   const answers = new Map<string, T>();
   return (written) => {

@@ -1,69 +1,64 @@
 /**
- * Decides how many of the lines that a model writes at a cursor belong to the block there. The syntax tree tells where
- * one exists, otherwise indentation. A line is judged once it is complete, by the text up to its end, and for good:
- * what has been shown stays.
+ * Decides how many generated lines belong to the block at the cursor, by the syntax tree, or else by indentation.
+ * Decides on each line when it is complete, and never takes shown text back. Does not cut inside lines.
  */
 import { t } from '@vscode/l10n';
 import type { BlockScan } from '../text/syntax/syntax.ts';
 
 export interface LinesContext {
-  /** The line up to the cursor. */
+  /** The cursor's line up to the cursor. */
   before: string;
-  /** The next line that is not blank, with its indentation; empty at the end. */
+  /** The next line that is not blank, with its indentation. Empty at the end of the file. */
   nextLine: string;
-  /**
-   * When a block opens before the cursor, whose lines follow: the indentation of the line where its statement begins.
-   */
+  /** If a block opens before the cursor, the indentation of the line where its statement begins. */
   openIndent?: number;
-  /** Stop at the end of the paragraph, too: the cursor is on a blank line in the midst of a block. */
+  /** Whether the completion also ends at a blank line. So for a cursor on a blank line inside a block. */
   paragraph: boolean;
-  /** The block that opens is closed by a word, not by a bracket. */
+  /** Whether the block is closed by a word instead of a bracket. */
   words?: boolean;
-  /** How a line of the block that opens may begin at the indentation of its statement, too. */
+  /** Lines that belong to the block although they have the indentation of its statement (see casesOf). */
   cases?: RegExp | undefined;
-  /** From the syntax tree; whole lines only. */
+  /** Finds the end of the block in the syntax tree. Takes whole lines only. */
   scan?: (written: string) => BlockScan;
 }
 
-/** [0, shown) of `raw` is final; all of it when `ended`. */
 export interface LinesCut {
+  /** [0, shown) of the raw text may be shown. */
   shown: number;
+  /** Nothing after `shown` will be shown. */
   ended: boolean;
   note?: string;
 }
 
-/** Why a text that goes round in circles ends where it does. */
+/** The note on a text that repeats itself. */
 export const repeats = (): string => t('cut where the text starts to repeat itself');
 
-/** What ends a block at the indentation of its beginning: brackets where one opened it, else a word. */
+/** The brackets or words that end a block at the indentation of its beginning. */
 const BRACKETS = /^[})\]]+[;,]?/;
 const WORDS = ['end', 'fi', 'done', 'esac'];
 const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
 
-/**
- * A whole statement behind which nothing of its block is reached; not a property, a member or a function of such a
- * name.
- */
+/** A whole statement that leaves its block. Does not match a property, member or function with such a name. */
 const LEAVES = /^(return|throw|raise|break|continue)(;|\s+(.*[^-([{,=+*&|?:.<>\\])?)?$/;
 /**
- * In some languages what is behind it decides whether it does, or goes on with the lines of a text. Python has `else`
- * in what is no such condition.
+ * A statement that leaves its block only under a condition, in languages that write it after the statement, or that has
+ * the lines of a text below it. An `if` with `else` is no such condition in Python.
  */
 const DEPENDS = /\s(unless|while|until)\s|\sif\s(?!.*\selse\s)|<<[-~<]?["'\w]/;
 /**
- * What is reached all the same: a label, what ends or parts a block whose lines are not indented, a function that may
- * be called before it stands there.
+ * Lines that may follow such a statement: a label, words that end or divide a block without indentation, and functions,
+ * which may be called before their definition.
  */
 const REACHED = /^(\w+:|(case|default|end|fi|done|esac|else|elif|elsif|when|rescue|ensure|function|async function)\b)/;
 
 /**
- * From the line that opens a block: its `cases`. Most write those of Go, Swift and Ruby so, and many those of C and of
- * shells.
+ * The `cases` for the line that opens a block. In Go, Swift and Ruby, and often in C and shells, cases have the
+ * indentation of their statement.
  */
 export function casesOf(opening: string, words: boolean): RegExp | undefined {
   if (/\b(switch|select)\b.*\{$/.test(opening)) return /^(case|default|@unknown default)\b/;
   if (!words || !/^\s*case\b/.test(opening)) return undefined;
-  // Any text may be a pattern of a shell's.
+  // In a shell any text may be a pattern.
   return /\sin$/.test(opening) ? /^\(?[^()]+\)/ : /^(when|in|else)\b/;
 }
 
@@ -76,7 +71,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
   let nested = false;
   let previous = '';
   let previousIndent = 0;
-  /** End of the last line that is shown. */
+  /** The end of the last line that is shown. */
   let end = 0;
   let lineStart = 0;
   for (let i = 0; i < lines.length; i++) {
@@ -90,12 +85,12 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
       lineStart = lineEnd + 1;
       continue;
     }
-    // Small models write a line over and over; two alike in a row are hardly ever meant.
+    // Small models repeat lines. Two equal lines in a row are rarely correct.
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
     if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text))
       return { shown: end, ended: true, note: repeats() };
     const indent = indentOf(i === 0 ? before + line : line);
-    // Without a tree it may be any text: prose, or a language in which these words mean something else.
+    // Only with a tree, because other texts may be prose, or a language in which these words mean something else.
     if (
       i > 0 &&
       scan &&
@@ -106,7 +101,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
       !DEPENDS.test(previous) &&
       !REACHED.test(text)
     ) {
-      // A word by itself may yet be one of those.
+      // A word alone may still become one of the lines that may follow.
       return { shown: end, ended: complete || !/^(\w+|async \w*)$/.test(text) };
     }
     previous = i === 0 ? (before + line).trim() : text;
@@ -116,7 +111,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
       const closer = atEnd
         ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text)))
         : undefined;
-      // Whether it is a case shows at its end.
+      // The end of the line shows whether it is a case.
       if (
         !complete &&
         (closer !== undefined ||
@@ -145,10 +140,12 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
   return { shown: end, ended: finished };
 }
 
-/** How much of an unfinished line no closing bracket can cut off: up to one that the line has not opened itself. */
+/**
+ * Length of the part of an unfinished line that cannot be cut: up to a closing bracket that the line has not opened.
+ */
 function settled(line: string): number {
   let depth = 0;
-  // Behind one of these a bracket may be text, so that none can be counted on.
+  // After a quote or a comment sign a bracket may be text, so brackets are not counted any more.
   let plain = true;
   for (let at = 0; at < line.length; at++) {
     const character = line[at] as string;

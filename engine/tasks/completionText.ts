@@ -1,14 +1,13 @@
 /**
- * Shapes what a model writes at a cursor into a completion: one line unless more is asked for, nothing that the text
- * after the cursor already contains, and no endless repetition. Works on the raw text so far and only ever adds to
- * what it has shown. What may still be cut is held back.
+ * Shapes generated text into a completion: one line or a block, without repetition and without text that already
+ * follows the cursor. Holds back what may still be cut, and never takes shown text back. Does not run the model.
  */
 import { t } from '@vscode/l10n';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
-/** What is around the cursor, with LF line ends. */
+/** The text around the cursor, with LF line ends. */
 export interface CursorContext extends LinesContext {
   /** The rest of the cursor's line. */
   after: string;
@@ -17,8 +16,8 @@ export interface CursorContext extends LinesContext {
 }
 
 /**
- * Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but not 16 letters or semicolons
- * alike.
+ * Copies of a unit that count as endless repetition. Short units need more copies: "0, 0, 0, 0" or a line of dashes may
+ * be correct, but not 16 equal letters or semicolons.
  */
 const minCopies = (period: number, unit: () => string): number =>
   period >= 8
@@ -29,12 +28,13 @@ const minCopies = (period: number, unit: () => string): number =>
         ? 16 / period
         : Math.max(12, 48 / period);
 
-/** Text that may still change its meaning is `held`: [0, shown) of `text` is final. */
 interface Cut {
   text: string;
+  /** [0, shown) of `text` may be shown. The rest may still be cut. */
   shown: number;
+  /** All of `text` is shown, and no more. */
   ended: boolean;
-  /** What ends here is no repetition of the rest of the line. */
+  /** [0, keep) of `text` does not count as repetition of the rest of the line. */
   keep?: number;
   note?: string;
 }
@@ -49,7 +49,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
 
-/** Up to the end of the line or, where more are wanted, of the block. */
+/** Cuts at the end of the line, or at the end of the block if more lines are wanted. */
 function cutAtEnd(context: CursorContext, raw: string, finished: boolean): Cut {
   if (context.multiline && context.after.trim() === '') {
     const { shown, ended, note } = cutLines(context, raw, finished);
@@ -64,7 +64,7 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   const found = runaway(cut.text, minCopies);
   if (found === undefined) return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
   const text = cut.text.slice(0, found.start + found.period);
-  // One copy stays, as if the model had ended there.
+  // One copy stays, as if the model had ended after it.
   return {
     ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)),
     note: repeats(),
@@ -72,13 +72,13 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
 }
 
 /**
- * Ends before a bracket that closes one from before the cursor when the rest of the line begins with that bracket: most
- * often one that the editor has put there. So what is shown is what is inserted, and no bracket is doubled.
+ * If the rest of the line begins with a closing bracket, which the editor often inserts, ends before the same bracket
+ * in the completion. So no bracket is doubled, and the shown text is the inserted text.
  */
 function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
   const closer = after.trimStart()[0] ?? '';
   if (!')]}'.includes(closer) || closer === '') return cut;
-  // What the line has opened and its rest leaves open is the text's to close.
+  // The completion may close brackets that the line has opened and its rest does not close.
   const line = closersOf(before, closer);
   const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
   const { at } = closersOf(cut.text, closer, line.quote);
@@ -90,8 +90,8 @@ function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
 }
 
 /**
- * Outside strings: where a bracket closes one that the text has not opened, and how many it leaves open. `quote` is
- * that of a string that the text starts in.
+ * Outside strings: the places of closing brackets that the text has not opened, and how many brackets it leaves open.
+ * `quote`: of the string that the text starts in, or ''.
  */
 function closersOf(text: string, closer: string, quote = ''): { at: number[]; open: number; quote: string } {
   const opener = '([{'[')]}'.indexOf(closer)];
@@ -112,7 +112,7 @@ function closersOf(text: string, closer: string, quote = ''): { at: number[]; op
   return { at, open, quote };
 }
 
-/** Leaves out the end that the rest of the line repeats, but for brackets and quotes that the text itself opened. */
+/** Removes the end that repeats the rest of the line. Keeps brackets and quotes that close those of the text itself. */
 function cutOverlap(context: CursorContext, cut: Cut): Cut {
   const rest = context.after;
   if (rest.trim() === '') {
@@ -120,8 +120,8 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
     const trimmed = text.slice(0, cut.ended ? text.length : cut.shown).trimEnd();
     return cut.ended ? { ...cut, text: trimmed } : { ...cut, shown: trimmed.length };
   }
-  // What is held may all be cut off as a repetition, so the overlap counts from where the text would then end, which is
-  // `shown` or later: overlapStart never moves back as its text grows.
+  // All text after `shown` may still be cut as repetition. So the overlap is that of the shown text. overlapStart never
+  // moves back when its text grows.
   if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
   return {
     ...cut,
@@ -129,14 +129,14 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
   };
 }
 
-/** Where the longest end of `text` starts that `rest` starts with. */
+/** Where the longest suffix of `text` begins that is a prefix of `rest`. */
 function overlapStart(text: string, rest: string): number {
   let overlap = Math.min(text.length, rest.length);
   while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
   return text.length - overlap;
 }
 
-/** Offset after the last bracket or quote that closes one opened in the same text. */
+/** Offset after the last bracket or quote that closes one in the same text. */
 function endOfOwnClosers(text: string): number {
   const open: string[] = [];
   let end = 0;
@@ -150,7 +150,7 @@ function endOfOwnClosers(text: string): number {
         end = i + 1;
       }
     } else if ('\'"`'.includes(character)) {
-      // A quote that nothing closes was opened before the cursor.
+      // A quote without a closing one closes a string from before the cursor.
       if (text.includes(character, i + 1)) open.push(character);
     } else if ('([{'.includes(character)) open.push(character);
     else if (')]}'.includes(character) && top === '([{'[')]}'.indexOf(character)]) {
@@ -169,7 +169,7 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   if (nextLine === '' || context.after.trim() !== '') return cut;
   const line = (context.before + shown).trim();
   if (cut.ended) return line === nextLine ? { ...nothing, note: t('the same as the next line') } : cut;
-  // A text of the next line's own start is shown once it parts from it.
+  // Text that begins as the next line is held back until it differs from it.
   return nextLine.startsWith(line) ? nothing : cut;
 }
 

@@ -1,33 +1,34 @@
 /**
- * Decides how much of a completion is confident enough to be shown. The probability that all so far is right is the
- * product of those of its tokens. A line is shown once it is whole, if that is not too small; the words at its
- * beginning at once while it is large; further lines, whole ones only, where it is large enough for them. They are
- * rarely right, and one wrong line among right ones has to be removed by hand. Nothing shown is taken back, since the
- * probability only falls. docs/decisions/0017-confidence-limit.md has the effect of limits with the built-in model.
+ * Decides how much of a completion is confident enough to be shown. Never takes shown text back. Effects of the limits:
+ * docs/decisions/0017-confidence-limit.md.
  */
 
 export interface ConfidenceLimits {
-  /**
-   * Least probability, 0 to 1, of the first line that is not blank, of words at its beginning by themselves, and of
-   * more lines, each with all before it. All 0: everything is shown.
-   */
+  /** Least probability, 0 to 1, of the first line that is not blank. If all limits are 0, everything is shown. */
   readonly line: number;
+  /** Least probability of words at the beginning of that line, which are shown before the line is complete. */
   readonly words: number;
+  /** Least probability of each further line, with all text before it. */
   readonly lines: number;
 }
 
 const WORD_CHARACTER = /[\p{L}\p{N}_$]/u;
 const TRAILING_WORD = /[\p{L}\p{N}_$]+$/u;
 
+/**
+ * The probability that the text so far is right is the product of the probabilities of its tokens, so it only falls.
+ * The first line is shown when it is complete, words at its beginning earlier. Further lines are shown complete only,
+ * because they are rarely right, and the user must remove a wrong line by hand.
+ */
 export class Confidence {
   readonly #line: number;
   readonly #words: number;
   readonly #lines: number;
-  /** Of all of the text. */
+  /** Of the whole text. */
   #logprob = 0;
   #text = '';
   #numSure = 0;
-  /** A line that is not blank is whole. */
+  /** Whether a line that is not blank is complete. */
   #hasLine = false;
 
   constructor({ line, words, lines }: ConfidenceLimits) {
@@ -36,17 +37,17 @@ export class Confidence {
     this.#lines = Math.log(lines);
   }
 
-  /** Characters of the text that may be shown. */
+  /** Number of characters of the text that may be shown. */
   get numSure(): number {
     return this.#numSure;
   }
 
-  /** Nothing more will be. */
+  /** No more text will be shown. */
   get isLost(): boolean {
     return this.#logprob < (this.#hasLine ? this.#lines : this.#line);
   }
 
-  /** A token and the text that it completes. */
+  /** Adds a token: its text and its log-probability. */
   push(text: string, logprob: number): void {
     const before = this.#logprob;
     this.#logprob += logprob;
@@ -61,18 +62,18 @@ export class Confidence {
       this.#hasLine ||= this.#text.slice(0, lineEnd).trim() !== '';
     }
     if (this.#hasLine) return;
-    // What is held back of a word was sure when the last of it came; that it ends there shows only now.
+    // This token shows that the last word is complete. That word was confident enough before this token.
     if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
     if (this.#logprob >= this.#words)
       this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
   }
 
-  /** All of the text is what the model had to say. */
+  /** The text is complete. */
   settle(): void {
     if (!this.isLost) this.#show(this.#text.length);
   }
 
-  /** A bracket alone is nothing to look at. */
+  /** Shows nothing without a word, because a bracket alone is useless. */
   #showWords(end: number): void {
     if (WORD_CHARACTER.test(this.#text.slice(0, end))) this.#show(end);
   }

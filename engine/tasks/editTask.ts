@@ -1,6 +1,6 @@
 /**
- * An edit task: new code for a range of a document, from an instruction. Its prompt continues the same file block as a
- * chat turn; its answer is reduced to the code, with the indentation and the line ends of what it replaces. Pure.
+ * Prepares an edit: new code for a range of a document, from an instruction. The prompt has the same file block as
+ * chat. Reduces the answer to the code, with the indentation and line ends of the old code. Runs nothing.
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../protocol/errors.ts';
@@ -12,19 +12,19 @@ import { blockContent, fenceFor, languageOf, openingIds, runaway } from './repet
 import { prefillRanges, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 
 export interface EditOptions {
-  /** Of the host's text. */
+  /** In the host's text. */
   range: { start: number; end: number };
   instruction: string;
 }
 
-/** What an edit may add to the code that it changes. */
+/** Tokens that an edit may add to the code. */
 const EXTRA_TOKENS = 256;
-/** Tables and generated code repeat themselves; more than this is a model that goes round in circles. */
+/** Copies of a unit that count as endless repetition. Tables and generated code have fewer. */
 const minCopies = (period: number): number => Math.max(12, 240 / period);
 
 /**
- * Throws `badRequest` for a model that does not follow instructions or a range outside the text, `contextTooLong` for
- * one that does not fit.
+ * @throws RequestError `badRequest` for a model that does not follow instructions, a range outside the text, or an
+ * empty instruction; `contextTooLong` for a range that does not fit
  */
 export function prepareEdit(
   layout: Layout,
@@ -85,15 +85,15 @@ export function prepareEdit(
   };
 }
 
-/** The code that is replaced and what is kept of it. */
+/** The code that is replaced. */
 interface EditPlace {
-  /** With the indentation of its first line, also where the range starts behind that. */
+  /** With the indentation of its first line, also if the range starts after the indentation. */
   code: string;
-  /** White space before the range on its first line: already there, so not part of the new text. */
+  /** White space before the range on its first line. It stays, so it is not part of the new text. */
   lead: string;
-  /** The range starts behind code on its line. */
+  /** Whether code stands before the range on its first line. */
   midLine: boolean;
-  /** 1-based. */
+  /** From 1. */
   line: number;
   lineEnd: '\n' | '\r\n';
 }
@@ -112,10 +112,13 @@ function question(doc: SourceDocument, { code, line }: EditPlace, instruction: s
   if (code.trim() === '')
     return `Write new code for line ${line} of ${doc.path}.\n${asked}\nAnswer with the new code only, in one code block.`;
   const fenced = `${fence}${languageOf(doc.path)}\n${code.replace(/\n+$/, '')}\n${fence}`;
-  return `Change this code of ${doc.path}, from line ${line} on:\n${fenced}\n${asked}\nAnswer with the whole changed code only, in one code block, indented as it was.`;
+  return (
+    `Change this code of ${doc.path}, from line ${line} on:\n${fenced}\n${asked}\n` +
+    'Answer with the whole changed code only, in one code block, indented as it was.'
+  );
 }
 
-/** The raw answer as the text that takes the range's place; more raw text only ever adds to it. */
+/** The text that replaces the range. More raw text only adds to it. */
 function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: boolean): Shaped {
   const { text: content, closed } = blockContent(rawText, fence, finished);
   const over = finished || closed;
@@ -134,7 +137,7 @@ function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: b
   };
 }
 
-/** The lines moved so that the first is indented by `indent`; models often start at the margin. */
+/** Indents all lines so that the first has `indent`. Models often write code without indentation. */
 function indented(content: string, indent: string): string {
   const own = (/^[ \t]*/.exec(content) as RegExpExecArray)[0];
   if (own === indent) return content;

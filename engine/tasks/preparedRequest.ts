@@ -1,4 +1,7 @@
-/** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
+/**
+ * The form of a task for the scheduler: prompt ids, prefill ranges, sampling, and how raw text is shown. Prepares raw
+ * prompts. Runs nothing.
+ */
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { RequestError } from '../protocol/errors.ts';
@@ -11,51 +14,48 @@ import { MIN_PREFILL } from '../model/batch.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 
 export interface Shaped {
-  /** What is shown so far; a call with more raw text only ever adds to it. */
+  /** The text that is shown so far. More raw text only adds to it. */
   text: string;
-  /** Nothing more will be shown: generation can stop. */
+  /** No more text will be shown, so generation can stop. */
   stop: boolean;
-  /** Why the text was cut or nothing is shown. */
+  /** Says for the user why the text is cut or empty. */
   note?: string;
-  /** Left out where the model wrote the text. */
+  /** Left out if the model wrote the text. */
   source?: AnswerSource;
 }
 
 export interface PreparedRequest {
   promptIds: number[];
-  /** How many of the first ids are the document's file block. */
+  /** How many of the first ids are the file block. */
   blockTokens: number;
-  /** Which of the ids are for the prefill lane (see prefillRanges). */
+  /** The ids that go through the prefill lane (see prefillRanges). */
   prefill: TokenRange[];
-  /** The document whose block it is; null when there is none. */
+  /** The document of the file block. Null without a block. */
   docId: string | null;
   sampling: Required<SamplingParams>;
-  /** What is generated has to begin with it, before the raw text; nothing when left out. */
+  /** Generated text must begin with it. It is not part of the raw text. */
   opening?: Opening;
-  /** What stands elsewhere and may be said again, mixed with what the model says; nothing when left out. */
+  /** Predictions from copies, which are mixed into the distribution of the model. */
   prior?: () => CopyPrior;
   stopTokenIds: number[];
-  /** Texts beside the prompt that the answer may repeat, the likeliest last. */
+  /** Token ids outside the prompt that drafts may copy, the likeliest last. */
   draftSources?: () => readonly (readonly number[])[];
-  /**
-   * How sure the model has to be of what is shown; its log-probabilities are asked for then. All is shown when left
-   * out.
-   */
+  /** Limits for the confidence of shown text. Needs log-probabilities. If left out, everything is shown. */
   confidence?: ConfidenceLimits;
-  /** People read it: where it ends because it may have no more tokens, that is said. */
+  /** The text is prose for the user. A note says if it ends at its token limit. */
   isProse?: true;
-  /** Pure; `finished` when no more raw text will come. */
+  /** `finished`: no more raw text will come. A pure function. */
   shape: (rawText: string, finished: boolean) => Shaped;
-  /** What the user should know of the prompt: text left out. */
+  /** Notes for the user on the prompt, such as text that is left out. */
   notes: string[];
-  /** Shown instead, without running the model. */
+  /** An answer that is shown without running the model. */
   known?: KnownAnswer;
 }
 
 /**
- * The task's defaults for what is not given, and never more tokens than the context leaves. Whether values make sense
- * is
- * the sequence's to check. Throws `contextTooLong`.
+ * Fills missing values with the defaults of the task, and limits `maxTokens` to the rest of the context. The sequence
+ * checks the values.
+ * @throws RequestError `contextTooLong` if the prompt leaves no token
  */
 export function samplingFor(
   given: SamplingParams | undefined,
@@ -83,13 +83,13 @@ export function samplingFor(
     ...withoutUndefined(defaults),
     ...withoutUndefined(given ?? {}),
   };
-  // Whoever asks twice with temperature wants two answers.
+  // With temperature, the same request must give different answers.
   const seed = given?.seed ?? defaults.seed ?? (wanted.temperature > 0 ? Math.floor(Math.random() * 2 ** 32) : 0);
   return { ...wanted, seed, maxTokens: wanted.maxTokens > left ? left : wanted.maxTokens };
 }
 
-/** Tokens to keep free for an answer of that length: never most of the context. */
-export function answerRoom(maxTokens: number, contextTokens: number): number {
+/** Tokens that the prompt leaves for an answer of `maxTokens`: at most a sixth of the context. */
+export function reservedForAnswer(maxTokens: number, contextTokens: number): number {
   return Math.max(1, Math.min(maxTokens, Math.floor(contextTokens / 6)));
 }
 
@@ -98,8 +98,12 @@ function withoutUndefined(params: SamplingParams): SamplingParams {
 }
 
 /**
- * @param numBlock tokens of the file block. @param texts behind it, in order, counted from its end. @param fewest
- * tokens of a text that is worth it.
+ * The tokens of a prompt that go through the prefill lane: the file block and long texts of the user. Two prompts with
+ * the same beginning must agree there, or they could not share rows. So the ranges depend on the prompt, the model and
+ * the machine alone, and not on the length of a conversation or on generated text.
+ * @param numBlock tokens of the file block
+ * @param texts ranges of the texts after the block, in order, counted from its end
+ * @param fewest tokens of the shortest text for the prefill lane
  */
 export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fewest = MIN_PREFILL): TokenRange[] {
   const ranges: TokenRange[] = [[0, numBlock]];
@@ -113,9 +117,9 @@ export function prefillRanges(numBlock: number, texts: readonly TokenRange[], fe
 }
 
 /**
- * Control tokens in a text prompt are read as such: whoever writes a raw prompt means them. What the model's tokenizer
- * puts before every text (its BOS) comes first, unless the text brings it itself. Ids stay as given. Throws
- * `badRequest`.
+ * Prepares a raw prompt, which the model continues. Control tokens in a text are read as such. The BOS of the model
+ * comes first, unless the text begins with it. Ids are used as given.
+ * @throws RequestError `badRequest` for an empty prompt
  */
 export function prepareRaw(
   layout: Layout,

@@ -1,12 +1,12 @@
 /**
- * Finds endless repetition in what a model has written so far, and reads answers that are one code block. Pure
- * functions.
+ * Finds endless repetition in generated text, and reads answers that are one code block. Pure functions. Does not
+ * decide how much repetition is too much.
  */
 import type { Layout } from '../text/prompt/layout.ts';
 
 /**
- * Start of the longest end of the text that also stands earlier in it: how much of the end may turn out to be a
- * repetition. Never moves back as the text grows.
+ * Where the longest suffix of the text begins that also occurs earlier in it. That suffix may turn out to be
+ * repetition. Never moves back when the text grows.
  */
 export function repeatedEnd(text: string): number {
   let low = 0;
@@ -20,15 +20,15 @@ export function repeatedEnd(text: string): number {
 }
 
 /**
- * The end of the text as copies of one period, when there are too many of them to be meant; undefined otherwise.
- * `start` is where the first copy starts.
+ * Finds copies of one unit at the end of the text. Undefined if there are fewer than `minCopies`.
+ * @returns `start` of the first copy, and `period`, the length of the unit
  */
 export function runaway(
   text: string,
   minCopies: (period: number, unit: () => string) => number,
 ): { start: number; period: number } | undefined {
   const reversed = reverse(text.slice(-1000));
-  // KMP: the shortest period of every start of the reversed text is its length minus its longest border.
+  // KMP: the shortest period of each prefix of the reversed text is its length minus its longest border.
   const border = new Int32Array(reversed.length + 1);
   border[0] = -1;
   let best: { start: number; period: number } | undefined;
@@ -48,39 +48,38 @@ function reverse(text: string): string {
   return reversed;
 }
 
-/**
- * Answers that are one code block. The prompt ends with the block's opening line, so that the model goes on with the
- * content at once, without greeting or reasoning, and its first token can be shown. Pure.
- */
+// --- answers that are one code block ----------------------------------------------
+// The prompt ends with the opening line of the block. So the model begins with the content instead of a greeting or
+// reasoning, and its first token can be shown.
 
-/** A fence that is in none of the texts. */
+/** A fence that occurs in none of the texts. */
 export function fenceFor(...texts: readonly string[]): string {
   const longest = Math.max(2, ...texts.flatMap((text) => text.match(/`{3,}/g) ?? []).map((run) => run.length));
   return '`'.repeat(longest + 1);
 }
 
-/** What the prompt ends with. */
+/** The ids at the end of the prompt: the opening line of the block. */
 export function openingIds(layout: Layout, fence: string, language: string): number[] {
   return layout.text.tokenizer.encode(`${fence}${language}\n`);
 }
 
-/** A path's extension, by which Markdown names most languages. */
+/** The extension of a path, which is the name of most languages in Markdown. */
 export function languageOf(path: string): string {
   return /\.(\w+)$/.exec(path)?.[1] ?? '';
 }
 
 /**
- * The content of the block, as far as it is settled: without blank lines around it, without the opening line when the
- * model writes that once more, up to the closing fence. More raw text only ever adds to it.
+ * The content of the block up to its closing fence, without blank lines around it, and without an opening line that the
+ * model repeats. Holds back what may still become a fence, so more raw text only adds to the content.
  */
 export function blockContent(rawText: string, fence: string, finished: boolean): { text: string; closed: boolean } {
   const raw = rawText.replaceAll('\r', '');
-  // "```ts" once more; a bare fence is the end of an empty block.
+  // The model repeats "```ts", or a bare fence ends an empty block.
   if (/^\s*`{1,2}$/.test(raw) || /^\s*`{3,}[^\n]*$/.test(raw)) return { text: '', closed: finished };
   const body = raw.replace(/^\s*`{3,}[^\s`][^\n`]*\n/, '');
   const closing = new RegExp(`^[ \\t]*${fence}\`*[ \\t]*$`, 'm').exec(body);
   const closed = closing !== null && (finished || body.indexOf('\n', closing.index) >= 0);
-  // A last line that may become the closing fence waits.
+  // A last line that may become the closing fence is held back.
   const settled = closing ? body.slice(0, closing.index) : finished ? body : body.replace(/(?:^|\n)[ \t]*`*$/, '');
   return { text: settled.trimEnd().replace(/^(?:[ \t]*\n)+/, ''), closed };
 }

@@ -1,6 +1,6 @@
 /**
- * Messages that get a fixed reply, or that the model gets in words it knows better: greetings, questions about Kvasir
- * itself, and questions about files that are empty or do not fit in the prompt.
+ * Fixed replies to some messages, and rewording of others for the model: greetings, questions about Kvasir, and
+ * questions about files that are empty or do not fit. Does not run the model.
  */
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
@@ -24,7 +24,7 @@ export function isGreeting(message: string): boolean {
   return Object.values(GREETINGS).some((greeting) => greeting.test(bareOf(message)));
 }
 
-/** The greeting that the model knows. Any other message stays as it is. */
+/** Replaces a greeting by one that the model knows. Does not change other messages. */
 export function knownGreeting(message: string, words: Manifest['chat']['greetings']): string {
   const bare = bareOf(message);
   for (const language of Object.keys(GREETINGS) as (keyof typeof GREETINGS)[])
@@ -32,10 +32,11 @@ export function knownGreeting(message: string, words: Manifest['chat']['greeting
   return message;
 }
 
-const SUMMARY =
-  /^(?:\/(?:summarize|explain)|(?:(?:me )?(?:resuma|resume|explique|explica|descreva) )(?:(?:o|este|esse) (?:arquivo|código|módulo)|isso|isto|tudo))$/i;
+const SUMMARIZE_PT = '(?:(?:me )?(?:resuma|resume|explique|explica|descreva) )';
+const FILE_PT = '(?:(?:o|este|esse) (?:arquivo|código|módulo)|isso|isto|tudo)';
+const SUMMARY = new RegExp(`^(?:/(?:summarize|explain)|${SUMMARIZE_PT}${FILE_PT})$`, 'i');
 
-/** The question for a file's summary that the model knows, for the same question in other words. */
+/** Replaces a question for the summary of the file by one that the model knows. Does not change other messages. */
 export function knownSummary(message: string, fileQuestion: string): string {
   return SUMMARY.test(bareOf(message)) ? fileQuestion : message;
 }
@@ -45,20 +46,26 @@ const ABOUT = {
   pt: /^(?:o que (?:você|tu) (?:pode|consegue|sabe) fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i,
 };
 const HELP = {
-  en: 'I am a small model that runs on this machine. I complete code as you type and answer short questions about the open file, often wrongly. `/outline`, `/where NAME`, `/signature NAME`, `/callers NAME` and `/imports` are answered from the code itself, without the model.',
-  pt: 'Sou um modelo pequeno que roda nesta máquina. Completo código enquanto você digita e respondo a perguntas curtas sobre o arquivo aberto, muitas vezes errado. `/outline`, `/where NOME`, `/signature NOME`, `/callers NOME` e `/imports` são respondidos a partir do próprio código, sem o modelo.',
+  en:
+    'I am a small model that runs on this machine. I complete code as you type and answer short questions about the ' +
+    'open file, often wrongly. `/outline`, `/where NAME`, `/signature NAME`, `/callers NAME` and `/imports` are ' +
+    'answered from the code itself, without the model.',
+  pt:
+    'Sou um modelo pequeno que roda nesta máquina. Completo código enquanto você digita e respondo a perguntas curtas ' +
+    'sobre o arquivo aberto, muitas vezes errado. `/outline`, `/where NOME`, `/signature NOME`, `/callers NOME` e ' +
+    '`/imports` são respondidos a partir do próprio código, sem o modelo.',
 };
 
-/** The reply to a question about what the assistant is; undefined for any other message. */
+/** The reply to a question about the assistant. Undefined for any other message. */
 export function helpReply(message: string): KnownAnswer | undefined {
   const language = (['en', 'pt'] as const).find((each) => ABOUT[each].test(bareOf(message)));
   return language && { text: HELP[language], source: 'stock' };
 }
 
-/** Longer messages bring along what they are about. */
+/** Longer messages may contain the code that they are about. */
 const MAX_QUESTION = 200;
 
-/** Whether the last message can only be about the files: it has no code of its own, and none was said before. */
+/** Whether the last message can only be about the files, because neither it nor earlier messages contain code. */
 export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
   const last = messages.at(-1)?.content.trim() ?? '';
   return (
@@ -69,7 +76,7 @@ export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
   );
 }
 
-/** The reply if no part of these files fits in the prompt; undefined for no files. */
+/** The reply if no part of the files at `paths` fits in the prompt. Undefined if `paths` is empty. */
 export function unreadReply(
   { contextTokens, text: { manifest } }: Layout,
   paths: readonly string[],
@@ -92,23 +99,27 @@ export function unreadReply(
   return { text, note: t('not written by the model'), source: 'files' };
 }
 
-/** A message with one of `about`, or with a file's name, and none of `wanted` is about the files. */
+/** A message is about the files if it has a word of `about` or the name of a file, and no word of `wanted`. */
 const FILE_KEYWORDS: Readonly<Record<'en' | 'pt', { about: string; wanted: string }>> = {
   en: {
     about:
-      'this it here file files module code script functions function classes class methods types variables imports exports bugs errors explain describe summarize summarise review check',
+      'this it here file files module code script functions function classes class methods types variables ' +
+      'imports exports bugs errors explain describe summarize summarise review check',
     wanted:
-      'write create generate implement add make build draft give propose suggest complete continue fill start begin put insert translate convert example how',
+      'write create generate implement add make build draft give propose suggest complete continue fill start begin ' +
+      'put insert translate convert example how',
   },
   pt: {
     about:
-      'isso isto aqui arquivo arquivos módulo código script funções função classes classe métodos tipos variáveis importa exporta erros ele explique explica descreva resuma resume revise',
+      'isso isto aqui arquivo arquivos módulo código script funções função classes classe métodos tipos variáveis ' +
+      'importa exporta erros ele explique explica descreva resuma resume revise',
     wanted:
-      'escreva escreve escrever crie cria criar gere gera gerar implemente adicione faça dê sugira complete continue preencha comece traduza converta exemplo como',
+      'escreva escreve escrever crie cria criar gere gera gerar implemente adicione faça dê sugira complete continue ' +
+      'preencha comece traduza converta exemplo como',
   },
 };
 
-/** The reply to a question about files that are all empty; undefined for one that may be about something else. */
+/** The reply to a question about files that are all empty. Undefined if the question may be about something else. */
 export function emptyReply(
   messages: readonly ChatMessage[],
   docs: readonly SourceDocument[],

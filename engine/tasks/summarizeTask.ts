@@ -1,6 +1,6 @@
 /**
- * Prepares summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder,
- * from the summaries of its files. Runs nothing.
+ * Prepares the summary of a file, a symbol or a selection, with the question of the manifest, and of a folder, from the
+ * summaries of its files. Runs nothing.
  */
 import { t } from '@vscode/l10n';
 import type { PromptSize } from '../protocol/stats.ts';
@@ -14,14 +14,14 @@ import { type ChatOptions, measureAnswer, prepareAnswer } from './chatTask.ts';
 import type { PreparedRequest, Shaped } from './preparedRequest.ts';
 
 export interface SummarizeRange {
-  /** Of the host's text. */
+  /** In the host's text. */
   start: number;
   end: number;
-  /** The symbol's name; without it the range is a selection. */
+  /** The name of the symbol. Left out for a selection. */
   label?: string;
 }
 
-/** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
+/** @throws RequestError `badRequest` for a range outside the text, or a model that cannot summarize */
 export function prepareSummarize(
   layout: Layout,
   doc: SourceDocument,
@@ -29,20 +29,20 @@ export function prepareSummarize(
   sampling?: SamplingParams,
 ): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  // The question holds the code of a selection.
+  // The question about a selection contains its code.
   const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
   if (range === undefined || !layout.text.manifest.chat.facts) return prepared;
   return { ...prepared, shape: (rawText, finished) => noted(prepared.shape(rawText, finished)) };
 }
 
-/** Says that the model wrote it: a comment would have been shown instead. */
+/** Adds a note that the model wrote the summary. If there were a comment, it would be shown instead. */
 function noted(shaped: Shaped): Shaped {
   return shaped.text === '' || shaped.note
     ? shaped
     : { ...shaped, note: t('no comment says so: this is a guess by the model') };
 }
 
-/** The size of what `prepareSummarize` makes of it. Throws what that throws. */
+/** The size of the prompt of `prepareSummarize`. @throws the errors of `prepareSummarize` */
 export function measureSummarize(
   layout: Layout,
   doc: SourceDocument,
@@ -54,7 +54,8 @@ export function measureSummarize(
 }
 
 /**
- * The summary of a file without text; undefined for any other. Throws `badRequest` for a model that cannot summarise.
+ * The summary of a file without text. Undefined for any other file.
+ * @throws RequestError `badRequest` for a model that cannot summarize
  */
 export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
   summarizer(layout);
@@ -99,13 +100,13 @@ export interface FileSummary {
   /** Relative to the folder. */
   path: string;
   text: string;
-  /** What the user should know of it; stands behind it in a list, and is nothing for a model to read. */
+  /** A note for the user. Stands after the text in a list. The model does not read it. */
   note?: string | undefined;
 }
 
 /**
- * What there is to know of a summary of one file, which stands beside the file's name: its own name is left out. @param
- * path as the notes have it.
+ * Joins the notes on the summary of one file. Removes its path from them, because they stand beside it.
+ * @param path as the notes contain it
  */
 export function fileNotes(path: string, notes: readonly (string | undefined)[]): string {
   const own = `${path}: `;
@@ -114,7 +115,7 @@ export function fileNotes(path: string, notes: readonly (string | undefined)[]):
     .join('; ');
 }
 
-/** A folder's summary made from its files': a list that is ready, or a request that makes one text of them. */
+/** The summary of a folder: a list of the summaries of its files, or a request that makes one text from them. */
 export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; request: PreparedRequest };
 
 export function summarizeFolder(
@@ -130,7 +131,7 @@ export function summarizeFolder(
         ({ path: of, text, note }) => `- ${of}: ${oneLine(text)}${withNotes && note !== undefined ? ` (${note})` : ''}`,
       )
       .join('\n');
-  if (files.length === 0) return { kind: 'text', text: `${path} holds no files that can be summarised.` };
+  if (files.length === 0) return { kind: 'text', text: `${path} has no files that can be summarized.` };
   if (summary.folder === 'list') return { kind: 'text', text: listOf(true) };
   const messages = [
     { role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${listOf(false)}` },
@@ -155,7 +156,7 @@ function summarizer(layout: Layout): Layout['text']['manifest'] {
   return manifest;
 }
 
-/** The code without the indentation that all its lines share. */
+/** The code without the common indentation of its lines. */
 function dedent(code: string): string {
   const lines = code.split('\n');
   const first = lines[0] === undefined || !/^\s/.test(lines[0]) ? 1 : 0;

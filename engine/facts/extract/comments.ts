@@ -1,8 +1,8 @@
-/** Finds the comment or docstring of a definition or a file, and its first paragraph. */
+/** Finds the comment or docstring of a definition or a file, and its first paragraph. Does not interpret comments. */
 import type { Node } from 'web-tree-sitter';
 import { firstCode } from './tree.ts';
 
-/** Offsets of a comment in the text, with its marks. */
+/** Offsets of a comment in the text, including its comment marks. */
 export interface Doc {
   from: number;
   to: number;
@@ -11,13 +11,13 @@ export interface Doc {
 
 interface Comment extends Doc {
   row: number;
-  /** A line comment: adjacent ones form one comment. */
+  /** A line comment. Adjacent line comments form one comment. */
   isLine: boolean;
-  /** Nothing follows on its last line. */
+  /** Nothing follows the comment on its last line. */
   isAlone: boolean;
 }
 
-/** Comments for tools. They may stand between a comment and its definition. */
+/** Comments for tools. They may be between a comment and its definition. */
 const DIRECTIVES = [
   /\/\s*<|eslint|tslint|jshint|biome-|prettier-|@ts-|istanbul/,
   /[cv]8 ignore|webpack|@__PURE__|#?(?:end)?region|type:|noqa|pylint|pragma|mypy|pyright|fmt:|isort|ruff|nosec/,
@@ -26,16 +26,16 @@ const DIRECTIVE = new RegExp(String.raw`^(?://|/\*+|#)\s*(?:${DIRECTIVES.map(({ 
 
 export class Comments {
   readonly #lines: readonly string[];
-  /** Comments at the beginning of a line, by the row of their end. */
+  /** Comments at the beginning of a line, by their last row. */
   readonly #comments = new Map<number, Comment>();
-  /** Decorators and directives with lines of their own: first row by last row. */
+  /** First row of decorators and directives on lines of their own, by their last row. */
   readonly #between = new Map<number, number>();
 
   constructor(lines: readonly string[]) {
     this.#lines = lines;
   }
 
-  /** Adds a comment or a decorator. Those above a definition must be added before `above` is called for it. */
+  /** Adds a comment or a decorator. Must be called for those above a definition before `above`. */
   add(node: Node): void {
     const { startPosition: start, endPosition: end } = node;
     if ((this.#lines[start.row] ?? '').slice(0, start.column).trim() !== '') return;
@@ -54,7 +54,9 @@ export class Comments {
   }
 
   /**
-   * The comment right above a definition, or before it on its line. @param row from 0 @param index offset in the text
+   * The comment right above a definition, or before it on its line.
+   * @param row of the definition, from 0
+   * @param index offset of the definition in the text
    */
   above(row: number, index: number): Doc | undefined {
     const beside = this.#comments.get(row);
@@ -81,7 +83,7 @@ export function docstringOf(definition: Node): Doc | undefined {
   return string?.type === 'string' ? { from: string.startIndex, to: string.endIndex, docstring: true } : undefined;
 }
 
-/** A longer paragraph is cut, at the end of a sentence if there is one. */
+/** A longer paragraph is cut, if possible at the end of a sentence. */
 const MAX_PARAGRAPH = 600;
 
 /** A comment at the top of a file that is not about a definition right below it, or a module's docstring. */
@@ -90,7 +92,7 @@ const BELOW_HEAD = /[ \t]*\n(?=\s*\n|import\b|(?:const|let|var)\b[^\n]*\brequire
 const SCRIPT_HEAD = new RegExp(HEAD_COMMENT.source + BELOW_HEAD.source);
 const PYTHON_HEAD = /^(?:#[^\n]*\n|[ \t]*\n)*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
 
-/** The first paragraph of a file's own comment; undefined without one. */
+/** The first paragraph of the comment about the file. Undefined if there is none. */
 export function headComment(text: string, isPython: boolean): string | undefined {
   const written = (isPython ? PYTHON_HEAD : SCRIPT_HEAD).exec(text)?.[1];
   return written === undefined
@@ -98,18 +100,18 @@ export function headComment(text: string, isPython: boolean): string | undefined
     : firstParagraph(written, { from: 0, to: written.length, ...(isPython ? { docstring: true } : {}) });
 }
 
-/** Comments about licences, whole files, or work to do. They do not say what a definition does. */
-const OTHERWISE =
+/** Comments about licences, whole files, or open work. They do not describe a definition. */
+const NO_DESCRIPTION =
   /copyright|spdx-license|@license|@file\b|@fileoverview|@module\b|@packagedocumentation|^\W*(?:todo|fixme|xxx|hack)\b/i;
-/** Rules between parts of a file. */
+/** Lines that separate parts of a file. */
 const RULE = /[-=*#~_/]{3,}/;
 /** Code that is commented out. */
 const CODE =
   /[;{}]$|^(?:const|let|var|return|if|for|while|import|from|def|class|function|export|await|print)\b.*[({=:;]/;
 
-/** The first paragraph on one line; undefined if it describes nothing. @param written with its marks */
+/** The first paragraph as one line. Undefined if it describes nothing. @param written with comment marks */
 export function firstParagraph(written: string, { docstring }: Doc): string | undefined {
-  if (!docstring && OTHERWISE.test(written)) return undefined;
+  if (!docstring && NO_DESCRIPTION.test(written)) return undefined;
   const isBlock = written.startsWith('/*');
   const bare = docstring
     ? /^[rRuU]?("""|'''|"|')(.*)\1$/s.exec(written)?.[2]
@@ -153,11 +155,11 @@ export function firstParagraph(written: string, { docstring }: Doc): string | un
   return cut(paragraph);
 }
 
-/** Begins parameters, results or examples in the styles of JSDoc, Sphinx and Google. */
+/** The start of parameters, results or examples in the styles of JSDoc, Sphinx and Google. */
 const BLOCK_TAG =
   /^(?:@\w|:\w+[^:]*:|>>>|```|(?:Args|Arguments|Parameters|Params|Returns|Yields|Raises|Examples?|Notes?|Attributes):?$)/;
 
-/** A tag behind a description on the same line. */
+/** A tag after a description on the same line. */
 const INLINE_TAG = / @(?:param|returns?|throws|example|deprecated|internal|private|type)\b.*$/;
 
 function cut(paragraph: string): string {

@@ -1,4 +1,4 @@
-/** Reads the definitions of a file: functions, classes, their members, types and variables. */
+/** Reads the definitions of a file: functions, classes, members, types and variables. Does not walk the tree. */
 import type { Node } from 'web-tree-sitter';
 import { type Returns, type ReturnStatements, headOf, heritageOf, type Parameter, parametersOf } from './members.ts';
 import { type Comments, type Doc, docstringOf } from './comments.ts';
@@ -10,11 +10,11 @@ type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'n
 export interface Definition {
   kind: DefinitionKind;
   name: string;
-  /** The class, interface or object that it is a member of. */
+  /** The class, interface or object that contains it as a member. */
   owner?: string;
-  /** Inside a function or a namespace, so invisible from other files. */
+  /** Inside a function or a namespace, so other files cannot see it. */
   local: boolean;
-  /** What kind of type it is. */
+  /** For a type that is an interface or an enum. */
   word?: 'interface' | 'enum';
   /** Declared with `const`; in Python, named in capitals. */
   constant?: true;
@@ -22,40 +22,41 @@ export interface Definition {
   head?: { from: number; to: number };
   /** Line of the name, from 1. */
   line: number;
-  /** Of functions, methods and accessors. */
+  /** Only for functions, methods and accessors. */
   parameters?: Parameter[];
-  /** The declared type as written. */
+  /** The declared return type as written. */
   returns?: string;
-  /** What its `return` statements give; undefined without a body. */
+  /** The values of its `return` statements. Undefined without a body. */
   given?: Returns | undefined;
   /** The comment above it, or its docstring. */
   doc?: Doc | undefined;
-  /** Of classes. */
+  /** Only for classes. */
   bases?: string[];
   interfaces?: string[];
   /** The tree has errors in the declaration. Errors in the body do not count. */
   broken: boolean;
   /** The tree has errors in the declaration or the body. */
   brokenInside: boolean;
-  /** Offsets of its beginning and of its owner's. They tell two of one name apart. */
+  /** Offsets of its beginning and of the beginning of its owner. They distinguish definitions of one name. */
   at?: number;
   ownerAt?: number;
   /** Offset of the innermost function around it. */
   functionAt?: number;
-  /** A function or class that is the value of a variable or field. */
+  /** It is a function or class that is the value of a variable or field. */
   held?: true;
 }
 
 const MEMBERS =
   /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
-/** State of a walk. */
+
+/** State of a walk over the tree. */
 export interface Reading {
   text: string;
   comments: Comments;
   returns: ReturnStatements;
 }
 
-/** Names of variables inside a function. */
+/** The names of variables that a node inside a function declares. */
 export function localsAt(node: Node, place: Place): string[] {
   if (!place.local || !/^(variable_declarator|assignment)$/.test(node.type)) return [];
   const name = node.childForFieldName('name') ?? node.childForFieldName('left');
@@ -96,7 +97,7 @@ const lineOf = (node: Node): number => node.startPosition.row + 1;
 const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean =>
   broken || parts.some((part) => part?.hasError);
 
-/** Python has only a convention for constants. */
+/** Whether it is declared with `const`, or in Python named in capitals. */
 function isConstant(node: Node, name: string, { head }: Place, { text }: Reading): boolean {
   if (node.type === 'assignment') return /^_*[A-Z][A-Z\d_]*$/.test(name);
   return (
@@ -106,10 +107,10 @@ function isConstant(node: Node, name: string, { head }: Place, { text }: Reading
   );
 }
 
-/** A docstring is preferred: comments above it are about the implementation. */
+/** A docstring comes first, because comments above it are about the implementation. */
 function docOf(node: Node, { head }: Place, { comments }: Reading): Doc | undefined {
   const { row } = node.startPosition;
-  // `const a = 1,` may have more below it.
+  // In `const a = 1,` other variables may follow on the next lines.
   const start = head && (node.type !== 'variable_declarator' || head.row === row) ? head : { row, at: node.startIndex };
   return (
     (/^(function|class)_definition$/.test(node.type) ? docstringOf(node) : undefined) ??
@@ -121,7 +122,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   const [called, on] = nameOf(name);
   if (called === undefined) return undefined;
   const value = node.childForFieldName('value') ?? node.childForFieldName('right');
-  // A function or class that is assigned is the definition. Any other value leaves the definition to the name.
+  // If a function or class is assigned, it is the definition. Otherwise the assignment is.
   const about =
     FUNCTIONS.test(node.type) ||
     CLASSES.test(node.type) ||
@@ -130,7 +131,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
       ? node
       : value;
   const owner = on ?? place.owner;
-  // A part of a type without a name is invisible from other files.
+  // Other files cannot see parts of a type without a name.
   const isPart = owner === undefined && /^(property|method)_signature$/.test(node.type);
   // A method of a class without a name has no owner.
   const kind = isProperty(place)
@@ -165,7 +166,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   return described(found, about, place, reading);
 }
 
-/** `export default function () {}` is called `default`. */
+/** The name of `export default function () {}` is `default`. */
 function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
   const value = node.childForFieldName('value');
   if (!value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) || value.childForFieldName('name')) return [];
@@ -199,12 +200,12 @@ function described(found: Definition, about: Node, place: Place, { returns: stat
   return found;
 }
 
-/** The name, and the owner in `Store.prototype.flush = …`. */
+/** The name, and the owner, as in `Store.prototype.flush = …`. */
 function nameOf(node: Node): [string | undefined, string?] {
   if (/^(identifier|type_identifier|property_identifier|private_property_identifier|number)$/.test(node.type))
     return [node.text];
   if (node.type === 'string') return [node.text.slice(1, -1)];
-  // `[Symbol.iterator]`, as it is written.
+  // As written, for example `[Symbol.iterator]`.
   if (node.type === 'computed_property_name') return [node.text];
   if (node.type !== 'member_expression') return [undefined];
   const [object, property] = [node.childForFieldName('object')?.text ?? '', node.childForFieldName('property')?.text];
@@ -225,7 +226,7 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
     : 'method';
 }
 
-/** A Python method with `@property`. */
+/** Whether it is a Python method with `@property`. */
 const isProperty = ({ parent }: Place): boolean =>
   parent?.type === 'decorated_definition' &&
   present(parent.namedChildren).some(

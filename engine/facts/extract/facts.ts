@@ -1,7 +1,6 @@
 /**
- * Reads the facts of a file off its syntax tree: definitions, imports, exports, calls, fields. Knows TypeScript,
- * JavaScript
- * and Python. Marks what a tree with errors may have wrong; guesses nothing.
+ * Reads the facts of a TypeScript, JavaScript or Python file from its syntax tree: definitions, imports, exports,
+ * calls, fields. Marks facts that syntax errors make uncertain. Does not guess.
  */
 import type { Tree } from 'web-tree-sitter';
 import type { SourceDocument } from '../../text/syntax/sourceDocument.ts';
@@ -29,7 +28,7 @@ export interface Facts {
   definitions: Definition[];
   exports: Exports;
   calls: Call[];
-  /** Fields that are assigned rather than declared. */
+  /** Fields that are assigned instead of declared. */
   fields: Field[];
   /** Variables and parameters of functions. */
   localNames: Set<string>;
@@ -37,7 +36,7 @@ export interface Facts {
   broken: boolean;
 }
 
-/** Of a file that has no syntax tree. */
+/** The facts of a file without a syntax tree. */
 export const NO_FACTS: Facts = {
   imports: [],
   reexports: [],
@@ -87,7 +86,7 @@ const PYTHON_TYPES = [
   'yield',
 ];
 const SCRIPT_IMPORTS = ['import_statement'];
-/** Visited, but not for definitions. */
+/** Types of nodes that are visited but never define anything. */
 const NO_DEFINITIONS = [...PYTHON_CALLS, 'new_expression', 'augmented_assignment_expression'];
 const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
 
@@ -97,7 +96,7 @@ export function hasFacts(file: { path: string; language?: string | undefined }):
   return grammar !== undefined && (grammar === 'python' || SCRIPT.includes(grammar));
 }
 
-/** The facts of a document. Undefined where it has no tree, or a grammar whose facts are not known. */
+/** The facts of a document. Undefined without a tree, or for a grammar whose facts are not known. */
 export function readFacts(syntax: Syntax, doc: SourceDocument): Facts | undefined {
   return syntax.read(doc, factsOf);
 }

@@ -1,9 +1,12 @@
-/** Reads parameters and base classes, and the fields that a class gets in its constructor or methods. */
+/**
+ * Reads the parts of functions and classes: parameters, base classes, fields, calls, returned values. Does not see
+ * calls through a variable of another name.
+ */
 import type { Node } from 'web-tree-sitter';
 import { FUNCTIONS, NO_CODE, oneLine, PATTERNS, type Place, present, typeText, firstCode } from './tree.ts';
 
 export interface Parameter {
-  /** As written: with the dots or stars of a rest parameter, or as a pattern. */
+  /** As written, with the dots or stars of a rest parameter. May be a pattern. */
   name: string;
   type?: string;
   value?: string;
@@ -73,9 +76,9 @@ export function heritageOf(node: Node): { bases: string[]; interfaces: string[];
 
 export interface Field {
   name: string;
-  /** Offset of the class. */
+  /** Offset of its class. */
   classAt?: number;
-  /** The object's name in `Basket.limit = 3`, which may be a class. */
+  /** In `Basket.limit = 3` the name of the object, which may be a class. */
   of?: string;
   /** From 1. */
   line: number;
@@ -105,7 +108,7 @@ export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
     const isOwn =
       object?.type === 'this' ||
       (object?.type === 'identifier' && target.type === 'attribute' && /^(?:self|cls)$/.test(object.text));
-    // A function that is assigned there is a method.
+    // An assigned function is a method.
     const found =
       isOwn && thisAt !== undefined
         ? { classAt: thisAt }
@@ -123,11 +126,11 @@ function targetsIn(left: Node): Node[] {
 }
 
 export interface Call {
-  /** Without its object. */
+  /** Name of the function, without its object. */
   name: string;
-  /** Called on an object: `JSON.parse` is not the `parse` that a file imports. */
+  /** It is called on an object. `JSON.parse` does not call an imported `parse`. */
   member?: true;
-  /** The name right before the dot, if it is a name. */
+  /** The name right before the dot, if there is one. */
   on?: string;
   /** Line of the name, from 1. */
   line: number;
@@ -136,7 +139,7 @@ export interface Call {
 export const SCRIPT_CALLS = ['call_expression', 'new_expression'];
 export const PYTHON_CALLS = ['call'];
 
-/** Undefined if what is called has no name. */
+/** The call at a node. Undefined if the called function has no name. */
 export function callAt(node: Node): Call | undefined {
   const called = bare(node.childForFieldName('function') ?? node.childForFieldName('constructor'));
   if (!called || called.isMissing) return undefined;
@@ -164,7 +167,7 @@ function bare(called: Node | null): Node | null {
   return inside;
 }
 
-/** Where a returned value stands in the text. */
+/** The place of a returned value in the text. */
 export interface Given {
   /** From 1. */
   line: number;
@@ -173,7 +176,7 @@ export interface Given {
 }
 
 export interface Returns {
-  /** `values` are those that it yields. */
+  /** The `values` are those that it yields. */
   generator: boolean;
   async: boolean;
   values: Given[];
@@ -183,11 +186,11 @@ export interface Returns {
 
 const ABSTRACT = /^@(?:[\w.]*\.)?(?:abstract\w*|overload)\b/;
 
-/** Collects `return` and `yield` by the offset of their function, which must be added before them. */
+/** Collects `return` and `yield` by the offset of their function. `of` must be called for the function first. */
 export class ReturnStatements {
   readonly #functions = new Map<number, Returns & { returned: Given[]; yielded: Given[] }>();
 
-  /** Filled while the function's body is walked. Undefined for abstract functions and stubs. */
+  /** The returns of a function, filled while its body is walked. Undefined for abstract functions and stubs. */
   of(about: Node, { parent }: Place): Returns | undefined {
     const body = about.childForFieldName('body');
     if (
@@ -226,7 +229,7 @@ export class ReturnStatements {
       return;
     }
     Object.assign(found, { generator: true, values: found.yielded });
-    // `yield* each` is quoted whole.
+    // `yield* each` is shown as a whole.
     if (value)
       found.yielded.push(
         node.children.some((child) => child?.type === '*' || child?.type === 'from') ? given(node) : given(value),
@@ -234,14 +237,14 @@ export class ReturnStatements {
   }
 }
 
-/** Without the parentheses around it. */
+/** The place of a value, without parentheses around it. */
 function given(value: Node): Given {
   const inside = value.type === 'parenthesized_expression' && value.namedChildCount === 1 ? value.namedChild(0) : null;
   const { startIndex, endIndex, startPosition } = inside ?? value;
   return { line: startPosition.row + 1, from: startIndex, to: endIndex };
 }
 
-/** A Python body that is only `...` or `raise NotImplementedError`. */
+/** Whether a Python body is only `...` or `raise NotImplementedError`. */
 function isStub(body: Node): boolean {
   if (body.type !== 'block' || body.namedChildCount > 4) return false;
   const code = present(body.namedChildren).filter(

@@ -1,13 +1,12 @@
 /**
- * Reads what a file exports: `export` statements, assignments to `module.exports`, Python's `__all__`. Marks the list
- * as
- * unclear where a file exports in other ways, for example at run time.
+ * Reads imports and exports: `import`, `require`, `export`, assignments to `module.exports`, Python's `__all__`. Marks
+ * exports as unclear if a file exports in other ways, for example at run time.
  */
 import type { Node } from 'web-tree-sitter';
 import { FUNCTIONS, NO_CODE, namesIn, PATTERNS, type Place, present, stringText } from './tree.ts';
 
 export interface Exported {
-  /** As others import it; '' without a name. */
+  /** The name that other files import. '' if there is none. */
   name: string;
   /** Its name in this file, if known. */
   local?: string;
@@ -16,18 +15,18 @@ export interface Exported {
   module?: string;
   /** `whole`: the value of `module.exports`. */
   as?: 'default' | 'whole';
-  /** If it is exported without a name. */
+  /** Only for an export without a name. */
   kind?: 'function' | 'class';
 }
 
 export interface Exports {
   named: Exported[];
-  /** Modules whose exports are all passed on. */
+  /** Modules of `export * from`. */
   passedOn: { module: string; line: number }[];
-  /** Line of Python's `__all__`, from 1. Without it, all public names are exported. */
+  /** Line of Python's `__all__`, from 1. Without `__all__`, all public names are exported. */
   listLine?: number | undefined;
   isPython: boolean;
-  /** There may be more. */
+  /** There may be more exports. */
   unclear: boolean;
 }
 
@@ -40,11 +39,11 @@ const isExports = (node: Node | null | undefined): boolean =>
 
 export class ExportStatements {
   readonly found: Exports;
-  /** What assignments export. Ignored in a file with export statements, where `exports` is an ordinary variable. */
+  /** Exports by assignment. Ignored in a file with export statements, where `exports` is an ordinary variable. */
   readonly #assigned: Pick<Exports, 'named' | 'unclear'> = { named: [], unclear: false };
-  /** Types of nodes to visit besides definitions. */
+  /** Types of nodes that must be visited, besides those of definitions. */
   readonly types: readonly string[];
-  /** Whether the text may assign exports. Most files do not, and their calls are skipped. */
+  /** Whether the text may assign exports. Most files do not, so their calls are skipped. */
   readonly #mayAssign: boolean;
 
   constructor(text: string, isPython: boolean) {
@@ -53,7 +52,7 @@ export class ExportStatements {
     this.types = isPython && this.#mayAssign ? ['augmented_assignment', 'call'] : [];
   }
 
-  /** Takes any node that may export something. */
+  /** Reads a node that may export something. */
   read(node: Node, place: Place): void {
     if (node.type === 'export_statement') {
       if (place.parentType === 'program') this.#statement(node);
@@ -64,7 +63,7 @@ export class ExportStatements {
     else if (node.type === 'variable_declarator') this.#alias(node);
   }
 
-  /** Call after the last node. */
+  /** Must be called after the last node. */
   end(): void {
     if (this.found.named.length + this.found.passedOn.length === 0 && !this.found.unclear)
       Object.assign(this.found, this.#assigned);
@@ -151,13 +150,13 @@ export class ExportStatements {
     return { ...(local && node?.type !== 'method_definition' ? { local: local.text } : {}), ...(kind ? { kind } : {}) };
   }
 
-  /** `Object.assign(exports, …)` and the like. */
+  /** Calls such as `Object.assign(exports, …)`. */
   #call(node: Node): void {
     const given = present(node.childForFieldName('arguments')?.namedChildren);
     if (given.some(isExports) && stringText(given[1]) !== '__esModule') this.#assigned.unclear = true;
   }
 
-  /** `const app = exports = module.exports = {}`: later assignments to `app` export, too. */
+  /** After `const app = exports = module.exports = {}`, assignments to `app` export, too. */
   #alias(node: Node): void {
     let value = node.childForFieldName('value');
     if (value?.type === 'assignment_expression') value = value.childForFieldName('left');
@@ -190,14 +189,14 @@ export class ExportStatements {
     }
   }
 
-  /** Adds overloads once. */
+  /** Adds an export. Overloads are added once. */
   #add({ named }: Pick<Exports, 'named'>, exported: Exported): void {
     if (exported.name === 'default') exported.as ??= 'default';
     if (!named.some(({ name, as }) => name === exported.name && as === exported.as)) named.push(exported);
   }
 }
 
-/** The names that a declaration gives. */
+/** The names that a declaration defines. */
 function declaredBy(declaration: Node): Node[] {
   if (/^(lexical_declaration|variable_declaration|ambient_declaration)$/.test(declaration.type))
     return present(declaration.namedChildren).flatMap(declaredBy);
@@ -209,9 +208,9 @@ function declaredBy(declaration: Node): Node[] {
 export interface Import {
   module: string;
   line: number;
-  /** Names in this file. */
+  /** The names in this file. */
   names: string[];
-  /** At the top level of the file. */
+  /** Whether it is at the top level of the file. */
   top: boolean;
 }
 
@@ -280,7 +279,7 @@ export function pythonImports(node: Node, { parentType }: Place): Import[] {
     }));
   const module = node.type === 'future_import_statement' ? '__future__' : node.childForFieldName('module_name')?.text;
   if (module === undefined) return [];
-  // `from . import views` imports a module of the package.
+  // `from . import views` imports a module of this package.
   if (/^\.+$/.test(module) && parts.length > 0)
     return parts.map((part) => ({
       module: `${module}${(part.childForFieldName('name') ?? part).text}`,

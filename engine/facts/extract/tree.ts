@@ -1,4 +1,4 @@
-/** Reads syntax trees: a walk that knows the class and function around each node, and helpers for names and texts. */
+/** Walks syntax trees with the class and function around each node, and reads names and texts. Does not read facts. */
 import type { Node, Tree } from 'web-tree-sitter';
 
 const ofTypes = (types: string): RegExp => new RegExp(`^(?:${types.trim().split(/\s+/).join('|')})$`);
@@ -11,23 +11,23 @@ export const FUNCTIONS = ofTypes(`
 export const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
 
 export interface Place {
-  /** The class, interface or object around it, and its offset. A prototype's members have no offset. */
+  /** The class, interface or object around the node, and its offset. Undefined offset for members of a prototype. */
   owner?: string;
   ownerAt?: number | undefined;
-  /** Inside a function or a namespace, or in something without a name. */
+  /** Inside a function, a namespace, or an object without a name. */
   local: boolean;
   inFunction: boolean;
   inBlock: boolean;
   /** Inside a syntax error. */
   broken: boolean;
-  /** The node right above; the node itself only if its type is visited. */
+  /** The parent. `parent` is null if its type is not visited. */
   parentType: string;
   parent: Node | null;
   /** Offset of the innermost function around it. */
   functionAt?: number | undefined;
   /** Offset of the class that `this` belongs to, if that is certain. */
   thisAt?: number | undefined;
-  /** Beginning of the statement that holds only this definition, with `export`, `const` or decorators. */
+  /** Beginning of the statement that contains only this definition, with `export`, `const` or decorators. */
   head?: Start | undefined;
 }
 
@@ -38,17 +38,16 @@ interface Start {
   at: number;
 }
 
-/** Statements that may wrap a definition. */
+/** Statements that may contain a definition. */
 const STATEMENTS =
   /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
 
-/** Functions with the `this` of the code around them. In Python `self` is an ordinary variable. */
+/** Functions that keep the `this` of the code around them. In Python `self` is an ordinary variable. */
 const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
 
 /**
- * Visits each node of these types, parents before children. One walk with a cursor, linear in the size of the tree:
- * asking
- * a node for its parent searches from the root, which takes seconds in a long chain of calls.
+ * Visits each node of these types, parents before children. Walks with a cursor in linear time. Asking a node for its
+ * parent searches from the root, which takes seconds in a long chain of calls.
  */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
   const cursor = tree.walk();
@@ -80,7 +79,7 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
   }
 }
 
-/** The place of the children. @param start of functions and of statements that may wrap a definition */
+/** The place of the children of a node. @param start of functions, and of statements that may contain a definition */
 function below(place: Place, type: string, node: Node | null, visited: boolean, start?: Start): Place {
   const { owner, ownerAt, local, inFunction, functionAt } = place;
   const here = {
@@ -139,10 +138,10 @@ export const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
 export const typeText = (node: Node | null): string | undefined =>
   node ? oneLine(node.text.replace(/^:\s*/, '')) : undefined;
 
-/** Nodes that may stand anywhere. */
+/** Nodes that may be anywhere. */
 export const NO_CODE = /^(comment|line_continuation)$/;
 
-/** The first child that is no comment. Asks for one child at a time, because a body may have thousands. */
+/** The first child that is no comment. Reads one child at a time, because a body may have thousands. */
 export function firstCode(node: Node | null): Node | null {
   let child = node?.namedChild(0) ?? null;
   for (let i = 1; child && NO_CODE.test(child.type); i++) child = node?.namedChild(i) ?? null;
@@ -164,7 +163,7 @@ export function namesIn(pattern: Node): Node[] {
     : [];
 }
 
-/** The content of a string without escapes; undefined for any other node. */
+/** The content of a string without escapes. Undefined for any other node. */
 export function stringText(node: Node | null | undefined): string | undefined {
   return node?.type === 'string' ? /^[rRuU]?(['"])([^\\]*)\1$/s.exec(node.text)?.[2] : undefined;
 }

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { KvSubject } from '../eval/subject.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
-import { answerRoom } from '../../../engine/tasks/preparedRequest.ts';
+import { reservedForAnswer } from '../../../engine/tasks/preparedRequest.ts';
 import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
 import type { CopyPrior, CopyWeights } from '../../../engine/text/copy/copyPrior.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
@@ -102,7 +102,7 @@ async function copyCases(): Promise<CopyCase[]> {
         showLowConfidence: true,
       });
       const { opening } = completionPrompt(layout, document, offset, {
-        answerTokens: answerRoom(sampling.maxTokens, layout.contextTokens),
+        answerTokens: reservedForAnswer(sampling.maxTokens, layout.contextTokens),
       });
       const { ids: said, ends } = text.tokenizer.encodeWithOffsets(opening + taken);
       const ids = said.slice(0, MAX_TOKENS);

@@ -581,12 +581,17 @@ describe('the program', () => {
       ],
       [
         /one\.ts`: `One` \(line 1\)\.\n\n.*two\.ts`: `Two` \(line 1\)\.\n/,
-        /note: read off the syntax trees of .*one\.ts, .*two\.ts, not/,
+        /note: from the code of .*one\.ts, .*two\.ts, not/,
         'which classes are defined',
         one,
         two,
       ],
-      [/`One` is defined in line 1: `export class One \{\}`\.\n/, /note: read off /, 'where is One defined', one],
+      [
+        /`One` is defined in line 1: `export class One \{\}`\.\n/,
+        /note: from the code of /,
+        'where is One defined',
+        one,
+      ],
     ] as const) {
       const { status, stdout, stderr } = ask(message, files);
       expect({ status, stdout, stderr }).toEqual({

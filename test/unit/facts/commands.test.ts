@@ -21,7 +21,7 @@ const FILES = { 'src/shop.ts': SHOP };
 test('the answer says that it was read off the file', async () => {
   expect(await known('/where RATE', FILES)).toEqual({
     text: '`RATE` is defined in line 5: `const RATE = 3;`.',
-    note: 'read off the syntax tree of src/shop.ts, not written by the model',
+    note: 'from the code of src/shop.ts, not written by the model',
     source: 'files',
   });
 });
@@ -68,7 +68,7 @@ test('a language without syntax facts is named, and the text is searched', async
   expect(await ask('/where run', files)).toBe(`${none}\n\n\`run\` appears in line 2: \`func run() {}\`.`);
   expect(await known('/where gone', files)).toMatchObject({
     text: '`gone` does not appear in `main.go`.',
-    note: 'searched in the text of main.go, not written by the model',
+    note: 'from a text search in main.go, not written by the model',
   });
 });
 

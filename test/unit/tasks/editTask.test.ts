@@ -167,7 +167,7 @@ describe('a commit message', () => {
     });
     expect(promptIds.length + sampling.maxTokens).toBeLessThanOrEqual(4096);
     expect(promptIds.length).toBeGreaterThan(3000);
-    expect(notes).toEqual([expect.stringMatching(/^the diff has 3010 lines; this model has room for \d+ of them$/)]);
+    expect(notes).toEqual([expect.stringMatching(/^the diff has 3010 lines; only \d+ of them fit in this model$/)]);
     const prompt = layout.text.tokenizer.decode(promptIds);
     expect(prompt).toContain(fileDiff('small.ts', 2));
     expect(prompt).toMatch(/\[\d+ more lines of this file's diff\]/);
