@@ -1,4 +1,4 @@
-/** `kvasir chat`: answers one question, or holds a conversation on the terminal. */
+/** The command `kvasir chat`: answers one question, or holds a conversation on the terminal. */
 import { createInterface } from 'node:readline/promises';
 import { RequestError } from '../protocol/errors.ts';
 import type { ChatMessage } from '../protocol/tasks.ts';
@@ -26,7 +26,7 @@ export async function chat(line: CommandLine): Promise<number> {
           { kind: 'chat', messages: [...messages], docIds },
           { id: running, sampling },
         );
-        // An answer that was stopped before it began does not become part of the conversation.
+        // An answer that was stopped before its first text is no part of the conversation.
         if (answer === '') messages.pop();
         else messages.push({ role: 'assistant', content: answer, ...(source ? { source } : {}) });
       } catch (error) {

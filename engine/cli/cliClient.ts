@@ -1,6 +1,6 @@
 /**
- * The command line's client: an AssistantServer in the same thread, with a promise per request. It sends the same
- * messages as the editor, so both get the same answers.
+ * The client of the command line: an AssistantServer in the same thread, with a promise per request. Sends the same
+ * messages as the editor, so both get the same answers. Prints nothing but log lines.
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -27,11 +27,11 @@ export interface GenerateOptions {
   sampling?: SamplingParams;
   priority?: Priority;
   onChunk?: (chunk: Chunk) => void;
-  /** Progress of a request made of several sequences. */
+  /** Gets the progress of a request with several sequences. */
   onParts?: ((numDone: number, numTotal: number) => void) | undefined;
 }
 
-/** $XDG_CACHE_HOME/kvasir, or the system's folder for caches. */
+/** $XDG_CACHE_HOME/kvasir, or a folder in the cache folder of the system. */
 export function defaultCacheDir(
   env: NodeJS.ProcessEnv = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -105,14 +105,14 @@ export class Client {
     return value.stats;
   }
 
-  /** The last steps, as JSON in the Chrome trace format. */
+  /** The last steps of the engine as JSON in the Chrome trace format. */
   async trace(): Promise<string> {
     const value = await this.#ask((requestId) => ({ type: 'trace', requestId }));
     if (value.kind !== 'trace') throw new Error(`trace was answered by "${value.kind}"`);
     return value.json;
   }
 
-  /** Settles when no request is left and idle prefill has ended. */
+  /** Resolves when no request is left and idle prefill has ended. */
   async flush(): Promise<void> {
     await this.#ask((requestId) => ({ type: 'flush', requestId }));
   }

@@ -1,14 +1,14 @@
-/** Reads files named on the command line, or says why they cannot be read. Knows which files hold secrets. */
+/** Reads files of the command line, or says why they cannot be read. Knows which files are secret. Writes nothing. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RequestError, reasonOf } from '../protocol/errors.ts';
 
 /** Size limit of request files and evaluation texts. */
 export const MAX_INPUT_BYTES = 1e9;
-/** Size limit of source files. Larger files are hardly source code, and would fill memory. */
+/** Size limit of source files. Larger files are rarely source code, and would fill the memory. */
 const MAX_FILE_BYTES = 10e6;
 
-/** @param kind how files left out for this reason are counted: `3 files too large` */
+/** @param kind names the reason when files are counted, as in `3 files too large` */
 export class FileError extends RequestError {
   readonly kind: string;
 
@@ -19,9 +19,9 @@ export class FileError extends RequestError {
 }
 
 /**
- * The file's text, without a byte order mark. Prints a note if some bytes are not valid text.
+ * The text of a file without a byte order mark. Prints a note if some bytes are not valid text.
  * @param maxBytes size limit
- * @param allowPipe whether it may be a pipe, such as /dev/stdin
+ * @param allowPipe whether the file may be a pipe, such as /dev/stdin
  * @throws FileError
  */
 export async function readTextFile(path: string, maxBytes = MAX_FILE_BYTES, allowPipe = false): Promise<string> {
@@ -63,7 +63,7 @@ async function readText(path: string, maxBytes: number, allowPipe: boolean): Pro
   return read;
 }
 
-/** Decodes UTF-8, or UTF-16 with a byte order mark, which shells on Windows write. */
+/** Decodes UTF-8, or UTF-16 with a byte order mark, which Windows shells write. */
 function textOf(bytes: Buffer): FileText {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
@@ -74,7 +74,7 @@ function textOf(bytes: Buffer): FileText {
   }
 }
 
-/** The reason of a file system error, in words. */
+/** The reason of a file system error, as text for the user. */
 export function whyNot(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ENOENT':
@@ -96,8 +96,8 @@ export function whyNot(error: unknown): string {
 }
 
 /**
- * Globs of files that hold secrets, the default of the setting `kvasir.completion.exclude`. The command line reads such
- * a file when it is named, leaves it out of a folder, and never writes its KV rows to disk.
+ * Globs of secret files, the default of the setting `kvasir.completion.exclude`. The command line reads such a file if
+ * it is named, leaves it out of a folder, and never writes its KV rows to disk.
  */
 export const SECRETS: readonly string[] = [
   '**/.env*',
@@ -115,7 +115,7 @@ export const SECRETS: readonly string[] = [
   '**/.aws/credentials',
 ];
 
-/** Matches the end of a path, or a folder in it. Ignores case, as some file systems do. */
+/** Matches the end of a path, or a folder in it. Ignores case, because some file systems do. */
 const PATTERN = new RegExp(`/(?:${SECRETS.map(patternOf).join('|')})(?:/|$)`, 'i');
 
 function patternOf(glob: string): string {
@@ -126,12 +126,12 @@ function patternOf(glob: string): string {
     .join('[^/]*');
 }
 
-/** PURE: whether the path's name says that it holds secrets. Does not follow links. */
+/** Whether the name of a path is that of a secret file. Does not follow links. A pure function. */
 export function isSecret(path: string): boolean {
   return PATTERN.test(resolve(path).replaceAll('\\', '/'));
 }
 
-/** Whether the file, or the file that links lead to, holds secrets. True where that is unknown. */
+/** Whether the file, or the file that its links lead to, is secret. True if that is unknown. */
 export async function leadsToSecret(path: string): Promise<boolean> {
   if (isSecret(path)) return true;
   const real = await realpath(path).catch(() => null);

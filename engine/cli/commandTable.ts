@@ -1,4 +1,4 @@
-/** What each command takes, with the words of its help. Parses nothing. */
+/** The options of each command, and their help. Does not parse the command line. */
 import type { ParseArgsConfig } from 'node:util';
 import { CACHE_CODECS } from '../protocol/messages.ts';
 
@@ -13,9 +13,9 @@ const MODEL = {
   'kv-cache-dir': { type: 'string' },
   json: { type: 'boolean' },
 } as const;
-/** For commands whose requests may be minutes apart: only idle KV rows are compressed. */
+/** For commands whose requests may be minutes apart, because only idle KV rows are compressed. */
 const STORE = { codec: { type: 'string' } } as const;
-/** Written when the command ends. */
+/** For files that are written when the command ends. */
 const RECORDS = { trace: { type: 'string' } } as const;
 const SAMPLING = {
   'max-tokens': { type: 'string' },
@@ -68,7 +68,7 @@ export const OPTIONS: Record<string, Options> = COMMANDS;
 type Command = keyof typeof COMMANDS;
 type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
 
-/** Per option: the name of its value ('' for a switch), and what it does, with exceptions by command. */
+/** For each option the name of its value ('' for a switch), and its help, with exceptions by command. */
 const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Partial<Record<Command, string>>]> = {
   model: ['DIR', 'model folder; default: the built-in model'],
   precision: ['P', 'precision of the weights: int8 (default), int4 or float32'],

@@ -1,4 +1,4 @@
-/** `kvasir complete`: the completion that the editor's Trigger Completion shows at a position. */
+/** The command `kvasir complete`: prints the completion that Trigger Completion of the editor shows at a position. */
 import { readdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { SEGMENT_TOKENS } from '../kv/disk/segment.ts';
@@ -10,7 +10,7 @@ import { doneLine, log, printJson, statsLine } from './output.ts';
 import { leadsToSecret } from './cliFiles.ts';
 import { runTask, withClient } from './session.ts';
 
-/** UTF-16 offset of a 1-based line and column, as editors show them. */
+/** The UTF-16 offset of a line and column, both from 1, as editors show them. */
 export function offsetAt(text: string, line: number, column: number): number {
   let start = 0;
   for (let l = 1; l < line; l++) {
@@ -24,7 +24,7 @@ export function offsetAt(text: string, line: number, column: number): number {
   if (start + column - 1 > end)
     throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
   const offset = start + column - 1;
-  // Columns count UTF-16 units, as the editor does. A surrogate pair is not split.
+  // Columns count UTF-16 units, as in the editor. A surrogate pair must not be split.
   if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? ''))
     throw new RequestError('badRequest', `--column ${column} is in the middle of a character`);
   return offset;
@@ -43,7 +43,7 @@ export async function complete(line: CommandLine): Promise<number> {
     const { docId, text } = await client.openFile(file);
     const copySources: string[] = [];
     for (const other of texts(line, 'open-file')) copySources.push((await client.openFile(other)).docId);
-    // As with the editor's Trigger Completion, low-confidence text is shown.
+    // Low-confidence text is shown, as with Trigger Completion of the editor.
     const task = {
       kind: 'complete',
       docId,
@@ -63,9 +63,8 @@ export async function complete(line: CommandLine): Promise<number> {
       }
     };
     const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
-    // Sent together: the prompt is computed once, and each step decodes a token of every candidate. Sent after the
-    // first,
-    // so that the first one's figures show what was in the cache before.
+    // Sent together, so that the prompt is computed once, and each step decodes a token of every candidate. Sent after
+    // the first one, so that the figures of the first one show what was in the cache before.
     others = Array.from({ length: n - 1 }, (_, i) =>
       client.generate(
         { ...task, showLowConfidence: 'line' },

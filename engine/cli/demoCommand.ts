@@ -1,6 +1,6 @@
 /**
- * `kvasir demo`: completes, asks about and summarizes one file at once, and shows what the requests share in the KV
- * cache.
+ * The command `kvasir demo`: completes, asks about and summarizes one file at the same time, and shows what the
+ * requests share in the KV cache.
  */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -14,7 +14,7 @@ import { withClient } from './session.ts';
 const NAMES = ['completion', 'chat', 'summary'];
 const QUESTION = 'Explain this code.';
 
-/** A file of this project that fits the built-in model's context. */
+/** A file of this project that fits the context of the built-in model. */
 function defaultFile(): string {
   const source = join(__dirname, '..', 'engine', 'model', 'runtime', 'rope.ts');
   if (!existsSync(source))
@@ -22,6 +22,7 @@ function defaultFile(): string {
   return source;
 }
 
+/** How a line may begin: like a statement with several words, like a statement, or with a word. Best first. */
 const STARTS = [
   /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/,
   /^\s+(?:const |let |return |if )/,
@@ -29,14 +30,12 @@ const STARTS = [
 ];
 
 /**
- * Chooses a cursor in a line of the file's second half. The text before it counts as typed; the rest of the line is
- * what
- * a good completion would be.
+ * Chooses a cursor in a line of the second half of the file. The text before the cursor counts as typed. The rest of
+ * the line is a good completion.
  */
 export function pickCursor(source: string): { offset: number; rest: string } {
   const lines = source.split('\n');
   let offset = 0;
-  // Best are lines that begin like a statement, then other lines of several words.
   const candidates = STARTS.map((): { offset: number; rest: string }[] => []);
   for (const [index, line] of lines.entries()) {
     for (const [i, start] of STARTS.entries()) {
@@ -54,7 +53,8 @@ export async function demo(line: CommandLine): Promise<number> {
   return withClient(line, async (client, model) => {
     const say = (words: string) => line.json || process.stdout.write(`${words}\n`);
     say(
-      `${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`,
+      `${model.name}: ${count(model.parameters)} parameters, ${model.precision}, ` +
+        `loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`,
     );
     if (model.note.en) say(model.note.en);
     const { docId, text: source } = await client.openFile(file);
@@ -71,7 +71,8 @@ export async function demo(line: CommandLine): Promise<number> {
     await client.flush();
     const read = await client.stats();
     say(
-      `\n${basename(file)}: its ${count(read.tokens.idleComputed)} tokens were computed once, in ${(performance.now() - started).toFixed(0)} ms. Now three requests at once:\n`,
+      `\n${basename(file)}: its ${count(read.tokens.idleComputed)} tokens were computed once, ` +
+        `in ${(performance.now() - started).toFixed(0)} ms. Now three requests at once:\n`,
     );
     const lineStart = typed.lastIndexOf('\n') + 1;
     say(
@@ -114,14 +115,15 @@ export async function demo(line: CommandLine): Promise<number> {
       `\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`,
     );
     say(
-      `\nKV cache: pool ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes per token in ${model.kv}`,
+      `\nKV cache: pool ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens), ` +
+        `store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes per token in ${model.kv}`,
     );
     for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
     return 0;
   });
 }
 
-/** Shown in place of an empty text. */
+/** The text that is shown instead of an empty one. */
 export function nothing({ diagnostics, suppressed }: Pick<Done, 'diagnostics' | 'suppressed'>): string {
   return suppressed
     ? '(nothing offered: the confidence of the model is too low here)'
@@ -158,7 +160,7 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Prints several streams of text: columns side by side on a terminal, labelled lines elsewhere. */
+/** Prints several streams of text: in columns on a terminal, otherwise in labelled lines. */
 class Columns {
   readonly #names: string[];
   readonly #texts: string[];
@@ -197,7 +199,7 @@ class Columns {
     this.#rows = height;
   }
 
-  /** Complete lines only, so that the streams interleave legibly. */
+  /** Prints complete lines only, so that the streams stay readable. */
   #printLines(lane: number, all: boolean): void {
     const lines = wrap(this.#texts[lane]!, LINE_CHARS);
     const ready = all ? lines.length : lines.length - 1;

@@ -1,7 +1,6 @@
 /**
- * `kvasir eval`: what reduced precision costs on a text: perplexity, KL divergence and top-1 agreement. Compares
- * weights
- * and KV rows with float32, and codecs of the KV store with int8 rows. Does not measure answers (see test/bench/eval).
+ * The command `kvasir eval`: measures what reduced precision costs on a text. Compares weights and KV rows with
+ * float32, and codecs of the KV store with int8 rows. Does not measure answers (see test/bench/eval).
  */
 import { FORMATS } from '../kv/approx/codecs/registry.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
@@ -29,9 +28,9 @@ import { log, paced, printJson, table } from './output.ts';
 
 /** Tokens per forward pass. The logits of one chunk are in memory for all variants at once. */
 const CHUNK_TOKENS = 32;
-/** The text is scored in stretches, each from an empty context. Longer ones only take longer. */
+/** The text is scored in stretches, each from an empty context. Longer stretches only take more time. */
 const MAX_STRETCH_TOKENS = 1024;
-/** With fewer predicted tokens the figures say little: of 1,000, a top-1 share of 96% is exact to 1.2 points. */
+/** With fewer predicted tokens the figures are not exact. With 1,000 a top-1 share of 96% is exact to 1.2 points. */
 const MIN_TOKENS = 1000;
 
 /** Precision of weights and KV rows. */
@@ -46,9 +45,9 @@ interface Score extends Divergence {
 }
 
 const REFERENCE: Variant = { kv: 'float32', weights: 'float32', rows: 'float32' };
-/** Over float32 weights, so that the row shows the cost of int8 KV alone. */
+/** With float32 weights, so that the row shows the cost of int8 KV rows alone. */
 const INT8_ROWS: Variant = { kv: 'int8', weights: 'float32', rows: 'int8' };
-/** What the engine runs, by weight precision. */
+/** The precisions of KV rows that the engine uses, by precision of the weights. */
 const SHIPPED: readonly Variant[] = [
   { kv: 'w8a8+int8', weights: 'int8', rows: 'int8' },
   { kv: 'w4a8+int8', weights: 'int4', rows: 'int8' },
@@ -69,7 +68,7 @@ export async function evaluate(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** What `--kv` names. Precisions are null where only codecs are named. */
+/** The precisions and codecs of `--kv`. Precisions are null if only codecs are named. */
 function wantedOf(line: CommandLine): { precisions: readonly Variant[] | null; codecs: readonly string[] } {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
   const known = ['float32', 'int8', ...CODECS, ALL];
@@ -136,10 +135,7 @@ async function evaluatePrecisions(
   noteTooFew(results[0]!.numTokens);
 }
 
-/**
- * Feeds the same tokens to all variants, chunk by chunk. `ids` has one token more than is fed: the last one's
- * successor.
- */
+/** Feeds the same tokens to all variants, chunk by chunk. Does not feed the last of `ids`, which is only predicted. */
 async function scoreStretch(
   runners: readonly OnnxRunner[],
   scores: readonly Score[],

@@ -1,4 +1,4 @@
-/** `kvasir generate`: continues raw text: one prompt, or a file of requests that run together in one engine. */
+/** The command `kvasir generate`: continues one raw prompt, or a file of requests that run together in one engine. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../protocol/errors.ts';
 import type { Priority, SamplingParams, Task } from '../protocol/tasks.ts';
@@ -84,7 +84,7 @@ async function runLine(
   { source, number }: RequestLine,
   defaults: SamplingParams,
 ): Promise<boolean> {
-  // Reported with the type it was given.
+  // The id keeps the type that the request line gives it.
   let id: unknown = String(number);
   try {
     const value = objectOf(source, number);

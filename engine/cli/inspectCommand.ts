@@ -1,6 +1,6 @@
 /**
- * `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache
- * reaches, or the one reason why not.
+ * The command `kvasir inspect`: shows what a model folder can do, its memory, and how many tokens the cache holds, or
+ * the reason why it cannot run. Does not load the model.
  */
 import { type CacheReach, cacheReach } from '../server/cacheReach.ts';
 import { inspectFolder } from '../server/inspection.ts';
@@ -69,7 +69,8 @@ function reachText(
     `Longest context that fits in it: ${count(longestContext)} tokens, ${limit}.`,
     ...(sketchedTokens > 0 && poolTokens < contextTokens
       ? [
-          `With ${bytes(diskBytes)} of disk: up to ${count(Math.min(sketchedTokens, contextTokens))} tokens, read in parts (an approximation).`,
+          `With ${bytes(diskBytes)} of disk: up to ${count(Math.min(sketchedTokens, contextTokens))} tokens, ` +
+            'read in parts (an approximation).',
         ]
       : []),
     `Files of ${count(FILE_TOKENS)} tokens that fit beside the longest context, by codec (--codec):`,

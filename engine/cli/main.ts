@@ -1,7 +1,6 @@
 /**
- * Entry of `kvasir`, the engine without an editor. Runs one command and sets the exit status: 0 done, 1 failed (one
- * line
- * on stderr: what, where, what to do), 2 wrong usage.
+ * Entry of `kvasir`, the engine without an editor. Runs one command and sets the exit status: 0 done, 1 failed, 2 wrong
+ * usage. An error is one line on stderr: what, where, what to do.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +15,7 @@ import { HELP, helpOf } from './commandTable.ts';
 import { asksForHelp, type CommandLine, parseCommandLine, UsageError } from './options.ts';
 import { summarize } from './summarizeCommand.ts';
 
-/** Each returns the exit status. */
+/** Each command returns the exit status. */
 const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
   demo,
   complete,
@@ -61,7 +60,7 @@ function commandNamed(name: string): (line: CommandLine) => Promise<number> {
   return command;
 }
 
-// A closed pipe on stdout (`kvasir ... | head`) is no failure. On stderr it does not end the command.
+// A closed pipe on stdout (`kvasir ... | head`) is no failure. A closed pipe on stderr does not end the command.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   process.stderr.write(`kvasir: the output cannot be written: ${whyNot(error)}\n`);

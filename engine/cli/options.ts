@@ -1,4 +1,4 @@
-/** Parses and checks the command line. Reads no file and runs no command. */
+/** Parses and checks the command line. Does not read files or run commands. */
 import { existsSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ export function parseCommandLine(command: string, args: string[]): CommandLine {
   return { positionals, values, json: values.json === true };
 }
 
-/** Whether the arguments ask for help: `--help` anywhere, or a `-h` that is not the value of an option. */
+/** Whether the arguments contain `--help`, or a `-h` that is not the value of an option. */
 export function asksForHelp(command: string, args: readonly string[]): boolean {
   const given = joined(args, OPTIONS[command]!);
   const end = given.indexOf('--');
@@ -51,8 +51,8 @@ export function asksForHelp(command: string, args: readonly string[]): boolean {
 }
 
 /**
- * Joins a value that begins with a dash to its option (`--seed -5`, `--prompt -h`). The name of an option is no value;
- * `--prompt=--json` passes it.
+ * Joins a value that begins with a dash to its option (`--seed -5`, `--prompt -h`). The name of an option does not
+ * count as a value, except in the form `--prompt=--json`.
  */
 function joined(args: readonly string[], options: Options): string[] {
   const out: string[] = [];
@@ -61,7 +61,7 @@ function joined(args: readonly string[], options: Options): string[] {
     const takesValue = last.startsWith('--') && options[last.slice(2)]?.type === 'string';
     const isOption = arg === '--help' || (arg.startsWith('--') && Object.hasOwn(options, arg.slice(2).split('=')[0]!));
     if (takesValue && /^-./.test(arg) && !isOption) out[out.length - 1] = `${last}=${arg}`;
-    // No options follow it.
+    // No options follow `--`.
     else if (arg === '--') return [...out, ...args.slice(i)];
     else out.push(arg);
   }
@@ -84,19 +84,20 @@ export function texts(line: CommandLine, name: string): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-/** A number within [low, high], or undefined when not given. */
+/** A number in [low, high]. Undefined if the option is not given. */
 export function number(line: CommandLine, name: string, low: number, high: number, whole = true): number | undefined {
   const given = text(line, name);
   if (given === undefined) return undefined;
   const value = given.trim() === '' ? Number.NaN : Number(given);
   if (!(value >= low && value <= high) || (whole && !Number.isInteger(value)))
     throw new UsageError(
-      `--${name} ${given}: it must be ${whole ? 'a whole number' : 'a number'} ${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`,
+      `--${name} ${given}: it must be ${whole ? 'a whole number' : 'a number'} ` +
+        `${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`,
     );
   return value;
 }
 
-/** 0: the engine measures which number is fastest. */
+/** Number of threads. With 0 the engine measures which number is fastest. */
 function threadsOf(line: CommandLine): number {
   const threads = number(line, 'threads', 0, MANY) ?? 0;
   const numProcessors = Math.max(cpus().length, availableParallelism());
@@ -112,7 +113,7 @@ function threadsOf(line: CommandLine): number {
 export const MAX_KEPT_BYTES = 1e9;
 
 const MANY = Number.MAX_SAFE_INTEGER;
-/** At higher temperatures all tokens are about equally probable. */
+/** At higher temperatures all tokens have about the same probability. */
 const MAX_TEMPERATURE = 5;
 
 export function samplingOf(line: CommandLine): SamplingParams {
@@ -139,19 +140,19 @@ function choice<T extends string>(line: CommandLine, name: string, choices: read
   return given as T | undefined;
 }
 
-/** Folder for KV rows, or undefined. */
+/** The folder for KV rows. Undefined if there is none. */
 export function kvCacheDirOf(line: CommandLine): string | undefined {
   const dir = text(line, 'kv-cache-dir');
   if (dir === '') throw new UsageError('--kv-cache-dir is empty; name a folder, or leave the option out');
   return dir;
 }
 
-/** The built-in model is beside dist/, in a checkout and in the packaged extension. */
+/** The folder of the built-in model. It is beside dist/, in a checkout and in the packaged extension. */
 function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
 }
 
-/** @throws RequestError for the name of a model on the Hugging Face hub: nothing is downloaded here. */
+/** @throws RequestError for the name of a model on the Hugging Face hub, because nothing is downloaded */
 export function modelDirOf(given: string | undefined): string {
   if (given === '') throw new UsageError('the model folder is empty; leave it out for the built-in model');
   if (given !== undefined && !existsSync(given) && /^[\w.-]+\/[\w.-]+$/.test(given))

@@ -1,4 +1,4 @@
-/** Formats and prints output: results on stdout, all else on stderr. */
+/** Formats and prints output: results on stdout, everything else on stderr. Does not run requests. */
 import type { Done } from './cliClient.ts';
 import type { EngineStats } from '../protocol/stats.ts';
 
@@ -14,7 +14,7 @@ export function log(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** The `done` line of `--json`. Its fields are stable, because other programs read it. */
+/** The `done` line of `--json`. Its fields must not change, because other programs read it. */
 export function doneLine(id: unknown, done: Done): object {
   const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics, source } = done;
   return {
@@ -53,7 +53,7 @@ export function table(rows: string[][]): string {
 /** Time between two progress lines. */
 const MIN_PROGRESS_MS = 5000;
 
-/** Passes texts on, at most one every five seconds. The first one passes at `firstMs` or later. */
+/** Passes on at most one text every five seconds, the first one not before `firstMs`. */
 export function paced(
   tell: (text: string) => void,
   clock: () => number = () => performance.now(),
@@ -67,7 +67,7 @@ export function paced(
   };
 }
 
-/** Shows progress until all is done: on a terminal in one line that is overwritten, else a line every five seconds. */
+/** Shows progress: on a terminal in one line that is overwritten, otherwise a line every five seconds. */
 export function progressOf(
   what: string,
   out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,

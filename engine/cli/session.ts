@@ -1,4 +1,7 @@
-/** Runs a command's work with a loaded model, and prints the result of a task. Closes the engine in every case. */
+/**
+ * Runs the work of a command with a loaded model, and prints the result of a task. Closes the engine in every case.
+ * Does not parse options.
+ */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { makeFolders } from '../kv/disk/makeFolders.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
@@ -22,14 +25,14 @@ export async function withClient<T>(
   try {
     const options = loadOptionsOf(line);
     const trace = text(line, 'trace');
-    // Checked before the model is loaded and the work is done.
+    // Files and folders are checked before the model is loaded.
     for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'open-file')])
       if (file !== undefined) await checkTextFile(file);
     await checkFolder('--cache-dir', options.cacheDir);
     if (options.disk) await checkFolder('--kv-cache-dir', options.disk.dir, 0o700);
     if (trace !== undefined) await checkWritable(trace);
     const model = await client.load(options, (stage, fraction) => {
-      // A large model takes minutes to import: say so, at most every second.
+      // The import of a large model takes minutes, so progress is shown, at most every second.
       if (stage === 'import' && performance.now() - shown > 1000) {
         shown = performance.now();
         log(`importing the model: ${(100 * fraction).toFixed(0)}%`);
@@ -44,7 +47,7 @@ export async function withClient<T>(
   }
 }
 
-/** Notes about options that have no effect, or less than asked for. */
+/** Prints notes on options that have no effect or a limited effect. */
 function tellLimits(line: CommandLine, options: LoadOptions, { name, contextTokens }: ModelInfo): void {
   if (options.contextTokens !== undefined && options.contextTokens > contextTokens)
     log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
@@ -87,7 +90,7 @@ async function checkWritable(file: string): Promise<void> {
   await rm(temporary, { force: true });
 }
 
-/** Writes by renaming, so that a reader finds the old file or the new one, never a part. */
+/** Writes a file by renaming, so that a reader finds the old file or the complete new one. */
 async function writeWhole(file: string, content: string): Promise<void> {
   const temporary = temporaryOf(file);
   await writing(file, async () => {
@@ -142,8 +145,8 @@ export async function runTask(
   if (line.json) printJson(doneLine(options.id, done));
   else {
     if (done.text) process.stdout.write('\n');
-    // Notes belong to texts for people, also in a file. Programs may read completions and raw text, so notes stay
-    // apart.
+    // In chat and summaries notes belong to the text, also in a file. Programs may read completions and raw text, so
+    // their notes go to stderr.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
     for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])])
       (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
@@ -153,7 +156,9 @@ export async function runTask(
   return done;
 }
 
-/** Adds to an error about missing room what to do about it, in terms of options. Other errors stay as they are. */
+/**
+ * Adds to an error about memory or disk what the user can do, with names of options. Returns other errors unchanged.
+ */
 export async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
   if (!(error instanceof RequestError)) return error;
   const { code } = error;
@@ -169,7 +174,7 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
   );
 }
 
-/** PURE: replaces the editor's settings by options. */
+/** Replaces the names of settings of the editor by names of options. */
 function inOptions(message: string): string {
   return message
     .replaceAll('kvasir.cache.maxBytes', '--max-bytes')
@@ -177,7 +182,7 @@ function inOptions(message: string): string {
     .replace('kvasir.cache.diskBytes or ', '');
 }
 
-/** PURE. @param numTokens of the longest text */
+/** What the user can do about an error of the disk. @param numTokens of the longest text */
 export function remedyFor(code: 'diskFull' | 'writeFailed', config: ModelConfig, numTokens: number): string {
   const needed = bytes(leastBudget(config, numTokens, 0));
   const whole = `with --max-bytes of about ${needed}, a text of up to ${count(numTokens)} tokens fits in memory`;

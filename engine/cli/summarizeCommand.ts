@@ -1,4 +1,4 @@
-/** `kvasir summarize`: summarizes a file, one symbol of it, or a folder. Chooses the files of a folder. */
+/** The command `kvasir summarize`: summarizes a file, one symbol of it, or a folder. Chooses the files of a folder. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve, sep } from 'node:path';
 import { RequestError } from '../protocol/errors.ts';
@@ -27,7 +27,7 @@ export async function summarize(line: CommandLine): Promise<number> {
         ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started)
         : undefined;
     await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts }, { footerOf });
-    // On stdout, because it belongs to the summaries.
+    // On stdout, because the note belongs to the summaries.
     if (leftOut.toString()) (line.json ? log : print)(`note: left out: ${leftOut}`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;
@@ -69,13 +69,18 @@ async function folderTask(client: Client, folder: string, leftOut: LeftOut): Pro
 
 const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** The range of a definition: the first line that looks like one, and the deeper-indented lines below it. */
+/** Words that may stand before the name in a definition. */
+const DEFINITION_WORDS = [
+  'export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub',
+  'func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module',
+].join('|');
+
+/** The range of a definition: the first line that looks like one, and the lines below it that are indented more. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
   const name = escapeForRegExp(symbol);
-  const defines = new RegExp(
-    `^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`,
-    'm',
-  );
+  const withWord = `^[ \\t]*(?:(?:${DEFINITION_WORDS})\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])`;
+  const withoutWord = `^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`;
+  const defines = new RegExp(`${withWord}|${withoutWord}`, 'm');
   const found = defines.exec(source);
   if (!found) throw new RequestError('badRequest', `${path}: no definition of "${symbol}" was found in this file`);
   const start = source.lastIndexOf('\n', found.index) + 1;
@@ -95,7 +100,7 @@ export function definitionOf(source: string, symbol: string, path: string): { st
   return { start, end: start + lines.slice(0, numLines).join('\n').length };
 }
 
-/** Nobody reads a summary of more files. */
+/** Most files of a folder that are summarized. */
 const MAX_FILES = 100;
 const SKIPPED_FOLDERS = new Set([
   'node_modules',
@@ -113,10 +118,10 @@ const SOURCE = new Set(
     ' ',
   ),
 );
-/** Left-out folders that are listed by name. */
+/** Most left-out folders that are listed by name. */
 const MAX_SHOWN_FOLDERS = 5;
 
-/** Counts what was left out of a folder, by reason. */
+/** Counts files and folders that were left out, by reason. */
 export class LeftOut {
   readonly #files = new Map<string, number>();
   readonly #folders = new Map<string, number>();
@@ -129,7 +134,7 @@ export class LeftOut {
     this.#folders.set(name, (this.#folders.get(name) ?? 0) + 1);
   }
 
-  /** For example "3 files not source code, 1 empty; the folders .git, node_modules". Empty if nothing was left out. */
+  /** "3 files not source code, 1 empty; the folders .git, node_modules". Empty if nothing was left out. */
   toString(): string {
     const files = [...this.#files]
       .map(([reason, count], i) => `${count}${i ? '' : count === 1 ? ' file' : ' files'} ${reason}`)
@@ -138,9 +143,8 @@ export class LeftOut {
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, count]) => (count === 1 ? name : `${name} (${count})`));
     const more = names.length - MAX_SHOWN_FOLDERS;
-    const folders = names.length
-      ? `the ${names.length === 1 ? 'folder' : 'folders'} ${names.slice(0, MAX_SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-      : '';
+    const shown = `${names.slice(0, MAX_SHOWN_FOLDERS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+    const folders = names.length ? `the ${names.length === 1 ? 'folder' : 'folders'} ${shown}` : '';
     return [files, folders].filter(Boolean).join('; ');
   }
 }
@@ -152,7 +156,7 @@ export async function sourceFiles(folder: string, leftOut: LeftOut): Promise<str
   return files.slice(0, MAX_FILES);
 }
 
-/** Leaves links out. @param real the folder's path with links resolved */
+/** Lists files below a folder. Leaves out links. @param real path of the folder with resolved links */
 async function walk(folder: string, real: string, under: string, leftOut: LeftOut): Promise<string[]> {
   const found = await readdir(join(folder, under), { withFileTypes: true }).catch(() => null);
   if (!found) {

@@ -1,6 +1,6 @@
 /**
- * Handles the protocol's messages, in order; messages that arrive while a model loads wait for it. Used by the worker
- * thread and by the command line. Does not run steps (see stepLoop.ts).
+ * Handles the messages of the protocol in order. Messages wait while a model loads. Used by the worker thread and by
+ * the command line. Does not run steps (see stepLoop.ts).
  */
 import { config as speak, t } from '@vscode/l10n';
 import { chromeTrace } from '../core/trace.ts';
@@ -34,7 +34,7 @@ export class AssistantServer {
   #isLoadCancelled = false;
   #close: () => void = () => {};
 
-  /** `load` and `machine` are parameters for tests. */
+  /** `load` and `machine` are replaced in tests. */
   constructor(emit: (message: EngineMessage) => void, load: typeof loadModel = loadModel, machine = new Machine()) {
     this.#machine = machine;
     this.#emit = (message) => {
@@ -62,7 +62,7 @@ export class AssistantServer {
     // Needs no model, so it does not wait for a load.
     if (message.type === 'inspect') return void this.#inspect(message.requestId, message.modelDir);
     if (this.#held) {
-      // The load under way has become pointless, and an import may take minutes.
+      // The running load is not needed any more, and an import may take minutes.
       if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown')
         this.#isLoadCancelled = true;
       this.#held.push(message);
@@ -72,7 +72,7 @@ export class AssistantServer {
       this.#model?.followMemory();
       this.#dispatch(message);
     } catch (error) {
-      // A document message has no request id. The next request for that document reports the error again.
+      // A document message has no request id. The next request for this document reports the error again.
       this.#emitError('requestId' in message ? message.requestId : undefined, error);
     }
   }
@@ -102,7 +102,7 @@ export class AssistantServer {
         return this.#generate(message);
       case 'abort':
         if (this.#model) this.#requests.abort(message.requestId, this.#model);
-        // A request that waits for the disk ends without a step.
+        // A request that waits for the disk ends without a step, so the loop must wake up.
         return this.#loop.wake();
       case 'prioritise':
         return this.#model ? this.#requests.prioritise(message.requestId, message.priority, this.#model) : undefined;
@@ -179,7 +179,7 @@ export class AssistantServer {
 
   #generate(message: Message<'generate'>): void {
     const { requestId } = message;
-    // Reported without the id, which belongs to the request that is running.
+    // Reported without the id, because the id belongs to the running request.
     if (this.#requests.has(requestId))
       return this.#emitError(undefined, new RequestError('badRequest', `request id "${requestId}" is in use`));
     this.#requests.start(message, this.#loaded(), () => this.#loop.wake());

@@ -1,4 +1,4 @@
-/** PURE: computes how many tokens fit in a memory budget with a model, in the KV pool and in the KV store. */
+/** Computes how many tokens of a model fit in a memory budget, in the KV pool and in the KV store. Pure functions. */
 import { scratchRows } from '../model/batch.ts';
 import { codecNamed, type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
@@ -16,21 +16,19 @@ import { scratchBytesPerToken } from '../model/runtime/prefillFeeds.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
 import { Snapshots } from '../kv/snapshots.ts';
 
-/** The usual disk limit in bytes, assumed where the disk is switched off. */
+/** The usual disk limit in bytes, which is assumed if the disk is switched off. */
 const USUAL_DISK = 1e9;
 
 export interface CacheReach {
   /** Memory budget for pool, store, scratch and disk buffers, in bytes. */
   budgetBytes: number;
-  /**
-   * Part of it in use while a prompt of the whole context is computed: prefill scratch, disk buffers, sketch buffers.
-   */
+  /** The part of it for the prefill scratch, disk buffers and sketch buffers, with a prompt of the whole context. */
   workBytes: number;
-  /** Tokens of one context that fit in the pool beside that. The model's own limit may be lower. */
+  /** Tokens of one context that fit in the pool besides. The limit of the model may be lower. */
   poolTokens: number;
-  /** The longest context that fits both the model and the pool. */
+  /** The longest context that both the model and the pool allow. */
   longestContext: number;
-  /** Tokens of one context that is read in parts with `diskBytes` of disk. 0 if not more than `poolTokens`. */
+  /** Tokens of one context that is read in parts with `diskBytes` of disk. 0 if these are not above `poolTokens`. */
   sketchedTokens: number;
   diskBytes: number;
   codecs: CodecReach[];
@@ -38,7 +36,7 @@ export interface CacheReach {
 
 interface CodecReach {
   codec: CodecName | PruningName;
-  /** In the store, for a long context, with headers and shared scales. */
+  /** Bytes in the store for a long context, with headers and shared scales. */
   bytesPerToken: number;
   /** Compared with two bytes per value. */
   compression: number;
@@ -122,7 +120,8 @@ export function cacheReach(
 }
 
 /**
- * The budgets that are enough for texts of `numTokens`. @param diskBytes see cacheReach; 0: nothing is read in parts
+ * The budgets that are enough for texts of `numTokens`.
+ * @param diskBytes see cacheReach. 0 means that nothing is read in parts.
  */
 export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
   return {
@@ -134,9 +133,8 @@ export function needsOf(config: ModelConfig, numTokens: number, diskBytes: numbe
 }
 
 /**
- * The smallest budget, in bytes and to about 1.6%, with which a context of `numTokens` fits: whole, or in parts with
- * `diskBytes` of disk unless `whole`. Searched from above, because a slightly smaller budget may have smaller parts and
- * so room for more tokens.
+ * The smallest budget in bytes, exact to about 1.6%, with which a context of `numTokens` fits. `whole`: not in parts.
+ * Searches from above, because more tokens may fit in a slightly smaller budget, which has smaller parts.
  */
 export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number, whole = false): number {
   const reaches = (budgetBytes: number): boolean => {

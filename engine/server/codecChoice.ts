@@ -1,10 +1,9 @@
-/** Chooses the codecs for a model: measures each codec of the setting once, and leaves out those that lose too much. */
+/** Chooses codecs for a model: measures those of the setting and rejects those that lose too much. Does not encode. */
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
 import { codecNames, type Compression, compressionOf } from '../kv/approx/compression.ts';
 import { KVZIP } from '../kv/approx/pruned/keptRows.ts';
-import { codecQuality } from '../model/calibrate/codecQuality.ts';
+import { codecFor, codecQuality } from '../model/calibrate/codecQuality.ts';
 import type { ImportedModel } from '../model/load/importedModel.ts';
-import { codecFor } from '../model/calibrate/codecQuality.ts';
 import { pruneQuality } from '../model/calibrate/pruneQuality.ts';
 import type { RopeTable } from '../model/runtime/rope.ts';
 import type { OnnxRunner } from '../model/runtime/runner.ts';
@@ -13,30 +12,30 @@ import type { TurnIds } from '../kv/approx/pruned/attentionMeter.ts';
 import type { PruningOptions } from '../kv/approx/pruned/pruning.ts';
 
 export interface ModelCompression {
-  /** The codecs in use; null: none. */
+  /** The codecs in use. Null for none. */
   readonly compression: Compression | null;
-  /** Which rows pruning may drop; null: none. */
+  /** The rows that pruning may drop. Null for none. */
   readonly prunes: Pick<PruningOptions, 'conversations' | 'layers'> | null;
-  /** All measurements, of codecs in use or not (see ModelInfo). */
+  /** All measurements, also of rejected codecs (see ModelInfo). */
   readonly qualities: readonly CodecQuality[];
 }
 
 interface Measuring {
   readonly imported: ImportedModel;
-  /** Its pool and scratch are used, and empty at the end. */
+  /** Its pool and its scratch are used and left empty. */
   readonly runner: OnnxRunner;
   readonly rope: RopeTable;
   readonly encode: (text: string) => number[];
   /** See PruningOptions. */
   readonly turn: TurnIds;
   readonly contextTokens: number;
-  /** Progress of all measurements, 0..1, never decreasing. */
+  /** Gets the progress of all measurements, 0 .. 1, which never decreases. */
   readonly onProgress: (fraction: number) => void;
-  /** Logs which codec is not used, and why. */
+  /** Gets a line for each rejected codec that says why. */
   readonly log: (line: string) => void;
 }
 
-/** @param setting see LoadOptions.compress. The pool must be int8. */
+/** @param setting see LoadOptions.compress. Needs an int8 pool. */
 export async function modelCompression(
   setting: string,
   { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring,

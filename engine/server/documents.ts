@@ -1,18 +1,19 @@
 /**
- * Mirrors the host's documents: opened with their text, changed by edits with consecutive versions, closed. A document
- * that missed an edit is an error until its whole text arrives again.
+ * Mirrors the documents of the host: opened with their text, changed by edits with consecutive versions, closed. After
+ * a missing edit a document is unusable until its whole text arrives. Does not know requests.
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { TextEdit } from '../protocol/messages.ts';
 import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
-/** Removed passages are remembered, because they are often typed again. Limits in characters: of one, and of all. */
+/** Shortest removed passage that is kept, in characters. Users often type removed passages again. */
 const MIN_REMOVED = 12;
+/** Most characters of all kept passages of a document. */
 const MAX_REMOVED = 2000;
 
 export class Documents {
   readonly #documents = new Map<string, SourceDocument>();
-  /** By document: why it is unusable until its whole text arrives. */
+  /** By document, why it is unusable until its whole text arrives. */
   readonly #broken = new Map<string, string>();
 
   /** Sets the whole text of a document. A known document stays the same object, so that cached encodings stay valid. */
@@ -86,9 +87,9 @@ export class Documents {
   }
 }
 
-/** The passages that the edits removed, after those removed before. */
+/** The passages that the edits removed, after those of earlier edits. */
 function removedBy({ text, removed }: SourceDocument, edits: readonly TextEdit[]): readonly string[] {
-  // A larger removal, such as formatting the file, most likely inserts most of the text again.
+  // A larger edit, such as formatting the file, inserts most of the text again.
   const passages = edits
     .filter(({ start, end }) => end - start <= MAX_REMOVED)
     .map(({ start, end }) => text.slice(start, end).replaceAll('\r\n', '\n'))

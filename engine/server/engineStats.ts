@@ -1,4 +1,4 @@
-/** The reply to a `stats` message, with or without a model. */
+/** Makes the reply to a `stats` message, with or without a model. Does not count anything. */
 import { memoryStats } from '../core/memoryBudget.ts';
 import { Metrics } from '../core/metrics.ts';
 import type { EngineStats } from '../protocol/stats.ts';
@@ -30,7 +30,7 @@ const EMPTY_STATS: Omit<EngineStats, 'memory' | 'files'> = {
   classes: UNUSED.classes(),
 };
 
-/** @param withTree whether to add the radix tree */
+/** @param withTree whether the reply has the radix tree */
 export function statsOf(model: LoadedModel | null, { ledger, documents }: OpenFiles, withTree: boolean): EngineStats {
   const memory = memoryStats();
   if (!model) return { ...EMPTY_STATS, memory, files: [] };

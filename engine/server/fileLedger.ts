@@ -1,6 +1,6 @@
 /**
- * Keeps what the engine knows of each file: use, staleness, pin, secrecy and file block. Remembers closed files while
- * the cache holds rows of them. Does not read or compute anything.
+ * Keeps for each file its use, staleness, pin, secrecy and file block. Keeps closed files while the cache has rows of
+ * them. Does not read files or compute blocks in the engine.
  */
 import type { Block } from '../kv/outline.ts';
 import type { Documents } from './documents.ts';
@@ -9,9 +9,9 @@ import type { FileStats } from '../protocol/stats.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 
-/** Limit of remembered closed files. Each keeps the tokens of its block. */
+/** Most closed files that are kept. Each keeps the tokens of its block. */
 const MAX_CLOSED = 32;
-/** Shorter beginnings are not written to disk. */
+/** Tokens of a beginning in a layout without headers. */
 const MIN_TOKENS = 32;
 
 interface Entry {
@@ -24,11 +24,11 @@ interface Entry {
   /** Whether the text has changed since the block was computed. */
   stale: boolean;
   pinned: boolean;
-  /** Nothing of it is ever written to disk. */
+  /** Nothing of the file is ever written to disk. */
   secret: boolean;
-  /** Its current text is not written to disk. */
+  /** The current text of the file is not written to disk. */
   unsaved: boolean;
-  /** Last cursor position: it decides which part of a large file is the block. */
+  /** Last cursor position. Decides which part of a large file is the block. */
   cursor: number | undefined;
   block: (Block & { layout: Layout; text: string; cursor: number | undefined }) | undefined;
 }
@@ -36,24 +36,24 @@ interface Entry {
 export class FileLedger {
   readonly #entries = new Map<string, Entry>();
 
-  /** The file was opened or edited. `secret` cannot be taken back. */
+  /** The file was opened or edited. A secret file stays secret. */
   changed(docId: string, { secret = false, unsaved = false } = {}): void {
     const entry = this.#of(docId);
-    // The remembered block is of an unsaved text, and the new text may be saved.
+    // The kept block is of the unsaved text, and the new text may be saved.
     if (entry.unsaved) entry.block = undefined;
     entry.secret ||= secret;
     entry.unsaved = unsaved;
     this.touch(docId);
   }
 
-  /** Idle prefill should compute its block. */
+  /** Marks the block as stale, so that idle prefill computes it. */
   touch(docId: string): void {
     const entry = this.#of(docId);
     entry.stale = true;
     entry.open = true;
   }
 
-  /** A request has ended that found `cachedTokens` of the block's `blockTokens` in the cache. */
+  /** A request has ended. It found `cachedTokens` of the `blockTokens` of the block in the cache. */
   used(docId: string, blockTokens: number, cachedTokens: number): void {
     const entry = this.#of(docId);
     entry.hits++;
@@ -70,19 +70,19 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
-  /** The current text was saved, or turned out not to be. */
+  /** The current text is saved, or it is not. */
   saved(docId: string, saved: boolean): void {
     const entry = this.#entries.get(docId);
     if (entry) entry.unsaved = !saved;
   }
 
-  /** Whether its block may be written to disk. */
+  /** Whether the block of the file may be written to disk. */
   mayBeKept(docId: string): boolean {
     const { secret, unsaved } = this.#of(docId);
     return !secret && !unsaved;
   }
 
-  /** Time of the last request, or of opening, in ms of performance.now. */
+  /** Time of the last request for the file, or of opening it, in ms of performance.now. */
   lastUse(docId: string): number {
     return this.#of(docId).lastUse;
   }
@@ -91,13 +91,12 @@ export class FileLedger {
     return this.#of(docId).pinned;
   }
 
-  /** The file is no longer open: no idle work, no pin. */
+  /** The file was closed. Ends its idle work and its pin. */
   close(docId: string): void {
     const entry = this.#entries.get(docId);
     this.#entries.delete(docId);
     if (!entry?.block) return;
-    // Moved to the end: entries are in the order of closing. The text is dropped, because no block will be compared
-    // with it.
+    // Moved to the end, because closed files are in the order of closing. The text is not needed any more.
     this.#entries.set(docId, {
       ...entry,
       open: false,
@@ -115,8 +114,8 @@ export class FileLedger {
   }
 
   /**
-   * The path of an open or remembered file and the first tokens of its block: the header or, where the layout has no
-   * headers, MIN_TOKENS tokens, which other files may share.
+   * The path of an open or closed file and the first tokens of its block: the header, or MIN_TOKENS tokens if the
+   * layout has no headers. Other files may have the same MIN_TOKENS tokens.
    */
   beginningOf(
     docId: string,
@@ -129,7 +128,7 @@ export class FileLedger {
     return block && { path: block.path, tokenIds: block.tokenIds.slice(0, block.numHeaderTokens || MIN_TOKENS) };
   }
 
-  /** Takes the most recently used stale file. It is no longer stale. */
+  /** Returns the most recently used stale file, and marks it as not stale. */
   takeStale(): string | undefined {
     const stale = [...this.#entries].filter(([, e]) => e.stale).sort(([, a], [, b]) => b.lastUse - a.lastUse)[0];
     if (!stale) return undefined;
@@ -146,12 +145,12 @@ export class FileLedger {
     for (const entry of this.#entries.values()) if (entry.open) entry.stale = true;
   }
 
-  /** Tokens of the file block, around the last cursor position. Laid out once per text and cursor. */
+  /** Tokens of the file block around the last cursor position. Computed once per text and cursor. */
   blockIds(document: SourceDocument, layout: Layout): readonly number[] {
     return this.#block(document, layout).tokenIds;
   }
 
-  /** The blocks of all open and remembered files. */
+  /** The blocks of all open and closed files. */
   blocks(documents: Documents, layout: Layout): Block[] {
     const blocks: Block[] = documents.all().map((document) => this.#block(document, layout));
     for (const { open, block } of this.#entries.values()) if (!open && block?.layout === layout) blocks.push(block);

@@ -1,6 +1,4 @@
-/**
- * Summarizes a folder: one sequence per file, all in one batch, then one for the whole. Does not choose the files.
- */
+/** Summarizes a folder: one sequence per file, all in one batch, then one for the folder. Does not choose the files. */
 import { toRequestError } from '../protocol/errors.ts';
 import type { EngineMessage } from '../protocol/messages.ts';
 import type { SamplingParams, Task } from '../protocol/tasks.ts';
@@ -16,7 +14,7 @@ interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
   readonly requestId: string;
   readonly task: FolderTask;
   readonly sampling: SamplingParams | undefined;
-  /** The comment that says what the file is for, which makes asking the model unnecessary. */
+  /** The comment that describes the file. Then the model is not asked. */
   readonly commentOf: (document: SourceDocument) => string | undefined;
   readonly emit: (message: EngineMessage) => void;
   /** Called when the engine has new work. */
@@ -26,7 +24,7 @@ interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
 export class FolderRequest {
   readonly #running: RunningRequest;
   readonly #options: FolderRequestOptions;
-  /** What the user should know; the request's output sends them at its end. */
+  /** Notes for the user. The output sends them at its end. */
   readonly #notes: string[];
   readonly #outcomes: Outcome[] = [];
   readonly #started = performance.now();
@@ -44,7 +42,7 @@ export class FolderRequest {
     const { task, sampling, model } = this.#options;
     try {
       const summaries = await Promise.all(task.docIds.map((docId, i) => this.#file(docId, i)));
-      // It may have failed meanwhile, with its engine.
+      // The request may have failed with its engine.
       if (running.isClosed) return;
       let ttftMs = 0;
       if (!running.isAborted && outcomeOf(this.#outcomes).finishReason !== 'abort') {
@@ -62,7 +60,7 @@ export class FolderRequest {
     }
   }
 
-  /** One file's summary. A file that fails becomes a note, and the others go on. */
+  /** Summarizes one file. A file that fails becomes a note, and the other files continue. */
   async #file(docId: string, index: number): Promise<FileSummary | undefined> {
     const { task, documents, emit, requestId } = this.#options;
     try {
@@ -102,7 +100,7 @@ export class FolderRequest {
     return { path, text, note: own || undefined };
   }
 
-  /** Streams the summary of the whole folder behind what the output already shows. */
+  /** Streams the summary of the whole folder to the output. */
   async #whole(prepared: PreparedRequest): Promise<Outcome> {
     const { output } = this.#running;
     let raw = '';

@@ -1,6 +1,6 @@
 /**
- * Computes file blocks while no request runs, so that the next question about a file finds its rows in the cache. One
- * sequence at a time, in parts, with a cost limit per version of a text. An edit stops it; requests go first.
+ * Computes file blocks while no request runs, so that the next request for a file finds its rows in the cache. Runs one
+ * sequence at a time, in parts, with a cost limit per version of a text. Does not run steps.
  */
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
@@ -8,9 +8,9 @@ import type { LoadedModel } from './loadedModel.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import { Sequence } from '../sequence/sequence.ts';
 
-/** Cost of one part, in multiply-adds: some seconds on two laptop cores in int8. */
+/** Cost of one part in multiply-adds: a few seconds on two laptop cores in int8. */
 const PART_MULTIPLY_ADDS = 1e12;
-/** Cost limit per version of a text. 8,000 tokens with 1.5 billion parameters take half of it. */
+/** Most multiply-adds per version of a text. 8,000 tokens with 1.5 billion parameters take half of it. */
 const MAX_MULTIPLY_ADDS = 25e12;
 
 export class IdlePrefill {
@@ -23,8 +23,8 @@ export class IdlePrefill {
   /** The running sequence and its document. */
   #running: { sequenceId: string; docId: string } | null = null;
   /**
-   * By document: the version computed last, its cost so far, and the number of cached tokens at the start of the last
-   * part that was completed (-1: none was).
+   * By document, the version that was computed last and its cost so far. `from`: cached tokens at the start of the last
+   * complete part, -1 without one.
    */
   readonly #spent = new Map<string, { version: number; multiplyAdds: number; from: number }>();
 
@@ -48,12 +48,12 @@ export class IdlePrefill {
       if (this.#files.isPinned(docId)) model.engine.blocks.pin(docId, block);
       const { tokens, diskTokens } = model.engine.blocks.describe(block);
       const cached = tokens + diskTokens;
-      // Copied, because the document object changes with its next version.
+      // A copy, because the document object changes with its next version.
       const { version } = document;
       const known = this.#spent.get(docId);
       const isSame = known?.version === version;
       const spent = isSame ? known.multiplyAdds : 0;
-      // The last part left nothing in the cache: the block does not fit in memory.
+      // The last part left nothing in the cache, because the block does not fit in memory.
       if (isSame && cached <= known.from) continue;
       const promptIds = block.slice(
         0,
@@ -67,17 +67,17 @@ export class IdlePrefill {
       };
       const finished = (reason: FinishReason) => {
         ended();
-        // The document was closed meanwhile.
+        // The document was closed or replaced.
         if (this.#documents.find(docId) !== document) return;
         const isWhole = reason !== 'abort';
         const numComputed = Math.max(0, sequence.numReached - cached);
-        // An aborted part says nothing about what stays in the cache, so the old value is kept.
+        // An aborted part does not show what stays in the cache, so the old value is kept.
         this.#spent.set(docId, {
           version,
           multiplyAdds: spent + numComputed * model.info.parameters,
           from: isWhole ? cached : isSame ? known.from : -1,
         });
-        // The next part follows after the idle delay.
+        // The next part starts after the idle delay.
         if (isWhole && promptIds.length < block.length) this.#files.touch(docId);
       };
       this.#running = { sequenceId, docId };
@@ -91,7 +91,7 @@ export class IdlePrefill {
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: () => {},
         onFinish: finished,
-        // The block does not fit. Requests for this file report that themselves.
+        // The block does not fit. Requests for this file report the error.
         onError: ended,
       });
       model.engine.add(sequence);
@@ -100,7 +100,7 @@ export class IdlePrefill {
     return false;
   }
 
-  /** Stops the running sequence, of one document or of any. Computed rows stay in the cache. */
+  /** Stops the running sequence if it is of this document, or of any without `docId`. Its rows stay in the cache. */
   stop(model: LoadedModel | null, docId?: string): void {
     if (!this.#running || (docId !== undefined && docId !== this.#running.docId)) return;
     const { sequenceId } = this.#running;
@@ -108,12 +108,12 @@ export class IdlePrefill {
     model?.engine.abort(sequenceId);
   }
 
-  /** The document is closed. */
+  /** The document was closed. */
   closed(docId: string): void {
     this.#spent.delete(docId);
   }
 
-  /** The engine was replaced: nothing runs, and all blocks must be computed again. */
+  /** The engine was replaced. Nothing runs, and all blocks must be computed again. */
   forget(): void {
     this.#running = null;
     this.#spent.clear();

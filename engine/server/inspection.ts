@@ -1,7 +1,6 @@
 /**
  * Describes a model folder without loading it: config, shapes, sizes, and what tokenizer, chat template and manifest
- * offer. Builds no tensors and runs no template, so that many folders can be inspected. Bad tensor values and a wrong
- * template are found only by loading.
+ * offer. Is fast enough for many folders. Does not find bad tensor values or a wrong chat template.
  */
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryDivision.ts';
@@ -16,7 +15,7 @@ export interface FolderInspection extends InspectedModel {
   readonly model: Omit<ModelInspection, 'tokens'>;
 }
 
-/** @throws RequestError `modelInvalid` or `modelUnsupported`: why it cannot run, in one sentence */
+/** @throws RequestError `modelInvalid` or `modelUnsupported`, with the reason in one sentence */
 export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
@@ -25,7 +24,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)),
   );
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
-  // KV rows are float32 only with float32 weights. Scratch rows are always float32.
+  // KV rows are float32 only with float32 weights. Rows of the scratch are always float32.
   const atWork = (precision: Precision) =>
     residentBytes[precision] +
     cacheBytesAtWork(

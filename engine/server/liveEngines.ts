@@ -1,16 +1,15 @@
 /**
- * Counts the engines on this machine, one per editor window with a loaded model, because they share one memory budget
- * (see memoryBudget.ts). Each engine rewrites a file named after its process every BEAT_MS, without a lock. An engine
- * does not count if its process has ended, or if its file is GONE_MS older than our own (its process id may be reused).
- * Errors of the folder are logged, and the count stays as it was.
+ * Counts the engines on this machine, one per editor window with a loaded model, because they share one memory budget.
+ * Each engine rewrites a file with its process id every BEAT_MS. Does not divide the budget (see memoryBudget.ts).
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../kv/disk/makeFolders.ts';
 
-/** Written also while idle, because an idle engine keeps its memory. */
+/** Time between two writes of the file. An idle engine writes, too, because it keeps its memory. */
 export const BEAT_MS = 10_000;
+/** An engine does not count if its file is so much older than our own, because its process id may be reused. */
 export const GONE_MS = 60_000;
 const NAME = /^([1-9]\d*)-[0-9a-f]{8}$/;
 
@@ -22,9 +21,9 @@ export class LiveEngines {
   readonly #onChange: () => void;
   readonly #log: (line: string) => void;
   #timer: NodeJS.Timeout | undefined;
-  /** A count under way. */
+  /** The count that runs. */
   #looking: Promise<void> | null = null;
-  /** Whether the current error has been logged. */
+  /** Whether the current error of the folder has been logged. After an error the count stays as it was. */
   #failed = false;
 
   private constructor(folder: string, onChange: () => void, log: (line: string) => void) {
@@ -35,7 +34,8 @@ export class LiveEngines {
   }
 
   /**
-   * Joins the engines in the folder, until `leave`. Creates the folder. @param onChange called when `num` has changed
+   * Joins the engines in the folder until `leave`. Creates the folder.
+   * @param onChange called when `num` has changed
    */
   static async join(
     folder: string,
@@ -54,7 +54,7 @@ export class LiveEngines {
   async leave(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    // A count under way may write the file.
+    // A running count may write the file.
     await this.#looking;
     await rm(this.#file, { force: true }).catch(() => {});
   }
@@ -86,14 +86,14 @@ export class LiveEngines {
     }
   }
 
-  /** @throws an error of the file system. */
+  /** @throws an error of the file system */
   async #count(): Promise<number> {
     await makeFolders(this.#folder, 0o700);
     const before = await stat(this.#file).catch(() => null);
     await writeFile(this.#file, `${process.pid}\n`, { mode: 0o600 });
-    // The time by the clock of the file system, which may be on another machine or may have been changed.
+    // Time by the clock of the file system, which may be on another machine.
     const { mtimeMs: now } = await stat(this.#file);
-    // After sleep, the other files are as old as this one was before.
+    // After sleep, the files of the others are as old as this file was before.
     const times = [now, before?.mtimeMs ?? now];
     const others = (await readdir(this.#folder)).filter(
       (name) => NAME.test(name) && name !== path.basename(this.#file),
@@ -102,13 +102,13 @@ export class LiveEngines {
     return 1 + live.filter(Boolean).length;
   }
 
-  /** @param times when this engine's file was written, now and the time before, in ms */
+  /** @param times of the last two writes of our own file, in ms */
   async #isLive(name: string, times: readonly number[]): Promise<boolean> {
     const file = path.join(this.#folder, name);
     const info = await stat(file).catch(() => null);
     if (!info) return false;
     if (times.some((at) => Math.abs(at - info.mtimeMs) < GONE_MS)) return isRunning(Number(NAME.exec(name)![1]));
-    // Removed only when old: in a folder shared by machines, the process may run on another one.
+    // Only an old file is removed, because other machines may share the folder, and the process may run there.
     await rm(file, { force: true }).catch(() => {});
     return false;
   }

@@ -1,5 +1,5 @@
 /**
- * Loads a model folder: import, texts, session, calibration and disk tier. Does not own the result (see
+ * Loads a model folder: import, text side, session, calibration and disk tier. Does not own the result (see
  * loadedModel.ts).
  */
 import { kvBytesPerToken } from '../kv/kvRows.ts';
@@ -25,14 +25,14 @@ import { LoadedModel, type LoadHooks, type ModelParts, type OpenedDisk } from '.
 
 export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
 
-/** Pruning drops KV rows idle for longer than this: later than the disk tier writes them. */
+/** Pruning drops KV rows that are idle for longer. The disk tier writes them earlier. */
 const PRUNED_MS = 2 * 60_000;
-/** No known processor behaves so. */
+/** Log line for a processor without exact products. None is known. */
 const NOT_EXACT =
   'On this processor the last bits of a product with block-quantised weights depend on its number of rows, ' +
   'so a text computed together with others may differ from the same text computed alone.';
 
-/** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field */
+/** @throws RequestError `modelInvalid` or `modelUnsupported`, with file and field in one sentence */
 export async function loadModel(
   options: LoadOptions,
   progress: LoadProgress = () => {},
@@ -40,9 +40,9 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
-  // Opened meanwhile, because a full folder has thousands of files.
+  // Opened while the model is imported, because a full folder has thousands of files.
   const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : NO_DISK;
-  // Read at the same time, but errors of the weights are reported before errors of the texts.
+  // Read while the model is imported, but errors of the weights are reported first.
   const reading = ModelText.load(options.modelDir);
   reading.catch(() => undefined);
   const withFolder = addFolder(options.modelDir);
@@ -100,7 +100,7 @@ export async function loadModel(
     });
     return model;
   } catch (error) {
-    // Cancelled or failed: the weights must not stay in memory beside those of the next model.
+    // The load was cancelled or failed. The weights must not stay in memory with those of the next model.
     await live?.leave();
     await runner.dispose();
     throw error;
@@ -123,7 +123,7 @@ interface Measured {
   readonly info: Pick<ModelInfo, 'shifted' | 'compressed'>;
 }
 
-/** Measures what shifted reuse and compression cost with this model, and which of them may be used. */
+/** Measures what shifted reuse and compression lose with this model, and decides which of them may be used. */
 async function measureApproximations(measuring: Measuring): Promise<Measured> {
   const { options, kv, imported, runner, text, contextTokens, onProgress, log } = measuring;
   const encode = (source: string): number[] => text.tokenizer.encode(source);
@@ -182,7 +182,7 @@ function infoOf({ manifest }: ModelText, imported: ImportedModel, runner: OnnxRu
   };
 }
 
-/** Adds the folder to an error about a model's file, because there may be several models. */
+/** Adds the folder to an error about a file of a model, because there may be several models. */
 function addFolder(modelDir: string): (error: unknown) => never {
   return (error) => {
     if (
@@ -197,7 +197,7 @@ function addFolder(modelDir: string): (error: unknown) => never {
 
 const NO_DISK: OpenedDisk = { tier: null, fault: null };
 
-/** A folder that cannot be used becomes a line in the log. */
+/** Opens the disk tier. Logs a line if the folder cannot be used. */
 async function openDisk(
   { dir, maxBytes }: NonNullable<LoadOptions['disk']>,
   log: LoadHooks['log'],
@@ -211,8 +211,9 @@ async function openDisk(
 }
 
 /**
- * Switches off the tasks whose self-test failed, because their answers would be garbage. The model's note says why.
- * @throws RequestError when no task is left
+ * Switches off the tasks whose self-test failed, because their answers would be garbage. The note of the model says
+ * why.
+ * @throws RequestError if no task is left
  */
 export function switchOff(text: ModelText, faults: Faults): void {
   const { can, note } = text.manifest;

@@ -1,6 +1,6 @@
 /**
- * A loaded model with its engine. Moves the memory budget with the machine's memory, rebuilds the engine after a bug,
- * frees everything at the end. Does not load (see loadModel.ts).
+ * A loaded model with its engine: follows the free memory of the machine, rebuilds the engine after a bug, and frees
+ * everything at the end. Does not load (see loadModel.ts).
  */
 import { t } from '@vscode/l10n';
 import { Engine } from '../core/engine.ts';
@@ -28,7 +28,7 @@ import type { Layout } from '../text/prompt/layout.ts';
 import { needsOf } from './cacheReach.ts';
 import type { LiveEngines } from './liveEngines.ts';
 
-/** Time between two looks at the machine's memory. */
+/** Least time between two readings of the free memory. */
 const MIN_LOOK_MS = 3000;
 
 export interface LoadHooks {
@@ -39,9 +39,9 @@ export interface LoadHooks {
 }
 
 export interface OpenedDisk {
-  /** null: the cache is in memory only. */
+  /** Null if the cache is in memory only. */
   readonly tier: DiskTier | null;
-  /** Why there is no tier although one was asked for, in the user's language. */
+  /** Why there is no tier although it was asked for, in the user's language. */
   readonly fault: string | null;
 }
 
@@ -53,7 +53,7 @@ export interface ModelParts {
   readonly imported: ImportedModel;
   readonly runner: OnnxRunner;
   readonly disk: OpenedDisk;
-  /** The engines that share the memory budget; null: this one has it alone. */
+  /** The engines that share the memory budget. Null if this engine does not share it. */
   readonly live: LiveEngines | null;
   readonly approximations: Required<Pick<EngineOptions, 'reuseShifted' | 'compression' | 'pruning'>>;
   readonly hooks: LoadHooks;
@@ -66,14 +66,14 @@ export class LoadedModel {
   readonly #parts: ModelParts;
   readonly #budget: MemoryBudget;
   readonly #snapshots: SnapshotOptions | null;
-  /** Step times learnt so far; they outlive `rebuild`. */
+  /** Learnt step times, which `rebuild` keeps. */
   readonly #stepCosts = { pool: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
   #lookedAt = performance.now();
   #spillFile: SpillFile | null = null;
   #needs: Needs | null = null;
   #engine: Engine;
 
-  /** The weights must be in memory, so that they do not count as available. */
+  /** The weights must be in memory, so that their memory does not count as available. */
   constructor(parts: ModelParts) {
     const { info, text, layout, options, imported, runner, disk, hooks } = parts;
     this.info = info;
@@ -91,11 +91,11 @@ export class LoadedModel {
       modelKey: imported.key,
       log: hooks.log,
     };
-    this.#logLackOfRoom(false);
+    this.#logTooSmall(false);
     this.#engine = this.#createEngine();
   }
 
-  /** Replaced by `rebuild`. */
+  /** `rebuild` replaces it. */
   get engine(): Engine {
     return this.#engine;
   }
@@ -105,45 +105,45 @@ export class LoadedModel {
     return this.#parts.live?.num ?? 1;
   }
 
-  /** Why nothing is kept on disk although it was asked for, in the user's language; else null. */
+  /**
+   * Why nothing is kept on disk although it was asked for, in the user's language. Null if there is no such problem.
+   */
   get diskFault(): string | null {
     if (this.#parts.disk.fault !== null) return this.#parts.disk.fault;
-    if (!this.#lacksRoom) return null;
-    return t('the KV cache limit of {0} leaves no room for disk buffers', formatBytes(this.#budget.budget));
+    if (!this.#isBudgetTooSmall) return null;
+    return t('the KV cache limit of {0} is too small for disk buffers', formatBytes(this.#budget.budget));
   }
 
-  /** Changes the settings of the memory budget. They outlive `rebuild`. */
+  /** Changes the settings of the memory budget. `rebuild` keeps them. */
   setBudget(change: BudgetChange): void {
-    const lackedRoom = this.#lacksRoom;
+    const wasTooSmall = this.#isBudgetTooSmall;
     this.#budget.configure(change, this.#reading(this.engine.cacheBytes), performance.now());
-    this.#logLackOfRoom(lackedRoom);
+    this.#logTooSmall(wasTooSmall);
     const { budget, most } = this.#budget;
     this.engine.setMaxBytes(budget, { mostBytes: most, usesDisk: this.#usesDisk });
   }
 
-  /**
-   * Adapts the memory budget to the machine's memory, at most every MIN_LOOK_MS. Called whenever the engine is used.
-   */
+  /** Adapts the memory budget to the free memory, at most every MIN_LOOK_MS. Called when the engine is used. */
   followMemory(): void {
     if (performance.now() - this.#lookedAt >= MIN_LOOK_MS) this.follow();
   }
 
-  /** The same at once, because the number of engines has changed. */
+  /** Adapts the memory budget at once. */
   follow(): void {
     this.#lookedAt = performance.now();
-    const lackedRoom = this.#lacksRoom;
+    const wasTooSmall = this.#isBudgetTooSmall;
     if (!this.#budget.follow(this.#reading(this.engine.cacheBytes), this.#lookedAt)) return;
-    this.#logLackOfRoom(lackedRoom);
+    this.#logTooSmall(wasTooSmall);
     this.engine.setMaxBytes(this.#budget.budget, { usesDisk: this.#usesDisk });
   }
 
-  /** Replaces the engine; the cache is empty then. Requests must have ended before. */
+  /** Replaces the engine by one with an empty cache. All requests must have ended. */
   rebuild(): void {
     this.engine.close();
     this.#engine = this.#createEngine();
   }
 
-  /** Not during a step. */
+  /** Frees everything. Must not be called during a step. */
   async dispose(): Promise<void> {
     this.#spillFile?.close();
     await this.#parts.live?.leave();
@@ -154,19 +154,20 @@ export class LoadedModel {
     return { ...memoryReading(usedBytes), numEngines: this.numEngines };
   }
 
-  /** The disk needs buffers in memory, which the budget may be too small for. */
+  /** Whether the budget is large enough for disk buffers. */
   get #usesDisk(): boolean {
     return Snapshots.fitUnder(this.#budget.budget, this.#parts.runner.pool.shape);
   }
 
-  get #lacksRoom(): boolean {
+  get #isBudgetTooSmall(): boolean {
     return this.#snapshots !== null && !this.#usesDisk;
   }
 
-  #logLackOfRoom(lackedRoom: boolean): void {
-    if (!lackedRoom && this.#lacksRoom)
+  #logTooSmall(wasTooSmall: boolean): void {
+    if (!wasTooSmall && this.#isBudgetTooSmall)
       this.#parts.hooks.log(
-        `The KV cache's budget of ${formatBytes(this.#budget.budget)} has no room for disk buffers: nothing is kept on disk.`,
+        `The budget of the KV cache (${formatBytes(this.#budget.budget)}) is too small for disk buffers: ` +
+          'nothing is kept on disk.',
       );
   }
 
@@ -181,7 +182,7 @@ export class LoadedModel {
       maxBytes: this.#budget.budget,
       mostBytes: this.#budget.most,
       numEditorWindows: () => this.numEngines,
-      // float32 rows are never read in parts, and there are no figures for them.
+      // float32 rows are never read in parts, so there are no needs to report.
       ...(info.kv === 'int8' ? { needs: () => (this.#needs ??= this.#memoryNeeds()) } : {}),
       maxContext: info.contextTokens,
       prefillBytesPerToken: runner.prefillBytesPerToken,
@@ -197,7 +198,7 @@ export class LoadedModel {
   #memoryNeeds(): Needs {
     const { imported, info, options, disk } = this.#parts;
     const needs = needsOf(imported.config, info.contextTokens, disk.tier ? (options.disk?.maxBytes ?? 0) : 0);
-    // If the disk failed, no setting makes room for reading in parts.
+    // If the disk failed, no setting allows reading in parts.
     return disk.fault === null ? needs : { ...needs, inParts: needs.whole };
   }
 }

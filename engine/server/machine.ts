@@ -1,6 +1,6 @@
 /**
- * Describes this machine. machineProbe.ts asks the system in a thread with a time limit; what is unknown by then is
- * null. Never rejects.
+ * Describes this machine. Runs machineProbe.ts in a thread with a time limit. Unknown values are null. Never rejects.
+ * Does not query the system itself.
  */
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { MachineInfo } from '../protocol/stats.ts';
 
 /** Time limit of the probe. Windows and macOS may take seconds to list graphics adapters. */
 const MAX_PROBE_MS = 10_000;
-/** How long the battery state is cached. On some systems asking starts a program. */
+/** How long the battery state is cached. On some systems the query starts a program. */
 const BATTERY_MS = 5 * 60_000;
 
 export class Machine {
@@ -17,9 +17,9 @@ export class Machine {
   readonly #patienceMs: number;
   /** Measured once. */
   #readBytesPerSecond: number | null = null;
-  /** Probes under way, by what they ask for. Equal questions share one probe. */
+  /** Running probes, by their query. Equal queries share one probe. */
   readonly #asking = new Map<string, Promise<MachineInfo>>();
-  /** A value of null means no battery, or an unknown state. It is not asked again then. */
+  /** Null means no battery or an unknown state. Then it is not queried again. */
   #onBattery: { value: boolean | null; until: number } | undefined;
 
   /** @param script the bundle of machineProbe.ts */
@@ -28,7 +28,7 @@ export class Machine {
     this.#patienceMs = patienceMs;
   }
 
-  /** @param speed also measures how fast memory is read, unless that is known */
+  /** @param speed whether to measure how fast memory is read, if that is unknown */
   async describe({ graphics, speed }: { graphics: boolean; speed: boolean }): Promise<MachineInfo> {
     const wanted = { graphics, speed: speed && this.#readBytesPerSecond === null };
     const key = JSON.stringify(wanted);
@@ -42,7 +42,7 @@ export class Machine {
     return { ...machine, readBytesPerSecond: this.#readBytesPerSecond };
   }
 
-  /** Whether the machine runs on battery, so that idle work should wait. */
+  /** Whether the machine runs on battery. Then idle work should wait. */
   async onBattery(): Promise<boolean> {
     const known = this.#onBattery;
     if (known && (known.value === null || performance.now() < known.until)) return known.value === true;

@@ -1,6 +1,7 @@
 /**
- * Thread that asks the system about this machine and posts what it learns piece by piece. It is a thread of its own
- * because the programs that it starts (nvidia-smi, powershell, system_profiler) may be slow or hang.
+ * Entry of a thread that queries the system about this machine and posts each result. It is a thread of its own,
+ * because the programs that it starts (nvidia-smi, powershell, system_profiler) may hang. Has no time limit (see
+ * machine.ts).
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
@@ -9,20 +10,23 @@ import { parentPort, Worker, workerData } from 'node:worker_threads';
 import type { battery } from 'systeminformation/lib/battery.js';
 import type { Gpu, MachineInfo } from '../protocol/stats.ts';
 
-/** What to ask for. Each answer is independent: one that fails does not delay the others. */
+/** The query. A part that fails does not stop the others. */
 type Asked = { graphics: boolean; speed: boolean; batteryAlone?: boolean };
 
 const MB = 1024 * 1024;
 /** Virtual display adapters, which cannot compute. */
 const VIRTUAL =
   /virtual|vmware|svga ii|virtio|qemu|bochs|cirrus|qxl|parallels|hyper-v|basic (display|render)|remote display|aspeed|matrox g200|mirage/i;
-/** Memory read by all threads together. It must be larger than the CPU caches. */
+/** Memory that all threads read together. It must be larger than the CPU caches. */
 const BUFFER_BYTES = 128 * MB;
 const READ_MS = 120;
-/** More threads than this add hardly any bandwidth on a laptop. */
+/** On a laptop more threads hardly add bandwidth. */
 const MAX_READERS = 4;
 
-/** The program of a reader thread: after `start` it searches its buffer in vain, with the C library's memchr. */
+/**
+ * The program of a reader thread. After `start` it searches its buffer for a missing byte, with memchr of the C
+ * library.
+ */
 const READER = `
 const { parentPort, workerData } = require('node:worker_threads');
 const buffer = Buffer.alloc(workerData.bytes, 1);
@@ -35,7 +39,7 @@ parentPort.once('message', () => {
 parentPort.postMessage('ready');
 `;
 
-/** Converts the graphics adapters of systeminformation to the protocol's form. */
+/** Converts the graphics adapters of systeminformation to those of the protocol. */
 export function gpusOf(
   controllers: readonly {
     vendor?: string;
@@ -56,8 +60,7 @@ export function gpusOf(
 }
 
 /**
- * Adds the memory of AMD adapters, which Linux's driver reports in files. Assumes the same order in `folder` and
- * `gpus`.
+ * Adds the memory of AMD adapters from the files of the Linux driver. Assumes the same order in `folder` and `gpus`.
  */
 export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
   const known: Pick<Gpu, 'totalBytes' | 'usedBytes'>[] = [];
@@ -71,16 +74,16 @@ export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
         known.push({ totalBytes: read(card, 'total'), usedBytes: read(card, 'used') });
     }
   } catch {
-    // Another system, or a container without these files.
+    // This is another system, or a container without these files.
     return gpus;
   }
   const isAmd = (gpu: Gpu) => /\bAMD\b|\bATI\b|Advanced Micro Devices/i.test(gpu.name);
-  // With different numbers, the match would be a guess.
+  // If the numbers differ, it is unknown which memory belongs to which adapter.
   if (known.length !== gpus.filter(isAmd).length) return gpus;
   return gpus.map((gpu) => (isAmd(gpu) ? { ...gpu, ...known.shift(), estimated: false } : gpu));
 }
 
-/** null: no battery, or its state is unknown. */
+/** Whether the machine runs on battery. Null if there is no battery or its state is unknown. */
 export function onBatteryOf({
   hasBattery,
   acConnected,

@@ -14,7 +14,7 @@ type Message<T extends HostMessage['type']> = Extract<HostMessage, { type: T }>;
 
 export class OpenFiles {
   readonly documents = new Documents();
-  /** Files that are not open; completions may copy from them. */
+  /** Files that are not open. Completions may copy from them. */
   readonly sources = new Documents();
   readonly ledger = new FileLedger();
   readonly idle = new IdlePrefill(this.documents, this.ledger);
@@ -29,7 +29,7 @@ export class OpenFiles {
     if ('text' in message) this.documents.open(docId, version, message.path, message.text, message.language);
     else this.documents.edit(docId, version, message.edits);
     this.ledger.changed(docId, { secret: 'text' in message && message.secret, unsaved });
-    // A user who types is not away, whatever file idle prefill is computing.
+    // The user is typing, so idle prefill must stop, whichever file it computes.
     this.idle.stop(model);
     model?.engine.typed();
   }
@@ -45,11 +45,11 @@ export class OpenFiles {
 
   sourceChanged({ docId, path, text }: Message<'sourceChanged'>, model: LoadedModel | null): void {
     const source = this.sources.open(docId, 1, path, text);
-    // Indexed here, file by file: indexing all of them at the next completion would delay it.
+    // Indexed here, because indexing all files at the next completion would delay it.
     if (model?.info.copiesFiles) indexOf(model.layout.beginning(source));
   }
 
-  /** A file that is not open cannot be pinned. */
+  /** Pins or unpins an open file. Does nothing for any other file. */
   pin(docId: string, pinned: boolean, model: LoadedModel | null): void {
     const document = this.documents.find(docId);
     if (!document) return;
@@ -58,18 +58,18 @@ export class OpenFiles {
   }
 
   /**
-   * Drops all that begins as the file does: its blocks, old and new, and the requests about them. With `memoryOnly` the
-   * disk keeps its part; without it the disk goes too, and memory must go with it, or it would be written again.
+   * Drops all cached rows that begin as the file does: old and new blocks, and requests about the file. Also on disk,
+   * unless `memoryOnly`.
    */
   evict(docId: string, memoryOnly: boolean, { engine, layout }: LoadedModel): void {
     const file = this.ledger.beginningOf(docId, this.documents.find(docId), layout);
     if (!file) return;
     if (!memoryOnly) void engine.blocks.forgetDisk(file.path);
-    // No tokens would match everything.
+    // An empty list would match everything.
     if (file.tokenIds.length) engine.blocks.evict(file.tokenIds);
   }
 
-  /** Drops everything, in memory and on disk. Keeps what is pinned, unless `pinned`. */
+  /** Drops all cached rows, in memory and on disk. Keeps pinned files, unless `pinned`. */
   evictAll(pinned: boolean, model: LoadedModel | null): void {
     const kept = pinned ? [] : this.documents.all().filter(({ docId }) => this.ledger.isPinned(docId));
     model?.engine.blocks.evict([], { pinned });
@@ -80,7 +80,7 @@ export class OpenFiles {
     if (pinned) this.ledger.forgetClosed();
   }
 
-  /** Tokens of a text, or of an open file's block. */
+  /** Number of tokens of a text, or of the block of an open file. */
   countTokens(message: Message<'countTokens'>, { text, layout }: LoadedModel): number {
     return 'docId' in message
       ? this.ledger.blockIds(this.documents.get(message.docId), layout).length

@@ -1,5 +1,5 @@
 /**
- * The output of one request: shapes the generated text and sends it as `chunk` messages, then exactly one `done` or
+ * The output of one request: shapes generated text and sends it as `chunk` messages, then exactly one `done` or
  * `error`. Does not know the engine.
  */
 import { t } from '@vscode/l10n';
@@ -18,9 +18,9 @@ export interface Outcome {
 }
 
 /**
- * PURE: one outcome for a request made of several sequences. Token counts are summed. The queue time is the shortest,
- * because the sequences are added together. `tpotMs` is the mean over all tokens. `ttftMs` is 0: only the caller knows
- * when the first text could be shown.
+ * The outcome of a request with several sequences. Token counts are summed. The queue time is the shortest, because the
+ * sequences are added together. `tpotMs` is the mean over all tokens. `ttftMs` is 0, because only the caller knows when
+ * the first text was shown. A pure function.
  */
 export function outcomeOf(parts: readonly Outcome[]): Outcome {
   const usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 };
@@ -45,7 +45,7 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
   };
 }
 
-/** The note on prose that reached its token limit; else empty. */
+/** The note on prose that reached its token limit. Empty for anything else. */
 export function lengthNote(
   { isProse }: Pick<PreparedRequest, 'isProse'>,
   { finishReason, usage }: Pick<Outcome, 'finishReason' | 'usage'>,
@@ -62,7 +62,7 @@ export class RequestOutput {
   readonly requestId: string;
   readonly #presentation: Presentation;
   readonly #emit: (message: EngineMessage) => void;
-  /** Withholds text that the model is unsure of; null shows everything. */
+  /** Holds back low-confidence text. Null shows everything. */
   readonly #confidence: Confidence | null;
   #raw = '';
   #shown = '';
@@ -70,10 +70,10 @@ export class RequestOutput {
   #logprobs: number[] = [];
   #topLogprobs: TokenLogprob[][] = [];
   #sentTokens = 0;
-  /** Why the text was cut while streaming. */
+  /** Why the text was cut while it was streamed. */
   #note: string | undefined;
   #complete = false;
-  /** Stopped early because the confidence fell too low. */
+  /** Stopped early, because the confidence fell too low. */
   #givenUp = false;
   #ended = false;
 
@@ -84,7 +84,7 @@ export class RequestOutput {
     this.#confidence = presentation.confidence ? new Confidence(presentation.confidence) : null;
   }
 
-  /** Adds one token and its text. @returns true when the shown text is complete, so that decoding may stop */
+  /** Adds one token and its text. @returns whether the shown text is complete, so that decoding may stop */
   add({ tokenId, text, logprob, topLogprobs }: GeneratedToken): boolean {
     this.#tokenIds.push(tokenId);
     if (logprob !== null) this.#logprobs.push(logprob);
@@ -93,9 +93,9 @@ export class RequestOutput {
     return this.addText(text);
   }
 
-  /** Adds text that has no tokens of its own: built from several sequences, or released by the stop string filter. */
+  /** Adds text without tokens: from several sequences, or from the stop string filter. */
   addText(text: string): boolean {
-    // The stop string filter may release text after the shown text is complete.
+    // The stop string filter may add text after the shown text is complete.
     if (this.#complete || this.#ended) return true;
     this.#raw += text;
     if (this.#confidence && this.#presentation.shape(this.#raw, false).stop) this.#confidence.settle();
@@ -109,7 +109,7 @@ export class RequestOutput {
 
   finish({ finishReason, usage, timings }: Outcome): void {
     if (this.#ended) return;
-    // Only a natural end makes an unfinished last line trustworthy; a length limit or an abort does not.
+    // After a natural end the last line is complete. After a length limit or an abort it is not.
     if (finishReason === 'stop') this.#confidence?.settle();
     const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
@@ -119,7 +119,7 @@ export class RequestOutput {
       this.#shown === ''
         ? t('the confidence of the model is too low here')
         : t('cut where the confidence of the model is too low');
-    // An aborted request without text needs no note about the model's confidence.
+    // An aborted request without text needs no note on the confidence.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';
     const note = suppressed ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
     const cut = lengthNote(this.#presentation, { finishReason, usage });
@@ -151,7 +151,7 @@ export class RequestOutput {
     return this.#confidence ? this.#raw.slice(0, this.#confidence.numSure) : this.#raw;
   }
 
-  /** Sends what was added to the shown text, with the tokens generated since the last chunk. */
+  /** Sends the text that was added, with the tokens since the last chunk. */
   #show(text: string): void {
     if (!text.startsWith(this.#shown))
       throw new Error(

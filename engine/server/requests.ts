@@ -1,6 +1,6 @@
 /**
- * The requests in flight. Turns a `generate` message into a prompt and a sequence, and answers without the model where
- * the files alone can. Does not run steps.
+ * The running requests. Turns a `generate` message into a prompt and a sequence, or answers it from the files without
+ * the model. Does not run steps.
  */
 import { factsAsked, type KnownAnswer, summaryComment } from '../facts/ask.ts';
 import { readFacts } from '../facts/extract/facts.ts';
@@ -59,7 +59,7 @@ export class Requests {
     return this.#running.size + this.#parsing.size;
   }
 
-  /** Requests that wait for syntax trees; the engine does not know them yet. */
+  /** Requests that wait for syntax trees. The engine does not know them yet. */
   get numWaiting(): number {
     return this.#parsing.size;
   }
@@ -70,7 +70,7 @@ export class Requests {
 
   /**
    * @param onReady called when work reaches the engine after this has returned
-   * @throws RequestError for a task that cannot be prepared; nothing has been started then.
+   * @throws RequestError for a task that cannot be prepared. Then nothing was started.
    */
   start(message: Generate, model: LoadedModel, onReady: () => void): void {
     const { task, priority, sampling } = message;
@@ -107,9 +107,7 @@ export class Requests {
     });
   }
 
-  /**
-   * Commands are answered from the files. So are questions that the files settle, where the model's manifest allows it.
-   */
+  /** Answers commands, and if the manifest allows it some questions, from the files. */
   #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
     const options = this.#chatOptions(task);
@@ -123,7 +121,7 @@ export class Requests {
     });
   }
 
-  /** The comment of a symbol is its summary, where the model's manifest allows it. */
+  /** If the manifest allows it, the summary of a symbol is its comment. */
   #summary(message: Generate, { docId, range }: SummarizeTask, model: LoadedModel, onReady: () => void): void {
     const document = this.#documents.get(docId);
     const nothing = emptySummary(model.layout, document);
@@ -140,7 +138,7 @@ export class Requests {
     });
   }
 
-  /** The comment of a file or of a symbol. Undefined for selections, and where there is no comment. */
+  /** The comment of a file or of a symbol. Undefined for a selection, or without a comment. */
   #commentOf(document: SourceDocument, range?: SummarizeTask['range']): KnownAnswer | undefined {
     if (!range) return summaryComment(document, undefined, this.#factsOf);
     const { start, end, label } = range;
@@ -198,7 +196,7 @@ export class Requests {
     );
   }
 
-  /** Measures the prompt, in tokens, without running it. @throws RequestError as `start` does */
+  /** The size of the prompt in tokens. Does not run it. @throws the errors of `start` */
   measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
     if (task.kind === 'summarize')
       return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling);

@@ -1,6 +1,6 @@
 /**
- * One request in flight: its output and its sequences in the engine. Does not prepare prompts and does not read
- * messages.
+ * The life of a request: it waits until the syntax trees of its documents are parsed, then its sequences run. Does not
+ * prepare prompts or read messages.
  */
 import { toRequestError } from '../protocol/errors.ts';
 import type { Priority } from '../protocol/tasks.ts';
@@ -13,7 +13,7 @@ import type { Outcome, RequestOutput } from './requestOutput.ts';
 import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 
-/** Takes generated text; returns true when the text is complete. */
+/** Takes generated text. Returns true if the text is complete. */
 export type OnText = (text: string) => boolean;
 
 export class RunningRequest {
@@ -21,7 +21,7 @@ export class RunningRequest {
   readonly output: RequestOutput;
   /** Whether the output has sent its `done` or `error`. */
   isClosed = false;
-  /** An aborted request starts no further sequence. */
+  /** An aborted request starts no more sequences. */
   isAborted = false;
   /** Sequences that have not ended. */
   readonly #sequenceIds = new Set<string>();
@@ -56,7 +56,7 @@ export class RunningRequest {
     }
   }
 
-  /** Runs one sequence to its end. Its tokens go to the output, or its text to `onText` where that is given. */
+  /** Runs one sequence to its end. Its tokens go to the output, or its text to `onText`. */
   run(sequenceId: string, prepared: PreparedRequest, options: RunOptions): Promise<Outcome> {
     const { priority, model, files, documents, onText } = options;
     return new Promise<Outcome>((resolve, reject) => {
@@ -77,7 +77,7 @@ export class RunningRequest {
             const isComplete = onText ? onText(token.text) : this.output.add(token);
             if (isComplete) model.engine.stop(sequenceId);
           } catch (error) {
-            // An error in shaping this text ends this request only; the step and the other requests go on.
+            // An error in shaping ends this request only. The step and the other requests continue.
             model.engine.abort(sequenceId);
             reject(toRequestError(error));
           }
@@ -87,12 +87,12 @@ export class RunningRequest {
           try {
             if (rest) (onText ?? ((text) => this.output.addText(text)))(rest);
           } catch (error) {
-            // As above. A second rejection has no effect.
+            // As in onToken. A second rejection has no effect.
             reject(toRequestError(error));
           }
           if (prepared.docId !== null) {
             files.used(prepared.docId, prepared.blockTokens, sequence.cachedTokens);
-            // Idle work recomputes the rows that were taken over as an approximation.
+            // Idle prefill computes rows again that were reused as an approximation.
             if (sequence.approximateTokens > 0 && documents.find(prepared.docId)) files.touch(prepared.docId);
           }
           resolve({ finishReason, usage: usageOf(sequence, prepared), timings: sequence.timings() });
@@ -133,6 +133,7 @@ interface Waiting {
   priority: Priority;
 }
 
+/** Holds requests until the syntax trees of their documents are parsed. The engine does not know them yet. */
 export class Parsing {
   readonly #waiting = new Map<string, Waiting>();
   readonly #syntax: Syntax;
@@ -169,8 +170,8 @@ export class Parsing {
   }
 
   /**
-   * Calls `begin` with the documents as they are now, when all syntax trees are parsed. If they are parsed already, it
-   * is called at once and its errors are thrown. Later, its errors go to `onError`, and `onReady` is called after it.
+   * Calls `begin` with the documents as they are now, when all syntax trees are parsed. If they are parsed already,
+   * calls it at once and throws its errors. Otherwise its errors go to `onError`, and `onReady` is called after it.
    */
   whenParsed(
     { requestId, priority }: { requestId: string; priority: Priority },
@@ -188,7 +189,7 @@ export class Parsing {
     void Promise.all(parsing).then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
-        // Edits made meanwhile belong to the next request.
+        // Later edits belong to the next request.
         begin(
           asked.map((then, i) => (documents[i]?.text === then.text ? documents[i] : then)),
           waiting,

@@ -1,6 +1,6 @@
 /**
- * Runs the engine: steps while there are requests, then idle prefill, then maintenance. Rebuilds an engine that failed.
- * Does not read messages.
+ * Runs the engine: steps while there are requests, then idle prefill, then maintenance. Rebuilds a failed engine. Does
+ * not read messages.
  */
 import { t } from '@vscode/l10n';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -14,13 +14,12 @@ import type { LoadedModel } from './loadedModel.ts';
 import type { Machine } from './machine.ts';
 import type { Requests } from './requests.ts';
 
-/** Wait before maintenance. It doubles each time there is nothing to do, and maintenance stops above the maximum. */
+/** Delay before maintenance. Doubles when there is nothing to do. Above the maximum, maintenance stops. */
 const MIN_MAINTENANCE_MS = 10_000;
 const MAX_MAINTENANCE_MS = 32 * MIN_MAINTENANCE_MS;
 /**
- * Time limit for saving the cache to disk when a model is unloaded. The editor waits 4 s (src/client/connection.ts),
- * and
- * VS Code waits 5 s.
+ * Time limit for writing the cache to disk when a model is unloaded. The client of the editor waits 4 s, and VS Code
+ * waits 5 s.
  */
 const MAX_SAVE_MS = 3000;
 
@@ -37,17 +36,17 @@ export class StepLoop {
   /** The model whose engine runs. Set by `use`, cleared by `unload` and by a second failure. */
   #model: LoadedModel | null = null;
   readonly #parts: Parts;
-  /** The loop, while there is work. */
+  /** The running loop. Null without work. */
   #stepping: Promise<void> | null = null;
   #isInStep = false;
   /** Ends the pause between two steps, if there is one. */
   #endPause: () => void = () => {};
-  /** An error that was reported during a step. */
+  /** A bug that was reported during a step. It is handled after the step. */
   #fault: { reason: unknown } | null = null;
-  /** Failures since the last request that succeeded. The second one takes the engine down. */
+  /** Failures since the last request that succeeded. After the second one, the engine is down. */
   #numFailures = 0;
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Maintenance under way; resolves to whether more is left to do. */
+  /** The running maintenance. Resolves to whether there is more to do. */
   #maintaining: Promise<boolean> | null = null;
   /** Ids of the `flush` messages to answer. */
   #flushes: string[] = [];
@@ -66,18 +65,18 @@ export class StepLoop {
     this.#parts.idle.forget();
   }
 
-  /** A request has ended well: the next failure counts as the first. */
+  /** A request has succeeded, so the next failure counts as the first. */
   succeeded(): void {
     this.#numFailures = 0;
   }
 
-  /** Answers the message when no work is left. */
+  /** Answers the `flush` message when no work is left. */
   flush(requestId: string): void {
     this.#flushes.push(requestId);
     this.wake();
   }
 
-  /** Starts the loop, or continues it from a pause. */
+  /** Starts the loop, or ends its pause. */
   wake(): void {
     clearTimeout(this.#idleTimer);
     const { requests, idle } = this.#parts;
@@ -91,7 +90,7 @@ export class StepLoop {
     clearTimeout(this.#idleTimer);
   }
 
-  /** Handles a bug: ends all requests with an error and rebuilds the engine once. Never does so during a step. */
+  /** Handles a bug: ends all requests with an error and rebuilds the engine, but not during a step. */
   fail(reason: unknown): void {
     const { requests, idle } = this.#parts;
     if (this.#maintaining) {
@@ -99,7 +98,7 @@ export class StepLoop {
       this.#idleTimer = undefined;
       const engine = this.#model?.engine;
       return void this.#maintaining.then(() => {
-        // If maintenance failed too, the engine has already been rebuilt; a second failure would take it down.
+        // If maintenance failed, too, the engine is already rebuilt, and this must not count as a second failure.
         if (this.#model?.engine === engine) this.fail(reason);
       });
     }
@@ -112,7 +111,7 @@ export class StepLoop {
     else this.#recover(reason);
   }
 
-  /** Ends all requests, saves the cache and frees the model. */
+  /** Ends all requests, writes the cache to disk, and frees the model. */
   async unload(why: string): Promise<void> {
     this.#parts.requests.failAll(new RequestError('notLoaded', why));
     const model = this.#model;
@@ -184,7 +183,7 @@ export class StepLoop {
     }
   }
 
-  /** Decides what follows when the engine has no more work: the next idle prefill, or maintenance. */
+  /** Decides what comes after the last step: idle prefill or maintenance. */
   #settle(): void {
     this.#stepping = null;
     const { requests, idle } = this.#parts;
@@ -221,7 +220,7 @@ export class StepLoop {
     this.#idleTimer = timer;
   }
 
-  /** Runs maintenance until it has nothing to do or something else happens, then plans the next one. */
+  /** Runs maintenance until it has nothing to do or another event comes, then plans the next one. */
   async #maintain(timer: NodeJS.Timeout, waitedMs: number): Promise<void> {
     const model = this.#model;
     const sparing = await this.#parts.machine.onBattery();
@@ -239,11 +238,13 @@ export class StepLoop {
     this.#maintaining = null;
     if (failure) return this.fail(failure);
     if (this.#idleTimer !== timer || this.#stepping) return;
-    // Half of the time is a rest, so that a laptop stays cool.
+    // Half of the time is a pause, so that a laptop stays cool.
     this.#maintainIn(hasMore ? performance.now() - began : Math.max(MIN_MAINTENANCE_MS, 2 * waitedMs));
   }
 
-  /** File blocks that may be written to disk, or those that may not (`secret`). Last used first: time may run out. */
+  /**
+   * File blocks that may be written to disk, or those that may not (`secret`). Last used first, as time may run out.
+   */
   #blocks({ layout }: LoadedModel, secret = false): Block[] {
     const { files, documents } = this.#parts;
     const blocks = files.blocks(documents, layout).filter(({ docId }) => files.mayBeKept(docId) !== secret);

@@ -1,4 +1,4 @@
-/** Types of the parts of systeminformation in use. They are imported one by one, because its index loads all others. */
+/** Types of the parts of systeminformation that are used. The index of the package would load all parts. */
 declare module 'systeminformation/lib/cpu.js' {
   export const cpu: typeof import('systeminformation').cpu;
 }

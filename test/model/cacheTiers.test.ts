@@ -249,7 +249,7 @@ test('under a budget that reading and writing the disk would take a large part o
   const whole = await question('a.ts');
   expect(whole.text).toBe(text);
   expect(whole.usage.inParts).toBeUndefined();
-  expect((await stats()).diskFault).toBe(`the KV cache limit of ${formatBytes(WHOLE)} leaves no room for disk buffers`);
+  expect((await stats()).diskFault).toBe(`the KV cache limit of ${formatBytes(WHOLE)} is too small for disk buffers`);
   await flush();
   expect(await readdir(disk.dir)).toEqual([]);
   // Without more memory than that a longer context is read in parts, from a temporary file.
@@ -274,7 +274,7 @@ test('a budget that is lowered in use gives the memory of the disk back at once,
   again.send({ type: 'configure', maxBytes: WHOLE });
   const { usage } = await again.question('a.ts');
   expect([usage.inParts, usage.cachedTokens]).toEqual([undefined, 0]);
-  expect((await again.stats()).diskFault).toContain('leaves no room');
+  expect((await again.stats()).diskFault).toContain('is too small for disk buffers');
   expect(again.lines.filter((line) => line.includes('nothing is kept on disk'))).toHaveLength(1);
   again.send({ type: 'configure', maxBytes: 100e6 });
   expect((await again.stats()).diskFault).toBeUndefined();

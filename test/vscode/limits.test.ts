@@ -56,7 +56,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect
       .poll(hover, { timeout: PATIENCE })
       .toMatch(
-        /On disk: (nothing|.*nothing more) is kept: the KV cache limit of 1\.0 MB leaves no room for disk buffers/,
+        /On disk: (nothing|.*nothing more) is kept: the KV cache limit of 1\.0 MB is too small for disk buffers/,
       );
     await window.statusHover();
     await window.screenshot('limit-1mb-hover');
