@@ -97,21 +97,21 @@ function checkLeases(leases: Iterable<Lease>, holders: SlotHolders): References 
 
 function checkNodes(memory: KvMemory, references: References, holders: SlotHolders): void {
   const { tree, nodes } = memory;
-  let [evictable, numRuns, numTokens] = [0, 0, 0];
+  let [evictable, numNodes, numTokens] = [0, 0, 0];
   for (const node of tree.nodes()) {
     checkNode(node);
     checkReferences(memory, node, references);
     checkSlots(memory, node, holders);
     checkBlocks(memory, node);
-    numRuns++;
+    numNodes++;
     numTokens += node.tokenIds.length;
     if (node.refCount === 0) evictable += node.slots?.length ?? 0;
   }
   check(references.pool.size === 0 && references.store.size === 0, 'a lease uses a node that is not in the tree');
   check(evictable === nodes.numEvictable, `${nodes.numEvictable} slots count as evictable, ${evictable} are`);
   check(
-    numRuns === tree.numRuns && numTokens === tree.numTokens,
-    `the tree counts ${tree.numTokens} tokens in ${tree.numRuns} nodes, there are ${numTokens} in ${numRuns}`,
+    numNodes === tree.numNodes && numTokens === tree.numTokens,
+    `the tree counts ${tree.numTokens} tokens in ${tree.numNodes} nodes, there are ${numTokens} in ${numNodes}`,
   );
 }
 

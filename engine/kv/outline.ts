@@ -35,7 +35,7 @@ interface Piece {
   children: Piece[];
   /** Including all pieces below it. */
   totalTokens: number;
-  totalRuns: number;
+  totalNodes: number;
 }
 
 /** Which block the first tokens of a node belong to; null: to several. */
@@ -48,21 +48,21 @@ export function outline(tree: RadixTree, blocks: Iterable<Block>, now: number): 
   const pieces = visit(tree, claims(tree, blocks));
   const roots: Piece[] = [];
   let numTokens = 0;
-  let numRuns = 0;
+  let numNodes = 0;
   for (const piece of pieces.toReversed()) {
     numTokens += piece.tokens;
-    numRuns += piece.totalRuns - sum(piece.children, (child) => child.totalRuns);
+    numNodes += piece.totalNodes - sum(piece.children, (child) => child.totalNodes);
     if (!piece.parent) roots.push(piece);
     else {
       piece.parent.totalTokens += piece.totalTokens;
-      piece.parent.totalRuns += piece.totalRuns;
+      piece.parent.totalNodes += piece.totalNodes;
     }
   }
-  const told = toldNodes(roots, now);
+  const shown = shownNodes(roots, now);
   // Nodes that were too deep or too many to be looked at.
   if (numTokens < tree.numTokens)
-    told.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numRuns - numRuns });
-  return told;
+    shown.push({ ...OTHERS, tokens: tree.numTokens - numTokens, runs: tree.numNodes - numNodes });
+  return shown;
 }
 
 const OTHERS: OutlineNode = {
@@ -114,7 +114,7 @@ function visit(tree: RadixTree, claimed: Map<RadixNode, Claim>): Piece[] {
       parent,
       children: [],
       totalTokens: tokens,
-      totalRuns: runs,
+      totalNodes: runs,
     };
     pieces.push(piece);
     parent?.children.push(piece);
@@ -143,7 +143,7 @@ function visit(tree: RadixTree, claimed: Map<RadixNode, Claim>): Piece[] {
 }
 
 /** The largest pieces as nodes. The others of each parent are joined into one. */
-function toldNodes(roots: Piece[], now: number): OutlineNode[] {
+function shownNodes(roots: Piece[], now: number): OutlineNode[] {
   const chosen = new Set<Piece>();
   let candidates = [...roots];
   while (chosen.size < MAX_SHOWN && candidates.length > 0) {
@@ -151,31 +151,31 @@ function toldNodes(roots: Piece[], now: number): OutlineNode[] {
     chosen.add(heaviest);
     candidates = candidates.filter((candidate) => candidate !== heaviest).concat(heaviest.children);
   }
-  const tell = (pieces: Piece[]): OutlineNode[] => {
+  const show = (pieces: Piece[]): OutlineNode[] => {
     const nodes = pieces
       .filter((piece) => chosen.has(piece))
       .sort((a, b) => b.totalTokens - a.totalTokens)
-      .map((piece): OutlineNode => ({ ...toldOf(piece, now), children: tell(piece.children) }));
+      .map((piece): OutlineNode => ({ ...nodeOf(piece, now), children: show(piece.children) }));
     const rest = pieces.filter((piece) => !chosen.has(piece));
     if (rest.length > 0) {
       const first = rest.reduce((a, b) => (b.totalTokens > a.totalTokens ? b : a));
       nodes.push({
-        ...toldOf(first, now),
+        ...nodeOf(first, now),
         kind: 'others',
         label: '',
         children: [],
         tokens: sum(rest, (piece) => piece.totalTokens),
-        runs: sum(rest, (piece) => piece.totalRuns),
+        runs: sum(rest, (piece) => piece.totalNodes),
         inUse: rest.some((piece) => isUsed(piece.node)),
         pinned: rest.some((piece) => piece.node.pinned),
       });
     }
     return nodes;
   };
-  return tell(roots);
+  return show(roots);
 }
 
-function toldOf({ node, kind, label, docId, tokens }: Piece, now: number): Omit<OutlineNode, 'children'> {
+function nodeOf({ node, kind, label, docId, tokens }: Piece, now: number): Omit<OutlineNode, 'children'> {
   const tier: Tier = node.slots ? 'pool' : 'store';
   return {
     kind,

@@ -92,7 +92,7 @@ export class RadixTree {
   version = 0;
   /** Tokens of all nodes. */
   numTokens = 0;
-  numRuns = 0;
+  numNodes = 0;
   readonly #store: KvStore;
   #numPruned = 0;
 
@@ -159,7 +159,7 @@ export class RadixTree {
     node.parent = upper;
     upper.children.set(node.tokenIds[0]!, node);
     parent.children.set(upper.tokenIds[0]!, upper);
-    this.numRuns++;
+    this.numNodes++;
     return upper;
   }
 
@@ -221,7 +221,7 @@ export class RadixTree {
     // The key of a pruned node is known only to the map.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
     if (!prunedChildren.delete(leaf)) children.delete(leaf.tokenIds[0]!);
-    this.numRuns--;
+    this.numNodes--;
     this.numTokens -= leaf.tokenIds.length;
   }
 
@@ -255,7 +255,7 @@ export class RadixTree {
     this.version++;
     const node = newNode(parent, tokenIds, endIndex(parent));
     parent.children.set(tokenIds[0]!, node);
-    this.numRuns++;
+    this.numNodes++;
     this.numTokens += tokenIds.length;
     return node;
   }

@@ -57,23 +57,24 @@ export function firstToGo(
   return first;
 }
 
+/** Unreferenced nodes of the pool in eviction order. The order is computed once, because there may be thousands. */
 export class EvictionQueue {
   readonly order: EvictionOrder;
-  readonly #runs: readonly RadixNode[];
+  readonly #nodes: readonly RadixNode[];
   readonly #known: ReadonlySet<RadixNode>;
   /** Number of the first nodes that have left completely. */
   #numGone = 0;
 
   constructor(tree: RadixTree, order: EvictionOrder) {
     this.order = order;
-    this.#runs = Array.from(tree.nodes()).filter(isFree).sort(order);
-    this.#known = new Set(this.#runs);
+    this.#nodes = Array.from(tree.nodes()).filter(isFree).sort(order);
+    this.#known = new Set(this.#nodes);
   }
 
   /** The first node that has not left and that `may` leave. Null: there is none. */
   first(may: (node: RadixNode) => boolean = () => true): RadixNode | null {
-    for (let i = this.#numGone; i < this.#runs.length; i++) {
-      const left = this.#leftOf(this.#runs[i]!);
+    for (let i = this.#numGone; i < this.#nodes.length; i++) {
+      const left = this.#leftOf(this.#nodes[i]!);
       if (left && may(left)) return left;
       if (!left && i === this.#numGone) this.#numGone++;
     }
@@ -82,15 +83,15 @@ export class EvictionQueue {
 
   /** The first nodes with so many tokens in total, or all nodes. Call it before any node has left. */
   firstOf(numTokens: number): RadixNode[] {
-    let [length, numRuns] = [0, 0];
-    while (length < numTokens && numRuns < this.#runs.length) length += this.#runs[numRuns++]!.slots!.length;
-    return this.#runs.slice(0, numRuns);
+    let [length, numNodes] = [0, 0];
+    while (length < numTokens && numNodes < this.#nodes.length) length += this.#nodes[numNodes++]!.slots!.length;
+    return this.#nodes.slice(0, numNodes);
   }
 
   /** The node, or what is left of it when its end has left: its new parent, in the same place of the order. */
-  #leftOf(run: RadixNode): RadixNode | null {
-    if (isFree(run)) return run;
-    const { parent } = run;
+  #leftOf(node: RadixNode): RadixNode | null {
+    if (isFree(node)) return node;
+    const { parent } = node;
     return parent && !this.#known.has(parent) ? this.#leftOf(parent) : null;
   }
 }

@@ -116,6 +116,11 @@ function mayDrop(node: RadixNode): boolean {
   return node.stored !== null && node.slots === null && !isUsed(node);
 }
 
+/**
+ * Nodes that leave the store one by one. Finds the first to leave without looking at all nodes each time: only leaves of
+ * the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the first of each kind is
+ * compared.
+ */
 class Victims {
   readonly #order: EvictionOrder;
   readonly #may: (node: RadixNode) => boolean;
@@ -133,7 +138,7 @@ class Victims {
     this.#ranks = new Map(nodes.map((node, i) => [node, i]));
     this.#youngest = youngestBelow(nodes);
     for (const node of nodes) if (node.children.size === 0 && may(node)) this.#ofKind(node).push(node);
-    for (const runs of this.#kinds.values()) runs.sort((a, b) => this.#compare(b, a));
+    for (const ofKind of this.#kinds.values()) ofKind.sort((a, b) => this.#compare(b, a));
   }
 
   /**
@@ -142,14 +147,14 @@ class Victims {
    */
   next(other: RadixNode | null): RadixNode | null {
     let first: RadixNode[] | null = null;
-    for (const [kind, runs] of this.#kinds) {
-      const run = runs.at(-1);
-      if (!run) {
+    for (const [kind, ofKind] of this.#kinds) {
+      const node = ofKind.at(-1);
+      if (!node) {
         this.#kinds.delete(kind);
         continue;
       }
-      this.#reckon(run);
-      if (!first || this.#compare(run, first.at(-1)!) < 0) first = runs;
+      this.#updateWorth(node);
+      if (!first || this.#compare(node, first.at(-1)!) < 0) first = ofKind;
     }
     if (!first || (other && !this.#goesBefore(first.at(-1)!, other))) return null;
     return first.pop()!;
@@ -178,43 +183,43 @@ class Victims {
     const others: RadixNode[] = [];
     for (const child of parent!.children.values()) {
       if (child.lastUse !== youngest) continue;
-      const runs = this.#ofKind(child);
-      const at = runs.indexOf(child);
-      if (at >= 0) others.push(...runs.splice(at, 1));
+      const ofKind = this.#ofKind(child);
+      const at = ofKind.indexOf(child);
+      if (at >= 0) others.push(...ofKind.splice(at, 1));
     }
     this.#youngest.set(parent!, youngest);
     for (const child of others) this.#insert(child);
   }
 
   #insert(node: RadixNode): void {
-    const runs = this.#ofKind(node);
-    this.#reckon(node);
-    let [low, high] = [0, runs.length];
+    const ofKind = this.#ofKind(node);
+    this.#updateWorth(node);
+    let [low, high] = [0, ofKind.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      this.#reckon(runs[middle]!);
-      if (this.#compare(runs[middle]!, node) > 0) low = middle + 1;
+      this.#updateWorth(ofKind[middle]!);
+      if (this.#compare(ofKind[middle]!, node) > 0) low = middle + 1;
       else high = middle;
     }
-    runs.splice(low, 0, node);
+    ofKind.splice(low, 0, node);
   }
 
   /** A node is worth as much as the most valuable node below it. */
   #goesBefore(node: RadixNode, other: RadixNode): boolean {
-    this.#reckon(other);
+    this.#updateWorth(other);
     if (this.#order(node, other) < 0) return true;
     other.worth = this.#most(other);
     return this.#order(node, other) < 0;
   }
 
   #most(node: RadixNode): number {
-    this.#reckon(node);
+    this.#updateWorth(node);
     let { worth } = node;
     for (const child of node.children.values()) worth = Math.max(worth, this.#most(child));
     return worth;
   }
 
-  #reckon(node: RadixNode): void {
+  #updateWorth(node: RadixNode): void {
     const { by } = this.#order;
     if (by) node.worth = by.eviction.worth(node, by.now, this.#youngest.get(node.parent!)!);
   }
@@ -222,12 +227,12 @@ class Victims {
   #ofKind(node: RadixNode): RadixNode[] {
     const { by } = this.#order;
     const kind = by ? (by.eviction.kind?.(node, by.now, this.#youngest.get(node.parent!)!) ?? node) : null;
-    let runs = this.#kinds.get(kind);
-    if (!runs) {
-      runs = [];
-      this.#kinds.set(kind, runs);
+    let ofKind = this.#kinds.get(kind);
+    if (!ofKind) {
+      ofKind = [];
+      this.#kinds.set(kind, ofKind);
     }
-    return runs;
+    return ofKind;
   }
 
   #compare(a: RadixNode, b: RadixNode): number {

@@ -20,7 +20,7 @@ const newTree = (): RadixTree => new RadixTree(new KvStore(fakeShape()));
 function add(tree: RadixTree, parent: RadixNode, numTokens: number, fields: Partial<RadixNode> = {}): RadixNode {
   const node = tree.insert(
     parent,
-    Array.from({ length: numTokens }, (_, i) => tree.numRuns * 1000 + i),
+    Array.from({ length: numTokens }, (_, i) => tree.numNodes * 1000 + i),
     new Int32Array(numTokens),
   );
   return Object.assign(node, fields);

@@ -1,4 +1,4 @@
-/** Random int8 rows for the tests of the codecs, and the floats that they stand for. */
+/** Random int8 rows for tests of the codecs, and their float values. */
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import type { CodecShape } from '../../../engine/kv/approx/codecs/codecFormat.ts';
 import { type KvRows, newKvRows } from '../../../engine/kv/kvRows.ts';

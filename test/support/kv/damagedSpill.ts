@@ -1,4 +1,4 @@
-/** Reaches into a spill file that is in use, which on Linux has no name any more: by this process's own handle on it. */
+/** Damages a spill file that is in use. On Linux it has no name, so this uses the open handle of the process. */
 import { closeSync, openSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
 import path from 'node:path';
 

@@ -1,4 +1,4 @@
-/** A cache whose store is coded as time goes by, with random rows for tokens. */
+/** A cache with compression levels by age, and random rows for tokens. */
 import { type CodecName, codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
 import { type Compression, codingReserve } from '../../../engine/kv/approx/compression.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';

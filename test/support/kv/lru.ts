@@ -1,4 +1,4 @@
-/** Least recently used: the baseline. */
+/** Least recently used: the baseline policy. */
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
 
 export class Lru implements Eviction {

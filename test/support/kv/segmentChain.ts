@@ -1,4 +1,4 @@
-/** Segments of one context with contents of their own, for a process that writes them and one that looks for them. */
+/** Segments of one context with known contents, for a writing and a reading process. */
 import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from '../../../engine/kv/disk/segment.ts';
 import { seededRandom } from '../engine/workload.ts';
 

@@ -1,4 +1,4 @@
-/** What a cache's pool and store take between the beginning and the end of an operation. */
+/** Records the most bytes of pool and store during an operation. */
 import type { KvCache } from '../../../engine/kv/kvCache.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
 

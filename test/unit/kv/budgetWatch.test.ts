@@ -1,4 +1,4 @@
-/** That test/support/budgetWatch.ts looks at all caches: without it the tests of what is there within an operation could not fail. */
+/** test/support/budgetWatch.ts checks every cache. Without it tests of memory during an operation could not fail. */
 import { expect, test } from 'vitest';
 import { KvMemory } from '../../../engine/kv/kvMemory.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';

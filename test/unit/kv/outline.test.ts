@@ -1,4 +1,4 @@
-/** The prefix tree as the monitor tells it: complete in tokens, bounded in nodes, named by the files' blocks. */
+/** The radix tree in the monitor: all tokens are shown, in a bounded number of nodes, with the names of file blocks. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Block, outline } from '../../../engine/kv/outline.ts';

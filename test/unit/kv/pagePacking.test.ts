@@ -1,4 +1,4 @@
-/** Packing: the slots that are meant come to lie in as few pages as they fill, a bounded part at a time, and nobody else's are lost. */
+/** Packing moves slots into the fewest pages, a bounded number at a time, and loses no row of others. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { packingOf, partnersOf } from '../../../engine/kv/pageTable.ts';

@@ -1,4 +1,4 @@
-/** Rows that change their slots: they stay what they are, and hardly anything is held beside the pool meanwhile, which nobody counts. */
+/** Rows that move between slots stay the same, and moving them needs almost no memory beside the pool. */
 import { expect, test, vi } from 'vitest';
 import { Lru } from '../../support/kv/lru.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';

@@ -1,4 +1,4 @@
-/** The pool in pages: whatever order they are in, a slot's rows are its own, and what a step looks at comes first. */
+/** The pool in pages: in any order of pages a slot keeps its rows, and a step reads the pages that it needs. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type KvRows, type KvShape, newKvRows } from '../../../engine/kv/kvRows.ts';

@@ -1,4 +1,4 @@
-/** A pool that is full: what leaves it is coded on its way, a page is given back, and nothing has to go for it. */
+/** A full pool: rows are compressed on their way out, their page is freed, and nothing is dropped for them. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { codedPage } from '../../../../engine/kv/approx/codedPage.ts';

@@ -1,4 +1,6 @@
-/** Compressing the store: what comes back is what the codec makes of it, the bytes are exact, and what runs stays as it was. */
+/**
+ * Compression of the store: rows become what the codec makes of them, bytes are exact, and nodes in use stay unchanged.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PoolBudget } from '../../../../engine/kv/poolBudget.ts';

@@ -1,4 +1,4 @@
-/** What rows have been through is said of the rows themselves, by extent: whatever becomes of the run that they are in, it stays true, and nothing is coded twice. */
+/** Rows keep the record of lossy steps, whatever happens to their node, and are never encoded twice. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sliceRows } from '../../../../engine/kv/kvRows.ts';

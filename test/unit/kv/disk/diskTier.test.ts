@@ -1,4 +1,7 @@
-/** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
+/**
+ * The disk tier: segments are found again by their tokens, stay under a cap, are private, and damaged ones are not
+ * used.
+ */
 import {
   copyFile,
   mkdir,

@@ -1,4 +1,4 @@
-/** kill -9 while segments are written: whoever opens the folder then finds all that was there before and all that had been written, whole. */
+/** A process that is killed while it writes segments: the next one finds all complete segments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';

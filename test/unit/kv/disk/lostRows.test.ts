@@ -1,4 +1,4 @@
-/** Rows of a long context that cannot be read back from the disk: their run is forgotten, with one line, and nothing else. */
+/** Rows of a long context that cannot be read back: only their node is dropped, and the log gets one line. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

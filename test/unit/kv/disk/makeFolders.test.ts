@@ -1,4 +1,4 @@
-/** Folders for what the engine keeps: made as deep as need be, by several at once, and never waited for in vain. */
+/** Folders are made with their parents, by several processes at once, without waiting forever. */
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** Segments as files: names and keys tell their place, and damaged ones are known. */
+/** Segments as files: names and keys, and damaged files are detected. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

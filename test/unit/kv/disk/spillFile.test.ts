@@ -1,4 +1,4 @@
-/** The temporary file for rows of long contexts: what comes back, what the disk sees of it, and what is left. */
+/** The spill file: what reads back, what is visible on the disk, and what is left behind. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

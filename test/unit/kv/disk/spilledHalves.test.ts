@@ -1,4 +1,4 @@
-/** What is out of memory, or coded, is cut within a block: its parts are where it was, and take no byte more (see ceilingWatch). */
+/** Spilled or compressed blocks that are cut: their parts keep their rows and take no more bytes (see ceilingWatch). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,7 @@
-/** Eviction order: a node goes after all its descendants, pinned nodes go last, and the policy decides among the rest. */
+/**
+ * Eviction order: a node leaves after all nodes below it, pinned nodes leave last, and the policy decides among the
+ * rest.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Eviction, evictionOrder, firstToGo } from '../../../../engine/kv/eviction/eviction.ts';
@@ -18,7 +21,7 @@ const newTree = (): RadixTree => new RadixTree(new KvStore(fakeShape()));
 function add(tree: RadixTree, parent: RadixNode, numTokens: number, fields: Partial<RadixNode> = {}): RadixNode {
   const node = tree.insert(
     parent,
-    Array.from({ length: numTokens }, (_, i) => tree.numRuns * 1000 + i),
+    Array.from({ length: numTokens }, (_, i) => tree.numNodes * 1000 + i),
     new Int32Array(numTokens),
   );
   return Object.assign(node, fields);

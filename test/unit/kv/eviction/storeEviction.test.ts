@@ -1,4 +1,4 @@
-/** Runs that go from the store one after the other: those that would go were all looked at each time, without looking at all. */
+/** Eviction from the store one node after the other removes the same nodes as looking at all nodes each time. */
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { CachedNodes } from '../../../../engine/kv/cachedNodes.ts';

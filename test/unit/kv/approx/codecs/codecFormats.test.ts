@@ -1,4 +1,4 @@
-/** The number formats, against values worked out by hand from their definitions. */
+/** The number formats, compared with values computed by hand from their definitions. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Rotation, SideFormat } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';

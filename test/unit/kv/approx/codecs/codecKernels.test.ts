@@ -1,4 +1,7 @@
-/** The kernels: what is checked in is what their sources are compiled to, and where vectors end nothing else is read or written. */
+/**
+ * The kernels: the module in the repository is compiled from the sources, and no kernel reads or writes beyond its
+ * areas.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CodecShape } from '../../../../../engine/kv/approx/codecs/codecFormat.ts';

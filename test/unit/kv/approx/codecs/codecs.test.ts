@@ -1,4 +1,4 @@
-/** What holds for all codecs: sizes, determinism, what is kept exactly, errors, and bytes that are no run. */
+/** All codecs: sizes, determinism, exact tokens, errors, and bytes that are not an encoded run. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

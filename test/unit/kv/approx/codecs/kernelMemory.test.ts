@@ -1,4 +1,4 @@
-/** What the kernels' memory comes to is known before it is used, to the byte. */
+/** The size of the kernels' memory is known in advance, to the byte. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import { newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { randomRows, rope } from '../../../../support/kv/codecRows.ts';

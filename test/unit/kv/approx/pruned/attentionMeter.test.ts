@@ -1,4 +1,4 @@
-/** What is measured adds up part by part, and no part takes memory of its own: all of it is there, and known, from the beginning. */
+/** Measured attention adds up over parts, and no part allocates memory. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { AttentionMeter } from '../../../../../engine/kv/approx/pruned/attentionMeter.ts';
 import type { ModelRunner } from '../../../../../engine/model/batch.ts';

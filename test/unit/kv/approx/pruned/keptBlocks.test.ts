@@ -1,4 +1,4 @@
-/** Rows of which others between them are gone, in the store: coded together, and read where they stand, in memory or out of it. */
+/** Pruned rows in the store: compressed together and read back at their positions, from memory or from disk. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

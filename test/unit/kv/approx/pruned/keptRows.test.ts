@@ -1,4 +1,4 @@
-/** Which rows stay where not all do: the first of a context, and those of the tokens that receive most in the layers that decide. */
+/** Which rows of a pruned context stay: the first ones, and those that receive most in the layers that decide. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { keptTokens, rowsOf, SINK_TOKENS } from '../../../../../engine/kv/approx/pruned/keptRows.ts';

@@ -1,4 +1,4 @@
-/** What a file is measured by: short parts of it, as they are and in a turn, at positions that the model has. */
+/** The parts that measure a file: alone and in a chat turn, at positions that the model has. */
 import { expect, test } from 'vitest';
 import { partSlots, probes } from '../../../../../engine/kv/approx/pruned/attentionMeter.ts';
 import { ModelText } from '../../../../../engine/text/format/modelText.ts';

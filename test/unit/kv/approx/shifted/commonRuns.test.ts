@@ -1,4 +1,4 @@
-/** What a changed text has in common with its older version, and keys at other positions. */
+/** What a text has in common with an older version, and keys at other positions. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { commonRuns } from '../../../../../engine/kv/approx/shifted/shiftedRuns.ts';

@@ -1,4 +1,4 @@
-/** The copy of keys in 2 bits: how well it tells what a query attends to, and that it takes what it says. */
+/** Sketches of keys: how well they tell what a query attends to, and how many bytes they take. */
 import { expect, test } from 'vitest';
 import { type KvRows, newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { sketchBytes, sketchedAttention, sketchKeys } from '../../../../../engine/kv/approx/sparse/keySketch.ts';

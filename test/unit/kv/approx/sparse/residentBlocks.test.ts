@@ -1,4 +1,4 @@
-/** Which blocks of a context that is longer than the pool are in it. */
+/** Which blocks of a context that is longer than the pool are chosen. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { chosenBlocks, queriesByToken } from '../../../../../engine/kv/approx/sparse/residentBlocks.ts';

@@ -1,15 +1,15 @@
-/** Quiet moments: what leaves the pool then, what may not, how long one is, and that nothing is lost by it. */
+/** Idle demotion: which nodes leave the pool, which stay, how long a call takes, and that no row is lost. */
 import fc from 'fast-check';
-import { prune } from '../../../engine/kv/approx/pruned/prunedNodes.ts';
+import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
-import { joinRows, type KvRows, kvBytesPerToken, sliceRows } from '../../../engine/kv/kvRows.ts';
-import type { Lease } from '../../../engine/kv/lease.ts';
-import { KvStore } from '../../../engine/kv/store.ts';
-import { exactBytesPerToken } from '../../../engine/kv/storedBlocks.ts';
-import { randomRows } from '../../support/kv/codecRows.ts';
-import { contents, laddered, minutes, SHAPE } from '../../support/kv/ladderedCache.ts';
-import { watched } from '../../support/kv/watchedBytes.ts';
+import { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
+import { joinRows, type KvRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
+import type { Lease } from '../../../../engine/kv/lease.ts';
+import { KvStore } from '../../../../engine/kv/store.ts';
+import { exactBytesPerToken } from '../../../../engine/kv/storedBlocks.ts';
+import { randomRows } from '../../../support/kv/codecRows.ts';
+import { contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
+import { watched } from '../../../support/kv/watchedBytes.ts';
 
 const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 const BYTES = kvBytesPerToken(SHAPE);
