@@ -1,7 +1,6 @@
 /**
  * Ghost text is never stale or misplaced, for random actions of the user and the engine. Every offered text is one that
- * the engine wrote for the current document: accepting it gives the engine's text in the engine's document, and the
- * document with the shown text at the cursor.
+ * the engine wrote for the current document, and accepting it gives that document with the text at the cursor.
  */
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

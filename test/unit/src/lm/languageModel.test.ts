@@ -50,7 +50,6 @@ const vscode = await import('../../../../src/vscode.ts');
 const { RequestError } = await import('../../../../engine/protocol/errors.ts');
 const { LanguageModelProvider } = await import('../../../../src/lm/languageModelProvider.ts');
 const { modelCard } = await import('../../../../src/lm/modelCard.ts');
-const { toChatMessages, toSampling, textOf } = await import('../../../../src/lm/languageModelMessages.ts');
 
 /**
  * What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template.
@@ -291,44 +290,5 @@ describe('a request', () => {
     });
     await expect(provider.provideTokenCount({} as never, 'four')).resolves.toBe(4);
     await expect(provider.provideTokenCount({} as never, user('a', 'b') as never)).resolves.toBe(2);
-  });
-});
-
-describe('messages', () => {
-  it('of every kind of part are converted to text', () => {
-    const seen: string[] = [];
-    const parts = [
-      text('a'),
-      { callId: '1', content: [text('tool says b')] },
-      { mimeType: 'cache_control', data: new Uint8Array(1) },
-      { mimeType: 'text/plain', data: new TextEncoder().encode('c') },
-      { callId: '1', name: 'f', input: {} },
-    ];
-    expect(textOf(parts, (kind) => seen.push(kind))).toBe('atool says bc');
-    expect(seen).toEqual(['tool call']);
-  });
-  it('keep the system turn and leave out empty messages', () => {
-    expect(
-      toChatMessages([
-        { role: 3, content: 'S' },
-        { role: 1, content: '' },
-        { role: 1, content: 'U' },
-      ]),
-    ).toEqual([
-      { role: 'system', content: 'S' },
-      { role: 'user', content: 'U' },
-    ]);
-  });
-  it('have options in both spellings, and invalid ones are ignored', () => {
-    expect(toSampling({ max_tokens: 9.7, top_p: 0.5, seed: 3, stop: 'x' }, 100)).toEqual({
-      maxTokens: 9,
-      topP: 0.5,
-      seed: 3,
-      stop: ['x'],
-    });
-    expect(toSampling({ maxTokens: 1e9, temperature: Number.NaN, top_p: 7, stop: [1, ''] }, 100)).toEqual({
-      maxTokens: 100,
-    });
-    expect(toSampling(undefined, 5)).toEqual({ maxTokens: 5 });
   });
 });

@@ -1,11 +1,4 @@
-/**
- * The map-reduce over a folder with a scripted engine: requests, cached summaries, cancel and failures; the report;
- * ignore files.
- */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+/** The map-reduce over a folder with a scripted engine: requests, cached summaries, cancel and failures. */
 import MarkdownIt from 'markdown-it';
 import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../../../engine/protocol/tasks.ts';
@@ -15,7 +8,6 @@ import { SummaryCache } from '../../../../src/summary/summaryCache.ts';
 import { t } from '../../../support/editor/translate.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({ l10n: { t }, EventEmitter: class {} }));
-const { IgnoreFiles } = await import('../../../../src/context/listedFiles.ts');
 const { reportOf } = await import('../../../../src/summary/folderReport.ts');
 const { firstSentence } = await import('../../../../src/summary/symbolSummaries.ts');
 
@@ -270,111 +262,8 @@ test('the cache starts with any stored value', () => {
   expect(odd.get(['file', 'a'], 'text')).toBeUndefined();
 });
 
-test('the report links its files and escapes markup from models and files', () => {
-  const evil =
-    '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
-  const markdown = reportOf(
-    'src',
-    {
-      overview: evil,
-      files: [{ path: 'a [b].ts', summary: evil, notes: [evil] }],
-      skipped: [{ path: 'c.bin', reason: 'binary' }],
-      numComputed: 1,
-      notes: [],
-    },
-    ['<b>note</b>'],
-    (name) => `file:///work/${encodeURI(name)}`,
-  );
-  const md = new MarkdownIt({ html: true, linkify: true });
-  // The editor's preview allows more than the library does by default.
-  md.validateLink = () => true;
-  const html = md.render(markdown);
-  expect(
-    [...html.matchAll(/<(\w+)/g)]
-      .map(([, tag]) => tag)
-      .filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'em', 'code', 'blockquote'].includes(tag as string)),
-  ).toEqual([]);
-  expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
-    'file:///work/a%20%5Bb%5D.ts',
-    'file:///work/c.bin',
-  ]);
-  expect(html).toContain('<code>a*b</code>');
-  expect(html).toContain('**bold**');
-});
-
 test.each([
   ['Adds articles. Then more.', 'Adds articles.'],
   ['Uses `a.b` and v1.2 only\nhere', 'Uses `a.b` and v1.2 only here'],
   ['x'.repeat(200), `${'x'.repeat(119)}…`],
 ])('the first sentence of %j', (text, wanted) => expect(firstSentence(text)).toBe(wanted));
-
-test.each([
-  ['*.log', ['a.log', 'x/a.log'], ['a.logs']],
-  ['generated/', ['generated/a.ts', 'x/generated/b/c.ts'], ['generated']],
-  ['/build', ['build', 'build/a.ts'], ['x/build']],
-  ['docs/*.md', ['docs/a.md'], ['docs/x/a.md', 'x/docs/a.md']],
-  ['**/temp/**', ['temp/a', 'x/temp/b/c'], ['temp']],
-  ['a/**/z', ['a/z', 'a/b/z', 'a/b/c/z'], ['b/z']],
-  ['*\n!keep.ts', ['a.ts'], ['keep.ts']],
-  ['out/\n!out/keep.ts', ['out/keep.ts'], []],
-  ['file[0-9].ts\n# comment\n\n\\#odd', ['file1.ts', '#odd'], ['filex.ts']],
-  ['fo?.ts  ', ['foo.ts'], ['fo/.ts', 'fooo.ts']],
-])('.gitignore %j', (text, ignored, kept) => {
-  const files = new IgnoreFiles(new Map([['', text]]));
-  expect(ignored.filter((name) => !files.ignores(name))).toEqual([]);
-  expect(kept.filter((name) => files.ignores(name))).toEqual([]);
-});
-
-test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore patterns give the same result as git', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
-  const text =
-    '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
-  // A nested .gitignore can include a file again, but no file in an ignored folder.
-  const texts = new Map([
-    ['', text],
-    ['x', '!b.log\nown\n'],
-    ['build', '!a\n'],
-  ]);
-  const names = [
-    'x/own',
-    'x/z/own',
-    'a.log',
-    'x/b.log',
-    'important.log',
-    'x/important.log',
-    'only-here',
-    'x/only-here',
-    'build/a',
-    'x/build/b',
-    'src/gen/a',
-    'src/x/y/gen/a',
-    'src/gentle',
-    'doc/a.txt',
-    'doc/x/a.txt',
-    'x/y/deep/z',
-    'a.ts',
-    'x/b.ts',
-    'c.ts',
-    'temp1',
-    'temporary.ts',
-    '!bang',
-    'bang',
-  ];
-  try {
-    execFileSync('git', ['init', '--quiet'], { cwd: folder });
-    for (const name of names) {
-      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-      writeFileSync(path.join(folder, name), '');
-    }
-    for (const [at, rules] of texts) writeFileSync(path.join(folder, at, '.gitignore'), rules);
-    const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], {
-      cwd: folder,
-      input: names.join('\n'),
-      encoding: 'utf8',
-    });
-    const files = new IgnoreFiles(texts);
-    expect(names.filter((name) => files.ignores(name))).toEqual(stdout.trim().split('\n'));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
