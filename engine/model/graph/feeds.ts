@@ -5,8 +5,8 @@
 
 /**
  * T: tokens, first those of the prefill lane, then the W tokens of the paged lane. S: rows with logits. N: pages, at
- * least one, of L slots. P: columns of the pool, N * L; with gathered attention Q * L, because each token has a list of Q
- * pages (see pagedLane.ts). C: rows of scratch, at least one. The feeds of a lane without tokens are ignored.
+ * least one, of L slots. P: columns of the pool, N * L; with gathered attention Q * L, because each token has a list of
+ * Q pages (see pagedLane.ts). C: rows of scratch, at least one. The feeds of a lane without tokens are ignored.
  */
 export const FEEDS = {
   /** int64 [T]: token ids. */

@@ -196,9 +196,8 @@ export function readExact(
 
 /**
  * The header of an encoded run, 32 bytes, little endian: magic "KVR1", format id u16, flags u16 (0), layers u32,
- * kvHeads
- * u16, headSize u16, tokens u32, position of the first token u32, tokens kept exactly at the beginning u16, 0 u16, and
- * at the end u32.
+ * kvHeads u16, headSize u16, tokens u32, position of the first token u32, tokens kept exactly at the beginning u16, 0
+ * u16, and at the end u32.
  */
 
 export const HEADER_BYTES = 32;
