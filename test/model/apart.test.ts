@@ -102,42 +102,45 @@ const models = [
   ...['1 KV heads, large key biases', '3 KV heads, large key biases'].map((name) => path.join(folder.dir, name)),
 ];
 
-test.each(models.map((dir) => [path.basename(dir), dir]))('%s: apart as alone', async (_, dir) => {
-  for (const precision of ['int8', 'int4'] as const) {
-    const runner = await loadRunner(dir, `${folder.dir}/cache`, precision);
-    await fill(runner);
-    const alone: { logits: Float32Array; rows: unknown }[] = [];
-    for (const span of [...CONTEXTS.keys()].map(spanOf).concat(prompt)) {
-      const logits = (await runner.run([span])).slice();
+test.each(models.map((dir) => [path.basename(dir), dir]))(
+  '%s: a sequence has the same results among others as alone',
+  async (_, dir) => {
+    for (const precision of ['int8', 'int4'] as const) {
+      const runner = await loadRunner(dir, `${folder.dir}/cache`, precision);
+      await fill(runner);
+      const alone: { logits: Float32Array; rows: unknown }[] = [];
+      for (const span of [...CONTEXTS.keys()].map(spanOf).concat(prompt)) {
+        const logits = (await runner.run([span])).slice();
+        expect(runner.gathered).toBe(false);
+        alone.push({ logits, rows: runner.pool.read(span.newSlots) });
+      }
+      // Places that are not in the order of pages.
+      for (const [from, to] of [
+        [7, 10],
+        [2, 11],
+        [0, 5],
+      ] as const)
+        for (let n = 0; n < 9; n++) runner.pool.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
+      expect([...runner.pool.places]).not.toEqual([...runner.pool.places.keys()]);
+      for (const members of [
+        [0, 1, 2, 3, 4, 5],
+        [5, 2, 0, 4],
+        [1, 6, 2, 5],
+        [2, 5, 4],
+        [7, 2, 5],
+        [4, 7, 2, 1],
+      ]) {
+        const spans = members.map((i) => (i === CONTEXTS.length ? prompt : spanOf(i)));
+        const together = (await runner.run(spans)).slice();
+        expect(runner.gathered, members.join()).toBe(true);
+        expect(together, members.join()).toEqual(Float32Array.from(members.flatMap((i) => [...alone[i]!.logits])));
+        for (const [j, i] of members.entries()) expect(runner.pool.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
+      }
+      // Those that share a page do so together.
+      const together = (await runner.run([spanOf(0), spanOf(3)])).slice();
       expect(runner.gathered).toBe(false);
-      alone.push({ logits, rows: runner.pool.read(span.newSlots) });
+      expect(together).toEqual(Float32Array.from([0, 3].flatMap((i) => [...alone[i]!.logits])));
+      await runner.dispose();
     }
-    // Places that are not in the order of pages.
-    for (const [from, to] of [
-      [7, 10],
-      [2, 11],
-      [0, 5],
-    ] as const)
-      for (let n = 0; n < 9; n++) runner.pool.attend([slotsOf([from, 0, 1], [to, 0, 1])], 1);
-    expect([...runner.pool.places]).not.toEqual([...runner.pool.places.keys()]);
-    for (const members of [
-      [0, 1, 2, 3, 4, 5],
-      [5, 2, 0, 4],
-      [1, 6, 2, 5],
-      [2, 5, 4],
-      [7, 2, 5],
-      [4, 7, 2, 1],
-    ]) {
-      const spans = members.map((i) => (i === CONTEXTS.length ? prompt : spanOf(i)));
-      const together = (await runner.run(spans)).slice();
-      expect(runner.gathered, members.join()).toBe(true);
-      expect(together, members.join()).toEqual(Float32Array.from(members.flatMap((i) => [...alone[i]!.logits])));
-      for (const [j, i] of members.entries()) expect(runner.pool.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
-    }
-    // Those that share a page do so together.
-    const together = (await runner.run([spanOf(0), spanOf(3)])).slice();
-    expect(runner.gathered).toBe(false);
-    expect(together).toEqual(Float32Array.from([0, 3].flatMap((i) => [...alone[i]!.logits])));
-    await runner.dispose();
-  }
-});
+  },
+);

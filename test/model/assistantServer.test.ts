@@ -96,7 +96,7 @@ const done = (end: EngineMessage) => {
   return end;
 };
 
-test('the budget follows the machine’s memory while an answer is written, down and up, with the same words', async () => {
+test('the budget follows the free memory down and up while an answer is written, without changing the answer', async () => {
   let availableBytes = 2e9;
   let skipped = 0;
   const { now } = performance;
@@ -307,7 +307,7 @@ test('eight requests over one prefix, sent together, compute it once', async () 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('the completion after a pending one equals that of the text with it inserted, and reuses its rows', async () => {
+test('the completion after a pending one equals that of the text with the pending one inserted, and reuses its rows', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const offset = SOURCE.indexOf('return') + 'return'.length;
@@ -346,7 +346,7 @@ test('the completion after a pending one equals that of the text with it inserte
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('token healing: the shown text starts behind the cursor, and one more letter finds the whole prompt in the cache', async () => {
+test('token healing: the shown text starts at the cursor, and after one more letter the whole prompt is in the cache', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const text =
@@ -370,7 +370,7 @@ test('token healing: the shown text starts behind the cursor, and one more lette
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a completion that waits for its grammar takes the text as it was asked for, and may be aborted or fail', async () => {
+test('a completion that waits for its grammar uses the text at the time of the request, and can be aborted or fail', async () => {
   const talk = inThread();
   talk.post(LOAD);
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
@@ -430,7 +430,7 @@ test('bad requests fail alone, aborts end as done, and every request ends once',
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test("what is wrong with one message is that message's own affair", async () => {
+test('an invalid message does not affect other messages', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const first = talk.generate('same', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 30, ignoreEos: true });
@@ -457,7 +457,7 @@ test("what is wrong with one message is that message's own affair", async () => 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('the budget survives a rebuilt engine, 0 makes it automatic again', async () => {
+test('a rebuilt engine keeps the budget, and 0 makes it automatic again', async () => {
   const talk = inThread(failingAt(3));
   talk.post(LOAD);
   talk.post({ type: 'configure', maxBytes: 5e6 });
@@ -471,7 +471,7 @@ test('the budget survives a rebuilt engine, 0 makes it automatic again', async (
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test("a pin holds a file's block until it is released or the file closed", async () => {
+test('a pin keeps the block of a file until it is released or the file is closed', async () => {
   const talk = inThread();
   talk.post(LOAD);
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
@@ -488,7 +488,7 @@ test("a pin holds a file's block until it is released or the file closed", async
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('idle work stops when it is switched off, and what waits behind a load cancels it', async () => {
+test('idle work stops when it is switched off, and a waiting load cancels the running one', async () => {
   const talk = inThread();
   talk.post(LOAD);
   talk.post({ type: 'configure', idleWork: false });
@@ -505,7 +505,7 @@ test('idle work stops when it is switched off, and what waits behind a load canc
   expect((await bye).type).toBe('reply');
 });
 
-test('whoever types in one file ends the reading of another, which goes on a second later', async () => {
+test('typing in one file stops the idle prefill of another, which continues a second later', async () => {
   const begun: number[] = [];
   const talk = inThread(
     watched(() => {
@@ -542,7 +542,7 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a bug in showing text that was held back to the end is an error of that request alone', async () => {
+test('a bug in shaping text that was held back to the end is an error of that request alone', async () => {
   let inStep = () => {};
   const talk = inThread(watched(() => inStep()));
   talk.post(LOAD);
@@ -615,7 +615,7 @@ test('a second bug in a row leaves the engine down with one message, until a mod
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('the worker thread: version first, the same answers as in the same thread, and it ends when shut down', async () => {
+test('the worker thread sends its version first, gives the same answers, and ends on shutdown', async () => {
   // Inside the project, so that the bundle finds onnxruntime-node.
   const outfile = join(process.cwd(), '.cache', 'worker-under-test.cjs');
   await build({
@@ -646,7 +646,7 @@ test('the worker thread: version first, the same answers as in the same thread, 
   expect(await exit).toBe(0);
 });
 
-test('a chat is measured as what its answer then says of its prompt', async () => {
+test('the measured size of a chat equals the usage of its answer', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
   for (const [docId, text] of [
@@ -676,7 +676,7 @@ test('a chat is measured as what its answer then says of its prompt', async () =
   ).toMatchObject({ type: 'error', code: 'unknownDocument' });
 });
 
-test('on battery no file is read ahead; on mains it is, a second after the last edit', async () => {
+test('idle prefill does not run on battery; on mains power it starts a second after the last edit', async () => {
   const power = { asked: 0, onBattery: true };
   const machine = { onBattery: async () => ++power.asked > 0 && power.onBattery } as unknown as Machine;
   const talk = inThread(loadModel, machine);
@@ -693,7 +693,7 @@ test('on battery no file is read ahead; on mains it is, a second after the last 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('on battery idle maintenance come all the same, and only give memory back; with mains power again they do the rest', async () => {
+test('on battery idle maintenance only frees memory; on mains power it does the rest', async () => {
   const power = { onBattery: true };
   const own: Engine[] = [];
   const load: typeof loadModel = async (...args) => {
@@ -730,7 +730,7 @@ test('on battery idle maintenance come all the same, and only give memory back; 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a fact is read off the syntax tree without the model, which answers all other questions', async () => {
+test('a question about a fact is answered from the syntax tree, and all other questions by the model', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
@@ -792,7 +792,7 @@ test('a fact is read off the syntax tree without the model, which answers all ot
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('of a file that has no room it is said that it was not read, and of a folder the others are summarized', async () => {
+test('a file that does not fit is reported as not read, and the other files of its folder are summarized', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
   talk.post({
@@ -832,7 +832,7 @@ test('of a file that has no room it is said that it was not read, and of a folde
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a folder that is stopped, or loses its engine, ends once, and nothing of it is done after that', async () => {
+test('a folder request that is stopped or loses its engine ends once, and starts no more work', async () => {
   const talk = inThread();
   talk.post(LOAD);
   const names = Array.from({ length: 4 }, (_, i) => `long${i}`);
@@ -870,7 +870,7 @@ test('a folder that is stopped, or loses its engine, ends once, and nothing of i
   for (const id of ['stopped', 'lost', 'whole']) expect([talk.ends(id).length, behind(id)], id).toEqual([1, []]);
 });
 
-test('of an empty file it is said that it is empty, and what is asked beside it is for the model', async () => {
+test('an empty file is reported as empty, and other questions go to the model', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
   talk.post({ type: 'documentChanged', docId: 'e', version: 1, path: 'src/empty.ts', text: '\n' });

@@ -91,7 +91,7 @@ function talk(loading = loadModel) {
   };
 }
 
-test('after a restart the first question about a file finds more than nine tenths of it on disk; what is secret is not there; clearing removes all', async () => {
+test('after a restart the first question about a file finds over 90% of it on disk, a secret file is not there, and clearing removes everything', async () => {
   const disk = { dir: join(folder, 'kv'), maxBytes: 1e9 };
   const first = talk();
   await first.load({ disk });
@@ -113,7 +113,7 @@ test('after a restart the first question about a file finds more than nine tenth
   expect(await readdir(disk.dir)).toEqual([]);
 });
 
-test('clearing leaves on the disk what is there of pinned files, another model’s, too', async () => {
+test('clearing keeps pinned files on disk, also those of another model', async () => {
   const disk = { dir: join(folder, 'pinned'), maxBytes: 1e9 };
   const { load, question, send, close } = talk();
   await load({ disk, precision: 'int4' });
@@ -131,7 +131,7 @@ test('clearing leaves on the disk what is there of pinned files, another model�
   expect((await readdir(disk.dir)).sort()).toEqual(pinned);
 });
 
-test('a file that is evicted leaves nothing on the disk, also of versions that differ from their first line on and of another model’s; other files stay', async () => {
+test('evicting a file removes it from the disk, with versions that differ from the first line and those of another model; other files stay', async () => {
   const disk = { dir: join(folder, 'versions'), maxBytes: 1e9 };
   const { load, question, send, close } = talk();
   await load({ disk });
@@ -153,7 +153,7 @@ test('a file that is evicted leaves nothing on the disk, also of versions that d
   expect((await readdir(disk.dir)).sort()).toEqual(other);
 });
 
-test('a file that is evicted from memory only is still on the disk, and not in memory', async () => {
+test('a file that is evicted from memory only stays on the disk', async () => {
   const disk = { dir: join(folder, 'memory-only'), maxBytes: 1e9 };
   const { load, question, send, flush, files, close } = talk();
   await load({ disk });
@@ -170,7 +170,7 @@ test('a file that is evicted from memory only is still on the disk, and not in m
   expect((await readdir(disk.dir)).sort()).toEqual(kept);
 });
 
-test('where files have no header a file that is evicted is not written again: of what begins as it does nothing stays in memory', async () => {
+test('in a layout without headers an evicted file is not written again, because nothing with its beginning stays in memory', async () => {
   const modelDir = join(folder, 'headerless');
   await cp('model', modelDir, { recursive: true, filter: (source) => !/train$|\.md$/.test(source) });
   const edit = async (name: string, change: (json: Record<string, unknown>) => object): Promise<void> =>
@@ -202,7 +202,7 @@ test('where files have no header a file that is evicted is not written again: of
   expect((await readdir(disk.dir)).sort()).toEqual(other);
 });
 
-test('a model that is let go writes the file first that was used last', async () => {
+test('an unloaded model writes the most recently used file first', async () => {
   let model: LoadedModel | undefined;
   const { load, question, close } = talk(async (...options) => {
     model = await loadModel(...options);
@@ -216,7 +216,7 @@ test('a model that is let go writes the file first that was used last', async ()
   expect(save.mock.calls[0]![0].map(({ tokenIds }, i) => tokenIds.slice(0, headers[i]!.length))).toEqual(headers);
 });
 
-test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
+test('a codec is measured once per model and used if it loses little; an unusable folder is one log line', async () => {
   const compress = 'int4-kivi';
   const one = talk();
   const { compressed: qualities } = await one.load({
@@ -239,7 +239,7 @@ test('a codec is measured once with the model, and used where it costs little; a
   await again.close();
 });
 
-test('under a budget that reading and writing the disk would take a large part of, nothing is kept there, and requests are answered whole as without it; the figures say why', async () => {
+test('with a budget that is too small for disk buffers nothing is kept on disk, requests still work, and the figures say why', async () => {
   const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
   const { load, question, flush, stats, send, lines, close } = talk();
   // The whole file, with less than the disk's own memory on top of what it takes.
@@ -259,7 +259,7 @@ test('under a budget that reading and writing the disk would take a large part o
   await close();
 });
 
-test('a budget that is lowered in use gives the memory of the disk back at once, raised again it has it again; what is on the disk can be cleared all the same', async () => {
+test('a lowered budget frees the disk buffers at once, a raised budget allocates them again, and the disk can always be cleared', async () => {
   const disk = { dir: join(folder, 'lowered'), maxBytes: 1e9 };
   const first = talk();
   await first.load({ disk });
@@ -285,7 +285,7 @@ test('a budget that is lowered in use gives the memory of the disk back at once,
   await again.close();
 });
 
-test('the disk takes no more of a window’s part than of a budget: where several windows share one, files are read whole with as much for each as the message says', async () => {
+test('disk buffers take no larger share when several windows divide a budget, and files are read whole with the budget of the message', async () => {
   const shared = { enginesDir: join(folder, 'engines'), disk: { dir: join(folder, 'shared'), maxBytes: 1e9 } };
   const pools = [talk(), talk(), talk(), talk()];
   const last = pools.at(-1)!;
@@ -309,7 +309,7 @@ test('the disk takes no more of a window’s part than of a budget: where severa
   for (const each of pools) await each.close();
 });
 
-test('a folder that takes nothing is not said to be a setting that is off', async () => {
+test('a folder that cannot be written is not reported as a disk that is switched off', async () => {
   const { load, question, close } = talk();
   await load({ maxBytes: TOO_LITTLE, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
   const refused = await question('a.ts').catch((error: Error) => error.message);

@@ -167,7 +167,7 @@ const measured = async (draft: string) => {
   return chat.meter!;
 };
 
-test('stopped while the model loads, then asked again', async () => {
+test('a question that is stopped while the model loads can be asked again', async () => {
   chat.watch(true);
   const asked = chat.ask('What is this file for?');
   chat.stop();
@@ -183,7 +183,7 @@ test('stopped while the model loads, then asked again', async () => {
 });
 
 test.each(['How are articles counted?', '/summarize', '/summarize StockEntry'])(
-  'the meter is exact to the token, and the file is not computed again: %s',
+  'the meter is exact, and the file is not computed again: %s',
   async (question) => {
     const { label, notes } = await measured(question);
     expect(notes).toEqual([]);
@@ -195,7 +195,7 @@ test.each(['How are articles counted?', '/summarize', '/summarize StockEntry'])(
   },
 );
 
-test('/explain asks about the definition at the cursor, /fix is refused, and tried when it is wanted anyway', async () => {
+test('/explain asks about the definition at the cursor; /fix is refused, and tried on request', async () => {
   await chat.ask('/explain');
   expect(chat.current.turns.at(-2)).toMatchObject({
     text: '/explain',
@@ -217,7 +217,7 @@ test('/explain asks about the definition at the cursor, /fix is refused, and tri
   expect(lastOf(chat).footer).toBeDefined();
 });
 
-test('what will not fit is said before, and is what the answer then says', async () => {
+test('parts that do not fit are reported before, as in the notes of the answer', async () => {
   // What it writes is of no matter here.
   chatSettings.maxTokens = 32;
   chat.newChat();

@@ -22,7 +22,7 @@ const SOURCE = `import { createLedger } from './ledger';
 export function copyLedger(options: LedgerOptions): Ledger {
   const ledger = createLedger(`;
 
-test('what another file has for the same beginning is said, if the host names that file; one that it does not have is left out', async () => {
+test('a completion copies from another file that the host names, and an unknown file is ignored', async () => {
   const ends = new Map<string, (end: EngineMessage) => void>();
   const assistant = new AssistantServer((message) => {
     if (

@@ -53,7 +53,7 @@ test('an edit streams the new text of its range over the file block of a chat', 
   expect(edit.done.usage.cachedTokens).toBeGreaterThanOrEqual(edit.done.usage.blockTokens);
 });
 
-test('a commit message streams, and what was left out of the diff is said', async () => {
+test('a commit message streams, with a note on the left-out part of the diff', async () => {
   const diff = `diff --git a/a.ts b/a.ts\n@@ -1 +1,2 @@\n${'+call();\n'.repeat(900)}`;
   const { done, streamed } = await run({ kind: 'commitMessage', diff, subjects: ['Add a'] });
   expect(streamed).toBe(done.text);
@@ -61,7 +61,7 @@ test('a commit message streams, and what was left out of the diff is said', asyn
   expect(done.usage.promptTokens).toBeGreaterThan(3000);
 });
 
-test('a folder counts its files as they end, and takes summaries that are there already', async () => {
+test('a folder counts its files as they end, and uses existing summaries', async () => {
   for (const name of ['a', 'b', 'c']) at(`src/${name}.ts`, `export const ${name} = 1;\n`);
   const { done, progress } = await run(
     { kind: 'summarizeFolder', path: 'src', docIds: ['src/a.ts', 'src/b.ts', 'src/c.ts'] },
@@ -92,7 +92,7 @@ test('a folder counts its files as they end, and takes summaries that are there 
   expect(joined.done.usage.promptTokens).toBeGreaterThan(0);
 });
 
-test('what is to be known of the summaries of files is said of the folder, too', async () => {
+test('the notes on the summaries of files are repeated for the folder', async () => {
   const names = ['src/a.ts', 'src/b.ts', 'src/c.ts', 'src/d.ts'];
   const marked: string[] = [];
   for (const name of names) {

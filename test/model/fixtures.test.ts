@@ -36,7 +36,7 @@ describe.each(modelNames)('%s', (name) => {
   const batched = readJson<{ batches: number[][]; greedy_ids: number[][] }>(reference, 'batched.json');
   const manifest = readJson<Record<string, { shape: number[] }>>(reference, 'manifest.json');
 
-  test('float32: logits, log-probabilities, keys, values and NLL', async () => {
+  test('float32: logits, log-probabilities, keys, values and NLL agree with the reference', async () => {
     const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
     const last = readFloats(reference, 'last_logits.f32');
     for (const [p, { input_ids: ids, top5_ids, top5_logprobs }] of prompts.entries()) {
@@ -79,7 +79,7 @@ describe.each(modelNames)('%s', (name) => {
     await runner.dispose();
   });
 
-  test('float32: greedy tokens, whatever the chunks, the batch and the slots', async () => {
+  test('float32: greedy tokens do not depend on chunks, batch and slots', async () => {
     const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
     for (const chunk of [1, 7, 33]) {
       const ids = await generateTogether(
@@ -128,7 +128,7 @@ describe.each(modelNames)('%s', (name) => {
     return divergence;
   };
 
-  test('int8: KL divergence within the stated bounds', async () => {
+  test('int8: the KL divergence is within the bounds', async () => {
     const { variants } = readJson<Simulation>(reference, 'int8_simulation.json');
     const bound = variants.w8a8_kv8_bias_remedy ?? variants.w8a8_kv8_plain_keys!;
     const expected = await expectedLogits();
@@ -145,7 +145,7 @@ describe.each(modelNames)('%s', (name) => {
   });
 
   // The fixtures are far smaller than anything that 4 bits are for: 0.15 to 0.26 and 0.64 to 0.69 when this was written.
-  test('int4: KL divergence within the stated bounds', async () => {
+  test('int4: the KL divergence is within the bounds', async () => {
     const expected = await expectedLogits();
     for (const products of formsHere) {
       const divergence = await divergenceOf(expected, 'int4', products);

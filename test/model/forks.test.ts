@@ -21,7 +21,7 @@ const SOURCE = Array.from(
 ).join('\n');
 const CURSORS = [24, 30, 36].map((i) => SOURCE.indexOf(`field${i} ??`));
 
-test('three candidates at each of three cursors: the file once, each cursor’s own text once', async () => {
+test('three candidates at each of three cursors compute the file once and the text at each cursor once', async () => {
   // Not read ahead: what is computed, the requests compute.
   client.send({ type: 'configure', idleWork: false });
   client.send({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });

@@ -68,7 +68,7 @@ function variant(changes: Record<string, string | Uint8Array | null>, from = GOO
 }
 
 describe('fixtures', () => {
-  test('the good base loads and runs', async () => {
+  test('a valid model loads and runs', async () => {
     const runner = await loadRunner(GOOD, fresh(), 'int8', 'int8', 16);
     const slots = Int32Array.of(3, 1);
     const logits = await runner.run([
@@ -128,12 +128,12 @@ describe('refused', () => {
     expect((await refusal(variant(changes))).message).toMatch(message);
   });
 
-  test('no folder', async () =>
+  test('a missing folder is refused', async () =>
     expect((await refusal(path.join(folder.dir, 'nowhere'))).message).toMatch(/cannot be opened/));
-  test('a file as folder', async () =>
+  test('a file instead of a folder is refused', async () =>
     expect((await refusal(path.join(GOOD, 'config.json'))).message).toMatch(/is not a folder/));
 
-  test("NaN and integer weights, by the tensor's name", async () => {
+  test('NaN and integer weights are refused with the name of the tensor', async () => {
     const model = {
       model_type: 'llama',
       hidden_size: 8,
@@ -186,7 +186,7 @@ describe('refused', () => {
     expect((await inspectModel(link)).architecture).toBe('qwen2');
   });
 
-  test('shards: a missing file, a tensor in another shard, a folder as a file', async () => {
+  test('a missing shard, a tensor in another shard, and a folder instead of a file are refused', async () => {
     const sharded = path.join(MODELS, 'qwen3-tied-sharded');
     expect((await refusal(variant({ 'model-00002-of-00002.safetensors': null }, sharded))).message).toMatch(
       /model-00002-of-00002\.safetensors is missing/,
@@ -305,7 +305,7 @@ describe('8-bit weights', () => {
     },
   );
 
-  test('logits are those of the same numbers in float32', async () => {
+  test('logits equal those of the same numbers in float32', async () => {
     const { int8, float } = pair('F32');
     const [a, b] = await Promise.all(
       [int8, float].map(async (dir) => {
@@ -356,7 +356,7 @@ describe('8-bit weights', () => {
     expect(numCodes).toBe(2 * 24 * (24 + 12 + 12 + 24 + 3 * 40));
   });
 
-  test('the hash of the tensors tells scales apart, and not the precision', async () => {
+  test('the hash of the tensors depends on the scales and not on the precision', async () => {
     const { int8 } = pair('F32');
     const hashOf = async (precision: 'int8' | 'float32') =>
       (await importModel({ modelDir: int8, cacheDir: fresh(), precision })).contentHash;
@@ -450,13 +450,13 @@ describe('8-bit weights', () => {
     expect((await refusal(changed(int8, changes))).message).toMatch(message),
   );
 
-  test('refused: codes that config.json does not speak of', async () => {
+  test('refused: codes without a quantization_config', async () => {
     expect((await refusal(variant({ 'config.json': JSON.stringify(model) }, int8))).message).toMatch(
       /"model\.layers\.0\.self_attn\.q_proj\.weight" has the dtype I8; .*if config\.json has a quantization_config\.$/,
     );
   });
 
-  test('layers that are not quantised, and an embedding and head that are', async () => {
+  test('layers may be unquantised while embedding and head are quantised', async () => {
     const float = tensorsOf(pair('F32').float);
     expect((await inspectModel(changed(int8, { [code]: float.get(code)!, [scale]: null }))).tied).toBe(true);
     const head = { 'lm_head.weight': i8([48, 24]), 'lm_head.weight_scale': f32([48, 1]) };
@@ -470,7 +470,7 @@ describe('8-bit weights', () => {
     expect((await importModel({ modelDir: both, cacheDir: fresh(), precision: 'int8' })).tied).toBe(true);
   });
 
-  test('any scales: rows of finite numbers or a refusal that names the tensor', async () => {
+  test('property: any scales give finite rows or a refusal with the name of the tensor', async () => {
     const tensor = fc.record({
       dtype: fc.constantFrom('F32', 'F16', 'BF16', 'I8', 'F64'),
       shape: fc.oneof(fc.constant<number[]>([2, 1]), fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })),
@@ -513,7 +513,7 @@ describe('8-bit weights', () => {
 describe('cache folder', () => {
   const options = (cacheDir: string, modelDir = GOOD) => ({ modelDir, cacheDir, precision: 'int8' as const });
 
-  test('reused; another content, time or precision is another entry; the hash of the tensors stays', async () => {
+  test('an entry is reused; another content, time or precision gives another entry with the same tensor hash', async () => {
     const cacheDir = fresh();
     const progress: number[] = [];
     const first = await importModel({ ...options(cacheDir), onProgress: (f) => progress.push(f) });
@@ -547,7 +547,7 @@ describe('cache folder', () => {
     expect(changed).not.toBe(now);
   });
 
-  test('the forms for narrow codes and for others have entries of their own, and neither takes the other’s away', async () => {
+  test('narrow codes and other forms have separate entries that do not replace each other', async () => {
     const cacheDir = fresh();
     for (const precision of ['int8', 'int4'] as const) {
       const forms = ['rows', 'narrow', 'blocks'] as const;
@@ -573,7 +573,7 @@ describe('cache folder', () => {
     expect(readdirSync(cacheDir)).toEqual([all[0]!.key]);
   });
 
-  test('damaged entries are made again', async () => {
+  test('damaged entries are built again', async () => {
     const cacheDir = fresh();
     const { dir } = await importModel(options(cacheDir));
     const size = statSync(path.join(dir, 'weights.bin')).size;
@@ -591,7 +591,7 @@ describe('cache folder', () => {
     }
   });
 
-  test('whether a head is a copy of the embedding is found out once', async () => {
+  test('a head is compared with the embedding once', async () => {
     const dir = fresh();
     const model = {
       model_type: 'llama',
@@ -647,7 +647,7 @@ describe('cache folder', () => {
     expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
   });
 
-  test('what a crash left behind does no harm', async () => {
+  test('files of a crash do no harm', async () => {
     const cacheDir = fresh();
     // No process has this id: the kernel's limit is 2^22.
     mkdirSync(path.join(cacheDir, '.import-4194999-00ff'), { recursive: true });
@@ -655,7 +655,7 @@ describe('cache folder', () => {
     expect((await importModel(options(cacheDir))).imported).toBe(true);
   });
 
-  test('problems of the disk are told as such', async () => {
+  test('problems of the disk are reported as such', async () => {
     const file = fresh();
     writeFileSync(file, '');
     await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({
@@ -685,7 +685,7 @@ test('a buffer is kept while it fits and is not far too large', () => {
 
 describe('built-in model', () => {
   const dir = path.join(import.meta.dirname, '../../model');
-  test('imports, loads and runs steps of every kind', async () => {
+  test('the built-in model imports, loads and runs steps of every kind', async () => {
     const { architecture, tied, vocabSize, contextTokens, parameters } = BUILT_IN;
     expect(await inspectModel(dir)).toMatchObject({ architecture, tied, vocabSize, contextTokens, parameters });
     const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 64);

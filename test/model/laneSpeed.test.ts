@@ -12,7 +12,7 @@ import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-crossover-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('both lanes are measured once, and nothing is left behind; a small model keeps the usual number', async () => {
+test('both lanes are measured once and leave the pool empty; a small model keeps the default', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder, precision: 'int8' });
   const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 0);
   const runner = await OnnxRunner.create(model, pool, { threads: 1 });

@@ -15,7 +15,7 @@ import { isNarrowHere, loadRunner, temporaryFolder } from '../support/model/fixt
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('built-in model: all layers are told, the next time without a step; a codec that goes by them loses less than one that does not', async () => {
+test('built-in model: all layers are ranked, the second time without a step, and a codec that uses the ranking loses less', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: `${folder.dir}/cache`, precision: 'int8' });
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8');
   const { tokenizer } = await ModelText.load('model');

@@ -116,7 +116,7 @@ class ToldCodec extends KvCodec {
 }
 
 test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
-  'built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place',
+  'built-in model, %s: answers over a file that was coded, demoted, promoted and cut equal those over rows coded in place',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
     const { pool } = runner;
@@ -187,7 +187,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
 );
 
 test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
-  'built-in model, %s: idle maintenance between the steps code a file bit by bit, under a budget that moves: each answer is the one over the rows that were coded when it was asked',
+  'built-in model, %s: while idle maintenance codes a file step by step under a moving budget, each answer equals that over the rows coded at its start',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
     const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);

@@ -15,7 +15,7 @@ import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('auto has the levels that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
+test('auto uses the codecs that lose little with the model, and a rejected codec is logged', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const { tokenizer, turn } = await ModelText.load('model');

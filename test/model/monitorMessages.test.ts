@@ -67,7 +67,7 @@ afterAll(async () => {
   expect(problems).toEqual([]);
 });
 
-test('both files are there; the tree names them, and the chat behind one', async () => {
+test('both files are listed, and the tree has them and the chat after one', async () => {
   const now = await stats(true);
   expect(now.files.map(({ path, open, tier }) => ({ path, open, tier }))).toEqual([
     { path: 'src/a.ts', open: true, tier: 'pool' },
@@ -91,7 +91,7 @@ test('both files are there; the tree names them, and the chat behind one', async
   expect((await stats()).tree).toBeUndefined();
 });
 
-test('a pin is told, and closing the file drops it; what is cached stays listed', async () => {
+test('a pin is reported, closing the file removes it, and cached rows stay listed', async () => {
   assistant.handle({ type: 'pin', docId: docId('a.ts'), pinned: true });
   const pinned = (await files())['src/a.ts']!;
   expect(pinned).toMatchObject({ pinned: true, open: true, hits: 1 });
@@ -107,7 +107,7 @@ test('a pin is told, and closing the file drops it; what is cached stays listed'
   expect(flat((await stats(true)).tree!).some((node) => node.pinned)).toBe(false);
 });
 
-test('opened again it is the same file', async () => {
+test('a file that is opened again is the same file', async () => {
   assistant.handle({
     type: 'documentChanged',
     docId: docId('a.ts'),
@@ -119,7 +119,7 @@ test('opened again it is the same file', async () => {
   assistant.handle({ type: 'documentClosed', docId: docId('a.ts') });
 });
 
-test('evicting frees a file and only that; one that is closed and gone is not listed any more', async () => {
+test('evicting frees one file only, and a closed file without rows is not listed', async () => {
   const before = await files();
   assistant.handle({ type: 'evict', docId: docId('b.ts') });
   expect((await files())['src/b.ts']).toMatchObject({ tokens: 0, bytes: 0, tier: 'none', open: true });
@@ -128,14 +128,14 @@ test('evicting frees a file and only that; one that is closed and gone is not li
   expect(Object.keys(await files())).toEqual(['src/b.ts']);
 });
 
-test('pinning or evicting what is not open is no error', async () => {
+test('pinning or evicting a file that is not open is no error', async () => {
   assistant.handle({ type: 'pin', docId: 'file:///gone.ts', pinned: true });
   assistant.handle({ type: 'evict', docId: 'file:///gone.ts' });
   expect((await files())['gone.ts']).toBeUndefined();
   expect(problems).toEqual([]);
 });
 
-test('the trace is of the steps that ran and holds no text', async () => {
+test('the trace has the steps that ran and contains no text', async () => {
   const value = await ask({ type: 'trace' });
   if (value?.kind !== 'trace') throw new Error(JSON.stringify(value));
   const { traceEvents } = JSON.parse(value.json) as { traceEvents: { ph: string; name: string }[] };
@@ -145,7 +145,7 @@ test('the trace is of the steps that ran and holds no text', async () => {
   expect(value.json).not.toMatch(/value1|factor|a\.ts|What is/);
 });
 
-test('the machine is told', async () => {
+test('the machine is described', async () => {
   const value = await ask({ type: 'machine', speed: true });
   if (value?.kind !== 'machine') throw new Error(JSON.stringify(value));
   expect(value.machine.readBytesPerSecond).toBeGreaterThan(0);

@@ -79,7 +79,7 @@ const goOn = (contextSlots: Int32Array, n: number, more: Partial<BatchSpan> = {}
 });
 
 test.each(models.map((dir) => [path.basename(dir), dir]))(
-  '%s: measuring changes no bit, and all attention that was given is found',
+  '%s: measuring changes no bit, and the measured attention is complete',
   async (_, dir) => {
     const runner = await loadRunner(dir, `${folder.dir}/cache`, 'int8');
     await fill(runner);
@@ -132,7 +132,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
 );
 
 test.each(models.map((dir) => [path.basename(dir), dir]))(
-  '%s: of a context without some rows nothing but those is gone, in every way of a step',
+  '%s: a context without some rows lacks only those, in every kind of step',
   async (_, dir) => {
     const runner = await loadRunner(dir, `${folder.dir}/cache`, 'int8');
     await fill(runner);
@@ -185,7 +185,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
   },
 );
 
-test('built-in model: over what is left of a file, answers are the same alone, side by side, after the store, and under a budget that makes them give way', async () => {
+test('built-in model: answers over a pruned file are the same alone, in a batch, after the store, and after preemption', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { pool } = runner;
   const tokenizer = await Tokenizer.load('model');

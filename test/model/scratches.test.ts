@@ -15,7 +15,7 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
 // The second has a key bias, which the scratch adds.
 test.each(['qwen3-tied-sharded', 'qwen2-untied-bf16'])(
-  '%s: two long prompts and two short ones by turns',
+  '%s: two long and two short prompts in turns get exact results',
   async (name) => {
     const model = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision: 'int8' });
     const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 4096);

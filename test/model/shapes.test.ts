@@ -120,7 +120,7 @@ describe.each(Object.entries(models))('%s', (name, model) => {
   const ids = Array.from({ length: 70 }, () => Math.floor(next() * model.config.vocab_size));
   const expected = referenceLogits(model.config, tensors, ids);
 
-  test('float32 agrees', async () => {
+  test('float32 agrees with the reference', async () => {
     const runner = await loadRunner(dir, path.join(folder.dir, 'cache'), 'float32', 'float32', 96);
     for (const chunk of [70, 9, 1]) {
       let worst = 0;

@@ -41,7 +41,7 @@ async function withModel(
 }
 const ask = (client: Client) => client.generate(ASK, { sampling: { maxTokens: 16 } });
 
-test('taken over until idle time has computed it, then exact again; measured once, and not done where the figure is above the bound', async () => {
+test('shifted rows are reused until idle prefill computes exact ones; the loss is measured once, and above the limit there is no reuse', async () => {
   let exact: number[] = [];
   await withModel(false, async (client, klMean) => {
     expect(klMean).toBeUndefined();
@@ -86,7 +86,7 @@ test('taken over until idle time has computed it, then exact again; measured onc
   });
 });
 
-test('reuse costs about as much as rounding; rows at the wrong place cost many times that', async () => {
+test('shifted reuse loses about as much as rounding, and rows at a wrong position lose many times more', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
     threads: 1,

@@ -51,7 +51,7 @@ const goOn = (n: number, more: Partial<BatchSpan> = {}): BatchSpan => ({
   ...more,
 });
 
-test.each(models)('%s: a query times the keys, and their softmax, is the attention that was measured', async (name) => {
+test.each(models)('%s: the softmax of a query times the keys equals the measured attention', async (name) => {
   const runner = await loadRunner(path.join(MODELS, name), `${folder.dir}/cache`, 'int8');
   await fill(runner);
   const { numLayers, kvHeads, headSize } = runner.pool.shape;
@@ -135,7 +135,7 @@ test('queries of several tokens and of both lanes are returned in the order of t
   await runner.dispose();
 });
 
-test('built-in model: a context of nearly twice the pool answers from an old block, also beside other requests', async () => {
+test('built-in model: a context of nearly twice the pool answers from an old block, also with other requests in the batch', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { pool } = runner;
   const text = await ModelText.load('model');

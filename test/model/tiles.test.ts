@@ -79,7 +79,7 @@ async function read(
   return { logits, tiled };
 }
 
-test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
+test.each([1, 3, 6])('tiles give the same bits with %i KV heads for six heads', async (kvHeads) => {
   for (const precision of ['int8', 'int4'] as const) {
     const runner = await loadRunner(
       path.join(folder.dir, `${kvHeads} KV heads`),
@@ -119,7 +119,7 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
   }
 });
 
-test('tiles are for many scores', () => {
+test('tiles are used for many scores only', () => {
   expect(inTiles(14, 1, 32 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
   expect(inTiles(14, 64, 1 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
   expect(inTiles(14, 64, 9 * PAGE_SLOTS, PAGE_SLOTS)).toBe(true);

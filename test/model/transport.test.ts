@@ -56,7 +56,7 @@ function clientOf(worker = script) {
   return { client, states };
 }
 
-test('a request is answered, a large document arrives whole, a stop ends a running request', async () => {
+test('a request is answered, a large document arrives complete, and a stop ends a running request', async () => {
   const { client } = clientOf();
   const text = 'const añb = "𝒳";\n'.repeat(60_000);
   expect((await client.generate(SHORT)).tokenIds).toHaveLength(4);

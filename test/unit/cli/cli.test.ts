@@ -21,7 +21,7 @@ import type { ErrorCode } from '../../../engine/protocol/tasks.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 
 describe('parts', () => {
-  test('a 1-based line and column is an offset, also behind CRLF, and never outside the line', () => {
+  test('a line and column become an offset, also after CRLF, and never outside the line', () => {
     expect(offsetAt('ab\ncd', 1, 1)).toBe(0);
     expect(offsetAt('ab\ncd', 2, 3)).toBe(5);
     expect(offsetAt('ab\r\ncd', 1, 3)).toBe(2);
@@ -30,7 +30,7 @@ describe('parts', () => {
     expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the last line of the file is 1');
   });
 
-  test('a definition is its own lines, up to what closes it', () => {
+  test('a definition has its lines up to the closing bracket', () => {
     const source =
       'import x;\n\nexport async function read(file) {\n  if (file) {\n    return read(file);\n  }\n}\nconst after = 1;\n';
     const { start, end } = definitionOf(source, 'read', 'f.ts');
@@ -43,7 +43,7 @@ describe('parts', () => {
     expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: no definition of "rea" was found in this file');
   });
 
-  test('the demo takes the rest of a line away past the middle of the file', () => {
+  test('the demo removes the rest of a line in the second half of the file', () => {
     const source = 'a\nb\nc\nd\ne\n  const total = sum(items, 0);\n}\n';
     const { offset, rest } = pickCursor(source);
     expect(source.slice(offset, offset + rest.length)).toBe(rest);
@@ -58,13 +58,13 @@ describe('parts', () => {
     expect(restOf('one\ntwo\n')).toBe('');
   });
 
-  test('lines are broken at spaces where there are any', () => {
+  test('lines are broken at spaces if possible', () => {
     expect(wrap('one two three', 8)).toEqual(['one two', 'three']);
     expect(wrap('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij']);
     expect(wrap('a\n\nb', 10)).toEqual(['a', '', 'b']);
   });
 
-  test('sizes and tables read well', () => {
+  test('sizes and tables are formatted', () => {
     expect([0, 999, 1000, 1_234_567, 2e9].map(bytes)).toEqual(['0 B', '999 B', '1.0 kB', '1.2 MB', '2.0 GB']);
     expect(
       table([
@@ -74,7 +74,7 @@ describe('parts', () => {
     ).toBe('a    bb\nccc   d');
   });
 
-  test('progress is one line on a terminal, written over and gone at the end; elsewhere it is a plain line now and then', () => {
+  test('progress is one overwritten line on a terminal, and a plain line every five seconds elsewhere', () => {
     const shown = (isTTY: boolean) => {
       const [written, clock]: [string[], { now: number }] = [[], { now: 0 }];
       const tell = progressOf(
@@ -101,7 +101,7 @@ describe('parts', () => {
     expect(shown(false)).toEqual(['2 of 3 files\n', '2 of 4 files\n']);
   });
 
-  test('of a long measurement the first thing is told at once, and then at most one each five seconds', () => {
+  test('progress of a long measurement is printed at once, then at most every five seconds', () => {
     const [told, clock]: [string[], { now: number }] = [[], { now: 100 }];
     const tell = paced(
       (text) => told.push(text),
@@ -114,13 +114,13 @@ describe('parts', () => {
     expect(told).toEqual(['100', '5100', '10100']);
   });
 
-  test('under a folder stands what was read of it, and how long that took', () => {
+  test('the footer of a folder has its tokens and the time', () => {
     const done = (promptTokens: number) => ({ usage: { promptTokens } }) as Parameters<typeof folderFooter>[1];
     expect(folderFooter(80, done(79_035), 44_950)).toBe('80 files, 79,035 tokens, in 45 s');
     expect(folderFooter(1, done(0), 94)).toBe('1 file in 0.1 s');
   });
 
-  test('in the place of a text that there is not the demo says why', () => {
+  test('the demo says why there is no text', () => {
     expect(nothing({ diagnostics: ['x'], suppressed: true })).toBe(
       '(nothing offered: the confidence of the model is too low here)',
     );
@@ -134,12 +134,12 @@ describe('parts', () => {
   });
 });
 
-describe('what to do about a text that has no room', () => {
+describe('advice for a text that does not fit', () => {
   const config = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
   const figures = (words: string): number[] =>
     Array.from(words.matchAll(/about ([\d.]+) MB/g), ([, number]) => 1.01e6 * Number(number));
 
-  test('memory: what the engine says of a setting is said of the option', async () => {
+  test('an error of memory names the option instead of the setting', async () => {
     const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x']);
     const said = new RequestError(
       'outOfMemory',
@@ -152,7 +152,7 @@ describe('what to do about a text that has no room', () => {
     );
   });
 
-  test('the disk: what there may be of it, and that enough memory does without', () => {
+  test('an error of the disk names its limit and the memory that is enough', () => {
     const words = remedyFor('diskFull', config, 2048);
     expect(words).toMatch(
       /^--kv-cache-dir uses up to 1\.0 GB of disk; with --max-bytes of about [\d.]+ MB, a text of up to 2,048 tokens fits in memory\.$/,
@@ -160,7 +160,7 @@ describe('what to do about a text that has no room', () => {
     expect(cacheReach(config, figures(words)[0]!, 0).poolTokens).toBeGreaterThanOrEqual(2048);
   });
 
-  test('each error with its own, and others as they are', async () => {
+  test('each error gets its own advice, and other errors stay unchanged', async () => {
     const line = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--kv-cache-dir', 'somewhere']);
     const told = async (code: ErrorCode): Promise<string> =>
       ((await withRemedy(line, new RequestError(code, 'No.'))) as Error).message;
@@ -191,7 +191,7 @@ describe('help, or a value', () => {
     expect(asksForHelp('generate', args)).toBe(asks);
   });
 
-  test('a value that looks like an option that there is not is taken as it stands', () => {
+  test('a value that looks like an unknown option is used as it is', () => {
     const line = parseCommandLine('generate', ['--prompt', '-h', '--stop', '--x', '--stop=--help']);
     expect([line.values.prompt, texts(line, 'stop')]).toEqual(['-h', ['--x', '--help']]);
     expect(parseCommandLine('summarize', ['--', '-h']).positionals).toEqual(['-h']);
@@ -199,7 +199,7 @@ describe('help, or a value', () => {
 });
 
 describe('which files', () => {
-  test('secret ones are those that the editor excludes, wherever they are', () => {
+  test('secret files are those that the editor excludes, in any folder', () => {
     const { contributes } = JSON.parse(readFileSync('package.json', 'utf8')) as {
       contributes: { configuration: { properties: Record<string, { default: unknown }> }[] };
     };
@@ -223,7 +223,7 @@ describe('which files', () => {
       expect(isSecret(path), path).toBe(false);
   });
 
-  test('of a folder source code is read, sorted, and the rest counted', async () => {
+  test('a folder is read as sorted source files, and other files are counted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'kvasir-folder-'));
     for (const path of ['b/a', '.git', 'node_modules', 'b/node_modules', '.env'])
       mkdirSync(join(folder, path), { recursive: true });
@@ -341,7 +341,7 @@ describe('the program', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   });
 
-  test('what fails is status 1 and one line that says what, where and what to do', () => {
+  test('a failure is status 1 and one line that says what, where and what to do', () => {
     const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
     const [hub, snapshot] = [join(temporary, 'models--Q--X'), join(temporary, 'models--Q--X', 'snapshots', 'abc')];
     mkdirSync(snapshot, { recursive: true });
@@ -393,7 +393,7 @@ describe('the program', () => {
     }
   });
 
-  test('a prompt that memory has no room for: what would do, in options, which is enough and hardly more than that', () => {
+  test('a prompt that does not fit names options that are enough, and hardly more than enough', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const said =
@@ -417,7 +417,7 @@ describe('the program', () => {
     expect(inParts).toBeLessThan(whole);
   });
 
-  test('help of a command is its own, and there is a version', () => {
+  test('each command has its own help, and --version prints the version', () => {
     const { status, stdout } = run('complete', '--help');
     expect(status).toBe(0);
     expect(stdout).toContain('kvasir complete --file F');
@@ -451,7 +451,7 @@ describe('the program', () => {
   });
 
   // The tests run on the Node that npm ci brings; whoever types `node dist/cli.js` has the one that npm runs on, 20.19 at the oldest.
-  test.runIf(process.env.npm_node_execpath)('it runs on the Node of npm, too', () => {
+  test.runIf(process.env.npm_node_execpath)('the program also runs on the Node of npm', () => {
     const { status, stdout, stderr } = spawnSync(
       process.env.npm_node_execpath!,
       [
@@ -475,14 +475,14 @@ describe('the program', () => {
     });
   });
 
-  test('a value may begin with a dash; what is more than the model can do is said', () => {
+  test('a value may begin with a dash; limits of the model are noted', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', '-h', '--max-tokens', '1', '--context', '100000');
     expect(status).toBe(0);
     expect(stdout).not.toContain('Options:');
     expect(stderr).toContain(`note: --context 100000: kvasir-starter reads at most ${BUILT_IN.contextTokens} tokens`);
   });
 
-  test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
+  test('inspect prints the bytes per token of each codec and how many tokens fit', () => {
     const [model] = lines(run('inspect', 'model', '--json').stdout);
     expect(model).toMatchObject({
       type: 'model',
@@ -510,7 +510,7 @@ describe('the program', () => {
     expect(stdout).toMatch(/^kvzip /m);
   });
 
-  test('--json prints chunks, one done and the stats; text and ids agree', () => {
+  test('--json prints chunks, one done line and the stats, with matching text and ids', () => {
     const { status, stdout } = run(
       'generate',
       '--prompt',
@@ -532,7 +532,7 @@ describe('the program', () => {
     expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
   });
 
-  test('what qualifies an answer is printed with it, and beside a completion', () => {
+  test('notes are printed with an answer, and on stderr for a completion', () => {
     const long = join(temporary, 'long.ts');
     writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));
     const { done } = Object.fromEntries(
@@ -546,7 +546,7 @@ describe('the program', () => {
     expect(raw.stdout).not.toContain('note:');
   });
 
-  test('what files answer by themselves is never cut; of an empty one nothing is made up', () => {
+  test('answers from files are never cut, and an empty file gets no invented answer', () => {
     const [empty, one, two] = ['empty.ts', 'one.ts', 'two.ts'].map((name) => join(temporary, name)) as [
       string,
       string,
@@ -605,7 +605,7 @@ describe('the program', () => {
     expect(ask('Tell me about it.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
   });
 
-  test('a text in UTF-16 is one where its mark says so', () => {
+  test('a text with a UTF-16 byte order mark is read as UTF-16', () => {
     const file = join(temporary, 'wide.ts');
     for (const bytes of [
       Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'),
@@ -620,7 +620,7 @@ describe('the program', () => {
     expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
   });
 
-  test('what is not UTF-8 is said, once, and the rest of the text is read', () => {
+  test('bytes that are not UTF-8 are noted once, and the rest of the text is read', () => {
     const file = join(temporary, 'latin.ts');
     for (const [bytes, encoding] of [
       [Buffer.from('// ação\nexport class Wide {}\n', 'latin1'), 'UTF-8'],
@@ -650,7 +650,7 @@ describe('the program', () => {
     });
   });
 
-  test('a folder is summarised by paths in it; what it leaves out is said with it, and empty files have no summary', () => {
+  test('a folder is summarized by relative paths, with a note on left-out files, and without empty files', () => {
     const folder = join(temporary, 'folder');
     for (const path of ['a', 'b/a']) {
       mkdirSync(join(folder, path), { recursive: true });
@@ -686,7 +686,7 @@ describe('the program', () => {
     expect(run('summarize', join(folder, 'empty.ts')).stderr).toContain('empty.ts: is empty');
   });
 
-  test('--kv-cache-dir keeps what is computed of a file, and nothing of one with secrets', () => {
+  test('--kv-cache-dir keeps rows of a file, and nothing of a secret file', () => {
     const [kept, source] = [join(temporary, 'kept'), 'export const NAME_OF_IT = 1;\n'.repeat(60)];
     const [plain, secret] = [join(temporary, 'plain.ts'), join(temporary, '.env')];
     for (const file of [plain, secret]) writeFileSync(file, source);
@@ -719,7 +719,7 @@ describe('the program', () => {
     });
   });
 
-  test('a completion of which nothing is kept says so and why, one of which something is does not', () => {
+  test('a completion notes why none of its rows were written, and nothing if some were', () => {
     const [kept, short, long, secret] = ['kept-completion', 'few.ts', 'many.ts', '.env.local'].map((name) =>
       join(temporary, name),
     ) as [string, string, string, string];
@@ -836,7 +836,7 @@ describe('the program', () => {
     });
   });
 
-  test('what --codec names is what the model is loaded with, and one that cannot be used is told of', () => {
+  test('--codec sets the codec of the model, and an unusable codec is noted', () => {
     const optionsOf = (...args: string[]) => loadOptionsOf(parseCommandLine('chat', [...args, '--model', 'model']));
     expect(optionsOf().compress).toBeUndefined();
     expect(optionsOf('--codec', 'int8').compress).toBeUndefined();
@@ -858,7 +858,7 @@ describe('the program', () => {
     });
   }, 60_000);
 
-  test('eval says what its columns are and how little a short text tells', () => {
+  test('eval explains its columns, and warns about a short text', () => {
     const file = join(temporary, 'three.ts');
     writeFileSync(file, 'a b c');
     const { status, stdout, stderr } = run('eval', '--text', file);
@@ -887,14 +887,14 @@ describe('the program', () => {
     expect(stderr).toContain('the figures rest on 192 predicted tokens');
   }, 60_000);
 
-  test('complete prints the text alone on stdout, the same every time', () => {
+  test('complete prints only the text on stdout, the same in every run', () => {
     const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '12', '--column', '20'];
     const first = run(...place);
     expect(first.status).toBe(0);
     expect(run(...place).stdout).toBe(first.stdout);
   });
 
-  test('complete --n prints each candidate once, the first being the one without; their prompt is computed once', () => {
+  test('complete --n prints different candidates, the first as without --n, and computes their prompt once', () => {
     const file = join(temporary, 'sum.ts');
     writeFileSync(
       file,

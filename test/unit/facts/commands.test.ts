@@ -18,7 +18,7 @@ new Basket().add('x');
 `;
 const FILES = { 'src/shop.ts': SHOP };
 
-test('the answer says that it was read off the file', async () => {
+test('the answer has a note that it comes from the code', async () => {
   expect(await known('/where RATE', FILES)).toEqual({
     text: '`RATE` is defined in line 5: `const RATE = 3;`.',
     note: 'from the code of src/shop.ts, not written by the model',
@@ -36,7 +36,7 @@ test.each([
   ['/where item', '`item` appears in line 3: `add(item: string): void {}`.'],
 ])('%s', async (command, answer) => expect(await ask(command, FILES)).toBe(answer));
 
-test('a command without a name, or with more than one, asks for it', async () => {
+test('a command without a name, or with several, asks for one', async () => {
   for (const command of ['/where', '/signature  ', '/callers add and more'])
     expect(await known(command, FILES)).toMatchObject({
       text: expect.stringMatching(/^Which name\?/),
@@ -44,7 +44,7 @@ test('a command without a name, or with more than one, asks for it', async () =>
     });
 });
 
-test('without a file it says so', async () => {
+test('without a file the answer asks for one', async () => {
   for (const command of ['/outline', '/imports', '/where x'])
     expect(await known(command, {})).toEqual({
       text: 'No file is attached. Open a file, or attach one.',
@@ -105,7 +105,7 @@ describe('of several files', () => {
     );
   });
 
-  it('there is a limit, and the answer says so', () => {
+  it('too many files are refused with the limit', () => {
     const docs = Array.from({ length: MAX_TREES + 1 }, (_, i) => new SourceDocument(`${i}`, `src/${i}.ts`, 'a'));
     const asked = factsAsked({ messages: [{ role: 'user', content: '/where a' }], docs }, 'en', true);
     expect(asked?.documents).toEqual([]);
@@ -113,14 +113,14 @@ describe('of several files', () => {
   });
 });
 
-test('a command needs no model that was made for questions', () => {
+test('a command works with any model', () => {
   const docs = [new SourceDocument('a', 'src/a.ts', 'function run() {}\n')];
   const asked = (content: string) => factsAsked({ messages: [{ role: 'user', content }], docs }, 'en', false);
   expect(asked('/where run')).toBeDefined();
   expect(asked('Where is `run` defined?')).toBeUndefined();
 });
 
-test('in Portuguese', async () => {
+test('answers are in Portuguese for a Portuguese user', async () => {
   const answers = [
     '/outline',
     '/imports',

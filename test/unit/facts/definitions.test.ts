@@ -286,7 +286,7 @@ describe('a file with syntax errors', () => {
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
 });
 
-describe('Python lines that go on', () => {
+describe('Python statements with continued lines', () => {
   const TEXT = `def show(a, \\
          b=1):
     pass

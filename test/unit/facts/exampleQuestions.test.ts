@@ -21,7 +21,7 @@ beforeEach(() => {
 
 const READER = '/** Reads. */\nexport async function readAll(a) {}\n/** Has rows. */\nexport class Reader {}';
 
-test('they name what the file defines', () => {
+test('example questions name definitions of the file', () => {
   expect(exampleQuestions(null)).toEqual([]);
   expect(exampleQuestions('x = 1')).toEqual(['Summarize this file', 'Which functions does this file define?']);
   expect(exampleQuestions(READER)).toEqual([
@@ -34,7 +34,7 @@ test('they name what the file defines', () => {
   expect(exampleQuestions('func run() {}\n', 'go')).toEqual(['Summarize this file', 'What does run() do?']);
 });
 
-test('in Portuguese, too', () => {
+test('example questions exist in Portuguese', () => {
   inPortuguese();
   expect(exampleQuestions('x = 1')).toEqual(['Resuma este arquivo', 'Quais funções este arquivo define?']);
   expect(exampleQuestions(READER)).toEqual([
@@ -45,7 +45,7 @@ test('in Portuguese, too', () => {
   ]);
 });
 
-test('all but the summary are answered from the file', async () => {
+test('all example questions except the summary are answered from the file', async () => {
   const texts = [READER, 'export interface Row {}\n/** Lists. */\nfunction list() {}\n', 'x = 1'];
   for (const language of ['en', 'pt']) {
     if (language === 'pt') inPortuguese();

@@ -183,7 +183,7 @@ const OTHERS = [
 
 test.each(OTHERS)('for the model: %s', async (question) => expect(await ask(question, FILES)).toBeUndefined());
 
-test('no answer names something that was not asked for, whatever the words', async () => {
+test('property: no answer names anything that the question did not name', async () => {
   const words =
     'what which where is are does do the a an of in this file class function method add total format Basket Map printAll cents parameters return returns take calls called used uses extend base type import exports exported has have belong to for purpose not by and from its `gone` gone()'.split(
       ' ',
@@ -214,7 +214,7 @@ describe('a conversation', () => {
     expect(await ask('What does it import?', FILES, { earlier: said('Yes.') })).toBeUndefined();
   });
 
-  it('a name in code that was said before is not said to be missing', async () => {
+  it('a name from code in an earlier message is not reported as missing', async () => {
     expect(await ask('What does `gone` do?', FILES, { earlier: said('```\ngone();\n```') })).toBeUndefined();
     expect(await ask('What does `gone` do?', FILES, { earlier: said('Yes.') })).toMatch(/does not appear/);
   });
@@ -243,7 +243,7 @@ describe('of several files', () => {
   ])('%s', async (question, answer) => expect(await ask(question, TWO)).toBe(answer));
 });
 
-test('in other languages only a missing name is known', async () => {
+test('in other languages only a missing name is answered', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
   expect(await ask('Where is `run` defined?', files)).toBeUndefined();
   expect(await ask('Which functions are defined?', files)).toBeUndefined();

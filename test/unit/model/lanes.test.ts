@@ -32,7 +32,7 @@ test('ids differ between the lanes, and agree within each', () => {
   ).toEqual([all[0], 6, all[2]]);
 });
 
-test('the prefill lane takes the file block and the longer texts behind it', () => {
+test('the prefill lane gets the file block and the longer texts after it', () => {
   expect(prefillRanges(100, [])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 31]])).toEqual([[0, 100]]);
   expect(prefillRanges(100, [[0, 32]])).toEqual([[0, 132]]);
@@ -114,7 +114,7 @@ describe('key biases', () => {
       },
     }) as never;
 
-  test("a bias is large beside the deviation of its own layer's keys", async () => {
+  test('a bias is large in comparison with the deviation of the keys of its layer', async () => {
     expect(keyBiasLayers(config)).toEqual([0, 1]);
     // The pair's length counts: 4.3 in both is 6.1, and the bound is three times 2.
     expect(await largeKeyBiasLayers(config, weights([4.3, 4.3]))).toEqual([1]);
@@ -122,7 +122,7 @@ describe('key biases', () => {
     expect(await largeKeyBiasLayers({ ...(config as object), qkNorm: true } as never, weights([100, 100]))).toEqual([]);
   });
 
-  test('a model without one pays nothing: no angles are fed, none are kept', () => {
+  test('a model without large biases feeds and keeps no rotations', () => {
     const qwen2 = parseConfig(JSON.parse(readFileSync('test/fixtures/models/qwen2-untied-bf16/config.json', 'utf8')));
     const graph = (biased: readonly number[]): Buffer =>
       Buffer.from(
@@ -134,7 +134,7 @@ describe('key biases', () => {
     }
   });
 
-  test('what is added to the keys and what is added to the scores are the same', () => {
+  test('adding the bias to the keys equals adding it to the scores', () => {
     const rope = new RopeTable({ type: 'default', theta: 10_000 } as never, 8);
     rope.ensure(50);
     const bias = Float32Array.from({ length: 8 }, (_, i) => 10 * Math.sin(i + 1));
@@ -175,7 +175,7 @@ describe('the scratch', () => {
   }
   const rows = (array: Float32Array, n: number): number[] => [...array.subarray(0, 2 * n)];
 
-  test('holds the rows dequantised, in the order of the prompt, and no more than its share', () => {
+  test('has the dequantised rows in the order of the prompt, and no more than its share', () => {
     const { write, scratch } = setUp();
     write(5, 4);
     write(2, 8);
@@ -192,7 +192,7 @@ describe('the scratch', () => {
     expect(rows(scratch.keys(0), 1)).toEqual([2, 2]);
   });
 
-  test('gives a step no more rows than it needs, whatever was there before: rows move, and stay what they are', () => {
+  test('gives a step only the rows that it needs, and moves rows without changing them', () => {
     const wide = { numLayers: 2, kvHeads: 3, headSize: 2, kv: 'int8' } as const;
     const window = new KvPool(wide, 1024);
     const slots = Int32Array.from({ length: 1000 }, (_, i) => i);
@@ -226,7 +226,7 @@ describe('the scratch', () => {
     expect(scratch.bytes).toBe(prefillRows(1000) * scratchBytesPerToken(wide));
   });
 
-  test('takes a row again only where its slot was written since', () => {
+  test('copies a row again only if its slot was written', () => {
     const { write, scratch } = setUp();
     for (const slot of [0, 1, 2]) write(slot, 2 * slot + 2);
     scratch.prepare(Int32Array.of(0, 1), 3);
@@ -238,7 +238,7 @@ describe('the scratch', () => {
     expect(rows(scratch.keys(0), 3)).toEqual([9, 9, 5, 5, 3, 3]);
   });
 
-  test('grows without losing what it holds, and adds the rotated bias', () => {
+  test('keeps its rows when it grows, and adds the rotated bias', () => {
     const { write, scratch } = setUp(new Map([[0, Float32Array.of(1, 0)]]));
     write(0, 4);
     // Where its token stands, whatever its place among the rows: some may have been let go before it.

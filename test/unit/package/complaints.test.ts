@@ -84,8 +84,8 @@ const COMPLAINTS: Complaint[] = [
     seen: 'twinny #377, #338',
     held: [
       ['test/unit/text/prompt/fim.test.ts', '$family: $prompt'],
-      ['test/unit/text/modelText.test.ts', 'is said in the note, and the rest goes on'],
-      ['test/unit/text/modelText.test.ts', 'two with one id'],
+      ['test/unit/text/modelText.test.ts', 'are named in the note, and the other tasks still work'],
+      ['test/unit/text/modelText.test.ts', 'with the same id are a fault'],
     ],
   },
   {
@@ -145,7 +145,7 @@ const COMPLAINTS: Complaint[] = [
     held: [
       ['test/unit/text/prompt/layout.test.ts', 'says which lines of a large file are left out, and shows the cursor'],
       ['test/unit/text/prompt/layout.test.ts', 'drops the oldest turns first and says so'],
-      ['test/unit/tasks/measureChat.test.ts', 'counts what is left out, too'],
+      ['test/unit/tasks/measureChat.test.ts', 'counts the parts that are left out'],
     ],
   },
   {

@@ -46,11 +46,11 @@ function poolBytes(numSlots: number): number {
   return pool.bytes;
 }
 
-describe('a model that reads more than there is room for', () => {
+describe('a model with a longer context than fits in memory', () => {
   const budget = 18e6;
   const reach = cacheReach(LONG, budget, DISK_BYTES);
 
-  test('the longest context is what the pool has room for, to a page', () => {
+  test('the longest context is what fits in the pool, exact to a page', () => {
     expect(reach.longestContext).toBe(reach.poolTokens);
     const room = budget - reach.workBytes;
     expect(poolBytes(reach.longestContext)).toBeLessThanOrEqual(room);
@@ -59,7 +59,7 @@ describe('a model that reads more than there is room for', () => {
     expect(reach.workBytes).toBeLessThan(budget / 4 + 1.5e6);
   });
 
-  test('with the disk one is longer, by as much as the engine would take', () => {
+  test('with the disk the context is as long as the engine allows', () => {
     const spillFile = new SpillFile('unused', DISK_BYTES, () => {});
     const pool = new KvPool(shape, 0);
     const cache = new KvCache({
@@ -86,7 +86,7 @@ describe('a model that reads more than there is room for', () => {
   });
 });
 
-test('for a model with a short context the store has the rest, and holds more tokens the smaller they are coded', () => {
+test('for a model with a short context the store gets the rest, and smaller codes fit more tokens', () => {
   const budget = 36 * CONFIG.contextTokens * kvBytesPerToken(shape);
   const { workBytes, poolTokens, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
   expect(longestContext).toBe(CONFIG.contextTokens);

@@ -64,7 +64,7 @@ describe('edits', () => {
   });
 });
 
-describe('what edits take out', () => {
+describe('removed passages', () => {
   it('recently deleted passages are kept for a while, newest last, with LF line ends; a few deleted characters are not', () => {
     const documents = new Documents();
     const document = documents.open('a', 1, 'a.ts', 'const first = 1;\r\nconst second = 2;\r\nrest');

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { FileLedger } from '../../../engine/server/fileLedger.ts';
 
-test('what is not saved is not kept on the disk, until it is', () => {
+test('an unsaved text is not written to disk until it is saved', () => {
   const files = new FileLedger();
   files.changed('a');
   expect(files.mayBeKept('a')).toBe(true);
@@ -33,7 +33,7 @@ test('an unsaved text is forgotten as soon as it changes', () => {
   expect(remembered({ text: 'saved', unsaved: false })).toBe(1);
 });
 
-test('what was secret once is never kept on the disk', () => {
+test('a file that was secret once is never written to disk', () => {
   const files = new FileLedger();
   files.changed('a', { secret: true, unsaved: true });
   files.changed('a');

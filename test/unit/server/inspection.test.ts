@@ -38,12 +38,12 @@ describe('a folder', () => {
     ['bad/tok_invalid_json', 'tokenizer.json is not valid JSON'],
     ['unsupported/gemma3-config-only', 'gemma3_text'],
     ['nowhere', 'cannot be opened'],
-  ])('%s: the one reason why not', async (name, reason) => {
+  ])('%s is refused with a reason', async (name, reason) => {
     await expect(inspectFolder(fixture(name))).rejects.toThrow(reason);
   });
 });
 
-it('takes its promises from the manifest, as a load does', async () => {
+it('takes abilities from the manifest, as a load does', async () => {
   const { note, kvBytesPerToken, weightsBytes } = await inspectFolder(join(root, 'model'));
   expect(note).toBe(BUILT_IN.manifest.note.en);
   expect(kvBytesPerToken.int8).toBe(BUILT_IN.kvBytesPerToken);
@@ -78,7 +78,7 @@ describe('the engine', () => {
     });
   });
 
-  it('answers plain data only', async () => {
+  it('replies with plain data', async () => {
     const { assistant, next } = engine();
     assistant.handle({ type: 'inspect', requestId: 'a', modelDir: join(root, 'model') });
     const message = await next('a');

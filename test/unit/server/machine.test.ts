@@ -11,7 +11,7 @@ const script = (code: string): URL =>
   new URL(`data:text/javascript,${encodeURIComponent(`import { parentPort } from 'node:worker_threads';\n${code}`)}`);
 const UNKNOWN = { gpus: null, onBattery: null, readBytesPerSecond: null };
 
-test('this machine, as its system tells', async () => {
+test('this machine is described as its system reports it', async () => {
   const machine = await new Machine(PROBE).describe({ graphics: true, speed: false });
   expect(machine.cpu).not.toBe('');
   expect(machine.cores).toBeGreaterThanOrEqual(1);
@@ -20,7 +20,7 @@ test('this machine, as its system tells', async () => {
   expect(machine.readBytesPerSecond).toBeNull();
 });
 
-test('reading speed is measured when asked for, once', async () => {
+test('the reading speed is measured once, on request', async () => {
   const machine = new Machine(PROBE);
   const [plain, measured] = await Promise.all([
     machine.describe({ graphics: true, speed: false }),
@@ -38,11 +38,11 @@ test('reading speed is measured when asked for, once', async () => {
   );
 });
 
-test('without graphics nothing is asked of them', async () => {
+test('graphics adapters are queried only on request', async () => {
   expect((await new Machine(PROBE).describe({ graphics: false, speed: false })).gpus).toBeNull();
 });
 
-test('one reader alone measures, too', async () => {
+test('one reader thread is enough to measure', async () => {
   expect(await readSpeed(1)).toBeGreaterThan(1e8);
 });
 
@@ -57,7 +57,7 @@ test.for([
   expect(machine.memory.totalBytes).toBeGreaterThan(0);
 });
 
-test('what it has told before it hangs is kept', async () => {
+test('results before a hang are kept', async () => {
   const code = 'parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);';
   expect(await new Machine(script(code), 500).describe({ graphics: true, speed: false })).toMatchObject({
     ...UNKNOWN,
@@ -65,7 +65,7 @@ test('what it has told before it hangs is kept', async () => {
   });
 });
 
-test('the battery alone is asked for at most every five minutes, and never again where there is none', async () => {
+test('the battery is queried at most every five minutes, and never again without a battery', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   // What it says depends on how often it is asked: a file counts.
   const counter = join(mkdtempSync(join(tmpdir(), 'kvasir-battery-')), 'asked');
@@ -91,7 +91,7 @@ test('a missing probe is no error either', async () => {
   expect(await new Machine('/nowhere/probe.js').describe({ graphics: true, speed: false })).toMatchObject(UNKNOWN);
 });
 
-test('graphics adapters: real ones with what is known of their memory, virtual ones not', () => {
+test('real graphics adapters are listed with their known memory, virtual ones are not', () => {
   const MB = 1024 * 1024;
   expect(
     gpusOf([{ vendor: 'NVIDIA', model: 'NVIDIA RTX 4060', vram: 8188, memoryTotal: 8188, memoryUsed: 1024 }]),
@@ -112,13 +112,13 @@ test('graphics adapters: real ones with what is known of their memory, virtual o
   ).toEqual([]);
 });
 
-test('battery: on, off, none', () => {
+test('the battery state is on, off or unknown', () => {
   expect(onBatteryOf({ hasBattery: true, acConnected: false })).toBe(true);
   expect(onBatteryOf({ hasBattery: true, acConnected: true })).toBe(false);
   expect(onBatteryOf({ hasBattery: false, acConnected: true })).toBeNull();
 });
 
-test("AMD's memory as Linux tells it, where it is clear which adapter is meant", () => {
+test('memory of AMD adapters comes from Linux if the adapter is certain', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kvasir-drm-'));
   try {
     mkdirSync(join(folder, 'card0/device'), { recursive: true });

@@ -244,7 +244,7 @@ describe('a completion of several lines', () => {
     expect(at(extension, marked, multiline).shape(raw, true).text).toBe(wanted),
   );
 
-  it('may be asked for, or not, by name', () => {
+  it('can be requested or refused explicitly', () => {
     expect(at('ts', 'const a = |\n', true).shape('b\n  .c();\n', true).text).toBe('b\n  .c();');
     expect(at('ts', 'if (a) {|\n}\n', false).shape('\n  b();\n', true).text).toBe('');
   });

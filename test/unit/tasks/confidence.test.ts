@@ -15,7 +15,7 @@ const after = (tokens: readonly (readonly [string, number])[], settled = false):
     .slice(0, confidence.numSure);
 };
 
-test('words are shown at once while all of them together are likely, never a part of one', () => {
+test('words are shown at once while their joint probability is high, and never a part of a word', () => {
   expect(after([['get', 0.9]])).toBe('');
   expect(
     after([
@@ -54,7 +54,7 @@ test('words are shown at once while all of them together are likely, never a par
   ).toBe('a =');
 });
 
-test('signs wait for a word, a line for its end', () => {
+test('signs are held back until a word, a line until its end', () => {
   expect(after([['(', 0.9]])).toBe('');
   expect(
     after([
@@ -90,7 +90,7 @@ test('signs wait for a word, a line for its end', () => {
   ).toBe('a + b;');
 });
 
-test('what is more likely wrong is lost, and stays so', () => {
+test('text with a low probability is not shown, and nothing after it', () => {
   const confidence = new Confidence(LIMITS);
   confidence.push('a', Math.log(0.2));
   expect(confidence.isLost).toBe(false);
@@ -101,7 +101,7 @@ test('what is more likely wrong is lost, and stays so', () => {
   expect(confidence.numSure).toBe(0);
 });
 
-test('behind the first line only whole ones, and of more probability', () => {
+test('after the first line only complete lines with a higher probability are shown', () => {
   expect(
     after([
       ['a', 0.9],
@@ -187,7 +187,7 @@ const someTokens = fc.array(
   { maxLength: 12 },
 );
 
-test('property: what is shown only grows, and is whole lines or words of enough probability', () => {
+test('property: shown text only grows, and consists of lines or words with enough probability', () => {
   fc.assert(
     fc.property(someTokens, (tokens) => {
       const confidence = new Confidence(LIMITS);
@@ -251,7 +251,7 @@ function told(
   };
 }
 
-test('a request: the whole line, its sure beginning, or nothing and why', () => {
+test('a request shows the whole line, its confident beginning, or nothing with a reason', () => {
   expect(
     told([
       ['foo', 0.7],
@@ -314,7 +314,7 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
   ).toMatchObject({ text: '', diagnostics: ['the confidence of the model is too low here'], suppressed: true });
 });
 
-test('a request: lines that are not sure enough are held back, also where the first one says it already', () => {
+test('a request holds back lines with low confidence, also after a complete first line', () => {
   const [doubt, first] = [
     'cut where the confidence of the model is too low',
     [

@@ -59,14 +59,14 @@ describe('the code of an answer', () => {
     ['may hold single backticks', '«a»', '`x`\n```', '`x`'],
   ])('%s', (_, marked, raw, wanted) => expect(edit(marked).shape(raw, true)).toEqual({ text: wanted, stop: true }));
 
-  it('has a longer fence where the code holds one', () =>
+  it('has a longer fence if the code contains a fence', () =>
     expect(edit('«`\n```\n`»').shape('x\n```\ny\n````', true).text).toBe('x\n```\ny'));
 
   it.each(['', '```', '\n\n```\nSorry, I cannot.'])('that holds none (%j) is empty and says so', (raw) =>
     expect(edit(METHOD).shape(raw, true)).toEqual({ text: '', stop: true, note: 'the model gave no code' }),
   );
 
-  it('ends decoding with the closing fence, and where it only repeats itself', () => {
+  it('ends decoding at the closing fence, and when the code only repeats itself', () => {
     expect(edit(METHOD).shape('  a();\n```\n', false).stop).toBe(true);
     expect(edit(METHOD).shape('  a();\n``', false).stop).toBe(false);
     expect(edit(METHOD).shape('  a();\n'.repeat(100), false)).toMatchObject({
@@ -75,7 +75,7 @@ describe('the code of an answer', () => {
     });
   });
 
-  it('streams: whatever is shown stays, and the end equals the whole', () => {
+  it('streams without taking text back, and ends as the whole answer', () => {
     const piece = fc.constantFrom(
       '```',
       '`',
@@ -125,7 +125,7 @@ describe('the prompt of an edit', () => {
     expect(tail.endsWith('assistant\n```ts\n')).toBe(true);
   });
 
-  it('is refused where the model, the range or the size does not allow it', () => {
+  it('is refused for a model without instructions, a bad range, or too much code', () => {
     expect(() => edit(METHOD, starter)).toThrow('kvasir-starter cannot change code: it does not follow instructions');
     expect(() =>
       prepareEdit(layout, new SourceDocument('a', 'a.ts', 'x'), { range: { start: 0, end: 5 }, instruction: 'x' }),
@@ -136,7 +136,7 @@ describe('the prompt of an edit', () => {
     expect(() => edit(`«${'call(1);\n'.repeat(2000)}»`)).toThrow(/rewrite \d+ at a time. Select less/);
   });
 
-  it('leaves room for an answer as long as the code, and says what of the file that costs', () => {
+  it('reserves tokens for an answer as long as the code, and notes which part of the file is left out', () => {
     const { promptIds, sampling, notes } = edit(`«${'call(1);\n'.repeat(150)}»${'other(2);\n'.repeat(1200)}`);
     const numTokens = layout.text.tokenizer.encode('call(1);\n'.repeat(150)).length;
     expect(sampling.maxTokens).toBeGreaterThan(numTokens);
@@ -161,7 +161,7 @@ describe('a commit message', () => {
     expect(notes).toEqual([]);
   });
 
-  it('reads as much of a long diff as there is room for and says so, in the answer and to the model', () => {
+  it('reads the part of a long diff that fits, and says so to the user and to the model', () => {
     const { promptIds, sampling, notes } = prepareCommitMessage(layout, {
       diff: fileDiff('small.ts', 2) + fileDiff('large.ts', 3000),
     });
@@ -173,7 +173,7 @@ describe('a commit message', () => {
     expect(prompt).toMatch(/\[\d+ more lines of this file's diff\]/);
   });
 
-  it('gives small files all they need and none more than there is', () => {
+  it('gives small files all the tokens they need, and never more than there are', () => {
     const { tokenizer } = layout.text;
     fc.assert(
       fc.property(
@@ -197,7 +197,7 @@ describe('a commit message', () => {
     );
   });
 
-  it('loses fences and blank lines', () => {
+  it('is shown without fences and blank lines', () => {
     expect(shapeMessage('\nAdd a\n\nBecause.\n```\nI hope this helps', '```', true)).toEqual({
       text: 'Add a\n\nBecause.',
       stop: true,

@@ -67,7 +67,7 @@ describe.each<[string, SourceDocument, Parameters<typeof prepareSummarize>[2]]>(
   ['a definition of a large file', large, { start: 9000, end: 9100, label: 'value200' }],
   ['a selection', small, { start: 0, end: 90 }],
 ])('a summary of %s', (_, doc, range) => {
-  it.each([undefined, { maxTokens: 700 }])('takes what it was measured to take (sampling %j)', (sampling) => {
+  it.each([undefined, { maxTokens: 700 }])('has the measured size (sampling %j)', (sampling) => {
     const size = measureSummarize(layout, doc, range, sampling);
     const request = prepareSummarize(layout, doc, range, sampling);
     expect([size.promptTokens, size.notes]).toEqual([request.promptIds.length, request.notes]);
@@ -76,7 +76,7 @@ describe.each<[string, SourceDocument, Parameters<typeof prepareSummarize>[2]]>(
   });
 });
 
-it('counts what is left out, too', () => {
+it('counts the parts that are left out', () => {
   const whole = layout.text.tokenizer.encode(large.lf).length;
   const [part] = measureChat(layout, { docs: [large], cursor: 9000, messages: [ask('?')] }).parts;
   const header = layout.header(large.path).length;
@@ -84,13 +84,13 @@ it('counts what is left out, too', () => {
   expect(Math.abs(part!.tokens - header + part!.omittedTokens - whole)).toBeLessThan(whole / 100);
 });
 
-it('small files leave their share of the room to large ones', () => {
+it('small files leave the rest of their share to large ones', () => {
   const [, first, second] = measureChat(layout, { docs: [small, small, large], messages: [ask('?')] }).parts;
   expect(first!.omittedTokens).toBe(0);
   expect(second!.tokens).toBeGreaterThan(2 * first!.tokens);
 });
 
-it('a selection stands behind the last question with its lines, a file behind the first', () => {
+it('a selection follows the last question with its lines, a file the first', () => {
   const snippets = [
     { path: '/x/src/b.ts', text: 'b();\r\n' },
     { path: '/x/src/a.ts', text: 'a();', startLine: 6 },
@@ -106,7 +106,7 @@ it('a selection stands behind the last question with its lines, a file behind th
   );
 });
 
-it('refuses what an answer would refuse', () => {
+it('throws the errors of an answer', () => {
   expect(() => measureChat(layout, { docs: [], messages: [ask('word '.repeat(5000))] })).toThrow(
     expect.objectContaining({ code: 'contextTooLong' }),
   );

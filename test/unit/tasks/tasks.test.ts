@@ -99,17 +99,17 @@ describe('a completion', () => {
     expect(at('let a = |').shape('f(1);', false).stop).toBe(false);
   });
 
-  it('has the line ends of its document', () => {
+  it('has the line ends of the document', () => {
     expect(shown('if (a) {|\r\n}\r\n', '\n  b();\n  c();\n}', true)).toBe('\r\n  b();\r\n  c();');
   });
 
-  it('holds back what may be cut off as a repetition or as the rest of the line', () => {
+  it('holds back text that may be cut as repetition or as the rest of the line', () => {
     const { shape } = at('const zeros = [0, 0, |, 0];');
     expect(shape('0, 0,', false).text).toBe('0');
     expect(shape('0, '.repeat(30), false)).toMatchObject({ text: '0', stop: true });
   });
 
-  it('only ever adds to what it has shown when it goes round in circles', () => {
+  it('never takes shown text back when it repeats itself', () => {
     const marked = fc.constantFrom(
       'x = [0, |, 0];\n',
       'f(|);\n',
@@ -170,7 +170,7 @@ describe('a completion', () => {
     );
   });
 
-  it('only ever adds to what it has shown', () => {
+  it('never takes shown text back', () => {
     const part = fc.constantFrom(
       'a',
       'b',
@@ -226,7 +226,7 @@ describe('a completion', () => {
     );
   });
 
-  it('gets a seed of its own when it is drawn by chance', () => {
+  it('gets a seed of its own when it is sampled', () => {
     const doc = new SourceDocument('a', 'a.ts', 'x');
     const seed = (sampling: SamplingParams): number =>
       prepareComplete(layout, doc, { offset: 1 }, sampling).sampling.seed;
@@ -242,7 +242,7 @@ describe('a completion', () => {
     expect(request.docId).toBe('a');
   });
 
-  it('copies from the whole file, as it is when it is asked, and not from what was taken out of it', () => {
+  it('copies from the current text of the whole file, and not from removed passages', () => {
     const behind = `${'const filler = 1;\n'.repeat(200)}doSomething(alpha, beta);\n`;
     const source = `doSomething(\n${behind}`;
     const doc = new SourceDocument('a', 'a.ts', source);
@@ -262,7 +262,7 @@ describe('a completion', () => {
     expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
   });
 
-  it('shows what it is sure of, and all of it to who asks for it', () => {
+  it('shows confident text only, and all text on request', () => {
     const doc = new SourceDocument('a', 'a.ts', 'let a = ');
     const sure = prepareComplete(layout, doc, { offset: 8 });
     expect(sure.confidence).toEqual({ line: expect.any(Number), words: expect.any(Number), lines: expect.any(Number) });
@@ -277,7 +277,7 @@ describe('a completion', () => {
     expect(all.sampling.logprobs).toBe(false);
   });
 
-  it('drafts from what was taken out of the file, too', () => {
+  it('drafts also from removed passages', () => {
     const doc = new SourceDocument('a', 'a.ts', 'let a = 1;\n');
     const sources = () =>
       prepareComplete(layout, doc, { offset: doc.text.length }).draftSources!().map((ids) =>
@@ -288,7 +288,7 @@ describe('a completion', () => {
     expect(sources()[0]).toBe('function gone(): void {}\n');
   });
 
-  it('encodes what was taken out once, until that is something else', () => {
+  it('encodes removed passages once, until they change', () => {
     const documents = new Documents();
     const doc = documents.open('a', 1, 'a.ts', 'const first = 1;\nconst second = 2;\n');
     const encode = vi.spyOn(layout.text.tokenizer, 'encode');
@@ -321,7 +321,7 @@ describe('an answer', () => {
     ['    code', '    code'],
   ])('%j is shown as %j', (raw, wanted) => expect(shapeAnswer(raw, true).text).toBe(wanted));
 
-  it('only ever adds to what it has shown', () => {
+  it('never takes shown text back', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', ' ', '\n', 'It is', '```\n', '\t'), { maxLength: 20 }), (parts) => {
         let raw = '';
@@ -337,7 +337,7 @@ describe('an answer', () => {
     );
   });
 
-  it('that goes round in circles is stopped', () => {
+  it('that repeats itself is stopped', () => {
     expect(shapeAnswer('It adds two numbers and returns them. '.repeat(12), false)).toMatchObject({
       stop: true,
       note: expect.stringMatching(/repeats/),
@@ -369,7 +369,7 @@ describe('an answer', () => {
     expect(shapeAnswer(answer, true)).toEqual({ text: answer.trimEnd(), stop: true });
   });
 
-  it('that goes round in circles streams as it comes, and ends where it was stopped, with a note', () => {
+  it('that repeats itself streams, and ends where it was stopped, with a note', () => {
     const sent: EngineMessage[] = [];
     const request = new RequestOutput('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) =>
       sent.push(message),
@@ -424,7 +424,7 @@ describe('an answer', () => {
     },
   );
 
-  it('of a small model is asked without the earlier turns that it did not write', () => {
+  it('of a small model has a prompt without earlier turns that the model did not write', () => {
     const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
     const question = (content: string) => ({ role: 'user', content }) as const;
     const answer = (content: string, source?: 'files' | 'stock') =>
@@ -445,7 +445,7 @@ describe('an answer', () => {
     expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('is defined in line 1.');
   });
 
-  it('is shown as the model wrote it, as its own', () => {
+  it('is shown as the text of the model', () => {
     const doc = new SourceDocument(
       'a',
       'src/shop.ts',
@@ -468,7 +468,7 @@ describe('an answer', () => {
         }
   });
 
-  it('says what Kvasir can do, and that a file is empty, without the model', () => {
+  it('says without the model what Kvasir can do, and that a file is empty', () => {
     const empty = new SourceDocument('e', 'src/empty.ts', '\n');
     const reply = (content: string, docs: SourceDocument[] = [], snippets: { path: string; text: string }[] = []) =>
       prepareChat(layout, { docs, snippets, messages: [{ role: 'user', content }] }).known;
@@ -484,7 +484,7 @@ describe('an answer', () => {
     expect(reply('What is this file for?')).toBeUndefined();
   });
 
-  describe('about a file of which nothing has room', () => {
+  describe('about a file of which nothing fits', () => {
     let small: Layout;
     beforeAll(() => {
       small = new Layout(layout.text, { contextTokens: 64, numParameters: 0 });
@@ -507,7 +507,7 @@ describe('an answer', () => {
       );
     });
 
-    it('is for the model where a part of a file is read, or there is a text beside it', () => {
+    it('goes to the model if a part of a file is read or there is other text', () => {
       expect(unread(layout, [file('a')], question)).toBeUndefined();
       expect(unread(small, [new SourceDocument('c', 'c.ts', 'c();\n'), file('a')], question)).toBeUndefined();
       expect(unread(small, [], question)).toBeUndefined();
@@ -538,7 +538,7 @@ describe('an answer', () => {
     expect(() => prepareChat(layout, { docs: [], messages: [] })).toThrow(/last message/);
   });
 
-  it('of a model that was not trained on instructions says so', () => {
+  it('of a model that was not trained on instructions has a note on that', () => {
     const request = prepareChat(layout, {
       docs: [],
       messages: [
@@ -579,13 +579,13 @@ describe('a summary', () => {
       { start: code.indexOf('    b'), end: code.indexOf('\r\n}'), label: '' },
       'What does this code do?\n```ts\nb() {\n    return 1;\n}\n```',
     ],
-  ])('of %s is asked in the words that the model knows', (_, range, question) => {
+  ])('of %s uses the question that the model knows', (_, range, question) => {
     expect(prompt(range)).toBe(
       `<|file_sep|>src/a.ts\n${doc.lf}<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`,
     );
   });
 
-  it('that denies a name that the file has gets a note that says so, and so does any answer', () => {
+  it('that denies a name in the file gets a note, as any answer does', () => {
     const text = Object.create(layout.text, {
       manifest: { value: { ...layout.text.manifest, chat: { ...layout.text.manifest.chat, facts: false } } },
     }) as ModelText;
@@ -608,7 +608,7 @@ describe('a summary', () => {
     expect(() => prepareSummarize(layout, doc, { start: 5, end: 500 })).toThrow(/range 5-500 is outside src\/a\.ts/);
   });
 
-  it('of a folder is a list, or a request for models that can', () => {
+  it('of a folder is a list, or a request for models that can write one', () => {
     const files = [
       { path: 'src/a.ts', text: 'Adds\nnumbers.' },
       { path: 'src/b.ts', text: '' },
@@ -643,7 +643,7 @@ describe('a greeting', () => {
       messages: contents.map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content })),
     }).promptIds;
 
-  it('is given to the built-in model in the words of its language that it knows', () => {
+  it('is replaced by one that the built-in model knows in that language', () => {
     for (const message of ['hello', 'hi', 'Hi!', 'Good morning', 'hey there', ' Hello, Kvasir. ', 'good  evening!'])
       expect(promptOf(layout, message), message).toEqual(promptOf(layout, 'Hello there'));
     for (const message of ['oi', 'olá', 'Bom dia!', 'boa tarde'])
@@ -651,7 +651,7 @@ describe('a greeting', () => {
     expect(promptOf(layout, 'hi', 'hi', 'What is it?')).toEqual(promptOf(layout, 'Hello there', 'hi', 'What is it?'));
   });
 
-  it('stays as it is where it says more, or for models without such words', () => {
+  it('is not replaced in a longer message, or for models without such words', () => {
     for (const message of ['hi, what does `a` do?', 'hello.ts', 'history', 'say hello', ''])
       expect(promptOf(layout, message), message).not.toEqual(promptOf(layout, 'Hello there'));
     expect(general.text.tokenizer.decode(promptOf(general, 'good morning'))).toContain('good morning');
@@ -674,7 +674,7 @@ describe('a raw prompt', () => {
 });
 
 describe.each(readdirSync(join(root, 'test/fixtures/tokenizers')))('a raw prompt of %s', (kind) => {
-  it("starts as the model's own tokenizer starts it", async () => {
+  it('starts with the BOS of the model', async () => {
     const dir = join(root, 'test/fixtures/tokenizers', kind);
     const { strings } = JSON.parse(readFileSync(join(dir, 'tokenizer_reference.json'), 'utf8')) as {
       strings: { text: string; ids: number[]; ids_with_added: number[] }[];
@@ -703,7 +703,7 @@ it('tokenizer_config.json decides whether a raw prompt starts with BOS', () => {
 });
 
 describe('repetition', () => {
-  it('agrees with trying every length', () => {
+  it('is found as by trying every length', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 14 }), (parts) => {
         const text = parts.join('');
@@ -722,7 +722,7 @@ describe('repetition', () => {
   });
 });
 
-describe('what of a prompt is for the prefill lane', () => {
+describe('the part of a prompt for the prefill lane', () => {
   const long = 'Please look at this text and say what it does. '.repeat(12);
   const asked = (layoutOf: Layout, ...turns: string[]): PreparedRequest => {
     const messages = turns.map((content, i) => ({
@@ -767,7 +767,7 @@ describe('what of a prompt is for the prefill lane', () => {
 
   const encode = (text: string): number[] => [...text].map((c) => c.codePointAt(0)!);
 
-  it("a template that shows the model's thoughts to nobody, a text that it changes, a message that is there twice", () => {
+  it('is found with a template that hides reasoning, a changed text, and a repeated message', () => {
     const words = 'abcdefghijklmnopqrstuvwxyz'.repeat(5);
     const other = words.toUpperCase();
     const conversation = `<user>${words}<end><model>yes<end><user>${words}<end><model>no<end><user>why<end><model>so<end><user>${other}<end><model>`;
@@ -783,7 +783,7 @@ describe('what of a prompt is for the prefill lane', () => {
     expect(tokensBehind(() => [1, 2, 3], encode)).toEqual([]);
   });
 
-  it('a message is found behind its template, trimmed or not, and not where an answer holds the same text', () => {
+  it('has the messages of the user, trimmed or not, and not the same text in an answer', () => {
     const words = 'abcdefghijklmnopqrstuvwxyz'.repeat(5);
     const behind = encode('<end><model>');
     const placesIn = (conversation: string, contents: string[]): string[] =>
@@ -796,13 +796,13 @@ describe('what of a prompt is for the prefill lane', () => {
     expect(placesIn(`<user>${words}<stop>yes`, [words])).toEqual([`<user>${words}`]);
   });
 
-  it('a short question about a file leaves the file alone', () => {
+  it('is the file alone with a short question', () => {
     const { prefill, blockTokens } = asked(layout, 'Why?');
     expect(prefill).toEqual([[0, blockTokens]]);
     expect(blockTokens).toBeGreaterThan(0);
   });
 
-  it('a completion: its file, or all of it where it does not show the file', () => {
+  it('is the file of a completion, or the whole prompt without a file block', () => {
     const doc = new SourceDocument('a', 'src/a.ts', 'export const one = 1;\n'.repeat(100));
     const complete = (of: Layout): PreparedRequest => prepareComplete(of, doc, { offset: doc.text.length });
     const [withBlock, without] = [complete(layout), complete(general)];

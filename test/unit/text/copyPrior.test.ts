@@ -69,7 +69,7 @@ function votes({ before, generated, behind, others }: Texts, least = 2): Map<num
 
 const someTokens = fc.array(fc.nat(5), { maxLength: 60 });
 
-test('property: what followed the last tokens elsewhere, for more where the match is longer and the words around it are those around the cursor, in other files for less', () => {
+test('property: places vote on the next token, with more weight for longer matches and similar surroundings, and less for other files', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat(5), { minLength: 1, maxLength: 120 }),
@@ -93,7 +93,7 @@ test('property: what followed the last tokens elsewhere, for more where the matc
   );
 });
 
-test('property: what it says depends on the texts and on what was said, not on when it was asked', () => {
+test('property: predictions depend on the texts and the answer so far, not on the time of the call', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }),
@@ -113,7 +113,7 @@ test('property: what it says depends on the texts and on what was said, not on w
   );
 });
 
-test('it weighs more for longer matches, for places that agree, and where the model is not sure; never all, and nothing without a share', () => {
+test('the weight grows with the match, with agreeing places and with an unsure model; it stays below 1 and is 0 without a share', () => {
   const text = [1, 2, 3, 4, 5, 6, 7, 8];
   const after = (current: number[], others = [text], weights = WEIGHTS): number =>
     prior({ ...weights, others: 1 }, [], [current], undefined, others)
@@ -147,7 +147,7 @@ test('it weighs more for longer matches, for places that agree, and where the mo
   expect(prior({ ...WEIGHTS, others: 0 }, [], [[3]], undefined, [text]).next()).toBeNull();
 });
 
-test('blending: the softmax of the logits is the mixture, and undoing leaves them as they were', () => {
+test('blended logits have the mixture as their softmax, and undoing the blend restores them', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: -20, max: 20, noNaN: true }), { minLength: 3, maxLength: 40 }),
@@ -179,7 +179,7 @@ test('blending: the softmax of the logits is the mixture, and undoing leaves the
   );
 });
 
-test('sampling: what is copied can win, its log-probability is that of the mixture, and what has to come stays what has to come', () => {
+test('sampling can choose a copied token with the log-probability of the mixture; a required opening stays required', () => {
   const logits = Float32Array.from([0, 3, 0, 2]);
   const other = { tokenIds: [2], shares: [1], weight: () => 0.8 };
   const model = Math.exp(0) / (Math.exp(3) + Math.exp(2) + 2);
@@ -191,7 +191,7 @@ test('sampling: what is copied can win, its log-probability is that of the mixtu
   expect(logits).toEqual(Float32Array.from([0, 3, 0, 2]));
 });
 
-test('that a line ends is copied only once the answer says something', () => {
+test('a line end is copied only after the answer has text', () => {
   const textOf = (id: number): string => (id === 9 ? '\n' : id === 8 ? ' ' : 'word');
   const text = [1, 2, 9, 3, 8, 9];
   const copying = prior(WEIGHTS, text, [[1, 2]], textOf);
@@ -209,7 +209,7 @@ test('that a line ends is copied only once the answer says something', () => {
   expect(blank.next()).toBeNull();
 });
 
-test("a sequence tells it of each token, and of its text what is the answer's", () => {
+test('a sequence passes each token to the copy prior, with the text of the answer only', () => {
   const told: [number, string][] = [];
   let left = 'ab';
   const sequence = new Sequence({

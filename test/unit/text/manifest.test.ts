@@ -47,7 +47,7 @@ describe('a wrong manifest is refused by name', () => {
     );
   });
 
-  it('when it claims what the tokenizer cannot', async () => {
+  it('when it promises what the tokenizer cannot do', async () => {
     const llama = join(root, 'test/fixtures/tokenizers/llama3');
     for (const name of ['tokenizer.json', 'tokenizer_config.json']) cpSync(join(llama, name), join(dir, name));
     writeFileSync(join(dir, 'kvasir.json'), '{"can":{"complete":true}}');
@@ -88,7 +88,7 @@ it.each([
   expect((await ModelText.load(dir)).manifest.completion.confidence).toEqual(read);
 });
 
-it('the built-in model says what it is', async () => {
+it('the built-in model has a manifest with a note', async () => {
   const { manifest } = await ModelText.load(join(root, 'model'));
   expect(manifest).toMatchObject({
     name: 'kvasir-starter',

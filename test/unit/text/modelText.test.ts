@@ -65,12 +65,12 @@ describe('chat templates', () => {
     expect((await faults()).complete).toBeUndefined();
   });
 
-  it('a turn that ends in plain text is fine when a known token ends it', async () => {
+  it('a turn that ends with plain text is accepted if a known token ends the answer', async () => {
     template('{% for m in messages %}<|user|>\n{{ m.content }}<|endoftext|>\n{% endfor %}<|assistant|>');
     expect(await faults()).toEqual({});
   });
 
-  it('nothing would end an answer', async () => {
+  it('a template without a token that ends an answer is a fault', async () => {
     template('{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}');
     for (const name of ['config.json', 'generation_config.json', 'tokenizer_config.json'])
       change(name, (json: Record<string, unknown>) => {
@@ -80,19 +80,19 @@ describe('chat templates', () => {
     expect((await faults()).chat).toContain('names a token that ends an answer');
   });
 
-  it('tokens beyond the model', async () => {
+  it('tokens that the model does not have are a fault', async () => {
     expect((await faults(418)).chat).toContain('<|im_end|>');
   });
 });
 
 describe('fill-in-the-middle tokens', () => {
-  it('beyond the model', async () => {
+  it('that the model does not have are a fault', async () => {
     expect((await faults(422)).complete).toBe(
       'tokenizer.json: <|fim_suffix|> has the id 423, but the model has only 422 tokens',
     );
   });
 
-  it('two with one id', async () => {
+  it('with the same id are a fault', async () => {
     tokenizer(({ added_tokens: tokens }) => {
       for (const token of tokens) if (token.content === '<|fim_middle|>') token.id = 421;
     });
@@ -100,19 +100,19 @@ describe('fill-in-the-middle tokens', () => {
   });
 });
 
-describe('tokenizers that serve for nothing', () => {
-  it('an incomplete vocabulary', async () => {
+describe('unusable tokenizers', () => {
+  it('a tokenizer with an incomplete vocabulary is refused', async () => {
     tokenizer(({ model }) => void delete model.vocab['1']);
     await expect(faults()).rejects.toThrow(/comes back changed/);
   });
 
-  it('one of a larger model', async () => {
+  it('a tokenizer of a larger model is refused', async () => {
     await expect(faults(100)).rejects.toThrow('the file belongs to another model');
   });
 });
 
-describe('what is switched off', () => {
-  it('is said in the note, and the rest goes on', async () => {
+describe('tasks that are switched off', () => {
+  it('are named in the note, and the other tasks still work', async () => {
     const text = await ModelText.load(dir);
     switchOff(text, { chat: 'chat template: broken' });
     expect(text.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
@@ -122,7 +122,7 @@ describe('what is switched off', () => {
     });
   });
 
-  it('is everything: the model is refused', async () => {
+  it('are all: the model is refused', async () => {
     const text = await ModelText.load(dir);
     expect(() => switchOff(text, { chat: 'a', complete: 'b' })).toThrow('b; a.');
   });

@@ -13,6 +13,6 @@ test('the lane crossover is the shortest text that the prefill lane reads faster
   expect(crossoverOf(times(10, 32, 50, 90))).toBe(64);
 });
 
-test('none is read faster: only long ones go there', () => {
+test('if no length is faster, only long texts use the prefill lane', () => {
   expect(crossoverOf(times(20, 40, 80, 130))).toBe(256);
 });

@@ -18,14 +18,14 @@ import { measuredOnce } from '../../../../engine/model/calibrate/measurement.ts'
 const speeds = (...entries: [number, number, number][]) =>
   new Map(entries.map(([threads, decodeMs, promptMs]): [number, Speed] => [threads, { decodeMs, promptMs }]));
 
-test('candidates: all of a small machine, shares of a large one', () => {
+test('candidates are all numbers on a small machine, and shares of a large one', () => {
   expect(candidates(1)).toEqual([1]);
   expect(candidates(4)).toEqual([2, 3, 4]);
   expect(candidates(8)).toEqual([2, 3, 4, 6, 8]);
   expect(candidates(16)).toEqual([4, 6, 8, 12, 16]);
 });
 
-test('the fewest threads that are nearly the best for both', () => {
+test('the fewest threads that are nearly the best for decode and prefill are chosen', () => {
   // Decoding is as fast with 2, prompts need 4, and 8 gain little more.
   expect(bestOf(speeds([2, 10, 40], [4, 10, 20], [8, 10, 19.5]))).toBe(4);
   // Slow cores hold the fast ones up.
@@ -56,7 +56,7 @@ test('the thread count is measured once per machine; a foreign or invalid file i
   expect(await chooseThreads(null as never, folder, measure, 2)).toBe(2);
 });
 
-test('the measurement runs on the real thing', async () => {
+test('the number of threads is measured with the real runtime', async () => {
   const { decodeMs, promptMs } = await measureSpeed(await loadOnnxruntime(), 2);
   expect(decodeMs).toBeGreaterThan(0);
   expect(promptMs).toBeGreaterThan(0);
@@ -68,7 +68,7 @@ function newFolder(): string {
   return folder;
 }
 
-test('whichever is faster, for one row and for four alike', () => {
+test('the form that is faster for one row and for four is chosen', () => {
   expect(faster([10, 12], [8, 10])).toBe('blocks');
   expect(faster([10, 12], [9, 20])).toBe('rows');
   // A token a little slower, a few a lot faster.
@@ -93,7 +93,7 @@ test('a failed measurement does not fail the import, and the next import measure
   if (rest === 'rows' && process.arch === 'x64' && (await blockRowMultiple(ort)) !== null) expect(numTries).toBe(2);
 });
 
-test('the folder exists before measuring; if it cannot be made, nothing is kept and nothing fails', async () => {
+test('the folder exists before measuring; without it nothing is recorded and nothing fails', async () => {
   const folder = path.join(newFolder(), 'not', 'there yet');
   const measure = async (dir: string) => ({ isThere: existsSync(dir) });
   expect(await measuredOnce(folder, 'a.json', {}, () => measure(folder))).toEqual({ isThere: true });
@@ -102,7 +102,7 @@ test('the folder exists before measuring; if it cannot be made, nothing is kept 
   expect(await measuredOnce(inFile, 'b.json', {}, () => measure(inFile))).toEqual({ isThere: false });
 });
 
-test('the measurement runs on the real thing, for heads that are worth it, and what it says is kept beside the models', async () => {
+test('the form is measured with the real runtime for large heads, and recorded beside the models', async () => {
   // As before the first import.
   const folder = path.join(newFolder(), 'not', 'there yet');
   const ort = await loadOnnxruntime();

@@ -11,11 +11,11 @@ const taking =
     Float32Array.from({ length: numRows }, (_, row) => row + (row >= numRows - (numRows % together) ? 1e-3 : 0)),
   ];
 
-test.each([1, 2, 4, 8])('%i rows at once', async (together) => {
+test.each([1, 2, 4, 8])('finds a kernel that computes %i rows at once', async (together) => {
   expect(await smallestMultiple(MOST, taking(together))).toBe(together);
 });
 
-test('no multiple helps where rows depend on how many there are in all', async () => {
+test('there is no multiple if rows depend on the number of all rows', async () => {
   expect(
     await smallestMultiple(MOST, async (numRows) => [
       Float32Array.from({ length: numRows }, (_, row) => row + 1 / numRows),
@@ -23,7 +23,7 @@ test('no multiple helps where rows depend on how many there are in all', async (
   ).toBeNull();
 });
 
-test('one of several products is enough to tell', async () => {
+test('a difference in one of several products is enough', async () => {
   expect(
     await smallestMultiple(MOST, async (numRows) => [...(await taking(1)(numRows)), ...(await taking(2)(numRows))]),
   ).toBe(2);

@@ -69,7 +69,7 @@ test('property: the 4-bit error is never larger than with the scale that just fi
   );
 });
 
-test('normal weights: a better signal than with the plain scale', () => {
+test('normal weights have a better signal than with the plain scale', () => {
   let seed = 1;
   const uniform = () => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -84,7 +84,7 @@ test('normal weights: a better signal than with the plain scale', () => {
   expect(error).toBeLessThan(0.0105);
 });
 
-test('8 bits: half a step of the block at most, and filled up with zeros', () => {
+test('8 bits lose at most half a step of the block, and short blocks are filled with zeros', () => {
   fc.assert(
     fc.property(
       shape,
@@ -109,7 +109,7 @@ test('8 bits: half a step of the block at most, and filled up with zeros', () =>
   );
 });
 
-test('zeros are zeros', () => {
+test('zeros stay zeros', () => {
   const { codes, scales } = quantised(new Float32Array(130), 130);
   expect([...new Set(codes)]).toEqual([0x88]);
   expect([...scales]).toEqual([0, 0]);

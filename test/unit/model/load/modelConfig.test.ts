@@ -57,7 +57,7 @@ describe.each(cases.map((c, i) => ({ i, ...c })))('case $i: $what', ({ what, con
     });
     return;
   }
-  test('is resolved as by transformers', () => {
+  test('is read as transformers reads it', () => {
     const parsed = parseConfig(config);
     expect(parsed.headSize).toBe(resolved.head_dim);
     expect(parsed.kvHeads).toBe(resolved.num_key_value_heads);
@@ -245,7 +245,7 @@ test('the context is limited to what the integer sums can hold', () => {
   expect(parseConfig({ ...base, max_position_embeddings: 131_072 }).contextTokens).toBe(65_536);
 });
 
-test('end tokens: generation_config first, a number or a list, unknown ids dropped', () => {
+test('end tokens come from generation_config first, as a number or a list, without unknown ids', () => {
   expect(parseConfig({ ...base, eos_token_id: 3 }, { eos_token_id: [5, 6, 9999] }).eosIds).toEqual([5, 6]);
   expect(parseConfig({ ...base, eos_token_id: 3 }, {}).eosIds).toEqual([3]);
   expect(parseConfig({ ...base, eos_token_id: null }).eosIds).toEqual([]);

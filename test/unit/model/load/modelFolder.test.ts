@@ -75,7 +75,7 @@ describe.skipIf(process.platform === 'win32')('a snapshot of the Hugging Face ca
     }
   });
 
-  it('is read through its links, and has the name of its repository', async () => {
+  it('is read through its links and named after its repository', async () => {
     expect((await ModelText.load(snapshot)).manifest.name).toBe('Tiny-0.1B--it');
     const alias = join(outside, 'alias');
     symlinkSync(snapshot, alias);
@@ -144,7 +144,7 @@ it.each([
   ['{"secret": "a', /^a\.json is not valid JSON at line 1 column 14\.$/],
   ['{"secret": ', 'a.json is not valid JSON: it ends too early.'],
   ['["secret"]', 'a.json must hold a JSON object.'],
-])('the mistake in %j is told in one line, without the text', async (text, message) => {
+])('the error for %j has one line and does not quote the text', async (text, message) => {
   writeFileSync(join(dir, 'a.json'), text);
   const error = await (await ModelFolder.open(dir)).readJson('a.json').catch((refusal: Error) => refusal);
   expect((error as Error).message).toMatch(

@@ -87,7 +87,7 @@ const headers = fc.dictionary(
     }),
   ),
 );
-test('any bytes, any header and any change of a good file: a RequestError or tensors within the file', () => {
+test('property: any bytes give a RequestError or tensors within the file', () => {
   const check = (file: Uint8Array) => {
     try {
       for (const { start, end } of parse(file).values())
@@ -145,7 +145,7 @@ test('8-bit codes are multiplied by the scale of their row; -128 counts as -127'
   expect([...out]).toEqual([63.5, 0, -0.5, -254, -254, 6]);
 });
 
-test('codes with a 127 in their row come back as they were, whatever the scale', () => {
+test('codes with a 127 in their row are restored exactly with any scale', () => {
   const rows = fc
     .tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 30 }))
     .chain(([n, width]) =>
@@ -176,7 +176,7 @@ test('codes with a 127 in their row come back as they were, whatever the scale',
   );
 });
 
-test('quantised rows come back within half a step, never as -128', () => {
+test('quantised rows are restored within half a step, never as -128', () => {
   const rows = fc.tuple(fc.integer({ min: 1, max: 130 }), fc.integer({ min: 1, max: 70 })).chain(([n, width]) =>
     fc.tuple(
       fc.constant(n),

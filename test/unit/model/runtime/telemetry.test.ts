@@ -67,17 +67,17 @@ worker.on('message', (message) => {
   else if (message.type === 'error') process.exit(1);
 });`;
 
-test('on the command line', () => {
+test('the command line writes no telemetry id', () => {
   expect(leftInHome('dist/cli.js', 'complete', '--file', 'src/config.ts', '--line', '20', '--column', '12')).toEqual(
     [],
   );
 });
 
-test('in the worker thread', () => {
+test('the worker thread writes no telemetry id', () => {
   expect(leftInHome('-e', WORKER)).toEqual([]);
 });
 
-test('without the variable this would be seen', () => {
+test('without the environment variable a telemetry id is written', () => {
   // The library writes from a thread of its own: the process waits for it, as otherwise its end may come first.
   const code = `
 const { existsSync, readdirSync } = require('node:fs');

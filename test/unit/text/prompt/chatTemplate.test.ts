@@ -91,7 +91,7 @@ it.each([
   expect(template.takesSystem).toBe(takesSystem);
 });
 
-describe('a template that would take for ever', () => {
+describe('a template that would run without end', () => {
   const asked = [{ role: 'user', content: 'x' }];
   const loaded = async (source: string): Promise<ChatTemplate> => {
     const folder = mkdtempSync(join(tmpdir(), 'kvasir-template-'));
@@ -111,7 +111,7 @@ describe('a template that would take for ever', () => {
     '{% for i in range(0, 1, 0) %}x{% endfor %}',
     "{% for i in range('a') %}x{% endfor %}",
     '{% macro m() %}{% for i in range(-1, 20000) %}x{% endfor %}{% endmacro %}{{ m() }}',
-  ])('is refused when it is asked: %s', async (source) => {
+  ])('is refused when it renders: %s', async (source) => {
     const template = await loaded(source);
     expect(() => template.render(asked)).toThrow(
       expect.objectContaining({
@@ -132,7 +132,7 @@ describe('a template that would take for ever', () => {
     );
   });
 
-  it('is not asked before somebody chats', async () => {
+  it('does not run before the first chat', async () => {
     let numRendered = 0;
     const template = await loaded('{{ messages[0].content }}');
     template.render = () => {
@@ -158,7 +158,7 @@ describe('a template that would take for ever', () => {
   });
 });
 
-it('is undefined where a model has none', async () => {
+it('is undefined for a model without a template', async () => {
   const from = join(root, 'test/fixtures/tokenizers/starcoder2');
   expect(await ChatTemplate.read(await ModelFolder.open(from), await Tokenizer.load(from))).toBeUndefined();
 });

@@ -66,7 +66,7 @@ describe('prompts', () => {
   });
 });
 
-it('puts the prefix last where a model was trained so', async () => {
+it('puts the prefix last for a model that was trained so', async () => {
   const { fim, tokenizer } = await ModelText.load(join(root, 'model'));
   expect(fim?.prefixLast).toBe(true);
   expect(tokenizer.decode(fim?.build(tokenizer.encode('a = '), fim.encodeSuffix('\nb')) ?? [])).toBe(
@@ -74,12 +74,12 @@ it('puts the prefix last where a model was trained so', async () => {
   );
 });
 
-it('codellama: the suffix goes on without a space of its own', async () => {
+it('codellama: the suffix begins without a space of its own', async () => {
   const { fim, tokenizer } = await ModelText.load(tokenizerDir('codellama'));
   const ids = fim?.build(tokenizer.encode('x'), fim.encodeSuffix('y')) ?? [];
   expect(tokenizer.decode(ids)).toBe('<s> <PRE> x <SUF>y <MID>');
 });
 
-it('is undefined where the tokenizer has no such tokens', async () => {
+it('is undefined for a tokenizer without such tokens', async () => {
   expect(Fim.of(await Tokenizer.load(tokenizerDir('llama3')))).toBeUndefined();
 });

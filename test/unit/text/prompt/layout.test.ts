@@ -50,8 +50,8 @@ const file = fc
   .map(([lines, times, crlf]) => Array.from({ length: times }, () => lines.join(crlf ? '\r\n' : '\n')).join('\n'));
 const runs = { numRuns: 60, seed: 3 };
 
-describe('what is known around a place', () => {
-  it('is what was encoded before, without the lines between, and holds while one types there', () => {
+describe('tokens around a place that are known from an earlier encoding', () => {
+  it('are those of the lines above and below, and stay the same while the user types there', () => {
     const doc = document(source);
     const used = new Layout(starter, { contextTokens: 8192, numParameters: 7.5e6 });
     expect(used.knownAround(doc, 0, 0)).toEqual({ before: [], behind: [] });
@@ -161,7 +161,7 @@ describe('a completion prompt', () => {
     expect(completionPrompt(layout, doc, lfOffset, { answerTokens: 48 })).toEqual(complete(source, lfOffset));
   });
 
-  it('after a completion that is not there yet is that of the text with it', () => {
+  it('after a pending completion equals that of the text with the completion', () => {
     fc.assert(
       fc.property(
         file,
@@ -200,7 +200,7 @@ describe('a completion prompt', () => {
       });
     const fim = '<|fim_prefix|>let a = 1;\nlet b = <|fim_suffix|>;\nlet c;\n<|fim_middle|>';
 
-    it('has them before the file, in the layout of the family', () => {
+    it('puts them before the file, in the layout of the family', () => {
       const { promptIds, notes } = ask([
         { path: '/home/me/p/src/one.ts', text: 'one();\r\ntwo();' },
         { path: 'src/three.py', text: 'three()\n' },
@@ -212,14 +212,14 @@ describe('a completion prompt', () => {
       expect(notes).toEqual([]);
     });
 
-    it('takes what stands in them for text', () => {
+    it('reads control tokens in them as text', () => {
       const { promptIds } = ask([{ path: 'src/<|fim_middle|>.ts', text: '<|file_sep|>x<|fim_prefix|>\n' }]);
       expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|file_sep|>'))).toHaveLength(2);
       expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|fim_prefix|>'))).toHaveLength(1);
       expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|fim_middle|>'))).toHaveLength(1);
     });
 
-    it('keeps to what context and model allow, cuts after a line, and says so', () => {
+    it('limits them by context and model size, cuts after a line, and notes it', () => {
       const long = {
         path: 'src/long.ts',
         text: Array.from({ length: 200 }, (_, i) => `const value${i} = compute(${i});\n`).join(''),
@@ -250,7 +250,7 @@ describe('a completion prompt', () => {
       }
     });
 
-    it('keeps their tokens in front while one types', () => {
+    it('keeps their tokens at the start while the user types', () => {
       const snippets = [{ path: 'src/one.ts', text: 'one();\n' }];
       const typed = completionPrompt(
         new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 }),
@@ -279,7 +279,7 @@ describe('a completion prompt', () => {
 });
 
 describe('a file block', () => {
-  it('is the same tokens for completion, chat and summary', () => {
+  it('has the same tokens for completion, chat and summary', () => {
     const doc = document(source.slice(0, 3800));
     const block = layout.fileBlock(doc);
     expect(block.omitted).toBe('');
@@ -308,7 +308,7 @@ describe('a file block', () => {
     expect(shown).not.toContain(`const value${block.endLine} =`);
   });
 
-  it('of a large file starts at the same line for a whole grid of cursor lines and whatever is typed', () => {
+  it('of a large file starts at the same line for all cursor lines of a grid cell and while the user types', () => {
     const text = Array.from({ length: 900 }, (_, i) => `const value${i} = compute(${i});`).join('\n');
     const doc = document(text);
     const starts = new Set(
@@ -332,13 +332,13 @@ describe('a file block', () => {
     expect(short.omitted).toMatch(/^lines \d+-\d+ of \d+ left out$/);
   });
 
-  it('of one endless line is empty, and says so', () => {
+  it('of one endless line is empty, and notes it', () => {
     const doc = document('x'.repeat(1_000_000));
     expect(layout.fileBlock(doc).omitted).toBe('all 1 lines left out: too long for this model');
     expect(complete(doc.lf, 500_000).promptIds.length).toBeLessThan(700);
   });
 
-  it('of a large file costs a keystroke little beside the first one', () => {
+  it('of a large file is cheap to update after a keystroke', () => {
     const part = 'export function add(a: number, b: number): number {\n  return a + b;\n}\n\n';
     const doc = document(part.repeat(Math.ceil(1e6 / part.length)));
     const large = new Layout(starter, { contextTokens: 32_768, numParameters: 1e5 });
@@ -364,7 +364,7 @@ describe('a chat prompt', () => {
   const ask = (text: string) => ({ role: 'user' as const, content: text });
   const answer = (text: string) => ({ role: 'assistant' as const, content: text });
 
-  it('puts further files behind the first question', () => {
+  it('puts other files after the first question', () => {
     const other = { path: 'src/b.py', text: 'x = 1\ny = 2\n' };
     const { promptIds, notes } = chatPrompt(layout, {
       doc: document('let a;\n'),
@@ -378,7 +378,7 @@ describe('a chat prompt', () => {
     expect(notes).toEqual([]);
   });
 
-  it('cuts further files at a line and says so', () => {
+  it('cuts other files at a line end and notes it', () => {
     const other = { path: 'src/b.py', text: 'x = 1\n'.repeat(2000) };
     const { promptIds, notes } = chatPrompt(layout, {
       doc: document('let a;\n'),
@@ -453,14 +453,14 @@ describe('a chat prompt', () => {
   });
 });
 
-describe('what is around a cursor, to be said again', () => {
+describe('text around a cursor that a completion may copy', () => {
   const rows = Array.from({ length: 12_000 }, (_, i) => `const value${i} = compute(${i});\n`);
   const encoded = (doc: SourceDocument, line: number): { before: string; behind: string } => {
     const { before, behind } = layout.around(doc, doc.lineStart(line), doc.lineStart(line));
     return { before: starter.tokenizer.decode([...before]), behind: starter.tokenizer.decode([...behind]) };
   };
 
-  it('is the text above and below, of long files a part that seldom begins or ends elsewhere', () => {
+  it('is the text above and below; in long files its ends rarely move', () => {
     const doc = document(rows.join(''));
     const { before, behind } = encoded(doc, 6000);
     expect(before.endsWith(rows[5999]!)).toBe(true);
@@ -474,7 +474,7 @@ describe('what is around a cursor, to be said again', () => {
     encode.mockRestore();
   });
 
-  it('of another file it is the beginning, encoded once', () => {
+  it('is the beginning of another file, encoded once', () => {
     const doc = document(rows.join(''));
     const ids = layout.beginning(doc);
     const text = starter.tokenizer.decode([...ids]);
@@ -487,7 +487,7 @@ describe('what is around a cursor, to be said again', () => {
     encode.mockRestore();
   });
 
-  it('is nothing where lines have no end', () => {
+  it('is empty for files with endless lines', () => {
     const doc = document(`first\n${'x'.repeat(5000)}\nlast\n`);
     expect(encoded(doc, 0).behind).toBe('');
     expect(encoded(document('first\nsecond\nlast\n'), 0).behind).toBe('second\nlast\n');
@@ -499,7 +499,7 @@ describe('what is around a cursor, to be said again', () => {
         expect(layout.beginning(document(text)).length > 0).toBe(copied);
   });
 
-  it('costs a key next to nothing of a hundred files that stay as they were, however wide they are', () => {
+  it('costs a keystroke almost nothing for a hundred unchanged files, even with long lines', () => {
     const wide = rows
       .join('')
       .replaceAll(';\n', '; ')

@@ -157,7 +157,7 @@ describe('the end of a block', () => {
     expect(end === undefined ? undefined : written.slice(0, end)).toBe(wanted);
   });
 
-  it('knows where a line may be indented anyhow', async () => {
+  it('tells where the indentation of a line says nothing', async () => {
     const { scan } = await at('py', 'def f():\n    |\n');
     expect(scan('a = g(\n').nested).toBe(true);
     expect(scan('a = """\n').nested).toBe(true);
@@ -166,7 +166,7 @@ describe('the end of a block', () => {
 });
 
 describe('grammars', () => {
-  it('are those in dist, each of a known file', () => {
+  it('are the files in dist, one per known grammar', () => {
     const files = readdirSync(grammarFolder()).sort();
     expect(files).toEqual(
       [...Object.keys(GRAMMARS).map((name) => `tree-sitter-${name}.wasm`), 'web-tree-sitter.wasm'].sort(),
@@ -183,7 +183,7 @@ describe('grammars', () => {
     ).toEqual(['python', 'tsx', 'bash', undefined]);
   });
 
-  it('that are missing or broken are said once, and the rest goes on', async () => {
+  it('that are missing or broken are reported once, and other languages still work', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'kvasir-grammars-'));
     writeFileSync(join(folder, 'web-tree-sitter.wasm'), readFileSync(join(grammarFolder(), 'web-tree-sitter.wasm')));
     writeFileSync(join(folder, 'tree-sitter-go.wasm'), 'not wasm');
@@ -201,7 +201,7 @@ describe('grammars', () => {
     said.mockRestore();
   });
 
-  it('that fail while they parse are given up, and the rest goes on', async () => {
+  it('that fail while parsing are not used any more, and other languages still work', async () => {
     const said = vi.spyOn(console, 'error').mockImplementation(() => {});
     const own = new Grammars();
     const syntax = new Syntax(own);
@@ -222,7 +222,7 @@ describe('grammars', () => {
     said.mockRestore();
   });
 
-  it('do not read what is too long, whatever was read before', async () => {
+  it('do not parse texts that are too long', async () => {
     const syntax = new Syntax(grammars);
     const doc = new SourceDocument('a', 'src/a.ts', 'let a = 1;\n');
     await syntax.prepare(doc);
@@ -287,7 +287,7 @@ const ALWAYS = 0;
 const NEVER = Number.POSITIVE_INFINITY;
 
 describe('a tree', () => {
-  it.each(Object.keys(SAMPLES))('of %s depends on the text alone, whatever was parsed before', async (name) => {
+  it.each(Object.keys(SAMPLES))('of %s depends on the text alone, not on earlier parses', async (name) => {
     const language = languageOf(name);
     const sample = SAMPLES[name] as string;
     const edit = fc.record({
@@ -316,7 +316,7 @@ describe('a tree', () => {
     );
   });
 
-  it('of a long, broken text depends on it alone, whatever is done between its slices', async () => {
+  it('of a long, broken text does not depend on work between its slices', async () => {
     const language = languageOf('typescript');
     const sample = (SAMPLES.typescript as string).repeat(20);
     const edit = fc.record({ at: fc.nat(sample.length), remove: fc.nat(20), insert: fc.constantFrom('', ...PIECES) });
@@ -351,7 +351,7 @@ describe('a tree', () => {
     );
   });
 
-  it('of a long text without errors is none the worse for the halts', async () => {
+  it('of a long text without errors is the same with and without pauses', async () => {
     const text = readFileSync('test/fixtures/samples/layout.ts.txt', 'utf8').repeat(12);
     const language = languageOf('typescript');
     const parser = new Parser().setLanguage(language);
@@ -367,7 +367,7 @@ describe('a tree', () => {
     trees.forget();
   });
 
-  it('of a long text is made in slices, between which others are read', async () => {
+  it('of a long text is parsed in slices, and other trees can be read between them', async () => {
     const language = languageOf('typescript');
     const text = (SAMPLES.typescript as string).repeat(80);
     const trees = new SyntaxTrees(ALWAYS);
@@ -391,7 +391,7 @@ describe('a tree', () => {
     expect(trees.get('long', language, last)).toBeUndefined();
   });
 
-  it('answers alike whatever was asked before', async () => {
+  it('gives the same results after any earlier reads', async () => {
     const sample = SAMPLES.typescript as string;
     const used = new Syntax(grammars);
     const doc = new SourceDocument('a', 'src/a.ts', sample);

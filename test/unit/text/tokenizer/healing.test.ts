@@ -19,7 +19,7 @@ const heal = (tokenizer: Tokenizer, prefix: string, healing: Healing = 'word'): 
 };
 
 it.each(Object.entries(tokenizers))(
-  '%s: what is left and what is taken off are the text; a boundary, or a text that is nothing else, is left alone',
+  '%s: the rest and the removed opening make up the text; a text that ends at a boundary is not healed',
   (_, tokenizer) => {
     for (const prefix of ['function f() {\n  retu', 'const x = getUserNa', 'import { read', 'let user_id', 'x = HTT']) {
       const { left, opening } = heal(tokenizer, prefix);
@@ -41,7 +41,7 @@ it.each(Object.entries(tokenizers))(
   },
 );
 
-it('takes off the last token elsewhere, where that is asked for, but for line breaks', () => {
+it('with healing by token, removes the last token outside words, except line breaks', () => {
   for (const [prefix, opening] of [
     ['const x = ', ' '],
     ['foo.', '.'],
@@ -60,13 +60,13 @@ it('takes off the last token elsewhere, where that is asked for, but for line br
   expect(heal(ofModel, 'const x = getUserNa', 'none').opening).toBe('');
 });
 
-it('leaves a part of more than three tokens alone: nobody waits for all that to be said again', () => {
+it('does not remove a part of more than three tokens', () => {
   const word = 'qxzvkwjqxzvkwj';
   expect(ofModel.encode(word).length).toBeGreaterThan(3);
   expect(heal(ofModel, `const x = ${word}`).opening).toBe('');
 });
 
-it('takes off the last part of a word, not all of it', () => {
+it('removes the last part of a word, not the whole word', () => {
   const { opening } = heal(ofModel, 'const x = this.getUserNa');
   expect('getUserNa'.endsWith(opening.trimStart())).toBe(true);
   expect(opening.length).toBeLessThan('getUserNa'.length);

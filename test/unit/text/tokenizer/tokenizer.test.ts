@@ -63,7 +63,7 @@ describe.each(kinds)('tokenizer %s', (kind) => {
   });
 });
 
-it('knows numeric characters outside ASCII (the library splits only 0-9)', async () => {
+it('splits numeric characters outside ASCII (the library splits only 0-9)', async () => {
   const tokenizer = await Tokenizer.load(join(fixtures, 'starcoder2'));
   for (const digits of ['٣٤', '１２', '½¼', 'Ⅷ']) {
     const [first = '', second = ''] = digits;
@@ -149,7 +149,7 @@ const codeLike = fc
   .map((parts) => parts.join(''));
 
 it.each([...kinds.map((kind) => join(fixtures, kind)), join(root, 'model')])(
-  'encodes edits as the whole: %s',
+  'encodes an edited text as the whole text: %s',
   async (dir) => {
     const tokenizer = await Tokenizer.load(dir);
     fc.assert(
