@@ -9,6 +9,8 @@ export default defineConfig({
     globalSetup: 'test/vscode/globalSetup.ts',
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    // One second, the default, is too short for a window on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
     maxWorkers: WORKERS,
     sequence: {
