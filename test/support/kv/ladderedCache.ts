@@ -16,7 +16,7 @@ export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unkn
 ];
 export const minutes = (n: number): number => n * 60_000;
 
-/** `mild` from a second on, `hard` from half an hour on, however much room there is; `slots` of the pool, or as much in the store. */
+/** Codec `mild` after a second, `hard` after half an hour, at any fullness. `slots`: budget, in slots of the pool. */
 export function laddered({
   slots = 1536,
   mild = 'nvfp4',
@@ -79,7 +79,7 @@ export function laddered({
       while (cache.shrink()) cache.checkIntegrity();
       cache.checkIntegrity();
     },
-    /** All is in the pool only: there is room for nothing else while others need it. */
+    /** All rows are in the pool only, because it takes the whole budget. */
     toPool(ids: readonly number[]): void {
       const lease = cache.open();
       cache.advance(lease, ids, ids.length);

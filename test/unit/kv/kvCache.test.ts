@@ -180,7 +180,7 @@ function besidePool(cache: KvCache, slots: number): number {
 }
 
 test.each([
-  // What is in the way of a page is less than one, and has no room for all.
+  // Less than a page has to leave, and not all of it fits in the store.
   {
     what: 'a budget falls',
     leave: (cache: KvCache, held: number) => cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES),
@@ -363,7 +363,7 @@ test('when the pool keeps its size, demotion evicts nothing from the store: only
     cache.prefixes.describe(run(200, 1)).tokens,
     cache.prefixes.describe(run(250, 3)).tokens,
   ]).toEqual([1024, 200, 250]);
-  // The whole blocks that have room; in the store a row is smaller.
+  // The whole blocks that fit; in the store a row is smaller.
   expect(cache.memory.poolSlots.held).toBe(768 + 250 - 128);
   cache.release(lease);
 });

@@ -32,7 +32,7 @@ test('property: packing ends with the fewest pages and uses free slots first', (
         expect(new Set([...meant].map((s) => Math.floor((moved.get(s) ?? s) / L))).size).toBe(
           Math.ceil(meant.size / L),
         );
-        // Whoever has to go although a free slot of the pages stays: nobody.
+        // No held slot is exchanged while a page has a free one.
         const left = Array.from({ length: 10 * L }, (_, s) => s).filter(
           (s) => packing.pages.has(Math.floor(s / L)) && !meant.has(s) && !to.includes(s),
         );

@@ -121,7 +121,7 @@ test.each([
     const pool = full(12);
     const slots = new SlotAllocator();
     slots.resize(pool.numSlots);
-    // One in eight of the first pages, and behind them, or beyond, what somebody else has.
+    // One slot in eight of the first pages; the others, and later pages, belong to another lease.
     const mine = range(0, 256).map((_, i) => 8 * i);
     const others = range(from + 1, from + 2 * PAGE_SLOTS).filter((slot) => slot % 8 !== 0);
     const held = new Set([...mine, ...others]);

@@ -174,7 +174,7 @@ test("gathered attention uses each sequence's own pages in order and exchanges n
 
 test('shared attention exchanges pages when that saves more than the copies cost; the step then reads only what it needs', () => {
   const pool = new KvPool(SHAPE, 8 * PAGE_SLOTS);
-  // A page between them that nobody wants: the first tokens put up with it.
+  // One unused page lies between them: for the first tokens an exchange is too expensive.
   const two = Int32Array.of(5 * PAGE_SLOTS + 1, 7 * PAGE_SLOTS);
   expect([1, 2, 3].map(() => pool.attend([two], 1).count)).toEqual([3, 3, 2]);
   expect(Array.from(two, (slot) => placeOf(pool, slot))).toEqual([5, 6]);

@@ -10,8 +10,8 @@ import type { StoredBlock } from '../../storedBlocks.ts';
 import { sketchedAttention, type SketchedBlock } from './keySketch.ts';
 
 /**
- * Largest share of the chosen tokens, without the first block, that the last blocks of the context may take. Where few
- * blocks fit, a larger share is worse (docs/decisions/0013-sparse-contexts.md).
+ * Largest share of the chosen tokens, without the first block, that is reserved for the last blocks of the context
+ * (measured: docs/decisions/0013-sparse-contexts.md). In a context of few blocks attention chooses more of them.
  */
 const RECENT_SHARE = 0.5;
 /** Multiplications of query and key values that one choice may take: a third of a second on two slow cores. */

@@ -41,7 +41,7 @@ test('rows are encoded page by page, and each page is returned before the next',
   clock.now += minutes(2);
   const pages = [];
   while (cache.shrink()) pages.push([cache.memory.poolSlots.total, cache.memory.poolSlots.held]);
-  // Where there is room for a page as it is, it is coded in the store: there it is not done in one moment with what leaves.
+  // Where an exact page fits in the store, it is compressed there later, not while it leaves the pool.
   expect(pages).toEqual([
     [768, 768],
     [512, 512],

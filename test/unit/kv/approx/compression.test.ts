@@ -304,7 +304,7 @@ test('rows that were encoded and returned through the pool are not encoded again
 });
 
 test('exact store copies of pool rows are dropped before encoded ones', () => {
-  // Beside a pool of 1280 slots there is room for one.
+  // Beside a pool of 1280 slots one fits.
   const { cache, run, compute, rest, settle } = laddered({ slots: 1280 + 250 });
   for (const seed of [1, 2]) compute(run(seed, 200));
   rest();

@@ -57,7 +57,7 @@ beforeEach(() => {
   lines = [];
   pool = new KvPool(SHAPE, 0);
   spillFile = new SpillFile(folder, 10_000_000, (line) => lines.push(line));
-  // Beside all pages room for the sketches and a block on its way out.
+  // Space for the sketches and for a block that is being spilled, beside all pages.
   const maxBytes = 2048 * BYTES + (N / BLOCK) * sketchBytes(SHAPE, BLOCK) + BLOCK * BYTES;
   cache = new KvCache({ pool, maxBytes, softSlots: 256, clock: () => 1, ...cacheOptions({ spillFile }) });
   compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
@@ -150,7 +150,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   });
 
   test('rows of the disk tier are not used if the lost node would have to be promoted for them', () => {
-    // The pool has all pages: there is no room for a block beside them.
+    // The pool takes all pages, so a block does not fit beside them.
     const lease = cache.open();
     cache.advance(lease, OTHER, OTHER.length);
     cache.memory.free(cache.memory.allocate(2048 - OTHER.length)!);

@@ -23,7 +23,7 @@ const PIECE_BYTES = BLOCK * exactBytesPerToken(SHAPE) + SEAL_BYTES;
 /** Within blocks. */
 const CUTS = [9 * BLOCK + 20, 6 * BLOCK + 5, 6 * BLOCK + 2, 31];
 
-/** A cache that has LONG out of memory, in a file that has room for nothing else, and nothing in the pool. */
+/** A cache with LONG in a spill file that is full then, and nothing in the pool. */
 function spilled(): {
   cache: KvCache;
   file: SpillFile;
@@ -57,7 +57,7 @@ function spilled(): {
   return { cache, file, compute };
 }
 
-/** Tokens that somebody else has computed, and their rows: LONG is cut behind them. */
+/** Tokens of another sequence, and their rows. LONG is split behind them. */
 const beginning = (at: number): [number[], KvRows] => [LONG.slice(0, at), sliceRows(SHAPE, ROWS, 0, at)];
 
 /** From the pool as far as that has them. */
@@ -130,7 +130,7 @@ test('spilling a long node makes room for the key sketches of its blocks by evic
   pool.write(slots, randomRows(SHAPE, n, 2), 0, 0);
   cache.append(lease, slots);
   cache.commit(lease, ids);
-  // The store is full, of what nobody needs.
+  // The store is full of unused nodes.
   const others = Array.from({ length: n }, (_, i) => 10_000 + i);
   expect(cache.prefixes.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
   cache.setMaxBytes(cache.memory.pool.bytes + cache.memory.store.bytes);

@@ -53,7 +53,7 @@ test.each(POLICIES)(
           const nodes = [tree.root];
           for (const { parent, tokens, use, pinned, tag } of runs) {
             const node = add(tree, nodes[parent % nodes.length]!, tokens, { pinned, tag });
-            // As in use: whoever uses a run uses what it stands on, and pins are of prefixes.
+            // As in real use: a use of a node is a use of its parents, and pins are of prefixes.
             for (let n: RadixNode | null = node; n; n = n.parent) {
               n.lastUse = Math.max(n.lastUse, use);
               n.pinned ||= pinned;

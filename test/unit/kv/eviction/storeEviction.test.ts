@@ -72,7 +72,7 @@ function newRoom(eviction: Eviction) {
       : tree.insertStored(parent, tokenIds, stored(), []);
     if (inPool && at === 'both') node.stored = stored();
     node.tag = tag;
-    // As in use: whoever uses a run uses what it stands on, and pins are of prefixes.
+    // As in real use: a use of a node is a use of its parents, and pins are of prefixes.
     for (const each of pathTo(node)) {
       each.lastUse = Math.max(each.lastUse, NOW - idleMs);
       each.pinned ||= is === 'pinned';

@@ -5,7 +5,7 @@ import { randomRows, rope } from '../../../../support/kv/codecRows.ts';
 
 const PAGE = 65_536;
 
-/** Of a thread of their own: memory that nobody has used yet. */
+/** New module instances, whose kernels' memory is unused. */
 async function fresh() {
   const [kernels, registry, memory, blocks, sketch, budget] = await Promise.all([
     import('../../../../../engine/kv/approx/codecs/kernels.ts'),
