@@ -89,8 +89,8 @@ function checkLeases(leases: Iterable<Lease>, holders: SlotHolders): References 
       const isThere = lease.partial ? node.stored !== null : node.slots !== null;
       check(isThere, `a ${lease.partial ? 'partial ' : ''}lease needs a node at ${node.startIndex} in the ${kind}`);
     }
-    const numOwn = [...ownSlots(lease)].flat().length;
-    check(!lease.partial || numLeased(lease) === numOwn, 'a partial lease has other rows than it counts');
+    const countsOwn = !lease.partial || numLeased(lease) === [...ownSlots(lease)].flat().length;
+    check(countsOwn, 'a partial lease has other rows than it counts');
   }
   return references;
 }

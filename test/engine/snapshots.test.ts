@@ -266,13 +266,13 @@ test('blocks read from disk and evicted from the cache are forgotten while the e
   await saveAll(first.engine, [block]);
   const taken: WeakRef<object>[] = [];
   // As much of a cache as reading needs, which keeps nothing.
-  const runs = {
+  const prefixes = {
     takeStored: (_ids: unknown, _at: number, blocks: object[]): number => {
       for (const each of blocks) taken.push(new WeakRef(each));
       return blocks.length;
     },
   };
-  const cache = { lookUp: () => ({ numTokens: 0 }), runs } as unknown as ConstructorParameters<typeof Snapshots>[1];
+  const cache = { lookUp: () => ({ numTokens: 0 }), prefixes } as unknown as ConstructorParameters<typeof Snapshots>[1];
   const snapshots = new Snapshots(
     {
       disk: await DiskTier.open(folder, 1e8, log),
