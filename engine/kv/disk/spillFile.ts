@@ -23,7 +23,8 @@ import path from 'node:path';
  * The rows may be of conversations and unsaved text. So the file is encrypted with a key that is only in memory, and
  * removed as soon as it is open (on Windows when it is closed, or by the next process). Each piece is sealed
  * (AES-256-GCM), so that changed bits or the bytes of another piece are detected. This takes 0.14 ms per MB more than
- * encryption alone (0.50 instead of 0.36, in pieces of 209 kB); a CRC would take 0.27 more, SHA-256 as in segments 0.78.
+ * encryption alone (0.50 instead of 0.36, in pieces of 209 kB); a CRC would take 0.27 more, SHA-256 as in segments
+ * 0.78.
  */
 
 /** File names of this process and of processes that died. */

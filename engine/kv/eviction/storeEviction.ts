@@ -117,8 +117,8 @@ function mayDrop(node: RadixNode): boolean {
 }
 
 /**
- * Nodes that leave the store one by one. Finds the first to leave without looking at all nodes each time: only leaves of
- * the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the first of each kind is
+ * Nodes that leave the store one by one. Finds the first to leave without looking at all nodes each time: only leaves
+ * of the tree are candidates, and nodes of one kind keep their order (see Eviction), so only the first of each kind is
  * compared.
  */
 class Victims {
