@@ -68,7 +68,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'the precision of the weights reaches the engine',
   ],
   'kvasir.engine.unloadAfterMinutes': [
-    'test/unit/src/client/engineHost.test.ts',
+    'test/unit/src/client/idleUnload.test.ts',
     'unloaded after the time without a request',
   ],
   'kvasir.completion.enable': ['test/unit/src/completion/silentCompletions.test.ts', 'enable: false'],
