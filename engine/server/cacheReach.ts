@@ -101,19 +101,19 @@ export function cacheReach(
     }),
     ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name), compressionOf(KVZIP, [kept]))),
   ];
-  const room = new SparseBudget({
+  const sparse = new SparseBudget({
     budget,
     shape,
     storeBytesPerToken: exactBytesPerToken(shape),
     diskBytes: spills ? diskBytes : 0,
   });
-  room.prefillTokens = prefillTokens;
+  sparse.prefillTokens = prefillTokens;
   return {
     budgetBytes,
     workBytes,
     poolTokens,
     longestContext,
-    sketchedTokens: room.capacity > poolTokens ? room.capacity : 0,
+    sketchedTokens: sparse.capacity > poolTokens ? sparse.capacity : 0,
     diskBytes,
     codecs,
   };

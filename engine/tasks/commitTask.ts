@@ -160,7 +160,7 @@ function shareOut(sizes: readonly number[], limit: number, least: number): numbe
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const wanting = sizes.map((_, i) => i).slice(0, total <= limit ? sizes.length : Math.floor(limit / least));
   wanting.sort((a, b) => (sizes[a] as number) - (sizes[b] as number));
-  // Tokens for one mark, for the files of which nothing is shown.
+  // Reserves tokens for one mark, which counts the files that are not shown.
   let left = wanting.length < sizes.length ? limit - (least - MIN_TOKENS) : limit;
   for (const [k, i] of wanting.entries()) {
     shares[i] = Math.min(sizes[i] as number, Math.floor(left / (wanting.length - k)));

@@ -135,6 +135,17 @@ export function numBlocks(width: number): number {
   return Math.ceil(width / BLOCK);
 }
 
+/** Calls `use` for each block of rows [numRows, width] with its index and the range of its weights. */
+function eachBlock(numRows: number, width: number, use: (block: number, start: number, end: number) => void): void {
+  const blocks = numBlocks(width);
+  for (let r = 0; r < numRows; r++) {
+    for (let b = 0; b < blocks; b++) {
+      const start = r * width + b * BLOCK;
+      use(r * blocks + b, start, Math.min((r + 1) * width, start + BLOCK));
+    }
+  }
+}
+
 /** Codes rows [numRows, width] in 8 bits: codes [numRows, numBlocks, BLOCK] and scales [numRows, numBlocks]. */
 export function quantiseBlocks8(
   rows: Float32Array,
@@ -143,20 +154,15 @@ export function quantiseBlocks8(
   codes: Uint8Array,
   scales: Float32Array,
 ): void {
-  const blocks = numBlocks(width);
   codes.fill(ZERO8);
-  for (let r = 0; r < numRows; r++) {
-    for (let b = 0; b < blocks; b++) {
-      const start = r * width + b * BLOCK;
-      const end = Math.min((r + 1) * width, start + BLOCK);
-      let largest = 0;
-      for (let i = start; i < end; i++) largest = Math.max(largest, Math.abs(rows[i]!));
-      scales[r * blocks + b] = largest / 127;
-      const inverse = largest > 0 ? 127 / largest : 0;
-      const out = (r * blocks + b) * BLOCK - start;
-      for (let i = start; i < end; i++) codes[out + i] = rows[i]! * inverse + ROUND - ROUND + ZERO8;
-    }
-  }
+  eachBlock(numRows, width, (block, start, end) => {
+    let largest = 0;
+    for (let i = start; i < end; i++) largest = Math.max(largest, Math.abs(rows[i]!));
+    scales[block] = largest / 127;
+    const inverse = largest > 0 ? 127 / largest : 0;
+    const out = block * BLOCK - start;
+    for (let i = start; i < end; i++) codes[out + i] = rows[i]! * inverse + ROUND - ROUND + ZERO8;
+  });
 }
 
 function code(weight: number, inverse: number): number {
@@ -174,22 +180,17 @@ export function quantiseBlocks4(
   codes: Uint8Array,
   scales: Float32Array,
 ): void {
-  const blocks = numBlocks(width);
-  for (let r = 0; r < numRows; r++) {
-    for (let b = 0; b < blocks; b++) {
-      const start = r * width + b * BLOCK;
-      const end = Math.min((r + 1) * width, start + BLOCK);
-      const scale = bestScale(rows, start, end);
-      const inverse = scale.divisor === 0 ? 0 : 1 / scale.divisor;
-      scales[r * blocks + b] = scale.factor;
-      let out = (r * blocks + b) * (BLOCK / 2);
-      for (let i = start; i < start + BLOCK; i += 2, out++) {
-        const low = i < end ? code(rows[i]!, inverse) : 0;
-        const high = i + 1 < end ? code(rows[i + 1]!, inverse) : 0;
-        codes[out] = (low + ZERO) | ((high + ZERO) << 4);
-      }
+  eachBlock(numRows, width, (block, start, end) => {
+    const scale = bestScale(rows, start, end);
+    const inverse = scale.divisor === 0 ? 0 : 1 / scale.divisor;
+    scales[block] = scale.factor;
+    let out = block * (BLOCK / 2);
+    for (let i = start; i < start + BLOCK; i += 2, out++) {
+      const low = i < end ? code(rows[i]!, inverse) : 0;
+      const high = i + 1 < end ? code(rows[i + 1]!, inverse) : 0;
+      codes[out] = (low + ZERO) | ((high + ZERO) << 4);
     }
-  }
+  });
 }
 
 /**
