@@ -158,7 +158,7 @@ const COMPLAINTS: Complaint[] = [
         'no worker and no native module is loaded for 10 s without a request; both are after the first one',
       ],
       [
-        'test/unit/src/client/engineHost.test.ts',
+        'test/unit/src/client/idleUnload.test.ts',
         'the model is unloaded after the time without a request, sooner in the background, and loaded by the next request',
       ],
       ['test/vscode/robustness.test.ts', 'after the model is unloaded, the conversation stays and continues'],
