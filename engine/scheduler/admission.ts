@@ -12,7 +12,7 @@ import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';
 import { type Match, NO_MATCH } from '../kv/radixTree.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { byStanding, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
-import { type Ended, isDecode, reusable } from './schedule.ts';
+import { type Ended, isDecode, reusable } from './stepParts.ts';
 import { StepBatch } from './stepBatch.ts';
 
 /** Most sequences that hold a lease at the same time. */

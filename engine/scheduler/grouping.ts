@@ -7,7 +7,7 @@ import { type Lease, numComputed } from '../kv/lease.ts';
 import type { KvPool } from '../kv/pool.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { likelyAnswer } from './schedule.ts';
+import { likelyAnswer } from './stepParts.ts';
 import type { Coefficients } from './stepCost.ts';
 
 /** Tokens of a step that attend to the same columns. */

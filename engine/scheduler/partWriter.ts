@@ -9,7 +9,7 @@ import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
 import { lacking, lostRows, tooLarge } from './capacityErrors.ts';
 import type { SchedulingPolicy } from './policy.ts';
-import { isDecode, reusable, type Scheduled } from './schedule.ts';
+import { isDecode, reusable, type Scheduled } from './stepParts.ts';
 import type { PromptStanding, TokenBudget } from './tokenBudget.ts';
 
 /** Up to this many tokens are put into pages that the step attends to already. */

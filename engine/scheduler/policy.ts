@@ -6,7 +6,7 @@ import type { Lease } from '../kv/lease.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { type Candidate, joins, nextTurn, type RunningBatch } from './grouping.ts';
-import { type Computing, isComputedBy } from './schedule.ts';
+import { type Computing, isComputedBy } from './stepParts.ts';
 import type { StepBatch } from './stepBatch.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 

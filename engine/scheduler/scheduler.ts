@@ -10,7 +10,7 @@ import { lostRows } from './capacityErrors.ts';
 import { type SchedulingPolicy, VirtualTokens } from './policy.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
-import type { Schedule, Scheduled } from './schedule.ts';
+import type { Schedule, Scheduled } from './stepParts.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation.ts';

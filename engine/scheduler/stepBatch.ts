@@ -6,7 +6,7 @@ import type { Attended } from '../kv/pages.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import type { Lease } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { Computing, Scheduled } from './schedule.ts';
+import type { Computing, Scheduled } from './stepParts.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 
 /** How a part counts. */

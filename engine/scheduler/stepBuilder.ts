@@ -16,7 +16,7 @@ import type { Admission } from './admission.ts';
 import { tooLarge } from './capacityErrors.ts';
 import { type Frame, PartWriter } from './partWriter.ts';
 import type { SchedulingPolicy, VirtualTokens } from './policy.ts';
-import { numDrafted } from './schedule.ts';
+import { numDrafted } from './stepParts.ts';
 import type { Speculation } from './speculation.ts';
 import { columnsOf, type StepBatch } from './stepBatch.ts';
 import type { PromptStanding, TokenBudget } from './tokenBudget.ts';

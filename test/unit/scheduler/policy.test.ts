@@ -1,6 +1,6 @@
 /** The scheduling policy: orders, in-flight prefix sharing, virtual token counters. See test/engine for the scheduler. */
 import { expect, test } from 'vitest';
-import { isComputedBy } from '../../../engine/scheduler/schedule.ts';
+import { isComputedBy } from '../../../engine/scheduler/stepParts.ts';
 import { AGEING_MS, byStanding, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 

@@ -3,6 +3,7 @@
  * are tokens and columns are channels (byToken), or the other way round. Bytes: see the registry.
  */
 import { packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
+import { codeOf, levelsOf } from './levels';
 import { bytesOf, largestOf, MIN_SCALE } from './vectors';
 
 const UNITS: i32 = 8;
@@ -128,7 +129,10 @@ function meansOf(x: usize, rows: i32, width: i32, byToken: bool, means: usize): 
   if (byToken) {
     fill(means, width, 0);
     for (let row = 0; row < rows; row++) {
-      for (let i = 0; i < width; i += 4) v128.store(means + (i << 2), f32x4.add(v128.load(means + (i << 2)), v128.load(x + ((row * width + i) << 2))));
+      for (let i = 0; i < width; i += 4) {
+        const mean = means + (i << 2);
+        v128.store(mean, f32x4.add(v128.load(mean), v128.load(x + ((row * width + i) << 2))));
+      }
     }
     for (let i = 0; i < width; i++) store<f32>(means + (i << 2), load<f32>(means + (i << 2)) / <f32>rows);
     return;
@@ -263,31 +267,14 @@ function scaleOf(code: i32, unit: f32): f32 {
 function codeRow(x: usize, width: i32, means: usize, factors: usize, bits: i32, codes: usize): void {
   for (let i = 0; i < width; i += 16) {
     const at = i << 2;
-    v128.store(codes + i, bytesOf(codeOf(x + at, means + at, factors + at, bits), codeOf(x + at + 16, means + at + 16, factors + at + 16, bits), codeOf(x + at + 32, means + at + 32, factors + at + 32, bits), codeOf(x + at + 48, means + at + 48, factors + at + 48, bits)));
+    v128.store(
+      codes + i,
+      bytesOf(
+        codeOf(x + at, means + at, factors + at, bits),
+        codeOf(x + at + 16, means + at + 16, factors + at + 16, bits),
+        codeOf(x + at + 32, means + at + 32, factors + at + 32, bits),
+        codeOf(x + at + 48, means + at + 48, factors + at + 48, bits),
+      ),
+    );
   }
-}
-
-/**
- * Four codes in 32 bits: the number of bounds below the magnitude, counted down from the middle for negative values.
- */
-@inline
-function codeOf(x: usize, means: usize, factors: usize, bits: i32): v128 {
-  const v = f32x4.mul(f32x4.sub(v128.load(x), v128.load(means)), v128.load(factors));
-  const a = f32x4.abs(v);
-  let above: v128;
-  if (bits == 2) above = f32x4.gt(a, f32x4.splat(0.9816));
-  else if (bits == 3) above = i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(0.5006)), f32x4.gt(a, f32x4.splat(1.05))), f32x4.gt(a, f32x4.splat(1.748)));
-  else {
-    const low = i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(0.2582)), f32x4.gt(a, f32x4.splat(0.5224))), i32x4.add(f32x4.gt(a, f32x4.splat(0.7996)), f32x4.gt(a, f32x4.splat(1.0993))));
-    above = i32x4.add(low, i32x4.add(i32x4.add(f32x4.gt(a, f32x4.splat(1.4371)), f32x4.gt(a, f32x4.splat(1.8435))), f32x4.gt(a, f32x4.splat(2.4008))));
-  }
-  return i32x4.add(i32x4.splat(1 << (bits - 1)), v128.xor(i32x4.neg(above), f32x4.lt(v, f32x4.splat(0))));
-}
-
-/** Levels with least squared error for a normal density (Max 1960), by code, in any unit. */
-@inline
-function levelsOf(bits: i32): v128 {
-  if (bits == 2) return i8x16(-127, -38, 38, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-  if (bits == 3) return i8x16(-127, -79, -45, -14, 14, 45, 79, 127, 0, 0, 0, 0, 0, 0, 0, 0);
-  return i8x16(-126, -95, -74, -58, -43, -30, -18, -6, 6, 18, 30, 43, 58, 74, 95, 126);
 }

@@ -27,7 +27,15 @@ export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group:
         const factor = f64x2.splat(perStep);
         for (let j = 0; j < n; j += 32) {
           const at = x + (j << 2);
-          v128.store(to + (j >> 1), bytesOf(pairs(at, factor, offset), pairs(at + 32, factor, offset), pairs(at + 64, factor, offset), pairs(at + 96, factor, offset)));
+          v128.store(
+            to + (j >> 1),
+            bytesOf(
+              pairs(at, factor, offset),
+              pairs(at + 32, factor, offset),
+              pairs(at + 64, factor, offset),
+              pairs(at + 96, factor, offset),
+            ),
+          );
         }
         to += (n + 1) >> 1;
         if (n & 1) store<u8>(to - 1, load<u8>(to - 1) & 15);

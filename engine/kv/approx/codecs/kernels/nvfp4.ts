@@ -92,7 +92,10 @@ export function nvfp4Decode(from: usize, rows: i32, width: i32, x: usize): bool 
 
 @inline
 function products(integers: v128, factor: v128): v128 {
-  return floatsOf(f64x2.mul(f64x2.convert_low_i32x4_s(integers), factor), f64x2.mul(f64x2.convert_low_i32x4_s(v128.shuffle<i64>(integers, integers, 1, 1)), factor));
+  return floatsOf(
+    f64x2.mul(f64x2.convert_low_i32x4_s(integers), factor),
+    f64x2.mul(f64x2.convert_low_i32x4_s(v128.shuffle<i64>(integers, integers, 1, 1)), factor),
+  );
 }
 
 /** Converts four floats to codes with signs, in 32 bits. */

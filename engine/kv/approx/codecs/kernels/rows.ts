@@ -29,7 +29,13 @@ export function floatsToRows(x: usize, rows: i32, width: i32, codes: usize, scal
         // The last 16 again where 16 does not divide the width.
         i = min(i, width - 16);
         const at = x + (i << 2);
-        v128.store(codes + i, i8x16.narrow_i16x8_s(i16x8.narrow_i32x4_s(nearest(at, factor, factor), nearest(at + 16, factor, factor)), i16x8.narrow_i32x4_s(nearest(at + 32, factor, factor), nearest(at + 48, factor, factor))));
+        v128.store(
+          codes + i,
+          i8x16.narrow_i16x8_s(
+            i16x8.narrow_i32x4_s(nearest(at, factor, factor), nearest(at + 16, factor, factor)),
+            i16x8.narrow_i32x4_s(nearest(at + 32, factor, factor), nearest(at + 48, factor, factor)),
+          ),
+        );
       }
     }
     codes += width;
@@ -67,12 +73,24 @@ export function channelsToFloats(codes: usize, scales: usize, kvHeads: i32, head
 }
 
 /** @param inverses scratch for n doubles. */
-export function floatsToChannels(x: usize, kvHeads: i32, headSize: i32, n: i32, codes: usize, scales: usize, all: i32, inverses: usize): void {
+export function floatsToChannels(
+  x: usize,
+  kvHeads: i32,
+  headSize: i32,
+  n: i32,
+  codes: usize,
+  scales: usize,
+  all: i32,
+  inverses: usize,
+): void {
   for (let h = 0; h < kvHeads; h++) {
     scalesOfTokens(x, headSize, n, scales, inverses);
     for (let d = 0; d < headSize; d++) {
       if (n < 16) {
-        for (let t = 0; t < n; t++) store<u8>(codes + t, <u8>reinterpret<u64>(<f64>load<f32>(x + (t << 2)) * load<f64>(inverses + (t << 3)) + ROUND));
+        for (let t = 0; t < n; t++) {
+          const value = <f64>load<f32>(x + (t << 2)) * load<f64>(inverses + (t << 3));
+          store<u8>(codes + t, <u8>reinterpret<u64>(value + ROUND));
+        }
       } else {
         for (let t = 0; t < n; t += 16) {
           t = min(t, n - 16);
