@@ -1,11 +1,8 @@
 /** Reports of the engine: models, machine, cache and request statistics. Plain data only. */
 import type { KvPrecision, Precision, Priority } from './tasks.ts';
 
-/**
- * The loss of position-shifted reuse, measured once per model on edits of a sample: over the tokens after the reused
- * rows, against exact rows.
- */
-export interface ShiftQuality {
+/** What an approximation loses, measured once per model on a sample. */
+interface Loss {
   /** KL divergence, in nats. */
   klMean: number;
   klMax: number;
@@ -17,19 +14,17 @@ export interface ShiftQuality {
 }
 
 /**
+ * The loss of position-shifted reuse, measured once per model on edits of a sample: over the tokens after the reused
+ * rows, against exact rows.
+ */
+export type ShiftQuality = Loss;
+
+/**
  * The loss of a codec of the store, measured once per model and codec on a sample: over the tokens after the compressed
  * rows, against the rows before compression.
  */
-export interface CodecQuality {
+export interface CodecQuality extends Loss {
   codec: string;
-  /** KL divergence, in nats. */
-  klMean: number;
-  klMax: number;
-  /** Share of positions with the same most probable token, 0..1. */
-  top1: number;
-  /** Largest mean KL divergence at which it is used. */
-  bound: number;
-  numTokens: number;
   /** Bytes per token of a long text. */
   bytesPerToken: number;
   /** How many times smaller than float16. */

@@ -8,7 +8,14 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { Tokenizer } from '../text/tokenizer/tokenizer.ts';
-import { prefillRanges, type PreparedRequest, type Shaped, reservedForAnswer, samplingFor } from './preparedRequest.ts';
+import {
+  prefillRanges,
+  type PreparedRequest,
+  requireInstructions,
+  type Shaped,
+  reservedForAnswer,
+  samplingFor,
+} from './preparedRequest.ts';
 import { blockContent, fenceFor, openingIds, runaway } from './repetition.ts';
 
 export interface CommitMessageOptions {
@@ -32,11 +39,10 @@ export function prepareCommitMessage(
   sampling?: SamplingParams,
 ): PreparedRequest {
   const { manifest, tokenizer } = layout.text;
-  if (!manifest.can.edit)
-    throw new RequestError(
-      'badRequest',
-      t('{0} cannot write commit messages: it does not follow instructions. Choose a larger model', manifest.name),
-    );
+  requireInstructions(
+    manifest,
+    t('{0} cannot write commit messages: it does not follow instructions. Choose a larger model', manifest.name),
+  );
   if (diff.trim() === '')
     throw new RequestError('badRequest', t('there are no changes to describe in a commit message'));
   const lf = diff.replaceAll('\r\n', '\n');

@@ -9,7 +9,13 @@ import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { blockContent, fenceFor, languageOf, openingIds, runaway } from './repetition.ts';
-import { prefillRanges, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
+import {
+  prefillRanges,
+  type PreparedRequest,
+  requireInstructions,
+  type Shaped,
+  samplingFor,
+} from './preparedRequest.ts';
 
 export interface EditOptions {
   /** In the host's text. */
@@ -33,11 +39,10 @@ export function prepareEdit(
   sampling?: SamplingParams,
 ): PreparedRequest {
   const { manifest, tokenizer } = layout.text;
-  if (!manifest.can.edit)
-    throw new RequestError(
-      'badRequest',
-      t('{0} cannot change code: it does not follow instructions. Choose a larger model', manifest.name),
-    );
+  requireInstructions(
+    manifest,
+    t('{0} cannot change code: it does not follow instructions. Choose a larger model', manifest.name),
+  );
   if (!(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
     throw new RequestError(
       'badRequest',

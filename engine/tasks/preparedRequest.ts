@@ -9,9 +9,15 @@ import type { TokenRange } from '../kv/laneIds.ts';
 import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
 import type { ConfidenceLimits } from './confidence.ts';
 import type { CopyPrior } from '../text/copy/copyPrior.ts';
+import type { Manifest } from '../text/format/manifest.ts';
 import type { Opening } from '../text/tokenizer/healing.ts';
 import { MIN_PREFILL } from '../model/batch.ts';
 import type { Layout } from '../text/prompt/layout.ts';
+
+/** @throws RequestError `badRequest`, with `refusal`, for a model that does not follow instructions */
+export function requireInstructions({ can }: Pick<Manifest, 'can'>, refusal: string): void {
+  if (!can.edit) throw new RequestError('badRequest', refusal);
+}
 
 export interface Shaped {
   /** The text that is shown so far. More raw text only adds to it. */

@@ -58,10 +58,7 @@ export class EngineLifecycle {
     return this.#disposed;
   }
 
-  /**
-   * Changes with every new engine, and when the engine has lost a document. Everything sent before must then be sent
-   * again.
-   */
+  /** See EngineClient.epoch. */
   get epoch(): number {
     return this.#epoch;
   }

@@ -5,6 +5,8 @@
  */
 import { messageOf } from '../format.ts';
 import { RequestError } from '../../engine/protocol/errors.ts';
+import type { Task } from '../../engine/protocol/tasks.ts';
+import type { Done } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import type { KnownSummary, SummaryCache } from './summaryCache.ts';
 
@@ -86,28 +88,19 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
   }
 }
 
-async function summaryOf(
-  file: FolderFile,
-  { client, clientId, cache, maxTokens, signal }: Run,
-  result: FolderResult,
-): Promise<KnownSummary | undefined> {
+async function summaryOf(file: FolderFile, run: Run, result: FolderResult): Promise<KnownSummary | undefined> {
   const source = await file.read();
   if ('skipped' in source) {
     result.skipped.push({ path: file.path, reason: source.skipped });
     return undefined;
   }
   const question = ['file', file.path];
+  const { cache } = run;
   const known = cache.get(question, source.text);
   if (known !== undefined) return known;
   try {
-    const done = await client.generate({
-      task: () => ({ kind: 'summarize', docId: file.open(source.text) }),
-      priority: 'summary',
-      clientId,
-      ...(maxTokens ? { sampling: { maxTokens } } : {}),
-      signal,
-    });
-    if (done.finishReason === 'abort') return undefined;
+    const done = await generated(run, () => ({ kind: 'summarize', docId: file.open(source.text) }));
+    if (!done) return undefined;
     // A text that the model did not write is the reason why there is no summary.
     const wasAsked = done.usage.promptTokens > 0;
     if (wasAsked) result.numComputed++;
@@ -121,6 +114,13 @@ async function summaryOf(
   } finally {
     file.close();
   }
+}
+
+/** Undefined when cancelled. */
+async function generated({ client, clientId, maxTokens, signal }: Run, task: () => Task): Promise<Done | undefined> {
+  const sampling = maxTokens ? { sampling: { maxTokens } } : {};
+  const done = await client.generate({ task, priority: 'summary', clientId, ...sampling, signal });
+  return done.finishReason === 'abort' ? undefined : done;
 }
 
 interface Summary {
@@ -155,16 +155,15 @@ async function reduce(options: Run, result: FolderResult): Promise<void> {
  * when cancelled.
  */
 async function joined(options: Run, summaries: readonly Summary[], result: FolderResult): Promise<string | undefined> {
-  const { client, clientId, folder, maxTokens, signal } = options;
+  const { folder } = options;
   try {
-    const done = await client.generate({
-      task: () => ({ kind: 'summarizeFolder', path: folder, docIds: [], summaries: [...summaries] }),
-      priority: 'summary',
-      clientId,
-      ...(maxTokens ? { sampling: { maxTokens } } : {}),
-      signal,
-    });
-    if (done.finishReason === 'abort') return undefined;
+    const done = await generated(options, () => ({
+      kind: 'summarizeFolder',
+      path: folder,
+      docIds: [],
+      summaries: [...summaries],
+    }));
+    if (!done) return undefined;
     result.notes.push(...done.diagnostics);
     return done.usage.promptTokens > 0 ? done.text : '';
   } catch (error) {

@@ -13,6 +13,7 @@ import {
   addPosition,
   noDivergence,
   measuredOnce,
+  releasing,
   computeRows,
   scoreTokens,
   slotRange,
@@ -53,7 +54,7 @@ export async function measureCodec(
   if (numContext < 2 * SCORED) return result;
   pool.resize(text.length + SCORED);
   const scored = slotRange(text.length, text.length + SCORED);
-  try {
+  return releasing(runner, async () => {
     await computeRows(runner, text, slotRange(0, text.length), { end: numContext });
     const exact = pool.read(slotRange(0, numContext));
     const { blockTokens } = codec.format;
@@ -70,10 +71,7 @@ export async function measureCodec(
       onProgress((e + 1) / ENDS.length);
     }
     return result;
-  } finally {
-    runner.releaseScratch();
-    pool.resize(0);
-  }
+  });
 }
 
 /**

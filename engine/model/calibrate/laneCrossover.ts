@@ -5,7 +5,7 @@
 import { cpus } from 'node:os';
 import { MIN_PREFILL } from '../batch.ts';
 import { PAGE_SLOTS } from '../../kv/pool.ts';
-import { measuredOnce } from './measurement.ts';
+import { measuredOnce, releasing } from './measurement.ts';
 import type { OnnxRunner } from '../runtime/runner.ts';
 
 /** Lengths, in tokens, of the texts that are read in both lanes, ascending. */
@@ -69,7 +69,7 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
       for (const lane of ['paged', 'prefill'] as const) least[lane] = Math.min(least[lane], await once(tokens, lane));
     return { tokens, ...least };
   };
-  try {
+  return releasing(runner, async () => {
     // The first runs warm up.
     await both(LENGTHS[0]!);
     const times: LaneTimes[] = [];
@@ -89,10 +89,7 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
         prefill: Math.min(last.prefill, again.prefill),
       },
     ];
-  } finally {
-    runner.releaseScratch();
-    pool.resize(0);
-  }
+  });
 }
 
 /**

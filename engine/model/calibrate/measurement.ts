@@ -20,6 +20,16 @@ export function numChunks(numTokens: number): number {
   return Math.ceil(numTokens / CHUNK);
 }
 
+/** The result of `work`. Gives the scratch and the slots back that it took, also after an error. */
+export async function releasing<T>(runner: OnnxRunner, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    runner.releaseScratch();
+    runner.pool.resize(0);
+  }
+}
+
 /** Computes the KV rows of tokens from .. end-1 in chunks and writes them to `slots`, one per token. */
 export async function computeRows(
   runner: OnnxRunner,

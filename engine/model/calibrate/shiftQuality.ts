@@ -8,6 +8,7 @@ import {
   type Divergence,
   noDivergence,
   measuredOnce,
+  releasing,
   computeRows,
   scoreTokens,
   slotRange,
@@ -82,7 +83,7 @@ export async function measureShift(
   pool.resize(2 * maxTokens + 2 * SCORED);
   const old = slotRange(0, before.length);
   const scored = slotRange(2 * maxTokens, 2 * maxTokens + SCORED);
-  try {
+  return releasing(runner, async () => {
     await computeRows(runner, before, old);
     for (const [i, after] of texts.entries()) {
       let same = 0;
@@ -107,10 +108,7 @@ export async function measureShift(
       options.onProgress?.((i + 1) / texts.length);
     }
     return result;
-  } finally {
-    runner.releaseScratch();
-    pool.resize(0);
-  }
+  });
 }
 
 /**

@@ -95,15 +95,10 @@ function attendShared(
     op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }),
     inputs.pastShape,
   ]);
-  let scores = op('Mul', [
-    op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
-    query.rowMax,
-  ]);
+  let scores = scoresOf(ops, query, past, rows);
   if (inputs.rotations !== null) {
-    const bias = op('MatMul', [
-      op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]),
-      inputs.rotations,
-    ]);
+    const coefficients = op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]);
+    const bias = op('MatMul', [coefficients, inputs.rotations]);
     scores = op('Add', [scores, op('Reshape', [bias, inputs.rowsShape])]);
   }
 
@@ -125,6 +120,17 @@ function attendShared(
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
   const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
   return { mixed: mixedOf(ops, sums, factor), ...powers };
+}
+
+/** Scores of the past columns, which are there already, and of the step's own. */
+function scoresOf(
+  ops: GraphOps,
+  query: ReturnType<GraphOps['codeRows']>,
+  past: string,
+  rows: ReturnType<typeof ownRows>,
+): string {
+  const own = keyProduct(ops, query.codes, rows.keys, rows.keyScales);
+  return ops.op('Mul', [ops.op('Concat', [past, own], { axis: 3 }), query.rowMax]);
 }
 
 /** Gathered attention: as pagedLaneShared, with Q pages per token and P = Q * L columns in the mask. */
@@ -152,15 +158,10 @@ export function pagedLaneGathered(
   const past = sideBySide(
     keyProduct(ops, op('Unsqueeze', [query.codes, ints(1)]), ofTokens(`k${l}`), ofTokens(`ks${l}`)),
   );
-  let scores = op('Mul', [
-    op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }),
-    query.rowMax,
-  ]);
+  let scores = scoresOf(ops, query, past, rows);
   if (inputs.rotations !== null) {
-    const bias = op('MatMul', [
-      op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]),
-      inputs.rotations,
-    ]);
+    const coefficients = op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]);
+    const bias = op('MatMul', [coefficients, inputs.rotations]);
     scores = op('Add', [scores, op('Reshape', [bias, ints(0, kvHeads, numHeads / kvHeads, -1)])]);
   }
 

@@ -146,14 +146,10 @@ function eachBlock(numRows: number, width: number, use: (block: number, start: n
   }
 }
 
+type CodeRows = (rows: Float32Array, numRows: number, width: number, codes: Uint8Array, scales: Float32Array) => void;
+
 /** Codes rows [numRows, width] in 8 bits: codes [numRows, numBlocks, BLOCK] and scales [numRows, numBlocks]. */
-export function quantiseBlocks8(
-  rows: Float32Array,
-  numRows: number,
-  width: number,
-  codes: Uint8Array,
-  scales: Float32Array,
-): void {
+export const quantiseBlocks8: CodeRows = (rows, numRows, width, codes, scales) => {
   codes.fill(ZERO8);
   eachBlock(numRows, width, (block, start, end) => {
     let largest = 0;
@@ -163,7 +159,7 @@ export function quantiseBlocks8(
     const out = block * BLOCK - start;
     for (let i = start; i < end; i++) codes[out + i] = rows[i]! * inverse + ROUND - ROUND + ZERO8;
   });
-}
+};
 
 function code(weight: number, inverse: number): number {
   return Math.min(7, Math.max(-8, weight * inverse + ROUND - ROUND));
@@ -173,13 +169,7 @@ function code(weight: number, inverse: number): number {
  * Codes rows [numRows, width] in 4 bits: codes [numRows, numBlocks, BLOCK / 2] with two per byte, the first in the low
  * half, and scales [numRows, numBlocks].
  */
-export function quantiseBlocks4(
-  rows: Float32Array,
-  numRows: number,
-  width: number,
-  codes: Uint8Array,
-  scales: Float32Array,
-): void {
+export const quantiseBlocks4: CodeRows = (rows, numRows, width, codes, scales) => {
   eachBlock(numRows, width, (block, start, end) => {
     const scale = bestScale(rows, start, end);
     const inverse = scale.divisor === 0 ? 0 : 1 / scale.divisor;
@@ -191,7 +181,7 @@ export function quantiseBlocks4(
       codes[out] = (low + ZERO) | ((high + ZERO) << 4);
     }
   });
-}
+};
 
 /**
  * Weights / divisor gives the codes of a block, and codes * factor the weights. Both are 0 for a block of zeros.
