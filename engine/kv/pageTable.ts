@@ -7,7 +7,7 @@ import type { RadixTree } from './radixTree.ts';
 import type { SlotAllocator } from './slots.ts';
 
 /*
- * Prices are in tokens that attend to one page in vain, which takes 0.34 ms with the shape of Qwen2.5-0.5B. There
+ * Prices are in tokens that attend to one page of another file, which takes 0.34 ms with the shape of Qwen2.5-0.5B. There
  * exchanging a run of slots takes 1 ms and 6 µs per slot, exchanging single slots 92 µs each.
  */
 const RUN_PRICE = 3;

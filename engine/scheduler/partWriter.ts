@@ -113,7 +113,8 @@ export class PartWriter {
 
   /**
    * How many tokens of the prefill lane a prompt gets in the step, and how many it could get. `left` tokens follow
-   * behind `rows` rows. Beside answers that stand no lower, and that a user may read, it gets many tokens, but seldom.
+   * behind `rows` rows. Beside answers of the same or a higher class it gets many tokens at a time, but seldom, so that
+   * these answers go on.
    */
   #prefillTokens(
     sequence: Sequence,

@@ -37,7 +37,7 @@ const MINUTE = 60_000;
 /** The setting that chooses by age and fullness. */
 const AUTO = 'auto';
 /**
- * Levels of `auto`. turboquant is 40% smaller than 4 bits and diverges twice as much, so it is for nodes that are
+ * Levels of `auto`. turboquant is smaller than 4 bits and loses more (docs/compression.md), so it is for nodes that are
  * rarely used again: a file that was left for half an hour is used again seven times more rarely than one left for five
  * to ten minutes, one left for ten to thirty minutes twice as rarely (test/bench/eviction/returns.ts, days of the
  * behaviour model). When memory is nearly full, nodes are about to be dropped, and computing them again costs more than

@@ -55,6 +55,6 @@ export const PUBLISHED: Readonly<Record<string, Published>> = {
     reported: '2.3x, perplexity +0.8%',
     source: 'SpeCache, arXiv 2503.16163',
     difference:
-      'Theirs looks for rows at every token while the one before it is computed, and keeps all others at hand in 1-2 bits to attend to; here blocks of 32 tokens are chosen, at the end of the prompt in this table, and nothing is attended to but a third of the rows. With contexts that are read in parts, as in use: [long-contexts.md](long-contexts.md).',
+      'Theirs looks for rows at every token while the one before it is computed, and keeps all others at hand in 1-2 bits to attend to; here blocks of 32 tokens are chosen, at the end of the prompt in this table, and nothing is attended to but a third of the rows. With contexts that are read in parts, as in use: [long.md](long.md).',
   },
 };
