@@ -1,5 +1,5 @@
 /**
- * Questions for suite `quality` whose answer stands in the file: what `kvasir eval` asks (evaluateQuestions.ts), and imports, members, and
+ * Questions for suite `quality` whose answer stands in the file: those of test/bench/eval/questions.ts, and imports, members, and
  * where something is that is not there. An answer is judged by what it names, not by its words, so that a better model, or
  * one that is helped by the syntax tree, may put it otherwise. Pure.
  */
