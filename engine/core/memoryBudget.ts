@@ -144,7 +144,7 @@ export function memoryReading(usedBytes: number): MemoryReading {
   };
 }
 
-/** Memory now. With the thread transport, `processBytes` includes the extension host and all that runs in it. */
+/** Memory now. In the editor, `processBytes` includes the extension host and all that runs in it. */
 export function memoryStats(): EngineStats['memory'] {
   return { processBytes: process.memoryUsage.rss(), totalBytes: totalmem(), availableBytes: process.availableMemory() };
 }

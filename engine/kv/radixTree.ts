@@ -136,7 +136,7 @@ export class RadixTree {
    * it stay valid.
    */
   split(node: RadixNode, at: number): RadixNode {
-    if (node.pruned) throw new Error('A pruned run cannot be split.');
+    if (node.pruned) throw new Error('A pruned node cannot be split.');
     this.version++;
     const parent = node.parent!;
     const halves = node.stored && this.#store.split(node.stored, at);

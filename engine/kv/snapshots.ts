@@ -257,7 +257,7 @@ export class Snapshots {
       if (isKnown) return false;
       this.#log(
         isFull
-          ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.`
+          ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until some space is free.`
           : `The cache cannot be kept in ${this.disk.folder}: ${message}`,
       );
       return false;

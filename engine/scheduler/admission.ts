@@ -113,8 +113,8 @@ export class Admission {
   }
 
   /**
-   * The cached prefix of a waiting sequence. The match is kept from step to step. It is looked up again only if a run
-   * was added, split, shortened or evicted since, for example by a sequence that was admitted in the same step.
+   * The cached prefix of a waiting sequence. The match is kept from step to step. It is looked up again only if a node
+   * was added, extended, split, pruned or evicted since, for example by a sequence that was admitted in the same step.
    */
   prefix(sequence: Sequence): CachedPrefix {
     const { tree } = this.#cache.memory;
