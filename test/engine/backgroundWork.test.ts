@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
 
 async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Promise<number> {
-  // Room for a few of them at a time: the rest waits, and those that run may have to give way.
+  // A few of them fit at a time: the rest waits, and those that run may be preempted.
   const { engine } = harness({ slots: 512, tokenBudget: 32 });
   const summaries = Array.from({ length: numSummaries }, (_, i) =>
     ask(engine, tokens(150, 10 + i), { priority: 'summary', maxTokens: 40 }),

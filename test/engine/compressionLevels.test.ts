@@ -66,7 +66,7 @@ test('under one budget, files of different age end in different codecs and give 
     await runMaintenanceUntilDone(engine, files);
     clock.now += pause * MINUTE;
   }
-  // There was room until others needed the memory.
+  // It had memory until others needed it.
   expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
   engine.setMaxBytes(3200 * BYTES + KERNELS);
   await runMaintenanceUntilDone(engine, files);
@@ -80,7 +80,7 @@ test('under one budget, files of different age end in different codecs and give 
   expect(smallest).toBeLessThan(small);
   expect(small).toBeLessThan(exact);
 
-  // Room for all of them in the pool at once.
+  // All of them fit into the pool at once.
   engine.setMaxBytes(6000 * BYTES + KERNELS);
   for (let i = 0; i < 2; i++) {
     const asked = files.map((block) => question(engine, block, 6));
@@ -139,7 +139,7 @@ test.each([
   [8, 0, 'turboquant'],
   [8, 250, 'int4-kivi'],
 ] as const)(
-  'a conversation that fills the pool, %i pages under a budget with %i more tokens of room, is coded once it is out of use, with %s, and memory is won',
+  'a conversation that fills the pool, %i pages with %i tokens free, is compressed once it is idle, with %s, which frees memory',
   async (pages, room, codec) => {
     const numTokens = 256 * pages;
     const { engine, clock } = opened(numTokens + room + reserve(), 0);
@@ -151,7 +151,7 @@ test.each([
     clock.now += 10 * MINUTE;
     await runMaintenanceUntilDone(engine, []);
     const { tokens: left, codecs } = engine.blocks.describe(conversation, [[0, 0]]);
-    // Nearly full is what runs may take: what is kept free for others is not room.
+    // Nearly full is what runs may take: what is kept free for others does not count.
     expect(codecs).toContain(codec);
     expect(engine.cacheBytes).toBeLessThan(0.9 * before);
     // Straight out of the pool, into what is kept free for it: nothing goes.

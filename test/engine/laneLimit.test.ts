@@ -203,7 +203,7 @@ test.each(['the higher', 'the lower'])(
 );
 
 test.each([
-  { name: 'of which one has no room for a header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
+  { name: 'of which one leaves no slots for a header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
   { name: 'behind both', numBlock: 1100, low: 5000 * PER_TOKEN, header: 1050 },
 ])('a file is evicted from memory as it was computed under either limit: $name', async ({ numBlock, low, header }) => {
   const { engine } = opened();
@@ -252,8 +252,8 @@ test('the limit: the same from the half of what the budget may come to on; its s
   expect(laneLimits(5000)).toEqual([0, 511, 1023, 2047, 3583, 5000]);
 });
 
-/** Room beside the scratch under budgets that rise in small steps, and what is left over of each. */
-function rooms(
+/** Memory for rows beside the scratch under budgets that rise in small steps, and what is left over of each. */
+function rowBytesUnder(
   budgets: Iterable<number>,
   divide: (maxBytes: number) => ReturnType<typeof divideBudget>,
   perToken: number,
@@ -287,24 +287,26 @@ function neverFall(found: { rowBytes: number; leftOver: number; hasScratch: bool
 const SCRATCHES = [24_576, 57_344, 114_688];
 
 test.each(SCRATCHES)(
-  'as the budget rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token',
+  'as the budget rises, the memory for rows never falls and never exceeds what the scratch leaves: %d bytes a token',
   (perToken) => {
     for (const maxContext of [2048, 32_768, 1_000_000]) {
       for (const mostBytes of rising(256e6, 10e9, 1.3))
         neverFall(
-          rooms(
+          rowBytesUnder(
             rising(1e6, 1.2 * mostBytes, 1.002),
             (maxBytes) => divideBudget(maxBytes, perToken, maxContext, mostBytes),
             perToken,
           ),
         );
       // As the user's setting rises.
-      neverFall(rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideBudget(maxBytes, perToken, maxContext), perToken));
+      neverFall(
+        rowBytesUnder(rising(1e6, 20e9, 1.0005), (maxBytes) => divideBudget(maxBytes, perToken, maxContext), perToken),
+      );
     }
   },
 );
 
-test('property: of two budgets that are near each other the higher one has no less room for rows', () => {
+test('property: of two similar budgets the higher one has no less memory for rows', () => {
   const bytes = fc.double({ min: 1e5, max: 8e9, noNaN: true });
   fc.assert(
     fc.property(
@@ -383,7 +385,7 @@ test.each([
   { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
   { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
 ])(
-  'what inspect says of a budget $which is what an engine under it has room for, to a page',
+  'what inspect says of a budget $which is what fits into an engine under it, to a page',
   async ({ rows, numPrefill }) => {
     const shape = kvShape(LONG, 'int8');
     // In rows of scratch.
@@ -418,7 +420,7 @@ test.each([
   { which: 'whole', diskBytes: 0, from: 3000, by: 1.01, dips: false },
   // Looked for in steps of a sixty-fourth.
   { which: 'in parts', diskBytes: 1e9, from: 1000, by: 64 / 63, dips: true },
-])('from the least budget on every one has room for the context, read $which', ({ diskBytes, from, by, dips }) => {
+])('the context fits into every budget from the smallest one on, read $which', ({ diskBytes, from, by, dips }) => {
   const reached = (budget: number): number => {
     const { poolTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
     return Math.max(poolTokens, sketchedTokens);

@@ -251,7 +251,7 @@ test.each([
   const chats = (isOpen ? [tokens(2500, 7)] : [tokens(1250, 7), tokens(1250, 8)]).map((rest) => [...shared, ...rest]);
   for (const chat of chats) ask(engine, chat, { prefillTokens: isOpen ? 200 : 0, maxTokens: 1 });
   await drain(engine);
-  // Short, with room for what is measured.
+  // Short, with slots for what is measured.
   engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + kernelShare({}, SHAPE));
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, isOpen ? [shared] : []);
@@ -291,7 +291,7 @@ test('files with a common prefix are pruned independently, pinned files are not 
   ]);
 });
 
-test('measuring evicts nothing: a context without room is skipped, other contexts are measured', async () => {
+test('measuring evicts nothing: a context that does not fit is skipped, others are measured', async () => {
   const { engine, clock, runner } = opened(2600, { softSlots: 2600 });
   const [large, small] = [tokens(1500, 1), tokens(300, 2)];
   for (const block of [large, small]) question(engine, block, 5);
@@ -301,7 +301,7 @@ test('measuring evicts nothing: a context without room is skipped, other context
   await runMaintenanceUntilDone(engine, [large, small]);
   expect([large, small].map((block) => engine.blocks.describe(block).tokens)).toEqual([1500, 300]);
   expect(engine.blocks.describe(small).codecs).toEqual(['kvzip']);
-  // Each part as it is and in a turn, and none again for want of room.
+  // Each part as it is and in a turn, and none again because of missing slots.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * (1500 + 300) + (47 + 10) * (3 + 8));
   expect(engine.stats().events.evictions).toBe(0);
 });
@@ -364,7 +364,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
   test.each<{ what: string; end: (harness: Harness) => unknown }>([
     { what: 'the file is closed', end: ({ engine }) => engine.runMaintenance([]) },
     { what: 'on battery', end: ({ engine }) => engine.runMaintenance(filesOf([block]), { sparing: true }) },
-    { what: 'a lower budget has no room for it', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
+    { what: 'it does not fit into a lower budget', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
   ])('given up: $what', async ({ end }) => {
     const harness = await measuring();
     await end(harness);
@@ -399,7 +399,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
   test.each([
     { short: 0, codecs: ['kvzip'] },
     { short: 1, codecs: ['int8'] },
-  ])('measuring begins where its room is there to the byte: $short missing', async ({ short, codecs }) => {
+  ])('measuring begins if its memory is free to the byte: $short missing', async ({ short, codecs }) => {
     const { engine, clock, runner } = opened(4000);
     question(engine, block, 5);
     await drain(engine);

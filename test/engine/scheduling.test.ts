@@ -308,7 +308,7 @@ test('property: aborts in every order leave no reference behind', async () => {
   );
 });
 
-test('a request without room does not block a higher class', async () => {
+test('a request that does not fit does not block a higher class', async () => {
   const { engine, clock } = harness({ slots: 320, tokenBudget: 256, policies: { grouping: false } });
   const running = ask(engine, tokens(150, 1), { priority: 'summary', maxTokens: 100 });
   await engine.step();
@@ -323,7 +323,7 @@ test('a request without room does not block a higher class', async () => {
 });
 
 test.each([0, 100])(
-  'nobody gives way to one that finds no room all the same (%i tokens in common)',
+  'nobody is preempted for a request that does not fit anyway (%i tokens in common)',
   async (numCommon) => {
     const { engine } = harness({ slots: 1000, tokenBudget: 1024 });
     const common = tokens(numCommon, 9);
@@ -368,7 +368,7 @@ test('a context longer than the pool is preempted by another only if that one ca
 });
 
 test.each(['idle', 'summary'] as const)(
-  'a context longer than the pool has the room of a lower one that holds its beginning (%s)',
+  'a context longer than the pool gets the slots of a lower one that holds its beginning (%s)',
   async (priority) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
     const spillFile = new SpillFile(folder, 10_000_000, () => {});
@@ -388,7 +388,7 @@ test.each(['idle', 'summary'] as const)(
   },
 );
 
-/** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, has no room beside a chat. */
+/** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, does not fit beside a chat. */
 async function besideChats({
   typed = 0,
   typedFrom = 0,
@@ -441,7 +441,7 @@ test.each([0, 100])(
 );
 
 test.each([0, 31.5])(
-  'chats do not wait for a summary to which completions leave no room, from second %d on',
+  'chats do not wait for a summary to which completions leave no slots, from second %d on',
   async (typedFrom) => {
     const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
     const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
@@ -451,7 +451,7 @@ test.each([0, 31.5])(
   },
 );
 
-test('a summary gets room in the end although chats keep evicting what it computed', async () => {
+test('a summary gets slots in the end although chats keep evicting what it computed', async () => {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
   runner.beforeRun = () => {
     clock.now += 100;

@@ -191,7 +191,7 @@ test('shifted rows are no source for the next edit; only computed rows of any ve
   expect(engine.stats().tokens.promptShifted).toBe(2010 - 374 + three.length - 566);
 });
 
-test('without an older version or without room the tokens are computed', async () => {
+test('without an older version or free slots the tokens are computed', async () => {
   const { engine, runner } = newEngine({ slots: 1400 });
   const before = tokens(1000, 1);
   read(engine, before);

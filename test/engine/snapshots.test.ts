@@ -213,7 +213,7 @@ test('other disk reads run between the segments of a long prompt, and reading st
   expect(engine.blocks.describe(long).tokens).toBeLessThan(1500);
 });
 
-test('when the budget leaves no room for disk reads, reading a prompt stops and its buffers no longer count', async () => {
+test('when the budget is too small for disk reads, reading a prompt stops and its buffers no longer count', async () => {
   const block = tokens(1500, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);
@@ -365,7 +365,7 @@ test('memory used by other files is freed so that any file can be read from disk
   for (const block of blocks) question(first.engine, block, 1);
   await drain(first.engine);
   await saveAll(first.engine, blocks);
-  // Room for two of them.
+  // Two of them fit.
   const { engine } = await opened(1700);
   for (const [i, block] of [...blocks, ...blocks.toReversed()].entries()) {
     const asked = question(engine, block, i);

@@ -165,7 +165,7 @@ test("a request with the same prefix continues from a long context's rows, and e
   spillFile.close();
 });
 
-test('a spill file full of unused contexts makes room for a new one', async () => {
+test('a spill file full of unused contexts evicts them for a new one', async () => {
   const { engine, spillFile } = opened({}, 4000 * BYTES);
   for (const seed of [1, 2, 3]) {
     const long = ask(engine, tokens(2600, seed), { maxTokens: 4 });
@@ -176,7 +176,7 @@ test('a spill file full of unused contexts makes room for a new one', async () =
   spillFile.close();
 });
 
-test('without room there is one message, and other requests continue', async () => {
+test('a request that does not fit gets one message, and others continue', async () => {
   // Without a file, with one too small, and beyond what sketches of fit into memory.
   const without = opened({ spillFile: null });
   const tooLong = ask(without.engine, tokens(3000, 1), { maxTokens: 4 });
@@ -284,7 +284,7 @@ test.each([
   },
   { what: 'an answer', after: 110, ended: 'length', words: /^$/ },
 ])(
-  'memory that has no room for what is kept of $what: that is said, not that the disk is full',
+  'memory that is too small for $what ends the request with $ended, not with a full disk',
   async ({ after, ended, words }) => {
     const { engine, spillFile } = opened();
     let numAsked = 0;
@@ -373,7 +373,7 @@ test.skipIf(!CAN_REACH)('one flipped bit on disk affects only the context that r
   const own = mkdtempSync(path.join(folder, 'alone-'));
   const lines: string[] = [];
   const spillFile = new SpillFile(own, 10_000_000, (line) => lines.push(line));
-  // With room in memory for the sketches of both.
+  // The sketches of both fit into memory.
   const { engine } = opened({ spillFile, slots: 3072 });
   const [block, other, short] = [tokens(LONG, 1), tokens(LONG, 2), tokens(400, 3)];
   const question = (of: readonly number[], seed: number): Watched =>

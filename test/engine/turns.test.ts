@@ -219,7 +219,7 @@ test('parallel answers do not cause slot packing at every step', async () => {
   const exchange = vi.spyOn(KvPool.prototype, 'exchange');
   try {
     const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 256, policies: { speculation: false } });
-    // Room everywhere: the pages of what has gone.
+    // Free pages everywhere: those of what has gone.
     for (const seed of [40, 41, 42]) ask(h.engine, tokens(3000, seed), { maxTokens: 1 });
     await drain(h.engine);
     h.engine.blocks.evict();

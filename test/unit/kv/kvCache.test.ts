@@ -95,7 +95,7 @@ test.each([
 );
 
 test.each([0, 100])(
-  'what a long context has set aside leaves a full pool a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room',
+  'memory reserved for a long context shrinks a full pool page by page, within the budget, and costs less than a page: %i free slots',
   (room) => {
     const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
     const maxBytes = (2048 + room) * BYTES;
@@ -187,11 +187,11 @@ test.each([
     numEvents: 'evictions' as const,
   },
   {
-    what: 'room is set aside for a long context',
+    what: 'memory is reserved for a long context',
     leave: (cache: KvCache) => cache.reserved(besidePool(cache, 1024)),
     numEvents: 'demotions' as const,
   },
-])('as $what who goes is reckoned once for all runs that leave', ({ leave, numEvents }) => {
+])('the order of eviction is computed once for all nodes that leave: $what', ({ leave, numEvents }) => {
   const n = 512;
   const { cache, held, counted } = shortRuns(n);
   const before = cache.memory.nodes.events[numEvents];
@@ -300,7 +300,7 @@ test.each([
   // Then a part of one or the other has to go, and it is the first to go.
   { room: 100, left: [false, 1600] },
 ])(
-  'a pruned run that has room outside a smaller pool, but not before others have left it, waits for them: $room slots of room',
+  'a pruned node that fits into the store only after others have left the pool waits for them: $room free slots',
   ({ room, left }) => {
     const { cache, pool, clock } = newCache(2048 + room, 2048, { eviction: new Lru() });
     const pruned = run(640, 1);
@@ -326,7 +326,7 @@ test.each([
   },
 );
 
-test('a node with a copy in the store leaves the pool first, which makes room for one that had none', () => {
+test('a node with a copy in the store leaves the pool first, which frees memory for one without a copy', () => {
   const { cache, pool, clock } = newCache(1024 + 64, 1024, { eviction: new Lru() });
   cached(cache, pool, run(60, 1));
   clock.now += 61_000;
@@ -370,7 +370,7 @@ test('when the pool keeps its size, demotion evicts nothing from the store: only
 
 // Where a smaller pool would be worth it, older runs might go for each of them.
 test.each([{ held: 600 }, { held: 10 }])(
-  'a idle moment reckons once in which order runs go, however many have no room: $held slots held',
+  'maintenance computes the order of eviction once, however many nodes do not fit: $held slots held',
   ({ held }) => {
     let numReckoned = 0;
     class Counted extends Lru {
@@ -484,7 +484,7 @@ test('a pool reduced to part of a page grows back to whole pages', () => {
   cache.checkIntegrity();
 });
 
-test('pool and store share one budget; a stored run comes back, and its copy is dropped when room is short', () => {
+test('pool and store share one budget; a stored node comes back, and its copy is dropped when memory is short', () => {
   const { cache, pool, clock } = newCache(200, 64);
   for (const i of [1, 2]) {
     clock.now++;
@@ -596,7 +596,7 @@ describe('checkIntegrity finds', () => {
   });
 });
 
-test('slots are taken behind those of their sequence, otherwise in the page with most room, and never twice', () => {
+test('slots are taken behind those of their sequence, otherwise in the page with most free slots, and never twice', () => {
   const slots = new SlotAllocator();
   slots.resize(600);
   expect(slots.take(3)).toEqual(Int32Array.of(0, 1, 2));

@@ -16,7 +16,7 @@ import { codec, contents, laddered, minutes, SHAPE } from '../../../support/kv/l
 const ALL = ['int4-kivi', 'nvfp4', 'turboquant'] as const;
 
 test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))(
-  'a pool that is full of short runs loses none: they are coded straight out of it, $mild with room for $room more tokens',
+  'a pool full of short nodes loses none: they are compressed straight out of it, $mild, $room tokens free',
   ({ mild, room }) => {
     const { cache, run, compute, settle, clock } = laddered({ slots: 1024 + room, mild });
     const seeds = [1, 2, 3, 4, 5];
@@ -53,7 +53,7 @@ test('rows are encoded page by page, and each page is returned before the next',
 });
 
 test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))(
-  'a page of the ends of several contexts leaves, too, $mild with room for $room more tokens',
+  'a page of the ends of several contexts leaves, too, $mild, $room tokens free',
   ({ mild, room }) => {
     const { cache, run, compute, settle, clock } = laddered({ slots: 2048 + room, mild });
     const file = run(1, 1800);
@@ -179,7 +179,7 @@ test('a node with a store copy leaves the pool unchanged, with its descendants',
   ]);
 });
 
-test('no more leaves than there is room for', () => {
+test('no more leaves than fits into the store', () => {
   const most = codedBytes(SHAPE, 256, codec('nvfp4'), { startIndex: 44, contextEnd: 300 }, []);
   expect(leaving([{ length: 300 }], 256, { room: most })).toEqual([[0, 256]]);
   expect(leaving([{ length: 300 }], 256, { room: most - 1 })).toEqual([]);

@@ -112,7 +112,7 @@ test('a budget too small for leased rows is refused', () => {
   cache.checkIntegrity();
 });
 
-test('spilling a long node makes room for the key sketches of its blocks by evicting others', () => {
+test('spilling a long node evicts others for the key sketches of its blocks', () => {
   const n = 64 * BLOCK;
   const file = new SpillFile(mkdtempSync(path.join(tmpdir(), 'kvasir-halves-')), 1e8, () => {});
   onTestFinished(() => file.close());

@@ -38,7 +38,7 @@ test('when memory is short, rows leave the pool page by page, so that requests c
   expect([cache.shrink(), cache.memory.poolSlots.held]).toEqual([true, 500]);
 });
 
-test('maintenance searches for demotable nodes once, however many have no room', () => {
+test('maintenance searches for demotable nodes once, however many do not fit', () => {
   const { cache, run, compute, clock } = laddered({ slots: 1024, mild: 'int4-kivi' });
   for (let seed = 1; seed <= 128; seed++) compute(run(seed, 8));
   clock.now += minutes(2);
@@ -143,7 +143,7 @@ test.each([
   { kept: 200, pages: 1 },
   { kept: 256, pages: 1 },
 ])(
-  'beside two pages what is kept free is as large as the budget leaves it, and a page is coded out of the pool where it has room: $kept rows',
+  'beside two pages the reserve is what the budget leaves, and a page is compressed out of the pool where it fits: $kept rows',
   ({ kept, pages }) => {
     const laid = laddered({ slots: 1024, mild: 'nvfp4', hard: 'nvfp4' });
     const { cache, run, compute, clock } = laid;

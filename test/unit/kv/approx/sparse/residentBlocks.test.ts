@@ -17,12 +17,12 @@ test('nobody has asked: the newest ones', () => {
   expect(chosen(50, 0, 0, 0, 0, 0, 0, 0, 0)).toEqual([0, 4, 5, 6, 7]);
 });
 
-test('all blocks are chosen when all fit, none when there is no room', () => {
+test('all blocks are chosen when all fit, none when no slot is free', () => {
   expect(chosen(40, 0, 1, 0, 0)).toEqual([0, 1, 2, 3]);
   expect(chosen(9, 0, 1, 0, 0)).toEqual([]);
 });
 
-test('property: the choice never exceeds the room and leaves out no block that would fit', () => {
+test('property: the choice never exceeds the slots and leaves out no block that would fit', () => {
   fc.assert(
     fc.property(
       fc.array(
