@@ -679,7 +679,7 @@ test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) =>
   },
   { what: 'another budget', take: (cache, _, bytes) => cache.setMaxBytes(bytes - 1) },
   { what: 'sparse leases', take: (cache) => cache.reserved(4000) },
-])('what is lent is taken back before anything goes for it, and no sooner: for $what', ({ take }) => {
+])('borrowed memory is taken back before anything is evicted, and only then: for $what', ({ take }) => {
   const { cache, pool } = newCache(2048);
   cached(cache, pool, run(700, 1));
   const rows = cache.memory.pool.bytes + cache.memory.store.bytes;
@@ -703,7 +703,7 @@ test.each<{ what: string; take: (cache: KvCache, pool: KvPool, bytes: number) =>
 });
 
 test.each([60_000, 30_000])(
-  'thousands of short runs give way to a long one in one go, under a budget of %d tokens: who goes is reckoned once, not for each of them',
+  'thousands of short nodes are evicted for a long one, under a budget of %d tokens: the order of eviction is computed once',
   (maxTokens) => {
     let numReckoned = 0;
     class Counting extends Lru {

@@ -53,7 +53,7 @@ test('the common prefix of two files is shown as the header; a file with only th
   expect(shown(outline(tree, blocks, 0))).toBe('header 2 [a.ts 3, b.ts 2]');
 });
 
-test('any tree is told whole, in at most 200 nodes', () => {
+test('any tree is described whole, in at most 200 nodes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 12 }), { maxLength: 400 }),

@@ -180,7 +180,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     { quiet: true, length: WITHIN },
     { quiet: false, length: N },
     { quiet: false, length: WITHIN },
-  ])('who goes on from it computes it anew: $length tokens, quiet: $quiet', ({ quiet, length }) => {
+  ])('a lost node is computed again: $length tokens, quiet: $quiet', ({ quiet, length }) => {
     damageOne();
     const lease = cache.open('', { quiet });
     expect(cache.advance(lease, LONG, length)).toBe(0);
