@@ -43,9 +43,6 @@ interface BudgetOptions {
   share: number;
 }
 
-/** Options that are left out or undefined stay. */
-export type BudgetChange = { [K in keyof BudgetOptions]?: BudgetOptions[K] | undefined };
-
 /**
  * The budget for a reading, without regard to earlier ones. If the engine chooses, it is a share of the memory that
  * others and the cache have together, at most MAX_BYTES. A budget that the user has set is never exceeded, and lowered
@@ -98,13 +95,9 @@ export class MemoryBudget {
     return this.#most;
   }
 
-  /** Changes settings. They apply at once. */
-  configure(
-    { maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange,
-    reading: MemoryReading,
-    now: number,
-  ): void {
-    this.#options = { maxBytes, share };
+  /** Changes the user's budget. It applies at once. */
+  configure(maxBytes: number, reading: MemoryReading, now: number): void {
+    this.#options = { ...this.#options, maxBytes };
     this.#budget = wantedBytes(this.#options, reading);
     this.#most = mostWanted(this.#options, reading.totalBytes);
     this.#shortAt = now;

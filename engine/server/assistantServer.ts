@@ -173,7 +173,7 @@ export class AssistantServer {
     const { idle } = this.#files;
     if (idleWork !== undefined) idle.enabled = idleWork;
     if (!idle.enabled) idle.stop(this.#model);
-    if (maxBytes !== undefined) this.#model?.setBudget({ maxBytes });
+    if (maxBytes !== undefined) this.#model?.setBudget(maxBytes);
     this.#loop.wake();
   }
 

@@ -5,13 +5,7 @@
 import { t } from '@vscode/l10n';
 import { Engine } from '../core/engine.ts';
 import type { EngineOptions } from '../core/engineOptions.ts';
-import {
-  type BudgetChange,
-  MemoryBudget,
-  type MemoryReading,
-  memoryReading,
-  USUAL_SHARE,
-} from '../core/memoryBudget.ts';
+import { MemoryBudget, type MemoryReading, memoryReading, USUAL_SHARE } from '../core/memoryBudget.ts';
 import { type SnapshotOptions, Snapshots } from '../kv/snapshots.ts';
 import { codecNamed } from '../kv/approx/codecs/registry.ts';
 import type { DiskTier } from '../kv/disk/diskTier.ts';
@@ -114,10 +108,10 @@ export class LoadedModel {
     return t('the KV cache limit of {0} is too small for disk buffers', formatBytes(this.#budget.budget));
   }
 
-  /** Changes the settings of the memory budget. `rebuild` keeps them. */
-  setBudget(change: BudgetChange): void {
+  /** Changes the memory budget. `rebuild` keeps it. */
+  setBudget(maxBytes: number): void {
     const wasTooSmall = this.#isBudgetTooSmall;
-    this.#budget.configure(change, this.#reading(this.engine.cacheBytes), performance.now());
+    this.#budget.configure(maxBytes, this.#reading(this.engine.cacheBytes), performance.now());
     this.#logTooSmall(wasTooSmall);
     const { budget, most } = this.#budget;
     this.engine.setMaxBytes(budget, { mostBytes: most, usesDisk: this.#usesDisk });

@@ -376,7 +376,7 @@ test('the lane limit stays when other programs take and return memory, and after
   expect(budgets.size).toBeGreaterThan(10);
   expect(Math.max(...budgets) / Math.min(...budgets)).toBeGreaterThan(1.5);
   expect(budget.most).toBe(MAX_BYTES);
-  budget.configure({ maxBytes: 256e6 }, reading(5e9), 4e6);
+  budget.configure(256e6, reading(5e9), 4e6);
   expect([budget.most, ...limits(budget)]).toEqual([256e6, 2047, 1023, 511]);
   expect(new MemoryBudget(settings, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
 });

@@ -144,13 +144,12 @@ test('freed memory that is not available yet does not lower the budget again', (
   expect(budget.follow(reading(0.56 * GB, 0.84 * GB), 13_000)).toBe(false);
 });
 
-test('changed settings apply at once', () => {
-  const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
-  budget.configure({ share: 0.3 }, reading(2 * GB), 1);
+test('a changed budget applies at once', () => {
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.3 }, reading(2 * GB), 0);
   expect(budget.budget).toBe(0.6 * GB);
-  budget.configure({ maxBytes: 1.5 * GB, share: undefined }, reading(8 * GB), 2);
+  budget.configure(1.5 * GB, reading(8 * GB), 2);
   expect(budget.budget).toBe(1.5 * GB);
-  budget.configure({ maxBytes: 0 }, reading(2 * GB), 3);
+  budget.configure(0, reading(2 * GB), 3);
   expect(budget.budget).toBe(0.6 * GB);
 });
 
