@@ -111,7 +111,8 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
         record.reason = 'superseded by further typing';
         return [];
       }
-      const question = this.#question(document, position, context, started, cancel.signal);
+      const refusal = () => this.#availability.refusal(document, record.trigger);
+      const question = this.#question(document, position, context, { started, signal: cancel.signal, refusal });
       if (typeof question === 'string') {
         record.reason = question;
         return [];
@@ -181,8 +182,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     document: vscode.TextDocument,
     position: vscode.Position,
     { selectedCompletionInfo: selection }: vscode.InlineCompletionContext,
-    started: number,
-    signal: AbortSignal,
+    frame: Pick<Question, 'started' | 'signal' | 'refusal'>,
   ): Question | SilentReason {
     const origin: Place = {
       docId: document.uri.toString(),
@@ -208,8 +208,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
       origin,
       selected,
       place: placeAfter(origin, selected),
-      started,
-      signal,
+      ...frame,
     };
   }
 

@@ -28,6 +28,8 @@ export interface Question {
   started: number;
   /** Aborts when the editor or the extension no longer wants an answer. */
   signal: AbortSignal;
+  /** Why no completion may be requested now. */
+  refusal(): Promise<SilentReason | undefined>;
 }
 
 export interface Found {
@@ -163,12 +165,18 @@ export class Finder {
             ? 'the confidence of the model is too low here'
             : 'the model has nothing to add here';
       }
-      // The editor does not ask again at this place, so the engine is asked for it here.
-      if (!found && endedForAnotherPlace(request, question.place) && isStillAt(question))
-        this.#part(this.#start(question, record), question, record);
+      if (!found && endedForAnotherPlace(request, question.place)) void this.#requestAgain(question, record);
     });
     if (found) record.source = 'engine, first part';
     return found;
+  }
+
+  /** Requests a text for the place of a question that was answered already. The editor does not ask again there. */
+  async #requestAgain(question: Question, record: CompletionRecord): Promise<void> {
+    if (!isStillAt(question)) return;
+    const refusal = await question.refusal();
+    if (refusal) record.reason = refusal;
+    else if (isStillAt(question)) this.#part(this.#start(question, record), question, record);
   }
 
   /**

@@ -435,7 +435,9 @@ editorSuite('chat', FILES, (editor) => {
     for (const text of ['Is `compute` quick?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Is compute quick?')]);
+    await expect
+      .poll(() => questions().allInnerTexts(), { timeout: PATIENCE })
+      .toEqual([expect.stringContaining('Is compute quick?')]);
     expect(await editor().answers.last().locator('[data-part="footer"]').count(), 'not taken for interrupted').toBe(1);
     expect(await input().inputValue()).toBe('half a thou');
     await window.runCommand('Kvasir: Export Conversation');

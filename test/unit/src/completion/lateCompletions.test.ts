@@ -144,4 +144,18 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(h.engine.running).toEqual([]);
     expect(editor.commands).toEqual([]);
   });
+
+  test('completions are snoozed before the request of an earlier place ends: the engine is not asked again', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [earlier] = h.engine.running as [ScriptedRequest];
+    h.type('a');
+    await wait(760);
+    h.snooze.start(5);
+    earlier.done();
+    await wait(1);
+    expect(h.engine.running).toEqual([]);
+    expect(h.reason).toBe('completions are snoozed');
+  });
 });
