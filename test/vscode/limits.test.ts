@@ -73,7 +73,7 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
       /tokens, but the KV cache limit of 200 kB holds \d+\. Raise kvasir\.cache\.maxBytes or send less text: about /,
     );
     expect(await answer.textContent()).toContain(
-      `about ${inTwoDigits(NEEDS.whole)} are enough for ${BUILT_IN.contextTokens} tokens, or about ${inTwoDigits(NEEDS.inParts)} to read them in parts.`,
+      `about ${inTwoDigits(NEEDS.whole)} are enough for ${BUILT_IN.contextTokens} tokens, or ${inTwoDigits(NEEDS.inParts)} to read them in parts.`,
     );
     await window.screenshot('limit-none');
     await expect.poll(hover, { timeout: PATIENCE }).toMatch(/failed: [1-9]/);

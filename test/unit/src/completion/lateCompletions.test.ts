@@ -158,4 +158,20 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(h.engine.running).toEqual([]);
     expect(h.reason).toBe('completions are snoozed');
   });
+
+  test('a completion of the suggestion selected in the list is shown when it is ready', async () => {
+    const h = harness('console.lo|\n');
+    const selected = { start: 8, text: 'log' };
+    editor.onCommand = () => h.ask({ explicit: true, selected });
+    h.ask({ selected });
+    await wait(760);
+    expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
+    const [request] = h.engine.running as [ScriptedRequest];
+    request.chunk('("x');
+    await wait(400);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'log("x' });
+    request.done('")');
+    await wait(1);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'log("x")' });
+  });
 });
