@@ -26,6 +26,30 @@ const downward = (parent, folders) =>
       ),
     );
 
+/** The folders of the optional, approximate techniques in kv/approx/, each with its measurement in model/calibrate/. */
+const TECHNIQUES = [
+  { folder: 'sparse' },
+  { folder: 'shifted', measurement: 'shiftQuality' },
+  { folder: 'pruned', measurement: 'pruneQuality' },
+];
+
+/** A technique is imported by its registries only, so deleting it changes no other file. */
+const behindRegistries = ({ folder, measurement }) => {
+  const own = `^engine/kv/approx/${folder}/`;
+  const measured = measurement && `^engine/model/calibrate/${measurement}\\.ts$`;
+  const only = (what, to, importers) => ({
+    name: `${what}-is-behind-its-registry`,
+    severity: 'error',
+    comment: 'An approximate technique can be deleted: its folder, its measurement and its lines in two registries.',
+    from: { path: '^(engine|src)/', pathNot: importers.filter(Boolean).join('|') },
+    to: { path: to },
+  });
+  return [
+    only(folder, own, [own, '^engine/kv/approx/approximations\\.ts$', measured]),
+    ...(measured ? [only(measurement, measured, ['^engine/server/approximationChoice\\.ts$'])] : []),
+  ];
+};
+
 module.exports = {
   forbidden: [
     { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
@@ -57,6 +81,7 @@ module.exports = {
       '^engine/kv/(?!approx/codecs/|kvRows\\.ts$)',
       'A codec turns rows into bytes; it knows no cache.',
     ),
+    ...TECHNIQUES.flatMap(behindRegistries),
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     {
       name: 'src-sees-only-the-protocol',

@@ -1,14 +1,10 @@
 /** Computes how many tokens of a model fit in a memory budget, in the KV pool and in the KV store. Pure functions. */
 import { scratchRows } from '../model/batch.ts';
-import { codecNamed, type CodecName, FORMATS } from '../kv/approx/codecs/registry.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
-import { codingBytes, type Compression, compressionOf, codingReserve } from '../kv/approx/compression.ts';
-import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from '../kv/approx/pruned/keptRows.ts';
-import { canSketch } from '../kv/approx/sparse/keySketch.ts';
+import { longContextBuffers, longContextTokens, type StoredForm, storedForms } from '../kv/approx/approximations.ts';
+import { codingBytes, codingReserve } from '../kv/approx/compression.ts';
 import type { Needs } from '../kv/kvCache.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
-import { sketchingBytes, SparseBudget } from '../kv/approx/sparse/sparseBudget.ts';
-import { exactBytesPerToken } from '../kv/storedBlocks.ts';
 import { divideBudget } from '../core/memoryDivision.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';
@@ -34,10 +30,7 @@ export interface CacheReach {
   codecs: CodecReach[];
 }
 
-interface CodecReach {
-  codec: CodecName | PruningName;
-  /** Bytes in the store for a long context, with headers and shared scales. */
-  bytesPerToken: number;
+interface CodecReach extends Pick<StoredForm, 'codec' | 'bytesPerToken'> {
   /** Compared with two bytes per value. */
   compression: number;
   /** Tokens that fit in the store beside the longest context in the pool. */
@@ -60,8 +53,7 @@ export function cacheReach(
   const scratchBytes = scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideBudget(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
   const keeps = Snapshots.fitUnder(budgetBytes, shape);
-  const spills = diskBytes > 0 && canSketch(shape);
-  const kernelBytes = spills ? sketchingBytes(shape) : 0;
+  const kernelBytes = diskBytes > 0 ? longContextBuffers(shape) : 0;
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
@@ -76,44 +68,23 @@ export function cacheReach(
   const poolTokens = budget.maxSlots;
   const longestContext = Math.min(poolTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
-  const reach = (
-    codec: CodecName | PruningName,
-    bytesPerToken: number,
-    compression: Compression | null,
-  ): CodecReach => {
+  const codecs = storedForms(shape, rope).map(({ codec, bytesPerToken, compression }) => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
-    const left = Math.max(
-      0,
-      budgetBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext),
-    );
+    const left = budgetBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext);
     return {
       codec,
       bytesPerToken,
       compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
-      storedTokens: Math.floor(left / bytesPerToken),
+      storedTokens: Math.floor(Math.max(0, left) / bytesPerToken),
     };
-  };
-  const kept = codecNamed(KEPT_CODEC, shape, rope);
-  const codecs = [
-    ...FORMATS.map(({ name }) => {
-      const codec = codecNamed(name, shape, rope);
-      return reach(name, codec.bytesPerToken(codec.format.blockTokens), compressionOf(name, [codec]));
-    }),
-    ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name), compressionOf(KVZIP, [kept]))),
-  ];
-  const sparse = new SparseBudget({
-    budget,
-    shape,
-    storeBytesPerToken: exactBytesPerToken(shape),
-    diskBytes: spills ? diskBytes : 0,
   });
-  sparse.prefillTokens = prefillTokens;
+  const sketchedTokens = longContextTokens(shape, { budget, diskBytes, prefillTokens });
   return {
     budgetBytes,
     workBytes,
     poolTokens,
     longestContext,
-    sketchedTokens: sparse.capacity > poolTokens ? sparse.capacity : 0,
+    sketchedTokens: sketchedTokens > poolTokens ? sketchedTokens : 0,
     diskBytes,
     codecs,
   };

@@ -7,26 +7,21 @@ import { KvPool } from '../kv/pool.ts';
 import { DiskTier } from '../kv/disk/diskTier.ts';
 import { notWritable } from '../kv/snapshots.ts';
 import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
-import { shiftQuality } from '../model/calibrate/shiftQuality.ts';
 import { openRunner } from '../model/calibrate/processorSpeed.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape, usualKv } from '../model/load/importedModel.ts';
-import { RopeTable } from '../model/runtime/rope.ts';
 import type { OnnxRunner } from '../model/runtime/runner.ts';
 import { reasonOf, RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { ModelInfo } from '../protocol/stats.ts';
-import type { KvPrecision } from '../protocol/tasks.ts';
 import { type Faults, ModelText, selfTest } from '../text/format/modelText.ts';
 import { Layout } from '../text/prompt/layout.ts';
-import { modelCompression } from './codecChoice.ts';
+import { chooseApproximations } from './approximationChoice.ts';
 import { LiveEngines } from './liveEngines.ts';
-import { LoadedModel, type LoadHooks, type ModelParts, type OpenedDisk } from './loadedModel.ts';
+import { LoadedModel, type LoadHooks, type OpenedDisk } from './loadedModel.ts';
 
 export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
 
-/** Pruning drops KV rows that are idle for longer. The disk tier writes them earlier. */
-const PRUNED_MS = 2 * 60_000;
 /** Log line for a processor without exact products. None is known. */
 const NOT_EXACT =
   'On this processor the last bits of a product with block-quantised weights depend on its number of rows, ' +
@@ -64,9 +59,7 @@ export async function loadModel(
     const onProgress = (fraction: number): void => progress('session', fraction);
     const { parameters } = imported;
     const minPrefill = await laneCrossover(imported.dir, runner, { parameters, contextTokens }, onProgress);
-    const measured = await measureApproximations({
-      options,
-      kv,
+    const { approximations, info } = await chooseApproximations(options, {
       imported,
       runner,
       text,
@@ -86,7 +79,7 @@ export async function loadModel(
         kv,
         contextTokens,
         loadMs: performance.now() - started,
-        ...measured.info,
+        ...info,
       },
       text,
       layout: new Layout(text, { contextTokens, numParameters: parameters, fewestPrefill: minPrefill }),
@@ -95,7 +88,7 @@ export async function loadModel(
       runner,
       disk,
       live,
-      approximations: measured.approximations,
+      approximations,
       hooks,
     });
     return model;
@@ -105,57 +98,6 @@ export async function loadModel(
     await runner.dispose();
     throw error;
   }
-}
-
-interface Measuring {
-  readonly options: LoadOptions;
-  readonly kv: KvPrecision;
-  readonly imported: ImportedModel;
-  readonly runner: OnnxRunner;
-  readonly text: ModelText;
-  readonly contextTokens: number;
-  readonly onProgress: (fraction: number) => void;
-  readonly log: (line: string) => void;
-}
-
-interface Measured {
-  readonly approximations: ModelParts['approximations'];
-  readonly info: Pick<ModelInfo, 'shifted' | 'compressed'>;
-}
-
-/** Measures what shifted reuse and compression lose with this model, and decides which of them may be used. */
-async function measureApproximations(measuring: Measuring): Promise<Measured> {
-  const { options, kv, imported, runner, text, contextTokens, onProgress, log } = measuring;
-  const encode = (source: string): number[] => text.tokenizer.encode(source);
-  const isInt8 = kv === 'int8';
-  const shifted =
-    options.reuseShifted && isInt8 ? await shiftQuality(imported, runner, encode, contextTokens, onProgress) : null;
-  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
-  const { turn } = text;
-  const compressed =
-    options.compress && isInt8
-      ? await modelCompression(options.compress, {
-          imported,
-          runner,
-          rope,
-          encode,
-          turn,
-          contextTokens,
-          onProgress,
-          log,
-        })
-      : null;
-  return {
-    approximations: {
-      reuseShifted: shifted !== null && shifted.klMean <= shifted.bound,
-      compression: compressed?.compression ?? null,
-      pruning: compressed?.prunes ? { idleMs: PRUNED_MS, turn, ...compressed.prunes } : null,
-    },
-    info: {
-      ...(shifted ? { shifted } : {}),
-      ...(compressed?.qualities.length ? { compressed: compressed.qualities } : {}),
-    },
-  };
 }
 
 type FixedInfo = Omit<ModelInfo, 'precision' | 'kv' | 'contextTokens' | 'loadMs'>;

@@ -4,8 +4,8 @@
  */
 import { t } from '@vscode/l10n';
 import { Engine } from '../core/engine.ts';
-import type { EngineOptions } from '../core/engineOptions.ts';
 import { MemoryBudget, type MemoryReading, memoryReading, USUAL_SHARE } from '../core/memoryBudget.ts';
+import type { ApproximationOptions } from '../kv/approx/approximations.ts';
 import { type SnapshotOptions, Snapshots } from '../kv/snapshots.ts';
 import { codecNamed } from '../kv/approx/codecs/registry.ts';
 import type { DiskTier } from '../kv/disk/diskTier.ts';
@@ -49,7 +49,7 @@ export interface ModelParts {
   readonly disk: OpenedDisk;
   /** The engines that share the memory budget. Null if this engine does not share it. */
   readonly live: LiveEngines | null;
-  readonly approximations: Required<Pick<EngineOptions, 'reuseShifted' | 'compression' | 'pruning'>>;
+  readonly approximations: ApproximationOptions;
   readonly hooks: LoadHooks;
 }
 

@@ -1,7 +1,8 @@
 /** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
 import { expect, test } from 'vitest';
 import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, codingBytes, codingReserve } from '../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../engine/kv/approx/approximations.ts';
+import { codingBytes, codingReserve } from '../../engine/kv/approx/compression.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import type { Engine } from '../../engine/core/engine.ts';
 import { rope } from '../support/kv/codecRows.ts';

@@ -1,6 +1,7 @@
 /** Rows that are let go in idle maintenance, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
 import { AttentionMeter } from '../../engine/kv/approx/pruned/attentionMeter.ts';
 import type { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
 import type { Compression } from '../../engine/kv/approx/compression.ts';
@@ -8,16 +9,7 @@ import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/kv/approx/prun
 import { kvBytesPerToken, type KvShape } from '../../engine/kv/kvRows.ts';
 import type { Engine } from '../../engine/core/engine.ts';
 import { fakeShape } from '../support/engine/fakeRunner.ts';
-import {
-  ask,
-  drain,
-  filesOf,
-  harness,
-  type Harness,
-  kernelShare,
-  tokens,
-  type Watched,
-} from '../support/engine/harness.ts';
+import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
 import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
@@ -234,7 +226,7 @@ test('an edited file is computed beside the pruned old version; when memory is s
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, [edited]);
   expect(engine.blocks.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
-  engine.setMaxBytes(3600 * BYTES + kernelShare({}, SHAPE));
+  engine.setMaxBytes(3600 * BYTES + reservedBytes({}, SHAPE));
   await runMaintenanceUntilDone(engine, [edited]);
   const { tokens: numTokens, bytes, codecs } = engine.blocks.describe(chat, [[0, 900]]);
   expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
@@ -252,7 +244,7 @@ test.each([
   for (const chat of chats) ask(engine, chat, { prefillTokens: isOpen ? 200 : 0, maxTokens: 1 });
   await drain(engine);
   // Short, with slots for what is measured.
-  engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + kernelShare({}, SHAPE));
+  engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + reservedBytes({}, SHAPE));
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, isOpen ? [shared] : []);
   const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
@@ -403,7 +395,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     const { engine, clock, runner } = opened(4000);
     question(engine, block, 5);
     await drain(engine);
-    engine.setMaxBytes(8 * 256 * BYTES + meterBytes(1400) + kernelShare({}, SHAPE) - short);
+    engine.setMaxBytes(8 * 256 * BYTES + meterBytes(1400) + reservedBytes({}, SHAPE) - short);
     clock.now += 2000;
     const numSteps = runner.batches.length;
     await runMaintenanceUntilDone(engine, [block]);
@@ -477,7 +469,7 @@ test(`property: after ${NUM_OPERATIONS} random operations under changing budgets
         else if (what < 0.93) engine.blocks.pin('a file', random() < 0.5 ? null : files[of]!);
         else {
           budget =
-            (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);
+            (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + reservedBytes({ compression }, shape);
           engine.setMaxBytes(budget);
         }
         engine.checkIntegrity();

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf } from '../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../engine/kv/approx/approximations.ts';
 import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import type { KvPrecision } from '../../engine/protocol/tasks.ts';

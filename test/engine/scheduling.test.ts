@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
+import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
 import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { fakeShape } from '../support/engine/fakeRunner.ts';
-import { ask, drain, harness, kernelShare, tokens, type Watched } from '../support/engine/harness.ts';
+import { ask, drain, harness, tokens, type Watched } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
 
 const alone = (prompt: number[], maxTokens: number): number[] =>
@@ -561,7 +562,7 @@ test('a token callback may add and abort requests', async () => {
 test('a lower budget preempts and demotes at once; a higher one lets the pool grow', async () => {
   const { engine } = harness({ slots: 3000, tokenBudget: 256 });
   const bytes = kvBytesPerToken(fakeShape());
-  const kernels = kernelShare({}, fakeShape());
+  const kernels = reservedBytes({}, fakeShape());
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(600, i), { maxTokens: 20 }));
   for (let i = 0; i < 9; i++) await engine.step();
   expect(engine.stats().poolSlots.total).toBeGreaterThan(1800);

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
-import { compressionOf } from '../../engine/kv/approx/compression.ts';
+import { compressionOf } from '../../engine/kv/approx/approximations.ts';
 import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { KvCache } from '../../engine/kv/kvCache.ts';
 import type { Engine } from '../../engine/core/engine.ts';

@@ -11,7 +11,8 @@ import { AttentionMeter } from '../../engine/kv/approx/pruned/attentionMeter.ts'
 import type { BatchSpan } from '../../engine/model/batch.ts';
 import { kernelBytes } from '../../engine/kv/approx/codecs/kernels.ts';
 import { codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, type Compression, compressionOf, codingBytes } from '../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../engine/kv/approx/approximations.ts';
+import { type Compression, codingBytes } from '../../engine/kv/approx/compression.ts';
 import { DiskTier } from '../../engine/kv/disk/diskTier.ts';
 import { LostRows, SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { sketchingBytes } from '../../engine/kv/approx/sparse/sparseBudget.ts';

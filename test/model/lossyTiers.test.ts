@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scratchRows } from '../../engine/model/batch.ts';
+import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
 import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
 import type { RunPlace } from '../../engine/kv/approx/codecs/codecFormat.ts';
 import { KvCodec } from '../../engine/kv/approx/codecs/kvCodec.ts';
@@ -13,7 +14,7 @@ import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
-import { ask, drain, filesOf, kernelShare, type Watched } from '../support/engine/harness.ts';
+import { ask, drain, filesOf, type Watched } from '../support/engine/harness.ts';
 import { contentOf } from '../support/engine/tracedCodec.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
 import { loadRunner, temporaryFolder } from '../support/model/fixtures.ts';
@@ -147,7 +148,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const bytes = (slots: number): number =>
       slots * kvBytesPerToken(pool.shape) +
       scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
-      kernelShare({ compression }, pool.shape);
+      reservedBytes({ compression }, pool.shape);
     const engine = new Engine({
       runner,
       pool,
@@ -218,7 +219,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const bytes = (slots: number): number =>
       slots * kvBytesPerToken(shape) +
       scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken +
-      kernelShare({ compression }, shape) +
+      reservedBytes({ compression }, shape) +
       codingReserve(compression, shape);
     const engine = new Engine({
       runner,

@@ -5,9 +5,9 @@ import { afterAll, expect, test } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
-import { RopeTable } from '../../engine/model/runtime/rope.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { type ModelCompression, modelCompression } from '../../engine/server/codecChoice.ts';
+import { type ApproximationChoice, chooseApproximations } from '../../engine/server/approximationChoice.ts';
+import type { LoadOptions } from '../../engine/protocol/messages.ts';
 import type { CodecQuality } from '../../engine/protocol/stats.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
 import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
@@ -18,25 +18,29 @@ afterAll(() => folder.remove());
 test('auto uses the codecs that lose little with the model, and a rejected codec is logged', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
-  const { tokenizer, turn } = await ModelText.load('model');
-  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const modelText = await ModelText.load('model');
   let lines: string[] = [];
   let shown: number[] = [];
-  const bears = (setting: string, contextTokens = imported.config.contextTokens): Promise<ModelCompression> => {
+  type Choice = ApproximationChoice['approximations'] & { qualities: readonly CodecQuality[] };
+  const bears = async (
+    compress: LoadOptions['compress'],
+    contextTokens = imported.config.contextTokens,
+  ): Promise<Choice> => {
     [lines, shown] = [[], []];
-    return modelCompression(setting, {
-      imported,
-      runner,
-      rope,
-      encode: (text) => tokenizer.encode(text),
-      turn,
-      contextTokens,
-      onProgress: (fraction) => void shown.push(fraction),
-      log: (line) => void lines.push(line),
-    });
+    const { approximations, info } = await chooseApproximations(
+      { compress },
+      {
+        imported,
+        runner,
+        text: modelText,
+        contextTokens,
+        onProgress: (fraction) => void shown.push(fraction),
+        log: (line) => void lines.push(line),
+      },
+    );
+    return { ...approximations, qualities: info.compressed ?? [] };
   };
-  const levels = ({ compression }: ModelCompression): unknown =>
-    compression?.levels.map(({ codec }) => codec.name) ?? null;
+  const levels = ({ compression }: Choice): unknown => compression?.levels.map(({ codec }) => codec.name) ?? null;
   const spoil = async (codec: string, klMean: number): Promise<void> => {
     const file = path.join(imported.dir, `codec-${codec}.json`);
     const kept = JSON.parse(await readFile(file, 'utf8')) as { key: object; result: CodecQuality };
@@ -44,7 +48,7 @@ test('auto uses the codecs that lose little with the model, and a rejected codec
   };
 
   const all = await bears('auto');
-  expect([levels(all), lines, all.prunes]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], null]);
+  expect([levels(all), lines, all.pruning]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], undefined]);
   // Two codecs, three contexts each, one bar; of the second its layers come first, each by itself.
   expect(shown.slice(0, 3)).toEqual([1, 2, 3].map((part) => expect.closeTo(part / 6)));
   expect(shown.slice(-3)).toEqual([10, 11, 12].map((part) => expect.closeTo(part / 12)));
@@ -77,7 +81,7 @@ test('auto uses the codecs that lose little with the model, and a rejected codec
   expect([
     levels(kvzip),
     kvzip.compression!.only,
-    kvzip.prunes!.layers,
+    kvzip.pruning!.layers,
     kvzip.qualities.map(({ codec }) => codec),
   ]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
   // 0.039 with 7-bit activations, 0.021 with 8 bits.

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { type BatchSpan, type ModelRunner, scratchRows } from '../../engine/model/batch.ts';
+import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
 import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { Engine } from '../../engine/core/engine.ts';
@@ -14,7 +15,7 @@ import { chatPrompt } from '../../engine/text/prompt/chatPrompt.ts';
 import { Layout } from '../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../engine/text/syntax/sourceDocument.ts';
-import { ask, drain, kernelShare, type Watched } from '../support/engine/harness.ts';
+import { ask, drain, type Watched } from '../support/engine/harness.ts';
 import { loadRunner, maxDifference, MODELS, random, temporaryFolder } from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
@@ -174,7 +175,7 @@ test('built-in model: a context of nearly twice the pool answers from an old blo
     maxBytes:
       700 * kvBytesPerToken(pool.shape) +
       scratchRows(511) * runner.prefillBytesPerToken +
-      kernelShare({ spillFile }, pool.shape),
+      reservedBytes({ spillFile }, pool.shape),
     spillFile,
   });
   const question = (): Watched =>

@@ -7,14 +7,19 @@ import type { KvCache, KvCacheOptions } from '../kvCache.ts';
 import type { KvShape } from '../kvRows.ts';
 import { isShifted } from '../laneIds.ts';
 import { NO_REUSE, type RowReuse } from './approximation.ts';
+import { exactBytesPerToken } from '../storedBlocks.ts';
+import type { PoolBudget } from '../poolBudget.ts';
+import type { Rotation } from './codecs/codecFormat.ts';
 import { kernelBytes } from './codecs/kernels.ts';
-import { codingBytes } from './compression.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
+import { codecNamed, type CodecName, FORMATS } from './codecs/registry.ts';
+import { settingCodecs, codingBytes, type Compression, levelsOf } from './compression.ts';
 import type { MeasuringRunner } from './pruned/attentionMeter.ts';
+import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './pruned/keptRows.ts';
 import { type Context, Pruning, type PruningOptions } from './pruned/pruning.ts';
 import { ShiftedReuse } from './shifted/shiftedReuse.ts';
 import type { ShiftKeys } from './shifted/shiftedRuns.ts';
-import { canSketch } from './sparse/keySketch.ts';
-import { sketchingBytes } from './sparse/sparseBudget.ts';
+import { sketchingBytes, SparseBudget } from './sparse/sparseBudget.ts';
 import { SparseLeases, type SparseOptions } from './sparse/sparseLeases.ts';
 
 /** Without these options nothing is approximated. */
@@ -44,7 +49,68 @@ export function cacheOptions(options: ApproximationOptions): Partial<KvCacheOpti
 /** Most bytes that the techniques need beside rows: the memory of the codecs' kernels, which never shrinks. */
 export function reservedBytes({ compression = null, spillFile = null }: ApproximationOptions, shape: KvShape): number {
   // Other models of this thread may have needed more already.
-  return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
+  return Math.max(codingBytes(compression), spillFile ? longContextBuffers(shape) : 0, kernelBytes());
+}
+
+/** Bytes that contexts longer than the pool need beside rows. */
+export function longContextBuffers(shape: KvShape): number {
+  return sketchingBytes(shape);
+}
+
+/**
+ * Most tokens of a context that is longer than the pool, with nothing else in the cache; 0 where there are none.
+ * `diskBytes`, `prefillTokens`: see LongContexts.
+ */
+export function longContextTokens(
+  shape: KvShape,
+  options: { budget: PoolBudget; diskBytes: number; prefillTokens: number },
+): number {
+  const { budget, diskBytes, prefillTokens } = options;
+  const sparse = new SparseBudget({ budget, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes });
+  sparse.prefillTokens = prefillTokens;
+  return sparse.capacity;
+}
+
+/** Whether a compression setting drops rows too. */
+export function dropsRows(setting: string): boolean {
+  return setting === KVZIP;
+}
+
+/** The codecs that a compression setting uses, mildest first. */
+export function codecNames(setting: string): string[] {
+  return dropsRows(setting) ? [KEPT_CODEC] : settingCodecs(setting);
+}
+
+/** The compression of a setting, with those of its codecs that may be used. Null: nothing is compressed. */
+export function compressionOf(setting: string, codecs: readonly KvCodec[]): Compression | null {
+  const levels = levelsOf(setting, codecs);
+  return levels.length > 0 ? { levels, only: dropsRows(setting) ? 'kept' : null } : null;
+}
+
+/** A form that stored rows may have. */
+export interface StoredForm {
+  readonly codec: CodecName | PruningName;
+  /** In the store, for a long context, with headers and shared scales. */
+  readonly bytesPerToken: number;
+  /** The compression that makes it. */
+  readonly compression: Compression | null;
+}
+
+/** All forms of stored rows. `rotation`: of the model. */
+export function storedForms(shape: KvShape, rotation: Rotation): StoredForm[] {
+  const kept = codecNamed(KEPT_CODEC, shape, rotation);
+  return [
+    ...FORMATS.map(({ name }) => {
+      const codec = codecNamed(name, shape, rotation);
+      const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
+      return { codec: name, bytesPerToken, compression: compressionOf(name, [codec]) };
+    }),
+    ...([KVZIP, H2O] as const).map((name) => ({
+      codec: name,
+      bytesPerToken: keptBytesPerToken(kept, name),
+      compression: compressionOf(KVZIP, [kept]),
+    })),
+  ];
 }
 
 /** How many of the first `n` tokens have rows that were taken over. */

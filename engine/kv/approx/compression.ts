@@ -6,7 +6,6 @@ import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from '../storedBlock
 import { kernelBytesWith } from './codecs/kernels.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { CodecName } from './codecs/registry.ts';
-import { KEPT_CODEC, KVZIP } from './pruned/keptRows.ts';
 import type { KvShape } from '../kvRows.ts';
 import { PAGE_SLOTS } from '../pool.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
@@ -51,22 +50,18 @@ const AUTO_LEVELS: readonly (Omit<CompressionLevel, 'codec'> & { name: CodecName
 /** Level of a codec that the setting names. */
 const ALWAYS = { idleMs: MINUTE, fullness: 0 };
 
-/** The codecs that a setting may use, mildest first. */
-export function codecNames(setting: string): string[] {
-  if (setting === AUTO) return [...new Set(AUTO_LEVELS.map(({ name }) => name))];
-  return [setting === KVZIP ? KEPT_CODEC : setting];
+/** The codecs of a setting, mildest first: those of `auto`, or the one that it names. */
+export function settingCodecs(setting: string): string[] {
+  return setting === AUTO ? [...new Set(AUTO_LEVELS.map(({ name }) => name))] : [setting];
 }
 
-/** The compression of a setting, with those of its codecs that may be used. Null: nothing is compressed. */
-export function compressionOf(setting: string, codecs: readonly KvCodec[]): Compression | null {
+/** The levels of a setting, mildest first, with those of its codecs that may be used. */
+export function levelsOf(setting: string, codecs: readonly KvCodec[]): CompressionLevel[] {
   const lossy = codecs.filter(({ lossless }) => !lossless);
-  const levels =
-    setting === AUTO
-      ? AUTO_LEVELS.flatMap(({ name, ...when }) =>
-          lossy.filter((codec) => codec.name === name).map((codec) => ({ codec, ...when })),
-        )
-      : lossy.map((codec) => ({ codec, ...ALWAYS }));
-  return levels.length > 0 ? { levels, only: setting === KVZIP ? 'kept' : null } : null;
+  if (setting !== AUTO) return lossy.map((codec) => ({ codec, ...ALWAYS }));
+  return AUTO_LEVELS.flatMap(({ name, ...when }) =>
+    lossy.filter((codec) => codec.name === name).map((codec) => ({ codec, ...when })),
+  );
 }
 
 /**

@@ -5,7 +5,8 @@
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../../../engine/kv/approx/pruned/attentionMeter.ts';
 import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf, levelFor } from '../../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../../engine/kv/approx/approximations.ts';
+import { levelFor } from '../../../engine/kv/approx/compression.ts';
 import {
   H2O,
   KEPT_CODEC,

@@ -9,7 +9,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
-import { codecNames, compressionOf } from '../../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../../engine/kv/approx/approximations.ts';
 import { DiskTier } from '../../../engine/kv/disk/diskTier.ts';
 import type { Engine } from '../../../engine/core/engine.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';

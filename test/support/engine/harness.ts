@@ -1,8 +1,5 @@
 /** An engine over the fake runner, with a clock that tests set. */
-import { kernelBytes } from '../../../engine/kv/approx/codecs/kernels.ts';
-import { codingBytes } from '../../../engine/kv/approx/compression.ts';
-import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts';
-import { canSketch } from '../../../engine/kv/approx/sparse/keySketch.ts';
+import { reservedBytes } from '../../../engine/kv/approx/approximations.ts';
 import { kvBytesPerToken, type KvShape } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { Engine } from '../../../engine/core/engine.ts';
@@ -25,11 +22,6 @@ export interface Harness {
   clock: { now: number };
 }
 
-/** Bytes that an engine of these options keeps free for the codecs' kernels. */
-export function kernelShare({ compression = null, spillFile = null }: Partial<EngineOptions>, shape: KvShape): number {
-  return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
-}
-
 /** `slots`: the budget in pool slots, beside what is kept free for the codecs' kernels. */
 export function harness(
   options: Partial<Omit<EngineOptions, 'maxBytes' | 'policy'>> & {
@@ -50,7 +42,7 @@ export function harness(
     maxContext: 4096,
     clock: () => clock.now,
     ...rest,
-    maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape),
+    maxBytes: slots * kvBytesPerToken(shape) + reservedBytes(rest, shape),
   });
   return { engine, runner, pool, clock };
 }

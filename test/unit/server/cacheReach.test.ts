@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { PoolBudget } from '../../../engine/kv/poolBudget.ts';
 import { codecNamed, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
-import { compressionOf } from '../../../engine/kv/approx/compression.ts';
 import { SpillFile } from '../../../engine/kv/disk/spillFile.ts';
 import { Lru } from '../../support/kv/lru.ts';
 import { checkCache } from '../../../engine/kv/integrity.ts';
@@ -14,7 +13,7 @@ import { sketchingBytes } from '../../../engine/kv/approx/sparse/sparseBudget.ts
 import { KvMemory } from '../../../engine/kv/kvMemory.ts';
 import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
 import { codedBlock, plainBlock } from '../../../engine/kv/storedBlocks.ts';
-import { cacheOptions } from '../../../engine/kv/approx/approximations.ts';
+import { cacheOptions, compressionOf } from '../../../engine/kv/approx/approximations.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { cacheReach, leastBudget, needsOf } from '../../../engine/server/cacheReach.ts';
 import { mostPrefillTokens } from '../../../engine/core/memoryDivision.ts';

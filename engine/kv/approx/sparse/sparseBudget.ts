@@ -4,9 +4,10 @@
  */
 import { kernelBytesWith } from '../codecs/kernels.ts';
 import { hadamardBytes } from '../codecs/layerBuffers.ts';
+import type { KvShape } from '../../kvRows.ts';
 import type { PoolBudget } from '../../poolBudget.ts';
 import { SEAL_BYTES } from '../../disk/spillFile.ts';
-import { sketchBytes, type SketchShape } from './keySketch.ts';
+import { canSketch, sketchBytes } from './keySketch.ts';
 
 /** Tokens of a block, which is spilled and read as a whole. */
 export const SPILLED_TOKENS = 32;
@@ -19,9 +20,9 @@ const MIN_SHARE = 0.2;
 /** Most tokens of a prompt between two choices. At most an eighth of that pool. */
 const PART = 512;
 
-/** Bytes of the kernels' memory that making a sketch takes (see codecs/kernels.ts). */
-export function sketchingBytes({ headSize }: SketchShape): number {
-  return kernelBytesWith(hadamardBytes(headSize * BLOCK));
+/** Bytes of the kernels' memory that making a sketch takes (see codecs/kernels.ts). 0: there are no sketches. */
+export function sketchingBytes(shape: KvShape): number {
+  return canSketch(shape) ? kernelBytesWith(hadamardBytes(shape.headSize * BLOCK)) : 0;
 }
 
 export class SparseBudget {
@@ -32,17 +33,17 @@ export class SparseBudget {
   readonly #storeBytesPerToken: number;
   readonly #diskBytes: number;
 
-  /** `diskBytes`: cap of the spill file; 0: there is none. */
+  /** `diskBytes`: cap of the spill file; 0: there is none. `shape`: of the rows; some have no sketches. */
   constructor({
     budget,
     shape,
     storeBytesPerToken,
     diskBytes,
-  }: { budget: PoolBudget; shape: SketchShape; storeBytesPerToken: number; diskBytes: number }) {
+  }: { budget: PoolBudget; shape: KvShape; storeBytesPerToken: number; diskBytes: number }) {
     this.#budget = budget;
     this.#sketchBytes = sketchBytes(shape, BLOCK);
     this.#storeBytesPerToken = storeBytesPerToken;
-    this.#diskBytes = diskBytes;
+    this.#diskBytes = canSketch(shape) ? diskBytes : 0;
   }
 
   /** Tokens of a prompt between two choices. */

@@ -8,7 +8,6 @@ import { sketchedId } from '../../laneIds.ts';
 import { type Lease, numComputed, type PartialRows } from '../../lease.ts';
 import { endIndex, type Match, pathTo, type RadixNode, type RadixTree } from '../../radixTree.ts';
 import type { LongContexts } from '../approximation.ts';
-import { canSketch } from './keySketch.ts';
 import { queriesByToken, ResidentBlocks, rowsOf, type SparseRows } from './residentBlocks.ts';
 import { SparseBudget, SPILLED_TOKENS } from './sparseBudget.ts';
 import { isInParts, matchSketched, SpilledNodes } from './spilledNodes.ts';
@@ -59,12 +58,11 @@ export class SparseLeases implements LongContexts {
     this.#memory = memory;
     this.#spilled = new SpilledNodes(memory);
     this.#resident = new ResidentBlocks(memory, biased);
-    const { shape } = memory.pool;
     this.#budget = new SparseBudget({
       budget: memory.budget,
-      shape,
+      shape: memory.pool.shape,
       storeBytesPerToken: memory.store.bytesPerToken,
-      diskBytes: canSketch(shape) ? (spillFile?.maxBytes ?? 0) : 0,
+      diskBytes: spillFile?.maxBytes ?? 0,
     });
     this.#ranks = ranks;
   }

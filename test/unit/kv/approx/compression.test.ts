@@ -6,13 +6,8 @@ import { expect, test } from 'vitest';
 import { PoolBudget } from '../../../../engine/kv/poolBudget.ts';
 import type { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
 import type { CodecName } from '../../../../engine/kv/approx/codecs/registry.ts';
-import {
-  codecNames,
-  compressionOf,
-  levelFor,
-  nextToCode,
-  codingReserve,
-} from '../../../../engine/kv/approx/compression.ts';
+import { codecNames, compressionOf } from '../../../../engine/kv/approx/approximations.ts';
+import { levelFor, nextToCode, codingReserve } from '../../../../engine/kv/approx/compression.ts';
 import { Lru } from '../../../support/kv/lru.ts';
 import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
