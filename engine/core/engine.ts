@@ -50,9 +50,8 @@ export class Engine {
   readonly #ending = new Set<string>();
 
   constructor(options: EngineOptions) {
-    const { runner, pool, maxContext, maxBytes, snapshots, numEditorWindows, needs } = options;
-    const clock = options.clock ?? (() => performance.now());
-    const policy = options.policy ?? new SchedulingPolicy();
+    const { runner, pool, maxContext, maxBytes, snapshots, numEditorWindows = () => 1, needs = () => null } = options;
+    const { clock = () => performance.now(), policy = new SchedulingPolicy() } = options;
     const memory = new MemoryDivision(options);
     const cache = new KvCache({
       ...cacheOptions(options),
@@ -61,8 +60,6 @@ export class Engine {
       softSlots: options.softSlots ?? 2 * maxContext,
       clock,
     });
-    if (numEditorWindows) cache.numEditorWindows = numEditorWindows;
-    if (needs) cache.needs = needs;
     const approximations = new Approximations(options, { cache, runner, shape: pool.shape, maxContext, clock });
     this.#runner = runner;
     this.#maxContext = maxContext;
@@ -73,7 +70,9 @@ export class Engine {
     this.#approximations = approximations;
     this.#disk = snapshots ? new Snapshots(snapshots, cache, clock) : null;
     this.blocks = new FileBlocks({ cache, approximations, gate: this.#gate, memory, disk: this.#disk, clock });
-    this.#scheduler = new Scheduler(cache, policy, this.#speculation, approximations.reuse);
+    const { reuse } = approximations;
+    const limit = { bytes: () => memory.maxBytes, numEditorWindows, needs };
+    this.#scheduler = new Scheduler({ cache, policy, speculation: this.#speculation, reuse, limit });
     this.#journal = new Journal(cache, this.#scheduler, clock());
     this.#emission = new Emission({
       pool,
@@ -225,10 +224,9 @@ export class Engine {
 
   /** Passes a new division of the budget on to runner and cache. */
   #applyDivision(): void {
-    const { maxBytes, prefillTokens } = this.#memory;
+    const { prefillTokens } = this.#memory;
     this.#runner.separatesShort = separatesShort(prefillTokens);
     this.#cache.longContexts.prefillTokens = prefillTokens;
-    this.#cache.displayedLimitBytes = maxBytes;
   }
 
   /** Does a little maintenance while idle. Requests may arrive meanwhile. False: there is nothing to do. */

@@ -1,9 +1,9 @@
 /** The parts of an engine and its limits. */
 import type { ApproximationOptions } from '../kv/approx/approximations.ts';
 import type { SnapshotOptions } from '../kv/snapshots.ts';
-import type { Needs } from '../kv/kvCache.ts';
 import type { KvPool } from '../kv/pool.ts';
 import type { ModelRunner } from '../model/batch.ts';
+import type { Needs } from '../scheduler/capacityErrors.ts';
 import type { SchedulingPolicy } from '../scheduler/policy.ts';
 import type { StepCosts } from '../scheduler/stepPlanner.ts';
 

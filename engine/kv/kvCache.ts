@@ -36,18 +36,6 @@ export interface KvCacheOptions {
   staleMs?: number;
 }
 
-/** The budgets, in bytes, that are about enough for the longest texts. */
-export interface Needs {
-  /** Tokens of such a text. */
-  readonly numTokens: number;
-  /** For a text that is in the pool as a whole. */
-  readonly whole: number;
-  /** For a text with parts in a spill file; less than `whole`. */
-  readonly inParts: number;
-  /** Whether there is a spill file. */
-  readonly spills: boolean;
-}
-
 /** A cached prefix of a text, as it is now. */
 export interface CachedPrefix {
   readonly numTokens: number;
@@ -64,12 +52,6 @@ export class KvCache {
   readonly prefixes: CachedPrefixes;
   readonly compression: StoreCompression;
   readonly longContexts: LongContexts;
-  /** The budget that error messages name. It includes memory beside pool and store. */
-  displayedLimitBytes: number;
-  /** Editor windows that share the memory. Each has such a budget. */
-  numEditorWindows: () => number = () => 1;
-  /** Budgets that would be enough, for error messages. Null: they are not known. */
-  needs: () => Needs | null = () => null;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
 
@@ -86,7 +68,6 @@ export class KvCache {
   }: KvCacheOptions) {
     this.memory = new KvMemory({ pool, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
     this.#clock = clock;
-    this.displayedLimitBytes = maxBytes;
     this.longContexts = longContexts(this.memory);
     this.prefixes = new CachedPrefixes(this.memory, this.longContexts);
     this.compression = new StoreCompression(this.memory, compression);

@@ -42,17 +42,36 @@ export function lostRows({ message }: LostRows): RequestError {
   );
 }
 
-/** The cache's limit as users know it, how many windows share the memory, and which budget would be enough. */
-type Limit = Pick<KvCache, 'displayedLimitBytes' | 'numEditorWindows' | 'needs'>;
+/** The budgets, in bytes, that are about enough for the longest texts. */
+export interface Needs {
+  /** Tokens of such a text. */
+  readonly numTokens: number;
+  /** For a text that is in the pool as a whole. */
+  readonly whole: number;
+  /** For a text with parts in a spill file; less than `whole`. */
+  readonly inParts: number;
+  /** Whether there is a spill file. */
+  readonly spills: boolean;
+}
+
+/** The memory limit as users know it. */
+export interface MemoryLimit {
+  /** The budget of the engine. It includes memory beside pool and store. */
+  readonly bytes: () => number;
+  /** Editor windows that share the memory. Each has such a budget. */
+  readonly numEditorWindows: () => number;
+  /** Budgets that would be enough. Null: they are not known. */
+  readonly needs: () => Needs | null;
+}
 
 /** Computed rows of a long context could not leave the pool. */
-export function lacking(lack: Lack, limit: Limit): RequestError {
+export function lacking(lack: Lack, limit: MemoryLimit): RequestError {
   if (lack === 'memory') {
     return outOfMemory(
       limit,
       t(
         'This long text is read in parts, and the KV cache limit of {0} is too small for the next part.',
-        formatBytes(limit.displayedLimitBytes),
+        formatBytes(limit.bytes()),
       ),
     );
   }
@@ -79,8 +98,11 @@ export function lacking(lack: Lack, limit: Limit): RequestError {
 }
 
 /** A request of `numTokens` tokens fits neither whole into memory nor in parts into memory or disk. */
-export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 'longContexts'> & Limit): RequestError {
-  const { capacity, longContexts } = cache;
+export function tooLarge(
+  numTokens: number,
+  { capacity, longContexts }: Pick<KvCache, 'capacity' | 'longContexts'>,
+  limit: MemoryLimit,
+): RequestError {
   const most = Math.max(0, capacity, longContexts.capacity);
   const { diskBound } = longContexts;
   if (diskBound !== null && numTokens > most) {
@@ -94,12 +116,12 @@ export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 'l
     );
   }
   return outOfMemory(
-    cache,
+    limit,
     t(
       'The request has {0} tokens, but the KV cache limit of {2} holds {1}.',
       numTokens,
       most,
-      formatBytes(cache.displayedLimitBytes),
+      formatBytes(limit.bytes()),
     ),
   );
 }
@@ -112,7 +134,7 @@ function diskFull(message: string): RequestError {
 }
 
 /** With several windows the message says that they share the memory: no setting shows it. */
-function outOfMemory(limit: Limit, message: string): RequestError {
+function outOfMemory(limit: MemoryLimit, message: string): RequestError {
   const numEditorWindows = limit.numEditorWindows();
   const shared =
     numEditorWindows > 1
@@ -122,8 +144,8 @@ function outOfMemory(limit: Limit, message: string): RequestError {
 }
 
 /** What the user can do. Sizes are those of the setting, which all windows share. */
-function remedy({ displayedLimitBytes, needs }: Limit, numEditorWindows: number): string {
-  const setting = displayedLimitBytes * numEditorWindows;
+function remedy({ bytes, needs }: MemoryLimit, numEditorWindows: number): string {
+  const setting = bytes() * numEditorWindows;
   const needed = needs();
   const [whole, inParts] = needed
     ? [upTo2Digits(needed.whole * numEditorWindows), upTo2Digits(needed.inParts * numEditorWindows)]

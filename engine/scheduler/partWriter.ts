@@ -7,7 +7,7 @@ import type { KvCache } from '../kv/kvCache.ts';
 import { lastSlot, type Lease, numComputed, numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
-import { lacking, lostRows, tooLarge } from './capacityErrors.ts';
+import { lacking, lostRows, type MemoryLimit, tooLarge } from './capacityErrors.ts';
 import type { SchedulingPolicy } from './policy.ts';
 import { isDecode, reusable, type Scheduled } from './stepParts.ts';
 import type { PromptStanding, TokenBudget } from './tokenBudget.ts';
@@ -33,19 +33,29 @@ export interface Frame {
   readonly admits: boolean;
 }
 
+interface PartParties {
+  readonly cache: KvCache;
+  readonly admission: Admission;
+  readonly policy: SchedulingPolicy;
+  readonly reuse: RowReuse;
+  readonly limit: MemoryLimit;
+}
+
 export class PartWriter {
   readonly #cache: KvCache;
   readonly #admission: Admission;
   readonly #policy: SchedulingPolicy;
   readonly #reuse: RowReuse;
+  readonly #limit: MemoryLimit;
   /** When a prompt last got a part that others had to wait for. */
   #partAt = Number.NEGATIVE_INFINITY;
 
-  constructor(cache: KvCache, admission: Admission, policy: SchedulingPolicy, reuse: RowReuse) {
+  constructor({ cache, admission, policy, reuse, limit }: PartParties) {
     this.#cache = cache;
     this.#admission = admission;
     this.#policy = policy;
     this.#reuse = reuse;
+    this.#limit = limit;
   }
 
   /**
@@ -163,7 +173,7 @@ export class PartWriter {
       const isMemory = lack === null || lack === 'memory';
       this.#admission.end(
         sequence,
-        isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#cache),
+        isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#limit),
       );
       return false;
     }
@@ -208,7 +218,7 @@ export class PartWriter {
       else
         this.#admission.end(
           sequence,
-          sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache),
+          sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache, this.#limit),
         );
     }
     return false;

@@ -6,7 +6,7 @@ import { Admission } from './admission.ts';
 import type { BatchSpan } from '../model/batch.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { numComputed } from '../kv/lease.ts';
-import { lostRows } from './capacityErrors.ts';
+import { lostRows, type MemoryLimit } from './capacityErrors.ts';
 import { type SchedulingPolicy, VirtualTokens } from './policy.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
@@ -16,6 +16,14 @@ import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation.ts';
 import { StepBuilder } from './stepBuilder.ts';
 
+interface SchedulerParties {
+  readonly cache: KvCache;
+  readonly policy: SchedulingPolicy;
+  readonly speculation: Speculation;
+  readonly reuse: RowReuse;
+  readonly limit: MemoryLimit;
+}
+
 export class Scheduler {
   readonly #cache: KvCache;
   readonly #policy: SchedulingPolicy;
@@ -24,18 +32,12 @@ export class Scheduler {
   readonly #served = new VirtualTokens();
   #numAdded = 0;
 
-  constructor(cache: KvCache, policy: SchedulingPolicy, speculation: Speculation, reuse: RowReuse) {
+  constructor(parties: SchedulerParties) {
+    const { cache, policy } = parties;
     this.#cache = cache;
     this.#policy = policy;
     this.#admission = new Admission(cache, policy, this.#served);
-    this.#builder = new StepBuilder({
-      cache,
-      policy,
-      speculation,
-      reuse,
-      admission: this.#admission,
-      served: this.#served,
-    });
+    this.#builder = new StepBuilder({ ...parties, admission: this.#admission, served: this.#served });
   }
 
   get numPreemptions(): number {

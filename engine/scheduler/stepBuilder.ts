@@ -13,7 +13,7 @@ import type { KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
-import { tooLarge } from './capacityErrors.ts';
+import { type MemoryLimit, tooLarge } from './capacityErrors.ts';
 import { type Frame, PartWriter } from './partWriter.ts';
 import type { SchedulingPolicy, VirtualTokens } from './policy.ts';
 import { numDrafted } from './stepParts.ts';
@@ -36,6 +36,7 @@ export interface StepParties {
   readonly reuse: RowReuse;
   readonly admission: Admission;
   readonly served: VirtualTokens;
+  readonly limit: MemoryLimit;
 }
 
 export class StepBuilder {
@@ -45,6 +46,7 @@ export class StepBuilder {
   readonly #reuse: RowReuse;
   readonly #admission: Admission;
   readonly #served: VirtualTokens;
+  readonly #limit: MemoryLimit;
   readonly #batch: StepBatch;
   readonly #writer: PartWriter;
   /** Sequences that the last step deferred, and those that this one defers. */
@@ -60,15 +62,16 @@ export class StepBuilder {
   /** A prompt is in the prefill lane, whose scratch holds one. */
   #prefilling = false;
 
-  constructor({ cache, policy, speculation, reuse, admission, served }: StepParties) {
+  constructor({ cache, policy, speculation, reuse, admission, served, limit }: StepParties) {
     this.#cache = cache;
     this.#policy = policy;
     this.#speculation = speculation;
     this.#reuse = reuse;
     this.#admission = admission;
     this.#served = served;
+    this.#limit = limit;
     this.#batch = admission.batch;
-    this.#writer = new PartWriter(cache, admission, policy, reuse);
+    this.#writer = new PartWriter({ cache, admission, policy, reuse, limit });
   }
 
   /** Begins a step. Sequences that the last step deferred get their turn. */
@@ -236,7 +239,7 @@ export class StepBuilder {
     const isLong = admission.isLong(sequence);
     const { length } = sequence.tokenIds;
     if (isLong && (sequence.priority === 'idle' || length > longContexts.capacity)) {
-      admission.end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(length, this.#cache));
+      admission.end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(length, this.#cache, this.#limit));
       return null;
     }
     // Other sequences may overtake it, because they do not take the slots that it waits for.

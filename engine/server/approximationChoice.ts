@@ -1,6 +1,6 @@
 /**
  * Chooses the approximate techniques for a model: measures those that the options ask for and rejects what loses too
- * much. To remove a technique, delete its lines here and in kv/approx/approximations.ts. Does not encode.
+ * much. Does not encode. To remove a technique, see kv/approx/approximations.ts.
  */
 import { type ApproximationOptions, codecNames, compressionOf, dropsRows } from '../kv/approx/approximations.ts';
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
@@ -48,6 +48,7 @@ export async function chooseApproximations(
   const compressed = options.compress ? await chooseCompression(options.compress, measuring) : null;
   return {
     approximations: {
+      biased: new Set(imported.biased),
       reuseShifted: shifted !== null && shifted.klMean <= shifted.bound,
       ...compressed?.approximations,
     },

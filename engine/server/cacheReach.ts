@@ -3,7 +3,7 @@ import { scratchRows } from '../model/batch.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
 import { longContextBuffers, longContextTokens, type StoredForm, storedForms } from '../kv/approx/approximations.ts';
 import { codingBytes, codingReserve } from '../kv/approx/compression.ts';
-import type { Needs } from '../kv/kvCache.ts';
+import type { Needs } from '../scheduler/capacityErrors.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { divideBudget } from '../core/memoryDivision.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';

@@ -10,7 +10,7 @@ import { type SnapshotOptions, Snapshots } from '../kv/snapshots.ts';
 import { codecNamed } from '../kv/approx/codecs/registry.ts';
 import type { DiskTier } from '../kv/disk/diskTier.ts';
 import { SpillFile } from '../kv/disk/spillFile.ts';
-import type { Needs } from '../kv/kvCache.ts';
+import type { Needs } from '../scheduler/capacityErrors.ts';
 import type { ImportedModel } from '../model/load/importedModel.ts';
 import type { OnnxRunner } from '../model/runtime/runner.ts';
 import { formatBytes } from '../protocol/formatBytes.ts';
@@ -166,7 +166,7 @@ export class LoadedModel {
   }
 
   #createEngine(): Engine {
-    const { options, imported, runner, disk, approximations, hooks, info } = this.#parts;
+    const { options, runner, disk, approximations, hooks, info } = this.#parts;
     this.#spillFile?.close();
     if (options.disk && disk.tier) this.#spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
     return new Engine({
@@ -184,7 +184,6 @@ export class LoadedModel {
       snapshots: this.#snapshots,
       usesDisk: this.#usesDisk,
       spillFile: this.#spillFile,
-      biased: new Set(imported.biased),
       onReady: hooks.onReady,
     });
   }

@@ -1,6 +1,7 @@
 /**
- * The registry of the approximate techniques: makes those that the options ask for. To remove a technique, delete its
- * folder and its lines here. Does not decide when they run; that is up to engine and scheduler.
+ * The registry of the approximate techniques: makes those that the options ask for. Does not decide when they run. To
+ * remove one, delete its folder, its measurement (model/calibrate/), and its lines here and in
+ * server/approximationChoice.ts.
  */
 import type { PrefixState } from '../cachedPrefixes.ts';
 import type { KvCache, KvCacheOptions } from '../kvCache.ts';

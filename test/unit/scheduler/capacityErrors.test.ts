@@ -1,11 +1,15 @@
 /** Errors for requests that do not fit: which limit they name, and what they advise. */
 import { expect, test } from 'vitest';
+import { noLongContexts } from '../../../engine/kv/approx/approximation.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { speakBytes } from '../../../engine/protocol/formatBytes.ts';
 import { lacking, tooLarge } from '../../../engine/scheduler/capacityErrors.ts';
 import { fakeShape } from '../../support/engine/fakeRunner.ts';
+
+/** A cache that holds nothing. */
+const EMPTY = { capacity: 0, longContexts: { ...noLongContexts(), capacity: 0 } };
 
 test('an error about a shared limit says how many windows share it now', () => {
   const cache = new KvCache({
@@ -14,11 +18,12 @@ test('an error about a shared limit says how many windows share it now', () => {
     softSlots: 100,
     clock: () => 0,
   });
-  const said = (): string[] => [tooLarge(101, cache).message, lacking('memory', cache).message];
+  let numEditorWindows = 1;
+  const limit = { bytes: () => 1e6, numEditorWindows: () => numEditorWindows, needs: () => null };
+  const said = (): string[] => [tooLarge(101, cache, limit).message, lacking('memory', limit).message];
   const alone = said();
   for (const message of alone) expect(message).toMatch(/ Raise kvasir\.cache\.maxBytes or send less text\.$/);
-  let numEditorWindows = 3;
-  cache.numEditorWindows = () => numEditorWindows;
+  numEditorWindows = 3;
   expect(said()).toEqual(
     alone.map((message) => `${message} 3 editor windows share this memory. With fewer windows open, each has more.`),
   );
@@ -28,47 +33,39 @@ test('an error about a shared limit says how many windows share it now', () => {
 
 test('an error suggests a sufficient setting in bytes, rounded up, only if it is above the present one', () => {
   const limit = {
-    capacity: 0,
-    longContexts: { capacity: 0, diskBound: null },
-    displayedLimitBytes: 1e6,
+    bytes: () => 1e6,
     numEditorWindows: () => 1,
     needs: () => ({ numTokens: 2048, whole: 2_829_359, inParts: 1_410_000, spills: true }),
-  } as unknown as KvCache;
-  const said = (change: object): string => tooLarge(537, { ...limit, ...change } as KvCache).message;
+  };
+  const said = (change: object): string => tooLarge(537, EMPTY, { ...limit, ...change }).message;
   const lack =
     'The request has 537 tokens, but the KV cache limit of 1.0 MB holds 0. Raise kvasir.cache.maxBytes or send less text';
   expect(said({})).toBe(`${lack}: about 2.9 MB are enough for 2048 tokens, or 1.5 MB to read them in parts.`);
   expect(said({ numEditorWindows: () => 2 })).toContain(
     'about 5.7 MB are enough for 2048 tokens, or 2.9 MB to read them in parts. 2 editor windows',
   );
-  expect(said({ needs: () => ({ ...limit.needs()!, spills: false }) })).toBe(
+  expect(said({ needs: () => ({ ...limit.needs(), spills: false }) })).toBe(
     `${lack}: about 2.9 MB are enough for 2048 tokens, or 1.5 MB to read them in parts. ` +
       'To read in parts, kvasir.cache.diskBytes must be above 0.',
   );
   // There are parts that take less only for long texts; and no lower limit is advised than there is.
-  expect(said({ needs: () => ({ ...limit.needs()!, inParts: 2_829_359 }) })).toBe(
+  expect(said({ needs: () => ({ ...limit.needs(), inParts: 2_829_359 }) })).toBe(
     `${lack}: about 2.9 MB are enough for 2048 tokens.`,
   );
-  expect(said({ displayedLimitBytes: 2e6 })).toContain('about 2.9 MB are enough for 2048 tokens.');
-  expect(said({ displayedLimitBytes: 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
-  expect(lacking('memory', { ...limit } as KvCache).message).toContain(
+  expect(said({ bytes: () => 2e6 })).toContain('about 2.9 MB are enough for 2048 tokens.');
+  expect(said({ bytes: () => 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
+  expect(lacking('memory', limit).message).toContain(
     'the KV cache limit of 1.0 MB is too small for the next part. Raise kvasir.cache.maxBytes',
   );
 });
 
 test("sizes use the number format of the user's language", () => {
-  const limit = {
-    capacity: 0,
-    longContexts: { capacity: 0, diskBound: null },
-    displayedLimitBytes: 1_234_567,
-    numEditorWindows: () => 1,
-    needs: () => null,
-  } as unknown as KvCache;
+  const limit = { bytes: () => 1_234_567, numEditorWindows: () => 1, needs: () => null };
   speakBytes('pt-br');
   try {
-    expect(tooLarge(537, limit).message).toContain('the KV cache limit of 1,2 MB holds 0');
+    expect(tooLarge(537, EMPTY, limit).message).toContain('the KV cache limit of 1,2 MB holds 0');
   } finally {
     speakBytes('en');
   }
-  expect(tooLarge(537, limit).message).toContain('the KV cache limit of 1.2 MB holds 0');
+  expect(tooLarge(537, EMPTY, limit).message).toContain('the KV cache limit of 1.2 MB holds 0');
 });
