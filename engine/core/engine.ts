@@ -11,7 +11,7 @@ import { RequestError } from '../protocol/errors.ts';
 import type { FinishReason, Priority } from '../protocol/tasks.ts';
 import { refusalOf } from '../scheduler/capacityErrors.ts';
 import { SchedulingPolicy } from '../scheduler/policy.ts';
-import { numTokensOf, type Scheduled } from '../scheduler/stepParts.ts';
+import { numTokensOf, type Scheduled } from '../scheduler/stepBatch.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { Speculation } from '../scheduler/speculation.ts';
 import { StepCost, TYPICAL_PREFILL } from '../scheduler/stepCost.ts';

@@ -6,7 +6,7 @@ import { RequestError } from '../protocol/errors.ts';
 import { Metrics, type TokenCounts } from './metrics.ts';
 import type { EngineStats } from '../protocol/stats.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
-import { numTokensOf, type Scheduled } from '../scheduler/stepParts.ts';
+import { numTokensOf, type Scheduled } from '../scheduler/stepBatch.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';

@@ -9,7 +9,7 @@ import { RequestError } from '../protocol/errors.ts';
 import type { Journal } from './journal.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
 import { type Sampled, sample } from '../sequence/sampler.ts';
-import type { Scheduled } from '../scheduler/stepParts.ts';
+import type { Scheduled } from '../scheduler/stepBatch.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { Speculation } from '../scheduler/speculation.ts';

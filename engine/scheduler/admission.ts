@@ -2,8 +2,8 @@
  * The waiting sequences, the running ones with their leases, and the batch under construction. Admits, preempts and
  * ends sequences. Does not decide which running sequence gets tokens: see StepBuilder.
  *
- * - Preemption: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
- *   stay in the tree; it waits and resumes from there. The sequence of the highest standing always gets its slots.
+ * - Preemption: when slots run out, the last running sequence in preemption order gives up its lease. Its computed
+ *   tokens stay in the tree; it waits and resumes from there. The first sequence always gets its slots.
  * - Starvation guard: one summary at a time, which chats have kept out of memory for long, counts as a chat. New chats
  *   wait for it and do not take its slots. Completions never wait. Then chats have the slots for at least as long.
  */
@@ -11,9 +11,8 @@ import type { CachedPrefix, KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';
 import { type Match, NO_MATCH } from '../kv/radixTree.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { byStanding, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
-import { type Ended, isDecode, reusable } from './stepParts.ts';
-import { StepBatch } from './stepBatch.ts';
+import { byPreemption, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
+import { type Ended, isDecode, reusable, StepBatch } from './stepBatch.ts';
 
 /** Most sequences that hold a lease at the same time. */
 const MAX_RUNNING = 16;
@@ -44,7 +43,8 @@ export class Admission {
   /** Time at which the step under construction began. */
   now = 0;
   numPreemptions = 0;
-  readonly standing = byStanding<Sequence>((sequence) => this.place(sequence));
+  /** Preemption order. */
+  readonly order = byPreemption<Sequence>((sequence) => this.place(sequence));
   /** The batch under construction; empty between steps. A sequence that gives up its lease leaves it. */
   readonly batch: StepBatch;
   readonly #cache: KvCache;
@@ -195,10 +195,10 @@ export class Admission {
     return this.place(sequence);
   }
 
-  /** The running sequence of the lowest standing. */
+  /** The running sequence that is preempted first. */
   lowest(): Sequence | null {
     let lowest: Sequence | null = null;
-    for (const sequence of this.running.keys()) if (!lowest || this.standing(sequence, lowest) > 0) lowest = sequence;
+    for (const sequence of this.running.keys()) if (!lowest || this.order(sequence, lowest) > 0) lowest = sequence;
     return lowest;
   }
 

@@ -9,8 +9,8 @@ import type { Sequence } from '../sequence/sequence.ts';
 import type { Admission } from './admission.ts';
 import { lacking, lostRows, type MemoryLimit, tooLarge } from './capacityErrors.ts';
 import type { SchedulingPolicy } from './policy.ts';
-import { isDecode, reusable, type Scheduled } from './stepParts.ts';
-import type { PromptStanding, TokenBudget } from './tokenBudget.ts';
+import { isDecode, reusable, type Scheduled } from './stepBatch.ts';
+import type { PrefillShare, TokenBudget } from './tokenBudget.ts';
 
 /** Up to this many tokens are put into pages that the step attends to already. */
 const FEW = 16;
@@ -23,7 +23,7 @@ const NO_DRAFT: readonly number[] = [];
 
 /** What a step is built from. */
 export interface Frame {
-  /** Sequences that may get a part, in order of standing. */
+  /** Sequences that may get a part, in preemption order. */
   readonly active: readonly Sequence[];
   readonly budget: TokenBudget;
   /** The step serves completions; other sequences get what is left. */
@@ -104,16 +104,9 @@ export class PartWriter {
    * Takes the tokens of the prefill lane from `at` on. False: there are none. `worth`: tokens of the paged lane that
    * the time for them is worth.
    */
-  takePrefill(
-    sequence: Sequence,
-    lease: Lease,
-    at: number,
-    frame: Frame,
-    standing: PromptStanding,
-    worth: number,
-  ): boolean {
+  takePrefill(sequence: Sequence, lease: Lease, at: number, frame: Frame, share: PrefillShare, worth: number): boolean {
     const left = this.#partEnd(sequence, lease, at) - at;
-    const { tokens, most } = this.#prefillTokens(sequence, numLeased(lease), left, frame, standing);
+    const { tokens, most } = this.#prefillTokens(sequence, numLeased(lease), left, frame, share);
     if (tokens <= 0) return false;
     const count = this.#asks(sequence, lease, at) ? left : Math.min(tokens, this.#reuse.tokensBefore(sequence, at));
     if (!this.take(sequence, lease, count, { perToken: worth / Math.max(tokens, most) })) return false;
@@ -131,16 +124,16 @@ export class PartWriter {
     rows: number,
     left: number,
     { budget, urgent, now }: Frame,
-    standing: PromptStanding,
+    share: PrefillShare,
   ): { tokens: number; most: number } {
     const { batch } = this.#admission;
     const { paidColumns: columns, spent } = batch;
-    const part = (as: PromptStanding): { tokens: number; most: number } => {
+    const part = (as: PrefillShare): { tokens: number; most: number } => {
       const most = budget.prefill(rows, columns, spent, as);
       // A small rest would need another step that is hardly shorter.
       return { tokens: left <= 1.25 * most ? left : most, most };
     };
-    const usual = part(standing);
+    const usual = part(share);
     const isBeside = batch.decodes().some((other) => this.#policy.rank(other) <= this.#policy.rank(sequence));
     if (urgent || !isBeside || usual.tokens >= Math.min(left, LONG_PART)) return usual;
     return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');

@@ -2,12 +2,11 @@
  * The scheduling policy: who goes first, who takes slots from whom, and who shares a step. No decision changes a token.
  * A benchmark replaces single decisions in a subclass.
  */
-import type { Lease } from '../kv/lease.ts';
+import { type Lease, numComputed } from '../kv/lease.ts';
+import type { KvPool } from '../kv/pool.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { type Candidate, joins, nextTurn, type RunningBatch } from './grouping.ts';
-import { type Computing, isComputedBy } from './stepParts.ts';
-import type { StepBatch } from './stepBatch.ts';
+import type { Computing, StepBatch } from './stepBatch.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 
 const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
@@ -18,6 +17,11 @@ export const AGEING_MS = 2000;
  * chats then wait until the whole summary has ended.
  */
 const SLOTS_AGEING_MS = 15 * AGEING_MS;
+/** ms that an answer which the user reads may wait for its next token, and that any other work may wait. */
+const READ_MS = 150;
+const OTHER_MS = 4 * READ_MS;
+/** An answer is assumed to generate at most this many more tokens. */
+const LIKELY_ANSWER = 48;
 
 interface Ranked {
   readonly priority: Priority;
@@ -31,6 +35,24 @@ export interface Merits<S> {
   givesToken(sequence: S): boolean;
   /** How many tokens its client has been served, weighted (see VirtualTokens). */
   served(sequence: S): number;
+}
+
+/** A running sequence with which the next step may begin. */
+export interface Candidate {
+  readonly priority: Priority;
+  readonly lastServedAt: number;
+  /** Its next step gives a token of its answer. */
+  readonly decodes: boolean;
+  /** It had something to compute, and the last step deferred it. */
+  readonly deferred: boolean;
+}
+
+/** The running sequences and the slots that they hold. */
+export interface RunningBatch {
+  readonly pool: Pick<KvPool, 'pageSlots' | 'attended'>;
+  /** Slots of all rows that running sequences reference. */
+  readonly numReferenced: number;
+  readonly running: ReadonlyMap<Sequence, Lease>;
 }
 
 export class SchedulingPolicy {
@@ -73,7 +95,10 @@ export class SchedulingPolicy {
 
   /** In-flight prefix sharing: whether `other` computes, in this step, the token at `at` that a sequence needs next. */
   waitsFor(other: Computing, tokenIds: readonly number[], at: number): boolean {
-    return isComputedBy(tokenIds, at, other);
+    if (at < other.startIndex || at >= other.startIndex + other.count) return false;
+    // Backwards, because sequences with a common beginning differ late.
+    for (let i = at; i >= 0; i--) if (tokenIds[i] !== other.tokenIds[i]) return false;
+    return true;
   }
 
   /**
@@ -84,9 +109,25 @@ export class SchedulingPolicy {
     return !isForced && (!urgent || priority === 'completion') && !lease?.partial;
   }
 
-  /** The deferred sequence with which a step begins. `running`: in order of standing. */
+  /**
+   * The deferred sequence with which a step begins: the one whose wait is longest for its kind. Answers that the user
+   * reads take turns. Of prompts and of answers that nobody reads, only the first of each class takes part: run one
+   * after another they end sooner on average, and the last one ends no later. `running`: in preemption order.
+   */
   nextTurn<C extends Candidate>(running: readonly C[], now: number): C | null {
-    return nextTurn(running, now);
+    const seen = new Set<Priority>();
+    let next: C | null = null;
+    let most = 0;
+    for (const one of running) {
+      const isRead = one.decodes && (one.priority === 'completion' || one.priority === 'chat');
+      const takesPart = isRead || !seen.has(one.priority);
+      if (!isRead) seen.add(one.priority);
+      const wait = (now - one.lastServedAt) / (isRead ? READ_MS : OTHER_MS);
+      if (!takesPart || !one.deferred || (next && wait <= most)) continue;
+      next = one;
+      most = wait;
+    }
+    return next;
   }
 
   /** Whether `most` tokens of a lease in this step cost less than `tokens` in a step of its own. */
@@ -94,17 +135,47 @@ export class SchedulingPolicy {
     return batch.shares(lease, tokens, budget, most);
   }
 
-  /** Whether a waiting sequence starts now or waits until the running ones of its class have ended. */
-  joins(sequence: Sequence, numFree: number, budget: TokenBudget, batch: RunningBatch): boolean {
-    return joins(sequence, numFree, budget, batch);
+  /**
+   * Whether a waiting sequence starts now, or waits until the running ones of its class have ended: predicts the cost
+   * when all of them generate. Chats and completions are read while they are generated, so they start at once.
+   * `numFree`: its tokens that need no more slots.
+   */
+  joins(
+    sequence: Sequence,
+    numFree: number,
+    budget: Pick<TokenBudget, 'shares'>,
+    { pool, numReferenced, running }: RunningBatch,
+  ): boolean {
+    if (sequence.priority === 'completion' || sequence.priority === 'chat') return true;
+    const alike = [...running].filter(([{ priority }]) => priority === sequence.priority);
+    if (alike.length === 0) return true;
+    const { pageSlots } = pool;
+    const length = (one: Sequence): number => one.tokenIds.length + likelyAnswer(one) / 2;
+    const own = length(sequence) / pageSlots;
+    const toCome = alike.reduce((sum, [one, lease]) => sum + length(one) - numComputed(lease), 0);
+    const all = (numReferenced + toCome) / pageSlots;
+    const most = Math.max(...alike.map(([one]) => length(one))) / pageSlots;
+    const columns = (numTokens: number, most: number, all: number): number =>
+      pool.attended(numTokens, most, all).pages * pageSlots;
+    const together = columns(alike.length + 1, Math.max(most, own), all + own - numFree / pageSlots);
+    return budget.shares(
+      { tokens: alike.length, columns: columns(alike.length, most, all) },
+      { tokens: 1, columns: own * pageSlots },
+      together,
+    );
   }
 }
 
+/** Tokens that a sequence probably still generates. */
+function likelyAnswer(sequence: Sequence): number {
+  return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
+}
+
 /**
- * Order of standing: who takes slots from whom. Negative when `a` stands above `b`: class, then arrival. It does not
- * change from step to step, so the sequence at the top always finishes. `place`: of a sequence's class.
+ * Preemption order: who takes slots from whom. Negative when `a` may take slots from `b`: class, then arrival. The
+ * order does not change from step to step, so the first sequence always finishes. `place`: of a sequence's class.
  */
-export function byStanding<S extends Ranked>(place: (sequence: S) => number): (a: S, b: S) => number {
+export function byPreemption<S extends Ranked>(place: (sequence: S) => number): (a: S, b: S) => number {
   return (a, b) => place(a) - place(b) || a.arrivalIndex - b.arrivalIndex;
 }
 

@@ -10,7 +10,7 @@ import { lostRows, type MemoryLimit } from './capacityErrors.ts';
 import { type SchedulingPolicy, VirtualTokens } from './policy.ts';
 import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
-import type { Schedule, Scheduled } from './stepParts.ts';
+import type { Schedule, Scheduled } from './stepBatch.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { Speculation } from './speculation.ts';
@@ -111,7 +111,7 @@ export class Scheduler {
     this.#chooseLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
-    const active = all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing);
+    const active = all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.order);
     const urgent = active.some((s) => this.#policy.isUrgent(s));
     this.#builder.next();
     this.#builder.build({ active, budget, urgent, now, admits: true });

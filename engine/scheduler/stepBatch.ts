@@ -1,13 +1,50 @@
 /**
- * The batch under construction: each sequence's part, its share of the token budget, and the pages of the pool that the
- * step attends to. Says what another part would cost. Decides nothing.
+ * The parts of a step, and the batch under construction: each sequence's part, its share of the token budget, and the
+ * pages of the pool that the step attends to. Says what another part would cost. Decides nothing.
  */
 import type { Attended } from '../kv/pages.ts';
 import type { KvCache } from '../kv/kvCache.ts';
-import type { Lease } from '../kv/lease.ts';
+import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { Computing, Scheduled } from './stepParts.ts';
 import type { TokenBudget } from './tokenBudget.ts';
+import type { Lane } from '../model/batch.ts';
+import type { RequestError } from '../protocol/errors.ts';
+import type { FinishReason } from '../protocol/tasks.ts';
+
+/** Tokens that a step computes and that join the radix tree after it: `count` of `tokenIds`, from `startIndex` on. */
+export interface Computing {
+  readonly tokenIds: readonly number[];
+  readonly startIndex: number;
+  readonly count: number;
+}
+
+/** A sequence's part in a step. */
+export interface Scheduled extends Computing {
+  readonly sequence: Sequence;
+  readonly lease: Lease;
+  readonly newSlots: Int32Array;
+  readonly lane: Lane;
+  /** Part of a prompt, or tokens lost by preemption. They join the tree right after the step. */
+  readonly prefill: boolean;
+  /** Drafted tokens after the sequence's last one. Only right ones keep their slots. */
+  readonly draft: readonly number[];
+  readonly numLogits: number;
+  /** How many of its last tokens return their queries, which choose the rows that a partial lease attends to next. */
+  readonly numQueries: number;
+  /** The tokens are computed only for their queries, and again afterwards. */
+  readonly asks: boolean;
+}
+
+/** A sequence that ended without a part: it needs no more tokens, or it does not fit. */
+export interface Ended {
+  readonly sequence: Sequence;
+  readonly outcome: FinishReason | RequestError;
+}
+
+export interface Schedule {
+  readonly batch: Scheduled[];
+  readonly ended: Ended[];
+}
 
 /** How a part counts. */
 interface Weight {
@@ -178,4 +215,25 @@ export class StepBatch {
 /** Columns of the pool that this lease's tokens attend to in a step of their own: whole pages, at least one. */
 export function columnsOf(cache: KvCache, lease: Lease): number {
   return Math.max(1, cache.addPages(lease, new Set())) * cache.memory.pool.pageSlots;
+}
+
+/** Tokens of a sequence that may come from the cache: all, without the last one if its logits are needed. */
+export function reusable(sequence: Sequence): number {
+  return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
+}
+
+/** Whether only the last sampled token has to be computed. */
+export function isDecode(sequence: Sequence, lease: Lease): boolean {
+  return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
+}
+
+export function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): number {
+  let sum = 0;
+  for (const draft of drafts.values()) sum += draft.length;
+  return sum;
+}
+
+/** Tokens of a step, drafts included. */
+export function numTokensOf(batch: readonly Scheduled[]): number {
+  return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
 }

@@ -6,7 +6,7 @@
  *
  * - Before each chunk, a prompt takes over what the tree holds by now, whichever sequence computed it.
  * - In-flight prefix sharing: a prompt waits if another sequence computes its next token in this step.
- * - Deferral: a sequence that costs more in this step than in one of its own is left for a later one (see grouping).
+ * - Deferral: a sequence that costs more in this step than in one of its own waits for a later one (see sharesStep).
  */
 import type { RowReuse } from '../kv/approx/approximation.ts';
 import type { KvCache } from '../kv/kvCache.ts';
@@ -16,10 +16,9 @@ import type { Admission } from './admission.ts';
 import { type MemoryLimit, tooLarge } from './capacityErrors.ts';
 import { type Frame, PartWriter } from './partWriter.ts';
 import type { SchedulingPolicy, VirtualTokens } from './policy.ts';
-import { numDrafted } from './stepParts.ts';
+import { numDrafted, columnsOf, type StepBatch } from './stepBatch.ts';
 import type { Speculation } from './speculation.ts';
-import { columnsOf, type StepBatch } from './stepBatch.ts';
-import type { PromptStanding, TokenBudget } from './tokenBudget.ts';
+import type { PrefillShare, TokenBudget } from './tokenBudget.ts';
 
 /**
  * Beside a completion, an answer gets a token, and one prompt goes on, at least this often: a user who types does not
@@ -97,7 +96,7 @@ export class StepBuilder {
       for (const sequence of completions) if (admission.isRunningDecode(sequence)) this.#serve(sequence, frame);
       for (const sequence of this.#prompts(completions, budget, now)) this.#serve(sequence, frame);
     }
-    // Beside completions, those that have waited longest go first; otherwise in order of standing.
+    // Beside completions, those that have waited longest go first; otherwise in preemption order.
     const decodes = active.filter((s) => admission.isRunningDecode(s));
     if (urgent) decodes.sort((a, b) => this.#policy.rank(a) - this.#policy.rank(b) || a.lastServedAt - b.lastServedAt);
     const own = batch.spent;
@@ -161,15 +160,15 @@ export class StepBuilder {
     const batch = this.#batch;
     const writer = this.#writer;
     const { budget, urgent, now } = frame;
-    const standing = this.#standing(sequence, frame);
+    const share = this.#prefillShare(sequence, frame);
     const left = (columns: number): number =>
-      (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
+      (share === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
     // Beside a completion, a prompt that has waited too long gets some tokens: a few in the paged lane, or seldom many
     // in the prefill lane.
     const isLate = left(batch.paidColumns) <= 0;
     const inPrefill = sequence.laneAt(this.#admission.numFound(sequence)) === 'prefill';
     const mayBeLate = inPrefill
-      ? standing === 'late'
+      ? share === 'late'
       : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
     const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, frame);
@@ -188,12 +187,12 @@ export class StepBuilder {
       if (!this.#defers(sequence, lease, most > 0 ? alone : 0, budget, most)) writer.take(sequence, lease, most);
     } else if (!this.#prefilling) {
       const worth = isLate ? budget.leastTokens : left(batch.paidColumns);
-      this.#prefilling = writer.takePrefill(sequence, lease, at, frame, standing, worth);
+      this.#prefilling = writer.takePrefill(sequence, lease, at, frame, share, worth);
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
   }
 
-  #standing(sequence: Sequence, { urgent, now }: Frame): PromptStanding {
+  #prefillShare(sequence: Sequence, { urgent, now }: Frame): PrefillShare {
     if (!urgent || sequence.priority === 'completion') return 'own';
     return this.#policy.level(sequence, now) <= 0 ? 'late' : 'beside';
   }

@@ -1,5 +1,5 @@
 /**
- * Learns what a step costs from the steps that have run. One instance per lane.
+ * Learns what a step costs from the steps that have run, and compares one step with two. One StepCost per lane.
  * Does not decide how many tokens a step has: see tokenBudget.ts.
  */
 
@@ -159,6 +159,22 @@ export class StepCost {
     const ratio = ({ tokens, columns, ms }: Observation): number => ms / evaluate(this.#fitted, tokens, columns);
     return [...observations].sort((x, y) => ratio(x) - ratio(y))[observations.length >> 1]!;
   }
+}
+
+/** Tokens of a step that attend to the same columns. */
+export interface Part {
+  readonly tokens: number;
+  readonly columns: number;
+}
+
+/**
+ * Whether one step over `columns`, the columns of both parts, costs no more than two steps. In a shared step of the
+ * paged lane every token attends to as many columns as the longest sequence, or to those of all (see attendedPages). A
+ * separate step reads the weights once more.
+ */
+export function sharesStep({ a, c, d }: Coefficients, one: Part, other: Part, columns: number): boolean {
+  const wasted = one.tokens * (columns - one.columns) + other.tokens * (columns - other.columns);
+  return c * wasted <= a + d * (one.columns + other.columns - columns);
 }
 
 function evaluate({ a, b, c, d }: Coefficients, tokens: number, columns: number): number {

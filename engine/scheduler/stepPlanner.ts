@@ -4,7 +4,7 @@
  */
 import { numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { numTokensOf, type Scheduled } from './stepParts.ts';
+import { numTokensOf, type Scheduled } from './stepBatch.ts';
 import type { StepCost } from './stepCost.ts';
 import {
   type StepTarget,

@@ -1,12 +1,11 @@
 /** How many tokens a step may have: as many as fit into its time target at the learnt cost. Pure functions. */
-import { type Part, sharesStep } from './grouping.ts';
-import type { StepCost } from './stepCost.ts';
+import { type Part, sharesStep, type StepCost } from './stepCost.ts';
 
 /**
  * What a prompt may take of a step: the step's time (`own`); what is left beside a completion (`beside`); a long part,
  * because it has waited (`late`).
  */
-export type PromptStanding = 'own' | 'beside' | 'late';
+export type PrefillShare = 'own' | 'beside' | 'late';
 
 /** `columns`: columns of the pool that each token of the step pays for (see attendedPages). */
 export interface TokenBudget {
@@ -17,7 +16,7 @@ export interface TokenBudget {
   /** Tokens that a prompt gets in any case when it has waited too long. */
   readonly leastTokens: number;
   /** Most tokens of a prompt in the prefill lane from `startIndex` on, with `poolTokens` in the paged lane. */
-  prefill(startIndex: number, columns: number, poolTokens: number, standing: PromptStanding): number;
+  prefill(startIndex: number, columns: number, poolTokens: number, share: PrefillShare): number;
   /** Time between two long parts of prompts that other sequences have to wait for. */
   readonly betweenPartsMs: number;
   /** ms that a token costs for the columns that it attends to; 0 with a fixed budget. */
@@ -66,7 +65,7 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
     beside: (columns, ownTokens) => within(besideMs(target, cost.predict(ownTokens, columns + ownTokens)), columns),
     leastTokens: target.leastTokens,
     betweenPartsMs: BETWEEN_PARTS * Math.max(OWN_MS, target.lateMs),
-    prefill: (startIndex, columns, poolTokens, standing) => {
+    prefill: (startIndex, columns, poolTokens, share) => {
       if (!prefillCost.known) return FIRST_TOKENS;
       const pool = besideWeights(cost, poolTokens, columns + poolTokens);
       const own = Math.max(OWN_MS, target.ms - pool);
@@ -74,11 +73,11 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
         own,
         beside: besideMs(target, cost.predict(poolTokens, columns + poolTokens)) - pool,
         late: Math.max(own, target.lateMs),
-      }[standing];
+      }[share];
       const tokens = Math.min(MAX_PREFILL, prefillCost.tokensWithin(ms, startIndex));
       // Few tokens cost nearly as much as many here. So it gets none until waiting makes the prompt urgent.
       const least = Math.min(MAX_LEAST, Math.max(MIN_PREFILL, prefillCost.evenTokens(startIndex)));
-      return tokens >= least ? tokens : standing !== 'beside' || poolTokens === 0 ? least : 0;
+      return tokens >= least ? tokens : share !== 'beside' || poolTokens === 0 ? least : 0;
     },
     columnMs: (columns) => (cost.known ? cost.coefficients.c * columns : 0),
     shares: (one, other, columns) => !cost.known || sharesStep(cost.coefficients, one, other, columns),

@@ -3,7 +3,7 @@
  * its text and its waiters. Does not decide when to start or abort: completionRequests.ts does.
  */
 import type { Done } from '../client/connection.ts';
-import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
+import { carryOver, type Insertion, type Place, placeAfter, type Agreement, agreement, withLineEnds } from './place.ts';
 
 /**
  * `ask`: for a question of the editor. `other`: one more candidate at the same place. `ahead`: for after an acceptance.
@@ -101,8 +101,8 @@ export class CompletionRequest {
     this.#notify();
   }
 
-  standing(place: Place): Standing {
-    return standing(this.place, this.text, place);
+  agreement(place: Place): Agreement {
+    return agreement(this.place, this.text, place);
   }
 
   /** What there is to insert at `place` so far. */
@@ -136,7 +136,7 @@ export class CompletionRequest {
             reject(this.#failure);
             leave('ended');
           } else if (this.ended) leave('ended');
-          else if (this.standing(place) === 'diverged') leave('diverged');
+          else if (this.agreement(place) === 'diverged') leave('diverged');
         };
         const timer = setTimeout(() => leave('deadline'), Math.max(0, ms));
         const subscription = this.onChange(look);

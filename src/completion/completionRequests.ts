@@ -128,8 +128,8 @@ export class CompletionRequests implements vscode.Disposable {
   join(place: Place): CompletionRequest | undefined {
     const running = [...this.#live.keys()].filter((request) => request.answers && !request.aborted);
     return (
-      running.find((request) => request.standing(place) === 'agrees') ??
-      running.find((request) => request.standing(place) === 'undecided')
+      running.find((request) => request.agreement(place) === 'agrees') ??
+      running.find((request) => request.agreement(place) === 'undecided')
     );
   }
 

@@ -78,7 +78,7 @@ export class Finder {
     let request = this.#requests.join(place);
     if (refresh)
       return (request && this.#part(request, question, record)) ?? 'the answer came after the cursor had moved';
-    if (request?.standing(place) !== 'agrees') {
+    if (request?.agreement(place) !== 'agrees') {
       const delay = this.#trigger.delay(
         place.docId,
         question.line,
@@ -197,7 +197,7 @@ function wantsMore({ suppressed }: Pick<Completion, 'suppressed'>, { trigger }: 
 function endedForAnotherPlace(request: CompletionRequest, place: Place): boolean {
   if (request.place.offset === place.offset) return false;
   // It is aborted as soon as its text contradicts what was typed.
-  if (request.standing(place) === 'diverged') return true;
+  if (request.agreement(place) === 'diverged') return true;
   return request.done !== undefined && request.done.finishReason !== 'abort' && !request.rest(place)?.text.trim();
 }
 

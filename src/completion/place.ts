@@ -19,7 +19,7 @@ export interface Insertion {
 }
 
 /** How the text typed since compares with what a request has written so far. */
-export type Standing = 'agrees' | 'undecided' | 'diverged';
+export type Agreement = 'agrees' | 'undecided' | 'diverged';
 
 /** More closing characters than this were typed by the user. */
 const MAX_CLOSERS = 4;
@@ -53,7 +53,7 @@ export function carryOver(origin: Place, insert: string, place: Place): Insertio
 }
 
 /** How `place` compares with a running request made at `origin` that has written `written` so far. */
-export function standing(origin: Place, written: string, place: Place): Standing {
+export function agreement(origin: Place, written: string, place: Place): Agreement {
   if (
     place.offset < origin.offset ||
     closersSince(origin, place) === undefined ||
@@ -71,7 +71,7 @@ export function standing(origin: Place, written: string, place: Place): Standing
 export function onItsWay(origin: Place, written: string, text: string): boolean {
   const typed = origin.offset + text.length - origin.text.length;
   for (let closers = 0; closers <= MAX_CLOSERS; closers++) {
-    if (standing(origin, written, { docId: origin.docId, text, offset: typed - closers }) !== 'diverged') return true;
+    if (agreement(origin, written, { docId: origin.docId, text, offset: typed - closers }) !== 'diverged') return true;
   }
   return false;
 }

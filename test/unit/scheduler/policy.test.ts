@@ -1,18 +1,17 @@
-/** The scheduling policy: orders, in-flight prefix sharing, virtual token counters. See test/engine for the scheduler. */
+/** The scheduling policy: orders, prefix sharing, turns, virtual token counters. See test/engine for the scheduler. */
 import { expect, test } from 'vitest';
-import { isComputedBy } from '../../../engine/scheduler/stepParts.ts';
-import { AGEING_MS, byStanding, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
+import { AGEING_MS, byPreemption, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 
 const policy = new SchedulingPolicy();
 const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
 
-test('standing is ordered by class, then by arrival', () => {
+test('preemption order is by class, then by arrival', () => {
   const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
-  expect(all.sort(byStanding((s) => policy.rank(s))).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
-  expect(all.sort(byStanding((s) => (s.arrivalIndex === 0 ? 1 : policy.rank(s)))).map((s) => s.arrivalIndex)).toEqual([
-    2, 3, 0, 4, 1,
-  ]);
+  expect(all.sort(byPreemption((s) => policy.rank(s))).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
+  expect(all.sort(byPreemption((s) => (s.arrivalIndex === 0 ? 1 : policy.rank(s)))).map((s) => s.arrivalIndex)).toEqual(
+    [2, 3, 0, 4, 1],
+  );
 });
 
 test('chats leave slots only to a summary that has waited long (starvation guard)', () => {
@@ -43,12 +42,12 @@ test('service order: waiting raises the class, and a step that yields a first to
 
 test('a sequence waits only for one that computes its next token on the same tree path', () => {
   const leader = { tokenIds: [1, 2, 3, 4, 5, 6], startIndex: 2, count: 2 };
-  expect(isComputedBy([1, 2, 3, 9], 2, leader)).toBe(true);
-  expect(isComputedBy([1, 2, 3, 4, 5], 3, leader)).toBe(true);
-  expect(isComputedBy([1, 2, 9], 2, leader)).toBe(false);
-  expect(isComputedBy([1, 9, 3], 2, leader)).toBe(false);
-  expect(isComputedBy([1, 2, 3], 1, leader)).toBe(false);
-  expect(isComputedBy([1, 2, 3, 4, 5], 4, leader)).toBe(false);
+  expect(policy.waitsFor(leader, [1, 2, 3, 9], 2)).toBe(true);
+  expect(policy.waitsFor(leader, [1, 2, 3, 4, 5], 3)).toBe(true);
+  expect(policy.waitsFor(leader, [1, 2, 9], 2)).toBe(false);
+  expect(policy.waitsFor(leader, [1, 9, 3], 2)).toBe(false);
+  expect(policy.waitsFor(leader, [1, 2, 3], 1)).toBe(false);
+  expect(policy.waitsFor(leader, [1, 2, 3, 4, 5], 4)).toBe(false);
 });
 
 test("fairness counts all tokens served to a client's sequences, generated tokens twice", () => {
@@ -105,4 +104,25 @@ test('a newcomer is compared with its own class only: the wait of a lower class 
   tokens.move('summary', 0);
   expect(tokens.counter('summary', false)).toBe(3000);
   tokens.move('nobody', 0);
+});
+
+test('turns go to the longest waiting kind; of prefills and background work only the first of a class gets one', () => {
+  const one = (
+    priority: 'completion' | 'chat' | 'summary' | 'idle',
+    waited: number,
+    decodes: boolean,
+    deferred = true,
+  ) => ({ priority, lastServedAt: 10_000 - waited, decodes, deferred });
+  const next = (...running: ReturnType<typeof one>[]): number => running.indexOf(policy.nextTurn(running, 10_000)!);
+  expect(next()).toBe(-1);
+  expect(next(one('chat', 100, true, false))).toBe(-1);
+  expect(next(one('chat', 30, true), one('chat', 40, true))).toBe(1);
+  // An answer that is read before a prompt, unless that has waited four times as long.
+  expect(next(one('chat', 300, false), one('chat', 100, true))).toBe(1);
+  expect(next(one('chat', 500, false), one('chat', 100, true))).toBe(0);
+  expect(next(one('chat', 100, false), one('chat', 500, false))).toBe(0);
+  expect(next(one('summary', 100, true), one('summary', 500, true))).toBe(0);
+  // The first is served in any case.
+  expect(next(one('summary', 100, true, false), one('summary', 500, true))).toBe(-1);
+  expect(next(one('summary', 900, true), one('chat', 100, true))).toBe(0);
 });

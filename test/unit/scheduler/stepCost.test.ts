@@ -1,7 +1,7 @@
-/** What a step costs is learnt, on a quiet machine and on a noisy one; targets; token budgets. */
+/** Step costs, learnt on a quiet and on a noisy machine; when sequences share a step; targets; token budgets. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StepCost, TYPICAL_PREFILL } from '../../../engine/scheduler/stepCost.ts';
+import { type Part, sharesStep, StepCost, TYPICAL_PREFILL } from '../../../engine/scheduler/stepCost.ts';
 import { besideMs, stepTarget } from '../../../engine/scheduler/tokenBudget.ts';
 import { fixedBudget, learntBudget } from '../../../engine/scheduler/tokenBudget.ts';
 import { StepPlanner } from '../../../engine/scheduler/stepPlanner.ts';
@@ -248,4 +248,42 @@ test('one step with tokens in two unknown lanes informs the estimate of both', (
     0,
   );
   expect([costs.pool.known, costs.prefill.known]).toEqual([true, true]);
+});
+
+// --- sharing a step -----------------------------------------------------------------
+
+const typical = { a: 14, b: 0.8, c: 0.001, d: 0 };
+
+/** How many decodes with pools of `columns` of their own come to share a step. */
+function together(columns: number, coefficients = typical): number {
+  let n = 1;
+  const part = (tokens: number): Part => ({ tokens, columns: tokens * columns });
+  while (n < 100 && sharesStep(coefficients, part(n), part(1), (n + 1) * columns)) n++;
+  return n;
+}
+
+test('long separate contexts run in separate steps, short ones share steps', () => {
+  expect(together(8000)).toBe(1);
+  expect(together(2000)).toBe(4);
+  expect(together(300)).toBeGreaterThan(16);
+  // Where weights are dear and columns cheap, all run together.
+  expect(together(8000, { a: 200, b: 1, c: 1e-6, d: 0 })).toBe(100);
+});
+
+test('the cost of columns alone is no reason to separate, but a reason to share common prefixes', () => {
+  const one = { tokens: 8, columns: 4000 };
+  expect(sharesStep(typical, one, one, 6000)).toBe(false);
+  expect(sharesStep({ ...typical, d: 0.01 }, one, one, 6000)).toBe(true);
+});
+
+test('sequences with one shared prefix always share steps', () => {
+  expect(sharesStep(typical, { tokens: 60, columns: 30_000 }, { tokens: 400, columns: 30_000 }, 30_000)).toBe(true);
+});
+
+test('a short prompt and an answer with a long context do not share steps', () => {
+  const answer = { tokens: 1, columns: 4000 };
+  expect(sharesStep(typical, answer, { tokens: 100, columns: 256 }, 4256)).toBe(false);
+  expect(sharesStep(typical, answer, { tokens: 2, columns: 256 }, 4256)).toBe(true);
+  // Few tokens beside many that have much the same pool.
+  expect(sharesStep(typical, { tokens: 100, columns: 4000 }, { tokens: 1, columns: 4000 }, 4128)).toBe(true);
 });

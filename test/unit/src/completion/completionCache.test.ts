@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CompletionCache } from '../../../../src/completion/completionCache.ts';
-import { carryOver, onItsWay, type Place, standing, withLineEnds } from '../../../../src/completion/place.ts';
+import { carryOver, onItsWay, type Place, agreement, withLineEnds } from '../../../../src/completion/place.ts';
 
 function at(marked: string, docId = 'd'): Place {
   const offset = marked.indexOf('|');
@@ -57,7 +57,7 @@ describe('carryOver', () => {
 });
 
 describe('a running request', () => {
-  const stands = (made: string, written: string, now: string) => standing(at(made), written, at(now));
+  const stands = (made: string, written: string, now: string) => agreement(at(made), written, at(now));
   test('agrees with typing along', () => expect(stands('a = |', 'b + c', 'a = b|')).toBe('agrees'));
   test('is undecided about text typed ahead of it', () => expect(stands('a = |', 'b', 'a = b +|')).toBe('undecided'));
   test('diverges from other text', () => expect(stands('a = |', 'b', 'a = c|')).toBe('diverged'));
