@@ -22,7 +22,7 @@ import { DiskFetch, FileBlocks } from './fileBlocks.ts';
 import type { EngineOptions } from './engineOptions.ts';
 import { IdleMaintenance, type MaintenanceOptions, StepGate } from './idleMaintenance.ts';
 import { type CoreStats, coreStats, Journal } from './journal.ts';
-import { MemoryDivision } from './memoryDivision.ts';
+import { MemoryDivision } from './memoryBudget.ts';
 import { Emission } from './stepOutput.ts';
 import type { TracedStep } from './trace.ts';
 

@@ -9,7 +9,7 @@ import { type Block, outline } from '../kv/outline.ts';
 import type { Snapshots } from '../kv/snapshots.ts';
 import type { TreeNode } from '../protocol/stats.ts';
 import type { StepGate } from './idleMaintenance.ts';
-import { laneLimits, type MemoryDivision } from './memoryDivision.ts';
+import { laneLimits, type MemoryDivision } from './memoryBudget.ts';
 import type { Sequence } from '../sequence/sequence.ts';
 
 interface Parts {

@@ -1,9 +1,57 @@
 /**
- * Samples a token from logits. Order as in transformers: repetition penalty, temperature, top-k, top-p.
- * Ties go to the lower token id.
+ * Checks the sampling parameters of a request, and samples a token from logits. Order as in transformers: repetition
+ * penalty, temperature, top-k, top-p. Ties go to the lower token id.
  */
+import { RequestError } from '../protocol/errors.ts';
 import type { SamplingParams, TokenLogprob } from '../protocol/tasks.ts';
 import { draw, highest, indexOfMax, sumOfExp, survey } from './draw.ts';
+
+/** Greedy, 128 tokens. */
+export const DEFAULT_SAMPLING: Readonly<Required<SamplingParams>> = {
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  repetitionPenalty: 1,
+  seed: 0,
+  maxTokens: 128,
+  stop: [],
+  ignoreEos: false,
+  logprobs: false,
+  topLogprobs: 0,
+};
+
+const NUMBERS = ['temperature', 'topP', 'topK', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
+
+/** Fills in the defaults, and a random seed. @throws RequestError badRequest on values out of range */
+export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
+  const given = Object.fromEntries(Object.entries(sampling).filter(([, value]) => value != null));
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const params: Required<SamplingParams> = { ...DEFAULT_SAMPLING, seed, ...given };
+  const demand = (name: keyof SamplingParams, holds: boolean, what: string): void => {
+    if (!holds) throw new RequestError('badRequest', `${name} is ${String(params[name])}; it must be ${what}.`);
+  };
+  const isNumber = (value: unknown): value is number => typeof value === 'number';
+  for (const name of NUMBERS) demand(name, isNumber(params[name]), 'a number');
+  demand(
+    'stop',
+    Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'),
+    'a list of strings',
+  );
+  demand('ignoreEos', typeof params.ignoreEos === 'boolean', 'true or false');
+  demand('logprobs', typeof params.logprobs === 'boolean', 'true or false');
+  demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
+  demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
+  demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');
+  demand('repetitionPenalty', params.repetitionPenalty > 0 && params.repetitionPenalty < Infinity, 'above 0');
+  demand('seed', Number.isSafeInteger(params.seed), 'a whole number');
+  demand('maxTokens', Number.isInteger(params.maxTokens) && params.maxTokens >= 0, 'a whole number from 0');
+  demand(
+    'topLogprobs',
+    Number.isInteger(params.topLogprobs) && params.topLogprobs >= 0 && params.topLogprobs <= 100,
+    'a whole number from 0 to 100',
+  );
+  return params;
+}
 
 export type SamplerParams = Required<
   Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>

@@ -4,8 +4,7 @@
  */
 import { RequestError } from '../protocol/errors.ts';
 import type { Lane } from '../model/batch.ts';
-import type { OtherNext, Sampled } from './sampler.ts';
-import { resolveSampling } from './samplingParams.ts';
+import { type OtherNext, resolveSampling, type Sampled } from './sampler.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from '../protocol/tasks.ts';
 import { numTakenOver } from '../kv/approx/approximations.ts';

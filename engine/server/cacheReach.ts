@@ -5,7 +5,7 @@ import { longContextBuffers, longContextTokens, type StoredForm, storedForms } f
 import { codingBytes, codingReserve } from '../kv/approx/compression.ts';
 import type { Needs } from '../scheduler/capacityErrors.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
-import { divideBudget } from '../core/memoryDivision.ts';
+import { divideBudget } from '../core/memoryBudget.ts';
 import type { ModelConfig } from '../model/load/hfConfig.ts';
 import { kvShape } from '../model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../model/runtime/prefillFeeds.ts';

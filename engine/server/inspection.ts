@@ -3,7 +3,7 @@
  * offer. Is fast enough for many folders. Does not find bad tensor values or a wrong chat template.
  */
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
-import { cacheBytesAtWork } from '../core/memoryDivision.ts';
+import { cacheBytesAtWork } from '../core/memoryBudget.ts';
 import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';

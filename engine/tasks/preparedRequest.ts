@@ -12,6 +12,7 @@ import type { CopyPrior } from '../text/copy/copyPrior.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Opening } from '../text/tokenizer/healing.ts';
 import { MIN_PREFILL } from '../model/batch.ts';
+import { DEFAULT_SAMPLING } from '../sequence/sampler.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 
 /** @throws RequestError `badRequest`, with `refusal`, for a model that does not follow instructions */
@@ -76,16 +77,7 @@ export function samplingFor(
       t('the prompt takes {0} tokens, but this model reads {1} with its answer', numPromptTokens, contextTokens),
     );
   const wanted: Required<SamplingParams> = {
-    temperature: 0,
-    topP: 1,
-    topK: 0,
-    repetitionPenalty: 1,
-    seed: 0,
-    maxTokens: 128,
-    stop: [],
-    ignoreEos: false,
-    logprobs: false,
-    topLogprobs: 0,
+    ...DEFAULT_SAMPLING,
     ...withoutUndefined(defaults),
     ...withoutUndefined(given ?? {}),
   };

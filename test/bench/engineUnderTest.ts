@@ -14,7 +14,7 @@ import { importModel } from '../../engine/model/import/importModel.ts';
 import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
 import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
-import { divideBudget } from '../../engine/core/memoryDivision.ts';
+import { divideBudget } from '../../engine/core/memoryBudget.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import type { Priority } from '../../engine/protocol/tasks.ts';
 import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/scheduler/stepCost.ts';

@@ -13,8 +13,13 @@ import { KvPool } from '../../engine/kv/pool.ts';
 import { cacheReach, leastBudget } from '../../engine/server/cacheReach.ts';
 import { Engine } from '../../engine/core/engine.ts';
 import type { EngineOptions } from '../../engine/core/engineOptions.ts';
-import { divideBudget, laneLimits, mostPrefillTokens } from '../../engine/core/memoryDivision.ts';
-import { MemoryBudget, MAX_BYTES } from '../../engine/core/memoryBudget.ts';
+import {
+  divideBudget,
+  laneLimits,
+  mostPrefillTokens,
+  MemoryBudget,
+  MAX_BYTES,
+} from '../../engine/core/memoryBudget.ts';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/runtime/prefillFeeds.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
-import { resolveSampling } from '../../engine/sequence/samplingParams.ts';
+import { resolveSampling } from '../../engine/sequence/sampler.ts';
 import type { SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { chain, fakeLogits, VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
 import { ask, drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';

@@ -5,8 +5,7 @@
 import type { Lane } from '../../../engine/model/batch.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
-import { sample } from '../../../engine/sequence/sampler.ts';
-import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
+import { resolveSampling, sample } from '../../../engine/sequence/sampler.ts';
 
 /** Tokens of a run, by lane. */
 const CHUNK: { [lane in Lane]: number } = { prefill: 256, paged: 32 };

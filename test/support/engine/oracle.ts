@@ -1,7 +1,6 @@
 /** Runs one request at a time, without cache and batch. Every scheduled request must give the same tokens. */
 import type { FinishReason, SamplingParams } from '../../../engine/protocol/tasks.ts';
-import { sample } from '../../../engine/sequence/sampler.ts';
-import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
+import { resolveSampling, sample } from '../../../engine/sequence/sampler.ts';
 import { chain, fakeLogits } from './fakeRunner.ts';
 
 export interface OracleLimits {

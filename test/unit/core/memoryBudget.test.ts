@@ -1,8 +1,13 @@
 /** The budget of the KV cache on a machine whose memory others take and give back. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { mostPrefillTokens } from '../../../engine/core/memoryDivision.ts';
-import { MIN_BYTES, MemoryBudget, MAX_BYTES, wantedBytes } from '../../../engine/core/memoryBudget.ts';
+import {
+  mostPrefillTokens,
+  MIN_BYTES,
+  MemoryBudget,
+  MAX_BYTES,
+  wantedBytes,
+} from '../../../engine/core/memoryBudget.ts';
 
 const GB = 1e9;
 const reading = (availableBytes: number, usedBytes = 0, totalBytes = 16 * GB) => ({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { resolveSampling } from '../../../engine/sequence/samplingParams.ts';
+import { resolveSampling } from '../../../engine/sequence/sampler.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { StopStrings } from '../../../engine/sequence/stopStrings.ts';
 

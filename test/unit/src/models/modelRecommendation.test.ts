@@ -8,7 +8,7 @@ import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
 import { kvShape } from '../../../../engine/model/load/importedModel.ts';
 import { planWeights } from '../../../../engine/model/load/weightPlan.ts';
 import { inspectFolder } from '../../../../engine/server/inspection.ts';
-import { cacheBytesAtWork } from '../../../../engine/core/memoryDivision.ts';
+import { cacheBytesAtWork } from '../../../../engine/core/memoryBudget.ts';
 import {
   describeInspected,
   describeRecommended,
