@@ -5,10 +5,9 @@
 import { LostRows, type SpillFile } from './disk/spillFile.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
 import type { KvRows } from './kvRows.ts';
-import { PageTable } from './pageTable.ts';
+import { PageTable, SlotAllocator } from './pageTable.ts';
 import type { KvPool } from './pool.ts';
 import { endIndex, isUsed, type Match, RadixTree, type RadixNode } from './radixTree.ts';
-import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
 import { keptBlocks } from './storedBlocks.ts';
 

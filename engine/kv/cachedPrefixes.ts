@@ -1,11 +1,10 @@
 /** Cached prefixes outside requests: describes, evicts and pins them, and exchanges their rows with the disk tier. */
 import type { Tier } from '../protocol/stats.ts';
-import { codecsOf, isExact, lossyWithin } from './approx/lossyRows.ts';
+import { codecsOf, isExact, lossyWithin, plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 import type { LongContexts } from './approx/approximation.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { commonLength, endIndex, isUsed, lengths, type RadixNode } from './radixTree.ts';
-import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 
 /** What is cached of a prefix. */
 export interface PrefixState {

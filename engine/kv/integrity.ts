@@ -1,11 +1,10 @@
 /** Checks the invariants of the cache. Changes nothing. Tests call it after each step. */
 
-import { codecsOf, lossyWithin } from './approx/lossyRows.ts';
+import { codecsOf, lossyWithin, type StoredBlock, wholeOf } from './storedBlocks.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
 import { endIndex, numRows, pathTo, type RadixNode } from './radixTree.ts';
-import { type StoredBlock, wholeOf } from './storedBlocks.ts';
 
 function check(holds: boolean, message: string): asserts holds {
   if (!holds) throw new Error(`KV cache: ${message}`);

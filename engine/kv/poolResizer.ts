@@ -8,11 +8,10 @@ import { isLast } from './approx/codedPage.ts';
 import type { CachedNodes } from './cachedNodes.ts';
 import { type EvictionOrder, EvictionQueue } from './eviction/eviction.ts';
 import type { StoreEviction } from './eviction/storeEviction.ts';
-import type { Tail } from './pageTable.ts';
+import type { Tail, SlotAllocator } from './pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from './pool.ts';
 import { type PoolBudget, roundUp } from './poolBudget.ts';
 import type { RadixNode } from './radixTree.ts';
-import type { SlotAllocator } from './slots.ts';
 import type { KvStore } from './store.ts';
 
 /** The pool grows by whole pages. */

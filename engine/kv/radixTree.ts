@@ -2,9 +2,8 @@
  * The radix tree: nodes of consecutive token ids, split where two sequences diverge. Says which tokens have K/V rows
  * and where the rows are. Does not move rows and does not decide about eviction.
  */
-import { joinLossy, type Lossy, lossyWithin } from './approx/lossyRows.ts';
+import { joinLossy, type Lossy, lossyWithin, type StoredRun } from './storedBlocks.ts';
 import type { KvStore } from './store.ts';
-import type { StoredRun } from './storedBlocks.ts';
 
 export interface RadixNode {
   /** Empty only at the root. */

@@ -4,12 +4,9 @@
  */
 import type { RunPlace } from './approx/codecs/codecFormat.ts';
 import type { KvCodec } from './approx/codecs/kvCodec.ts';
-import { joinLossy, type Lossy } from './approx/lossyRows.ts';
-import { type BlockRange, nextToCode, toCode } from './approx/compression.ts';
-import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
-import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
-import type { KvPool } from './pool.ts';
 import {
+  joinLossy,
+  type Lossy,
   BLOCK_TOKENS,
   codedBlock,
   exactBytesPerToken,
@@ -21,6 +18,10 @@ import {
   type StoredRun,
   wholeOf,
 } from './storedBlocks.ts';
+import { type BlockRange, nextToCode, toCode } from './approx/compression.ts';
+import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
+import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
+import type { KvPool } from './pool.ts';
 
 /** A run, and which of its rows have been through a lossy codec. */
 interface Coded {

@@ -7,7 +7,7 @@ import type { KvShape } from '../kvRows.ts';
 import { endIndex, type RadixNode } from '../radixTree.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
-import { lossyWithin } from './lossyRows.ts';
+import { lossyWithin } from '../storedBlocks.ts';
 import { codedBytes, firstToCode } from './compression.ts';
 
 /** The codec for a node while memory is short. Null: none, the node was used too recently. */

@@ -2,14 +2,13 @@
  * Compression: which codec a node gets, by its age and by how full the budget is, which blocks one coded block
  * replaces, and how many bytes that takes. Pure; does not compress.
  */
-import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from '../storedBlocks.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun, isExact, type Lossy } from '../storedBlocks.ts';
 import { kernelBytesWith } from './codecs/kernels.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { CodecName } from './codecs/registry.ts';
 import type { KvShape } from '../kvRows.ts';
 import { PAGE_SLOTS } from '../pool.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
-import { isExact, type Lossy } from './lossyRows.ts';
 
 /*
  * Lossy rows are never compressed again, because the loss is measured for one pass only. So a node keeps its codec as

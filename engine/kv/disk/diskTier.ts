@@ -15,8 +15,9 @@ import {
   ownerOf,
   parseName,
   type SegmentName,
+  type SegmentEntry,
+  SegmentIndex,
 } from './segment.ts';
-import { type SegmentEntry, SegmentIndex } from './segmentIndex.ts';
 import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;

@@ -4,7 +4,7 @@
  */
 
 import { type Coding, codedPage, isLast, placeOf } from '../approx/codedPage.ts';
-import { lossyWithin } from '../approx/lossyRows.ts';
+import { lossyWithin, BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { CachedNodes } from '../cachedNodes.ts';
 import type { Tail } from '../pageTable.ts';
 import { type KvPool, PAGE_SLOTS } from '../pool.ts';
@@ -12,7 +12,6 @@ import { type PoolBudget, roundUp } from '../poolBudget.ts';
 import type { PoolResizer } from '../poolResizer.ts';
 import type { RadixNode } from '../radixTree.ts';
 import type { KvStore } from '../store.ts';
-import { BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { EvictionOrder } from './eviction.ts';
 import type { StoreEviction } from './storeEviction.ts';
 

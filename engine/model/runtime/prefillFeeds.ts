@@ -4,8 +4,7 @@
  */
 import { prefillRows, type BatchSpan, SHORT_ROWS } from '../batch.ts';
 import type { KvPool } from '../../kv/pool.ts';
-import { rotateBias } from './keyRotation.ts';
-import type { RopeTable } from './rope.ts';
+import { rotateBias, type RopeTable } from './rope.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { FEEDS } from '../graph/feeds.ts';
 

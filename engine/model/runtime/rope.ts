@@ -1,8 +1,9 @@
 /**
- * Rotary position embedding: inverse frequencies of the three supported types, and a table of cosines and sines that
- * grows with the positions asked for.
+ * Rotary position embedding: inverse frequencies of the three supported types, a table of cosines and sines, and the
+ * rotation of stored keys and key biases to other positions. Does not move rows between slots.
  */
 import type { Rope } from '../load/hfConfig.ts';
+import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 
 /**
  * [headSize / 2], rounded to float32 as transformers does. Formulas: transformers modeling_rope_utils
@@ -57,5 +58,78 @@ export class RopeTable {
     this.cos = cos;
     this.sin = sin;
     this.numPositions = grown;
+  }
+}
+
+/**
+ * Rotates all keys of `rows` by `by` positions, in place. Negative numbers rotate back. Int8 keys are coded again,
+ * which costs one more rounding. Keys without their bias (see keyBias.ts) are rotated in the same way, because the bias
+ * is added by the position of the slot.
+ */
+export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: number): void {
+  if (by === 0) return;
+  const { headSize, kv } = shape;
+  const { half } = rope;
+  const n = rows.numTokens;
+  const distance = Math.abs(by);
+  rope.ensure(distance + 1);
+  const turned = kv === 'int8' ? new Float32Array(headSize * n) : rows.keys;
+  const largest = new Float32Array(n);
+  for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
+    const first = head * headSize * n;
+    const target = kv === 'int8' ? 0 : first;
+    largest.fill(0);
+    for (let d = 0; d < half; d++) {
+      const c = rope.cos[distance * half + d]!;
+      const s = Math.sign(by) * rope.sin[distance * half + d]!;
+      const low = d * n;
+      const high = (d + half) * n;
+      for (let i = 0; i < n; i++) {
+        const x = rows.keys[first + low + i]!;
+        const y = rows.keys[first + high + i]!;
+        const u = x * c - y * s;
+        const v = y * c + x * s;
+        turned[target + low + i] = u;
+        turned[target + high + i] = v;
+        largest[i] = Math.max(largest[i]!, Math.abs(u), Math.abs(v));
+      }
+    }
+    if (kv === 'int8') code(rows, turned as Float32Array, largest, head, headSize);
+  }
+}
+
+/**
+ * Codes the keys of one head again. `turned` [headSize, n]: the rotated keys in units of the old scales. `largest` [n]:
+ * the largest magnitude of each column.
+ */
+function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: number, headSize: number): void {
+  const n = rows.numTokens;
+  const factors = largest.map((most) => (most > 0 ? 127 / most : 0));
+  for (let i = 0; i < n; i++) rows.keyScales[head * n + i]! *= largest[i]! / 127;
+  for (let d = 0; d < headSize; d++) {
+    for (let i = 0; i < n; i++) rows.keys[(head * headSize + d) * n + i] = Math.round(turned[d * n + i]! * factors[i]!);
+  }
+}
+
+/**
+ * Writes the rotated bias R(p) b of one KV head into out[at .. at + headSize). All callers use this function, so that
+ * they get the same bits. `bias`: [headSize] from `first` on.
+ */
+export function rotateBias(
+  bias: Float32Array,
+  first: number,
+  rope: RopeTable,
+  position: number,
+  out: Float32Array,
+  at: number,
+): void {
+  const { half, cos, sin } = rope;
+  for (let i = 0; i < half; i++) {
+    const low = bias[first + i]!;
+    const high = bias[first + half + i]!;
+    const c = cos[position * half + i]!;
+    const s = sin[position * half + i]!;
+    out[at + i] = low * c - high * s;
+    out[at + half + i] = high * c + low * s;
   }
 }

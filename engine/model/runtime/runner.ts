@@ -12,8 +12,7 @@ import { type ImportedModel, graphFile, readKeyBiases } from '../load/importedMo
 import { usesRotations } from '../load/keyBias.ts';
 import { loadOnnxruntime, blockRowMultiple, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillFeeds, type PrefillScratch, scratchBytesPerToken } from './prefillFeeds.ts';
-import { RopeTable } from './rope.ts';
-import { shiftKeys } from './keyRotation.ts';
+import { RopeTable, shiftKeys } from './rope.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from '../graph/feeds.ts';
 import { paddedProducts } from '../load/quantise.ts';
 import { PagedFeeds } from './pagedFeeds.ts';

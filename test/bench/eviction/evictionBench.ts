@@ -6,9 +6,8 @@
  * machine: time is the session's, and what computing costs is reckoned.
  */
 import { Clock } from './clock.ts';
-import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
+import { type Eviction, DOUBLED_AT, Utility } from '../../../engine/kv/eviction/eviction.ts';
 import { Lru } from '../../support/kv/lru.ts';
-import { DOUBLED_AT, Utility } from '../../../engine/kv/eviction/utility.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken, newKvRows } from '../../../engine/kv/kvRows.ts';
 import { numComputed } from '../../../engine/kv/lease.ts';

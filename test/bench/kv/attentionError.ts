@@ -2,7 +2,7 @@
 import type { KvRows } from '../../../engine/kv/kvRows.ts';
 import type { KvSubject } from '../eval/subject.ts';
 import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
-import { rotateBias } from '../../../engine/model/runtime/keyRotation.ts';
+import { rotateBias } from '../../../engine/model/runtime/rope.ts';
 
 export interface RowErrors {
   keys: number;

@@ -462,7 +462,7 @@ describe('the program', () => {
         '--model',
         'model',
         '--file',
-        'engine/kv/slots.ts',
+        'engine/kv/pageTable.ts',
         '--message',
         'Which classes does this file define?',
       ],

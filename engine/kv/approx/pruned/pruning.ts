@@ -1,6 +1,6 @@
 /**
  * Pruning: drops rows of long contexts that receive little attention, in idle maintenance. Decides which contexts and
- * when; measures with AttentionMeter and drops with prunedNodes.
+ * when; measures with AttentionMeter and drops with keptRows.
  */
 import {
   AttentionMeter,
@@ -12,8 +12,7 @@ import {
   type TurnIds,
 } from './attentionMeter.ts';
 import type { KvCache } from '../../kvCache.ts';
-import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from './keptRows.ts';
-import { numOutside, ownContexts, prunable, prune } from './prunedNodes.ts';
+import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS, numOutside, ownContexts, prunable, prune } from './keptRows.ts';
 import type { KvShape } from '../../kvRows.ts';
 import { tokenOf } from '../../laneIds.ts';
 

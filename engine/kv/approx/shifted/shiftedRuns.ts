@@ -4,7 +4,7 @@
  */
 import { isPrefill, isShifted, shiftedId } from '../../laneIds.ts';
 import type { KvMemory } from '../../kvMemory.ts';
-import { isExact } from '../lossyRows.ts';
+import { isExact } from '../../storedBlocks.ts';
 import { endIndex, isUsed, lengths, pathTo, type RadixNode } from '../../radixTree.ts';
 import type { KvRows } from '../../kvRows.ts';
 

@@ -9,9 +9,8 @@ import type { KvRows } from '../../kvRows.ts';
 import { firstToGo } from '../../eviction/eviction.ts';
 import { isSketched, sketchedId } from '../../laneIds.ts';
 import { endIndex, isUsed, type Match, numRows, type RadixNode, type RadixTree } from '../../radixTree.ts';
-import type { Lossy } from '../lossyRows.ts';
+import { type Lossy, keptBlocks, plainBlock, type StoredBlock } from '../../storedBlocks.ts';
 import { SPILLED_TOKENS } from './sparseBudget.ts';
-import { keptBlocks, plainBlock, type StoredBlock } from '../../storedBlocks.ts';
 
 export class SpilledNodes {
   readonly #memory: KvMemory;

@@ -11,16 +11,17 @@ import { levelFor, nextToCode, codingReserve } from '../../../../engine/kv/appro
 import { Lru } from '../../../support/kv/lru.ts';
 import { KvCache } from '../../../../engine/kv/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';
-import { type Lossy, lossyWithin } from '../../../../engine/kv/approx/lossyRows.ts';
-import type { RadixNode } from '../../../../engine/kv/radixTree.ts';
-import { KvStore } from '../../../../engine/kv/store.ts';
 import {
+  type Lossy,
+  lossyWithin,
   BLOCK_TOKENS,
   exactBytesPerToken,
   plainBlocks,
   runOf,
   type StoredRun,
 } from '../../../../engine/kv/storedBlocks.ts';
+import type { RadixNode } from '../../../../engine/kv/radixTree.ts';
+import { KvStore } from '../../../../engine/kv/store.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';

@@ -9,7 +9,7 @@ import { kvBytesPerToken, type KvRows, sliceRows } from '../../../../engine/kv/k
 import { sketchBytes } from '../../../../engine/kv/approx/sparse/keySketch.ts';
 import { plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
 import { cacheOptions } from '../../../../engine/kv/approx/approximations.ts';
-import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
+import { prune } from '../../../../engine/kv/approx/pruned/keptRows.ts';
 import { ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';

@@ -4,8 +4,13 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Eviction, evictionOrder, firstToGo } from '../../../../engine/kv/eviction/eviction.ts';
-import { ReuseTimes, Utility } from '../../../../engine/kv/eviction/utility.ts';
+import {
+  type Eviction,
+  evictionOrder,
+  firstToGo,
+  ReuseTimes,
+  Utility,
+} from '../../../../engine/kv/eviction/eviction.ts';
 import { laneIds } from '../../../../engine/kv/laneIds.ts';
 import { RadixTree, type RadixNode } from '../../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../../engine/kv/store.ts';

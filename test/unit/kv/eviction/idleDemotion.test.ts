@@ -1,6 +1,6 @@
 /** Idle demotion: which nodes leave the pool, which stay, how long a call takes, and that no row is lost. */
 import fc from 'fast-check';
-import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
+import { prune } from '../../../../engine/kv/approx/pruned/keptRows.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { KvCodec } from '../../../../engine/kv/approx/codecs/kvCodec.ts';
 import { joinRows, type KvRows, kvBytesPerToken, sliceRows } from '../../../../engine/kv/kvRows.ts';

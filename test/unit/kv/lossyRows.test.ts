@@ -1,13 +1,19 @@
 /** Rows keep the record of lossy steps, whatever happens to their node, and are never encoded twice. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { sliceRows } from '../../../../engine/kv/kvRows.ts';
-import { codecsOf, isExact, joinLossy, type Lossy, lossyWithin } from '../../../../engine/kv/approx/lossyRows.ts';
-import { type Shift, ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
-import { prune } from '../../../../engine/kv/approx/pruned/prunedNodes.ts';
-import { exactBytesPerToken } from '../../../../engine/kv/storedBlocks.ts';
-import { laneIds } from '../../../../engine/kv/laneIds.ts';
-import { contents, laddered, minutes, SHAPE } from '../../../support/kv/ladderedCache.ts';
+import { sliceRows } from '../../../engine/kv/kvRows.ts';
+import {
+  codecsOf,
+  isExact,
+  joinLossy,
+  type Lossy,
+  lossyWithin,
+  exactBytesPerToken,
+} from '../../../engine/kv/storedBlocks.ts';
+import { type Shift, ShiftedRuns } from '../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { prune } from '../../../engine/kv/approx/pruned/keptRows.ts';
+import { laneIds } from '../../../engine/kv/laneIds.ts';
+import { contents, laddered, minutes, SHAPE } from '../../support/kv/ladderedCache.ts';
 
 test('property: splitting and joining extents keeps the history of each row', () => {
   const codecs = fc.array(fc.constantFrom('', 'a', 'b'), { maxLength: 40 });
