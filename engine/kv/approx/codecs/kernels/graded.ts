@@ -2,8 +2,7 @@
  * Graded formats (codecs/registry.ts): values in 2, 3 or 4 bits, by tokens and channels. x [kvHeads, rows, width]: rows
  * are tokens and columns are channels (byToken), or the other way round. Bytes: see the registry.
  */
-import { packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
-import { codeOf, levelsOf } from './levels';
+import { codeOf, levelsOf, packFour, packThree, packTwo, unpackFour, unpackThree, unpackTwo } from './bits';
 import { bytesOf, largestOf, MIN_SCALE } from './vectors';
 
 const UNITS: i32 = 8;
