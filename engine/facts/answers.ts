@@ -2,9 +2,10 @@
 import { firstParagraph, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
 import type { Facts } from './extract/facts.ts';
-import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
-import { linesOf, listed, placesOf, type Source, sentences, toldApart, quoted, titleOf } from './words.ts';
+import { oneLine } from './extract/tree.ts';
 import type { FactQuery } from './factQuestions.ts';
+import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
+import { linesOf, type Part, placesOf, quoted, type Source, sentences, toldApart } from './words.ts';
 
 /** With more definitions of one name, only the question where it is defined is answered. */
 const MAX_SAME = 8;
@@ -14,35 +15,32 @@ const MAX_VALUES = 3;
 const MAX_VALUE = 100;
 
 /** The answer to a query. Undefined if the facts of the file do not give it. */
-export function answerFrom(query: FactQuery, facts: Facts, source: Source): string | undefined {
-  if (query.kind === 'outline') return outlineAnswer(query.only, facts, source);
-  if (query.kind === 'imports') return importsAnswer(facts, source);
-  if (query.kind === 'exports') return exportsAnswer(query.only, facts, source);
-  if (query.name === '') return headComment(source.text, facts.exports.isPython);
+export function answerFrom(query: FactQuery, source: Source): string | undefined {
+  const { kind, name, only } = query;
+  const { facts } = source;
+  if (kind === 'outline') return outlineAnswer(only, source);
+  if (kind === 'imports') return importsAnswer(source);
+  if (kind === 'exports') return exportsAnswer(only, source);
+  if (name === '') return headComment(source.text, facts.exports.isPython);
   const called = calledBy(query, facts);
-  if (query.kind === 'callers') return callersAnswer(query, called, facts, source);
-  if (query.kind === 'where') return whereAnswer(query, called, facts, source);
+  if (kind === 'callers') return callersAnswer(query, called, source);
+  if (kind === 'where') return whereAnswer(query, called, source);
   if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
-  const each = (answer: (definition: Definition) => string | undefined): string | undefined => {
-    const answers = called.map(answer);
-    return answers.every((one) => one !== undefined) ? sentences(answers) : undefined;
-  };
-  switch (query.kind) {
-    case 'signature':
-      return each((one) => signatureOf(one, toldApart(called, one), facts, source));
-    case 'returns':
-      return each((one) => returnsOf(one, toldApart(called, one), source));
-    case 'members':
-      return called.length === 1 ? membersOf(called[0] as Definition, query.only, facts, source) : undefined;
-    case 'owner':
-      // If brackets are missing, a function may seem to belong to another class.
-      return facts.broken ? undefined : each((one) => ownerOf(one, source));
-    case 'base':
-      return each((one) => baseOf(one, source));
-    case 'purpose':
-      return purposeAnswer(called, source);
-  }
+  if (kind === 'purpose') return purposeAnswer(called, source);
+  if (kind === 'members' && called.length > 1) return undefined;
+  const answers = called.map((one) => ABOUT_DEFINITION[kind](one, source, toldApart(called, one), only));
+  return answers.every((answer) => answer !== undefined) ? sentences(answers) : undefined;
 }
+
+/** `n`: the definition's name, ready for display. */
+type Answer = (one: Definition, source: Source, n: string, only: FactQuery['only']) => string | undefined;
+const ABOUT_DEFINITION: Readonly<Record<'signature' | 'returns' | 'members' | 'owner' | 'base', Answer>> = {
+  signature: signatureOf,
+  returns: returnsOf,
+  members: (one, source, _, only) => membersOf(one, source, only),
+  owner: ownerOf,
+  base: baseOf,
+};
 
 /** The definitions of the name, without setters that have a getter. */
 function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): Definition[] {
@@ -57,20 +55,16 @@ function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): D
 }
 
 /** Where a name is defined or imported, or else where it appears. Undefined if it does not appear. */
-function whereAnswer(
-  { name, owner }: FactQuery,
-  called: readonly Definition[],
-  facts: Facts,
-  source: Source,
-): string | undefined {
-  const { words } = source;
+function whereAnswer({ name, owner }: FactQuery, called: readonly Definition[], source: Source): string | undefined {
+  const { words, facts } = source;
   const n = quoted(name);
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
-  if (called.length + from.length > 0)
-    return [
-      ...(called.length > 0 ? [words.defined(n, placesOf([...new Set(called.map(({ line }) => line))], source))] : []),
-      ...from.map(({ module, line }) => words.imported(n, quoted(module), line)),
-    ].join(called.length > 1 ? '\n\n' : ' ');
+  const lines = [...new Set(called.map(({ line }) => line))];
+  const told = [
+    ...(lines.length > 0 ? [words.defined(n, placesOf(lines, source))] : []),
+    ...from.map(({ module, line }) => words.imported(n, words.named(module, line))),
+  ];
+  if (told.length > 0) return told.join(called.length > 1 ? '\n\n' : ' ');
   return owner === undefined ? appearsAnswer(name, source) : undefined;
 }
 
@@ -79,13 +73,9 @@ function appearsAnswer(name: string, source: Source): string | undefined {
   return lines.length > 0 ? source.words.appears(quoted(name), placesOf(lines, source)) : undefined;
 }
 
-function callersAnswer(
-  { name, owner }: FactQuery,
-  called: readonly Definition[],
-  { calls, imports, broken }: Facts,
-  source: Source,
-): string | undefined {
+function callersAnswer({ name, owner }: FactQuery, called: readonly Definition[], source: Source): string | undefined {
   const { words, text, path } = source;
+  const { calls, imports, broken } = source.facts;
   // In a tree with errors, a method of a class may look like a call.
   if (broken) return appearsAnswer(name, source);
   const from = imports.filter(({ names }) => names.includes(name));
@@ -111,48 +101,41 @@ function callersAnswer(
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The parameters and the written declaration. For a class, those of its constructor. */
-function signatureOf(one: Definition, n: string, facts: Facts, { words, text }: Source): string | undefined {
+function signatureOf(one: Definition, { facts, words, text }: Source, n: string): string | undefined {
   const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   const about = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
   if (!about.head || about.broken || (facts.broken && one.kind === 'class')) return undefined;
-  const written = text
-    .slice(about.head.from, about.head.to)
-    .replace(/\s+/g, ' ')
-    .replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  const written = oneLine(text.slice(about.head.from, about.head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
   const code = written.length <= MAX_SIGNATURE && !written.includes('``') ? `: ${quoted(written)}.` : '.';
   const names = about.parameters?.map(({ name }) => quoted(name));
-  return `${names ? words.takes(n, words.and(names)) : words.declared(n)} (${words.line(about.line)})${code}`;
+  return `${names ? words.takes(n, words.and(names)) : words.declared(n)} ${words.line(about.line)}${code}`;
 }
 
 /** The declared return type, or the written values of the `return` statements. */
-function returnsOf(one: Definition, n: string, { words, text }: Source): string | undefined {
+function returnsOf(one: Definition, { words, text }: Source, n: string): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
   if (parameters === undefined || isConstructor(one)) return undefined;
-  if (returns !== undefined)
-    return returns.length <= MAX_TYPE && !returns.includes('`')
-      ? words.returns(n, `${quoted(returns)} (${words.line(line)})`)
-      : undefined;
+  if (returns !== undefined) return isShort(returns) ? words.returns(n, words.named(returns, line)) : undefined;
   if (!given || brokenInside) return undefined;
   const values = new Map<string, number>();
-  for (const value of given.values) {
-    const written = text.slice(value.from, value.to).replace(/\s+/g, ' ');
-    if (!values.has(written)) values.set(written, value.line);
+  for (const { from, to, line: at } of given.values) {
+    const written = oneLine(text.slice(from, to));
+    if (!values.has(written)) values.set(written, at);
   }
   const items = [...values]
     .slice(0, MAX_VALUES)
-    .map(
-      ([code, at]) =>
-        `${quoted(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`)} (${words.line(at)})`,
-    );
+    .map(([code, at]) => words.named(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`, at));
   const of = given.async ? `${n} (\`async\`)` : n;
-  if (items.length === 0) return given.generator ? undefined : words.returnsNothing(of, line);
+  if (items.length === 0) return given.generator ? undefined : words.returnsNothing(of, words.line(line));
   if (values.size > MAX_VALUES) items.push(words.more(values.size - MAX_VALUES));
   if (given.generator) return words.yields(of, words.and(items));
-  if (given.bare !== undefined) items.push(`${words.nothingGiven} (${words.line(given.bare)})`);
+  if (given.bare !== undefined) items.push(`${words.nothingGiven} ${words.line(given.bare)}`);
   return words.returns(of, words.or(items));
 }
 
-function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { words }: Source): string | undefined {
+const isShort = (type: string): boolean => type.length <= MAX_TYPE && !type.includes('`');
+
+function membersOf(one: Definition, { facts, words }: Source, only: FactQuery['only']): string | undefined {
   const { name, line, at, bases } = one;
   if (facts.broken || bases === undefined) return undefined;
   // Such a call may add any fields.
@@ -163,50 +146,41 @@ function membersOf(one: Definition, only: FactQuery['only'], facts: Facts, { wor
   const accessors = namesOf(members.filter(({ kind }) => kind === 'accessor'));
   const assigned = facts.fields.filter(({ classAt, of }) => (of === undefined ? classAt === at : of === name));
   const declared = members.filter(({ kind, held }) => kind === 'value' || held);
-  const lists = {
-    methods: namesOf(members.filter(({ kind, held }) => kind === 'method' && !held)),
-    accessors,
-    fields: namesOf([...declared, ...assigned].sort((a, b) => a.line - b.line)).filter(
-      (each) => !accessors.includes(each),
-    ),
-  };
-  const told = (['methods', 'accessors', 'fields'] as const).flatMap((part) => {
-    const isAsked =
-      part === 'accessors' ? lists.accessors.length > 0 : (only?.includes(part) ?? lists[part].length > 0);
-    return isAsked
-      ? [
-          words.of(
-            part === 'accessors' ? words.accessors : titleOf(part, words),
-            `${quoted(name)} (${words.line(line)})`,
-            listed(lists[part].map(quoted), words),
-          ),
-        ]
-      : [];
-  });
-  if (told.length === 0) told.push(words.of(titleOf('fields', words), `${quoted(name)} (${words.line(line)})`, ''));
+  const methods = namesOf(members.filter(({ kind, held }) => kind === 'method' && !held));
+  const fields = namesOf([...declared, ...assigned].sort((a, b) => a.line - b.line)).filter(
+    (each) => !accessors.includes(each),
+  );
+  const of = (title: string, names: readonly string[]): string =>
+    words.of(title, words.named(name, line), words.listed(names.map(quoted)));
+  const isAsked = (part: Part, names: readonly string[]): boolean => only?.includes(part) ?? names.length > 0;
+  const told = [
+    ...(isAsked('methods', methods) ? [of(words.title('methods'), methods)] : []),
+    ...(accessors.length > 0 ? [of(words.titles.accessors, accessors)] : []),
+    ...(isAsked('fields', fields) ? [of(words.title('fields'), fields)] : []),
+  ];
+  if (told.length === 0) told.push(of(words.title('fields'), []));
   return [...told, ...(bases.length > 0 ? [words.inherits(quoted(name))] : [])].join(' ');
 }
 
 function ownerOf({ owner, name, kind, line }: Definition, { words }: Source): string | undefined {
   return owner === undefined
     ? undefined
-    : `${words.owner(quoted(name), quoted(owner), kind === 'method')} (${words.line(line)}).`;
+    : `${words.owner(quoted(name), quoted(owner), kind === 'method')} ${words.line(line)}.`;
 }
 
 function baseOf({ bases, interfaces = [], name, line }: Definition, { words }: Source): string | undefined {
-  if (bases === undefined || bases.some((base) => base.length > MAX_TYPE || base.includes('`'))) return undefined;
-  const told = (some: readonly string[]) => listed(some.map(quoted), words);
+  if (bases === undefined || !bases.every(isShort)) return undefined;
+  const told = (some: readonly string[]) => words.listed(some.map(quoted));
   const also = interfaces.length > 0 ? words.implements(told(interfaces)) : '';
-  return `${words.base(quoted(name), told(bases))}${also} (${words.line(line)}).`;
+  return `${words.base(quoted(name), told(bases))}${also} ${words.line(line)}.`;
 }
 
 /** The first paragraph of the comment of each definition, word for word. */
 function purposeAnswer(called: readonly Definition[], { text, words }: Source): string | undefined {
-  const said = called.flatMap((definition) => {
-    const paragraph = commentOf(definition, text);
-    return paragraph === undefined
-      ? []
-      : [`${words.says(toldApart(called, definition), definition.line)}\n\n> ${paragraph}`];
+  const said = called.flatMap((one) => {
+    const paragraph = commentOf(one, text);
+    const about = `${toldApart(called, one)} ${words.line(one.line)}`;
+    return paragraph === undefined ? [] : [`${words.says(about)}\n\n> ${paragraph}`];
   });
   return said.length > 0 ? said.join('\n\n') : undefined;
 }

@@ -63,12 +63,12 @@ export function factsAsked(
   const documents = question.paths.length > 0 ? files.filter(({ path }) => question.paths.includes(path)) : files;
   return {
     documents,
-    answer: (parsed, factsOf) => {
-      const text = questionAnswer(question, parsed, factsOf, isElsewhere);
-      return text === undefined ? undefined : { text, note: noteOf(parsed), source: 'files' };
-    },
+    answer: (parsed, factsOf) => fromFiles(questionAnswer(question, parsed, factsOf, isElsewhere), parsed),
   };
 }
+
+const fromFiles = (text: string | undefined, documents: readonly SourceDocument[]): KnownAnswer | undefined =>
+  text === undefined ? undefined : { text, note: noteOf(documents), source: 'files' };
 
 const stock = (text: string): Asked => ({ documents: [], answer: () => ({ text, source: 'stock' }) });
 
@@ -84,11 +84,7 @@ function commandAsked(
   const query = { ...command, name };
   return {
     documents: files,
-    answer: (documents, factsOf) => ({
-      text: commandAnswer(query, documents, factsOf, words),
-      note: noteOf(documents),
-      source: 'files',
-    }),
+    answer: (documents, factsOf) => fromFiles(commandAnswer(query, documents, factsOf, words), documents),
   };
 }
 
@@ -98,15 +94,15 @@ function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], f
   const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
   if (having.length === 0) return missing(name, documents, words);
   const answers = having.map((document) => {
-    const source = sourceOf(document, words);
     const facts = factsOf(document);
-    const answer = facts && answerFrom(query, facts, source);
-    if (answer !== undefined) return answer;
-    const found = name === '' ? undefined : answerFrom({ kind: 'where', name }, facts ?? NO_FACTS, source);
-    const why = facts ? [] : [hasFacts(document) ? words.noTree(source.path) : words.noSyntax(source.path)];
-    return [...why, ...(found === undefined ? [] : [found])].join('\n\n');
+    const source = sourceOf(document, facts ?? NO_FACTS, words);
+    const answer = facts && answerFrom(query, source);
+    if (answer !== undefined) return { document, text: answer };
+    const why = facts ? undefined : hasFacts(document) ? words.noTree(source.path) : words.noSyntax(source.path);
+    const found = name === '' ? undefined : answerFrom({ kind: 'where', name }, source);
+    return { document, text: [why, found].filter((text) => text !== undefined).join('\n\n') };
   });
-  return withPaths(having, answers, query, documents.length);
+  return withPaths(answers, query, documents.length);
 }
 
 /** The answer to a question. Undefined if the facts of the files do not give it for exactly this name. */
@@ -118,53 +114,46 @@ function questionAnswer(
 ): string | undefined {
   const words = WORDS[language];
   const { name, owner } = query;
-  if (name !== '' && !documents.some(({ lf }) => occursIn(lf, name)))
-    return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
   const asked = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
+  if (asked.length === 0 && name !== '') return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
   const knowing = asked.filter((each) => name === '' || knows(factsOf(each), name));
   if (knowing.length === 0 && !isMarked) return undefined;
   if (owner !== undefined && !asked.some((each) => knows(factsOf(each), owner))) return undefined;
   const answers = (knowing.length > 0 ? knowing : asked).flatMap((document) => {
     const facts = factsOf(document);
-    const text = facts && answerFrom(query, facts, sourceOf(document, words));
+    const text = facts && answerFrom(query, sourceOf(document, facts, words));
     return text === undefined ? [] : [{ document, text }];
   });
   // A list for some of the files would look like a list for all.
   if (answers.length === 0 || (name === '' && answers.length < documents.length)) return undefined;
-  return withPaths(
-    answers.map(({ document }) => document),
-    answers.map(({ text }) => text),
-    query,
-    documents.length,
-  );
+  return withPaths(answers, query, documents.length);
 }
 
 /** Whether the name is known from the syntax tree. */
 const knows = (facts: Facts | undefined, name: string): boolean =>
   facts !== undefined &&
-  (facts.definitions.some((each) => each.name === name) ||
+  ([...facts.definitions, ...facts.fields].some((each) => each.name === name) ||
     facts.imports.some(({ names }) => names.includes(name)) ||
-    facts.fields.some((each) => each.name === name) ||
     (!/^\p{Ll}+$/u.test(name) && facts.localNames.has(name)));
 
-const sourceOf = ({ lf, path }: SourceDocument, words: Words): Source => ({ text: lf, path: quoted(path), words });
+const sourceOf = ({ lf, path }: SourceDocument, facts: Facts, words: Words): Source => ({
+  text: lf,
+  path: quoted(path),
+  facts,
+  words,
+});
 
 const missing = (name: string, documents: readonly SourceDocument[], words: Words): string =>
   words.missing(quoted(name), words.or(documents.map(({ path }) => quoted(path))));
 
 /** Joins the answers. With several files, each answer names its file. */
 function withPaths(
-  documents: readonly SourceDocument[],
-  answers: readonly string[],
+  answers: readonly { document: SourceDocument; text: string }[],
   { kind, name }: FactQuery,
   numAsked: number,
 ): string {
-  const isNamed = name === '' && kind !== 'purpose';
-  return answers
-    .map((answer, i) =>
-      numAsked === 1 || isNamed ? answer : `${quoted((documents[i] as SourceDocument).path)}: ${answer}`,
-    )
-    .join('\n\n');
+  const isNamed = numAsked === 1 || (name === '' && kind !== 'purpose');
+  return answers.map(({ document, text }) => (isNamed ? text : `${quoted(document.path)}: ${text}`)).join('\n\n');
 }
 
 /** The whole files of a conversation. */
@@ -197,5 +186,5 @@ export function summaryComment(
   const text = range
     ? facts && commentAbout({ kind: 'purpose', name, within: range }, facts, document.lf)
     : headComment(document.lf, grammarFor(document) === 'python');
-  return text === undefined ? undefined : { text, note: noteOf([document]), source: 'files' };
+  return fromFiles(text, [document]);
 }

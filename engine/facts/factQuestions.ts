@@ -2,19 +2,7 @@
  * Reads commands, and recognises questions by their keywords and the name in them. In doubt a message is for the model.
  * Does not answer.
  */
-import {
-  DETERMINERS,
-  type FactKind,
-  FILE_INTENTS,
-  FILE_WORDS,
-  FILLERS,
-  type Keywords,
-  NAME_INTENTS,
-  NOUNS,
-  PARTS,
-  type Part,
-} from './intents.ts';
-import type { Language } from './words.ts';
+import { DETERMINERS, type FactKind, type Language, PARTS, type Part, WORDS, type Words } from './words.ts';
 
 /** Longer messages are no such questions. */
 const MAX_QUESTION = 120;
@@ -45,29 +33,27 @@ function anyOf(...lists: readonly string[]): RegExp {
   return new RegExp(`(?<= )(?:${phrases.join('|')})(?= )`, 'gu');
 }
 
-function vocabularyOf(language: Language) {
-  const [fillers, file] = [FILLERS[language], FILE_WORDS[language]];
-  const noun = `(?:${split(NOUNS[language]).join('|')})`;
-  const patterns = (intents: Readonly<Record<string, Keywords>>) =>
-    Object.entries(intents).map(([kind, { [language]: list }]) => {
+function vocabularyOf({ language, keywords }: Words) {
+  const { fillers, file, nouns, ofFile, ofName } = keywords;
+  const noun = `(?:${split(nouns).join('|')})`;
+  const patterns = (intents: Readonly<Record<string, string>>) =>
+    Object.entries(intents).map(([kind, list]) => {
       const [need = '', may = ''] = list.split('|');
       return { kind: kind as FactKind, need: anyOf(need), may: anyOf(may, fillers, '#,%') };
     });
-  const intents = [...Object.values(FILE_INTENTS), ...Object.values(NAME_INTENTS)].map(({ [language]: list }) => list);
+  const all = [fillers, file, nouns, ...Object.values(ofFile), ...Object.values(ofName)].join(',');
   return {
     language,
-    words: new Set(
-      split([fillers, file, NOUNS[language], ...intents].join(',')).flatMap((phrase) => phrase.split(/[ |]/)),
-    ),
+    words: new Set(split(all).flatMap((phrase) => phrase.split(/[ |]/))),
     file: anyOf(file),
     noun: new RegExp(`(?<= )(?:${noun} )?#(?: ${noun})?(?= )`, 'u'),
     parts: Object.entries(PARTS).map(([part, { [language]: list }]) => [part as Part, anyOf(list)] as const),
-    fileIntents: patterns(FILE_INTENTS),
-    nameIntents: patterns(NAME_INTENTS),
+    fileIntents: patterns(ofFile),
+    nameIntents: patterns(ofName),
   };
 }
 type Vocabulary = ReturnType<typeof vocabularyOf>;
-const VOCABULARIES = [vocabularyOf('en'), vocabularyOf('pt')];
+const VOCABULARIES = [vocabularyOf(WORDS.en), vocabularyOf(WORDS.pt)];
 
 /**
  * The question in a message. Undefined for a message to the model.

@@ -1,9 +1,7 @@
 /** Answers questions about a whole file: outline, imports, exports. Does not answer questions about a name. */
 import type { Definition } from './extract/definitions.ts';
 import type { Exported, Import } from './extract/modules.ts';
-import type { Facts } from './extract/facts.ts';
-import type { Part } from './intents.ts';
-import { fullName, listed, named, type Source, quoted, titleOf, type Words } from './words.ts';
+import { fullName, type Part, quoted, type Source, type Words } from './words.ts';
 
 const IS: Readonly<Record<Part, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',
@@ -38,18 +36,13 @@ function firsts(some: readonly Definition[]): Definition[] {
 /** In a tree with errors, a function may be a method of a class. */
 const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
 
-const told = (some: readonly Definition[], words: Words): string =>
-  listed(
-    some.map((each) => named(fullName(each), each.line, words)),
-    words,
-  );
-
-export function outlineAnswer(only: readonly Part[] | undefined, facts: Facts, source: Source): string {
-  const { words, path } = source;
+export function outlineAnswer(only: readonly Part[] | undefined, source: Source): string {
+  const { facts, words, path } = source;
   const known = firsts(facts.definitions.filter(isKnown));
-  const parts = only ? kindsOf(only, known, facts, source) : [wholeOutline(known, words)];
-  const whole = only ? parts.join(' ') : parts[0] ? `${words.outline(path)}\n\n${parts[0]}` : words.nothing(path);
-  return facts.broken ? `${whole}${only ? ' ' : '\n\n'}${words.partly}` : whole;
+  const partly = facts.broken ? [words.partly] : [];
+  if (only) return [...kindsOf(only, known, source), ...partly].join(' ');
+  const all = wholeOutline(known, words);
+  return [all === '' ? words.nothing(path) : `${words.outline(path)}\n\n${all}`, ...partly].join('\n\n');
 }
 
 /** All definitions at the top level, with their members. */
@@ -58,50 +51,51 @@ function wholeOutline(known: readonly Definition[], words: Words): string {
     const items = known
       .filter((each) => isOwn(each) && IS[kind](each))
       .map((each) => {
-        const members = known.filter((member) => isMemberOf(member, each));
-        const names = members.map(({ name, line }) => named(name, line, words));
-        return `- ${named(each.name, each.line, words)}${names.length > 0 ? `: ${listed(names, words)}` : ''}`;
+        const members = words.listedNames(known.filter((member) => isMemberOf(member, each)));
+        return `- ${words.named(each.name, each.line)}${members === '' ? '' : `: ${members}`}`;
       });
-    return items.length > 0 ? [`${titleOf(kind, words)}:\n${items.join('\n')}`] : [];
+    return items.length > 0 ? [`${words.title(kind)}:\n${items.join('\n')}`] : [];
   }).join('\n\n');
 }
 
 /** The definitions of some kinds. Those inside functions are listed separately. */
-function kindsOf(only: readonly Part[], known: readonly Definition[], facts: Facts, { words, path }: Source): string[] {
+function kindsOf(only: readonly Part[], known: readonly Definition[], { facts, words, path }: Source): string[] {
+  const told = (some: readonly Definition[]): string =>
+    words.listedNames(some.map((each) => ({ name: fullName(each), line: each.line })));
   return inPython(only, facts).flatMap((kind) => {
     const all = known.filter(IS[kind]);
     const own = all.filter((each) => !each.local && (OF_CLASSES.includes(kind) || each.owner === undefined));
     const inside = all.filter(({ local }) => local);
     return [
-      words.of(titleOf(kind, words), path, own.length > 0 ? told(own, words) : words.atTopLevel),
-      ...(inside.length > 0 ? [words.inside(told(inside, words))] : []),
+      words.of(words.title(kind), path, told(own) || words.atTopLevel),
+      ...(inside.length > 0 ? [words.inside(told(inside))] : []),
     ];
   });
 }
 
 /** In Python, types are classes. */
-const inPython = (only: readonly Part[], { exports }: Facts): Part[] => [
+const inPython = (only: readonly Part[], { exports }: Source['facts']): Part[] => [
   ...new Set(only.map((part) => (exports.isPython && part === 'types' ? 'classes' : part))),
 ];
 
-export function importsAnswer({ imports, reexports, broken }: Facts, { words, path }: Source): string {
-  const modules = (all: readonly Import[]) =>
-    all.filter(({ module }, i) => all.findIndex((each) => each.module === module) === i);
-  const list = (some: readonly Import[]) =>
-    listed(
-      modules(some).map(({ module, line }) => named(module, line, words)),
-      words,
+export function importsAnswer({ facts, words, path }: Source): string {
+  const { imports, reexports, broken } = facts;
+  const list = (some: readonly Import[]): string =>
+    words.listedNames(
+      some
+        .map(({ module, line }) => ({ name: module, line }))
+        .filter(({ name }, i, all) => all.findIndex((each) => each.name === name) === i),
     );
   const inside = imports.filter((each) => !each.top);
   return [
-    words.of(words.imports, path, list(imports.filter(({ top }) => top))),
+    words.of(words.titles.imports, path, list(imports.filter(({ top }) => top))),
     ...(inside.length > 0 ? [words.inside(list(inside))] : []),
     ...(reexports.length > 0 ? [words.reexports(list(reexports))] : []),
     ...(broken ? [words.partly] : []),
   ].join(' ');
 }
 
-export function exportsAnswer(only: readonly Part[] | undefined, facts: Facts, { words, path }: Source): string {
+export function exportsAnswer(only: readonly Part[] | undefined, { facts, words, path }: Source): string {
   const { isPython, listLine, passedOn, unclear, named: exported } = facts.exports;
   if (unclear || facts.broken) return words.unclear(path);
   const own = facts.definitions.filter(isOwn);
@@ -112,25 +106,19 @@ export function exportsAnswer(only: readonly Part[] | undefined, facts: Facts, {
     ? firsts(own.filter(({ name }) => !name.startsWith('_'))).map(({ name, line }) => ({ name, line }))
     : exported;
   const kinds = only && inPython(only, facts);
-  const isWanted = (each: Exported): boolean => {
+  const isOf = (kind: Part, each: Exported): boolean => {
     const definition = definitionOf(each);
-    if (!kinds) return true;
-    return definition
-      ? kinds.some((kind) => IS[kind](definition))
-      : kinds.some((kind) => each.kind !== undefined && KIND_OF[kind] === each.kind);
+    return definition ? IS[kind](definition) : each.kind !== undefined && KIND_OF[kind] === each.kind;
   };
   const items = all
-    .filter(isWanted)
+    .filter((each) => !kinds || kinds.some((kind) => isOf(kind, each)))
     .map((each) => exportedAs(each, isPython ? (definitionOf(each)?.line ?? 0) : each.line, words));
-  const label = kinds
-    ? `${words.exports} (${words.and(kinds.map((kind) => titleOf(kind, words).toLowerCase()))})`
-    : words.exports;
+  const titles = kinds ? ` (${words.and(kinds.map((kind) => words.title(kind).toLowerCase()))})` : '';
+  const modules = words.and(passedOn.map(({ module, line }) => words.named(module, line)));
   return [
-    words.of(label, path, listed(items, words)),
-    ...(byName ? [words.byName] : isPython && listLine !== undefined ? [words.byAll(listLine)] : []),
-    ...(passedOn.length > 0
-      ? [words.passesOn(words.and(passedOn.map(({ module, line }) => named(module, line, words))))]
-      : []),
+    words.of(`${words.titles.exports}${titles}`, path, words.listed(items)),
+    ...(byName ? [words.byName] : listLine === undefined ? [] : [words.byAll(words.line(listLine))]),
+    ...(passedOn.length > 0 ? [words.passesOn(modules)] : []),
   ].join(' ');
 }
 
@@ -140,5 +128,5 @@ const KIND_OF: Readonly<Partial<Record<Part, Exported['kind']>>> = { classes: 'c
 function exportedAs({ name, local, module, as }: Exported, line: number, words: Words): string {
   const outer = quoted(as === 'whole' ? 'module.exports' : name);
   const n = local === undefined || local === name || module !== undefined ? outer : words.as(quoted(local), outer);
-  return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` (${words.line(line)})` : ''}`;
+  return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` ${words.line(line)}` : ''}`;
 }

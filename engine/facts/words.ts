@@ -1,11 +1,26 @@
 /**
- * The texts of answers in English and Portuguese, and how names, lines and lists are written in them. Does not decide
- * what is answered.
+ * The words of questions and answers in English and Portuguese, and how names, lines and lists are written in answers.
+ * Does not read messages or decide what is answered.
  */
-import { PARTS, type Part } from './intents.ts';
 import type { Definition } from './extract/definitions.ts';
+import type { Facts } from './extract/facts.ts';
 
 export type Language = 'en' | 'pt';
+
+/** Kinds of definitions, with their names in answers and questions. The first name is used in answers. */
+export const PARTS = {
+  classes: { en: 'classes', pt: 'classes' },
+  functions: { en: 'functions', pt: 'funções' },
+  methods: { en: 'methods', pt: 'métodos' },
+  types: { en: 'types', pt: 'tipos' },
+  interfaces: { en: 'interfaces', pt: 'interfaces' },
+  enums: { en: 'enums', pt: 'enums' },
+  namespaces: { en: 'namespaces', pt: 'namespaces' },
+  constants: { en: 'constants', pt: 'constantes' },
+  variables: { en: 'variables', pt: 'variáveis' },
+  fields: { en: 'fields,properties,attributes', pt: 'campos,propriedades,atributos' },
+} as const;
+export type Part = keyof typeof PARTS;
 
 /** Writes a name in backticks, or in two if it contains one. */
 export const quoted = (name: string): string => (name.includes('`') ? `\`\` ${name} \`\`` : `\`${name}\``);
@@ -13,12 +28,45 @@ export const quoted = (name: string): string => (name.includes('`') ? `\`\` ${na
 const joined = (items: readonly string[], last: string): string =>
   items.length < 2 ? items.join('') : `${items.slice(0, -1).join(', ')} ${last} ${items.at(-1)}`;
 
-/** Names and lines are passed ready for display. */
+/** Kinds that can be at the top level of a file. */
+const EN_LISTS = 'classes,functions,methods,types,interfaces,enums,namespaces,constants,variables';
+const PT_LISTS = 'classes,funções,métodos,tipos,interfaces,enums,namespaces,constantes,variáveis';
+
+/**
+ * A question must consist of its keywords and at most one name. Phrases are in lower case; `#` is the name, `%` the
+ * file. Of an intent, it must have one of the phrases before `|`. Names and lines are passed to answers ready for
+ * display.
+ */
 const EN = {
   language: 'en' as Language,
-  accessors: 'Accessors',
-  imports: 'Imports',
-  exports: 'Exports',
+  keywords: {
+    /** Questions about the whole file, without a name. */
+    ofFile: {
+      outline: `${EN_LISTS},outline,definitions,symbols|define,defines,defined,declared,have,has,contain,and`,
+      imports: 'import,imports,imported,require,requires,dependencies|modules,packages,libraries,have,has',
+      exports: `export,exports,exported|${EN_LISTS},names,symbols,have,has,and`,
+      purpose: '% do,% for,% about,purpose of %,purpose %,summarize %,summarise %|',
+    },
+    /** Questions about one name. */
+    ofName: {
+      where: 'where,which line,what line|defined,declared,implemented,imported,located,from,come,on,in',
+      signature: 'parameters,params,arguments,args,signature,# take,# accept|have,has,take,accept,for,need',
+      returns: '# return,return type,return value,returned by #|type,value,for,of,have',
+      callers:
+        'calls #,uses #,# called,# used,callers,usages,references,called #|where,who,functions,methods,lines,to,on,in',
+      members: 'methods,members,fields,properties,attributes|have,has,class,and',
+      owner: '# belong,# belongs,owner of #,class has #|class,to,has',
+      base: 'base class,superclass,parent class,# extend,# inherit|class,from,have',
+      purpose: '# do,# for,# used for,purpose of #|',
+    },
+    /** Words without a meaning of their own. */
+    fillers: 'what,which,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
+    /** The attached file. */
+    file: 'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,in %,of %,from %',
+    /** Words that may stand right before or after a name. */
+    nouns: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor',
+  },
+  titles: { accessors: 'Accessors', imports: 'Imports', exports: 'Exports' },
   of: (label: string, subject: string, list: string) => `${label} of ${subject}: ${list || 'none'}.`,
   atTopLevel: 'none at the top level',
   inside: (list: string) => `Inside functions or blocks: ${list}.`,
@@ -26,7 +74,7 @@ const EN = {
   and: (items: readonly string[]) => joined(items, 'and'),
   or: (items: readonly string[]) => joined(items, 'or'),
   more: (count: number) => `${count} more`,
-  line: (line: number) => `line ${line}`,
+  line: (line: number) => `(line ${line})`,
   inLine: (line: number, code?: string) => `in line ${line}${code === undefined ? '' : `: ${code}`}`,
   inLines: (lines: string) => `in lines ${lines}`,
   as: (name: string, other: string) => `${name} as ${other}`,
@@ -35,7 +83,7 @@ const EN = {
   nothing: (path: string) => `${path} defines nothing at its top level.`,
   partly: 'The file has syntax errors, so there may be more.',
   defined: (name: string, places: string) => `${name} is defined${places}`,
-  imported: (name: string, module: string, line: number) => `${name} is imported from ${module} (line ${line}).`,
+  imported: (name: string, module: string) => `${name} is imported from ${module}.`,
   appears: (name: string, places: string) => `${name} appears${places}`,
   alsoAppears: (places: string) => `Its name also appears${places}`,
   missing: (name: string, paths: string) => `${name} does not appear in ${paths}.`,
@@ -45,15 +93,15 @@ const EN = {
   declared: (name: string) => `${name} is declared`,
   returns: (name: string, what: string) => `${name} returns ${what}.`,
   yields: (name: string, what: string) => `${name} yields ${what}.`,
-  returnsNothing: (name: string, line: number) => `${name} returns nothing (line ${line}).`,
+  returnsNothing: (name: string, line: string) => `${name} returns nothing ${line}.`,
   nothingGiven: 'nothing',
-  says: (name: string, line: number) => `The comment of ${name} (line ${line}) says:`,
+  says: (name: string) => `The comment of ${name} says:`,
   base: (name: string, bases: string) => (bases ? `${name} extends ${bases}` : `${name} has no base class`),
   implements: (list: string) => ` and implements ${list}`,
   owner: (name: string, owner: string, isMethod: boolean) =>
     `${name} is a ${isMethod ? 'method' : 'member'} of ${owner}`,
   inherits: (name: string) => `${name} may inherit more.`,
-  byAll: (line: number) => `\`__all__\` says so (line ${line}).`,
+  byAll: (line: string) => `\`__all__\` says so ${line}.`,
   byName: 'There is no `__all__`: these are the public names at the top level.',
   unclear: (path: string) => `${path} decides its exports at run time, or has syntax errors.`,
   passesOn: (modules: string) => `All exports of ${modules} are passed on.`,
@@ -66,9 +114,31 @@ const EN = {
 
 const PT: typeof EN = {
   language: 'pt',
-  accessors: 'Acessores',
-  imports: 'Importações',
-  exports: 'Exportações',
+  keywords: {
+    ofFile: {
+      outline: `${PT_LISTS},definições,símbolos|define,definidas,definidos,declaradas,declarados,tem,contém`,
+      imports: 'importa,importações,importados,importadas,dependências|módulos,pacotes,bibliotecas,tem',
+      exports: `exporta,exportações,exportados,exportadas,exportado|${PT_LISTS},nomes,símbolos,tem`,
+      purpose: '% faz,faz %,serve %,% serve,propósito %,finalidade %,resuma %|para',
+    },
+    ofName: {
+      where:
+        'onde,em que linha,em qual linha|definido,definida,declarado,declarada,importado,importada,fica,está,vem,encontra',
+      signature: 'parâmetros,argumentos,assinatura,# recebe,# aceita|tem,recebe,aceita',
+      returns: '# retorna,tipo de retorno,retorno,# devolve|tipo,valor',
+      callers:
+        'quem chama #,quem usa #,chamam #,usam #,# é chamado,# é chamada,# é usado,# é usada,usos|onde,funções,métodos,linhas',
+      members: 'métodos,membros,campos,propriedades,atributos|tem,possui,classe',
+      owner: '# pertence,pertence #,classe tem #|classe,tem,que',
+      base: 'classe base,superclasse,classe mãe,# herda,# estende|classe',
+      purpose: '# faz,faz #,serve #,# serve,propósito #,finalidade #|para',
+    },
+    fillers:
+      'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,me,todas,todos,este,esta',
+    file: 'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,o arquivo,em %,no %,de %,do %',
+    nouns: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor',
+  },
+  titles: { accessors: 'Acessores', imports: 'Importações', exports: 'Exportações' },
   of: (label, subject, list) => `${label} de ${subject}: ${list || 'não há'}.`,
   atTopLevel: 'não há no nível do arquivo',
   inside: (list) => `Dentro de funções ou blocos: ${list}.`,
@@ -76,7 +146,7 @@ const PT: typeof EN = {
   and: (items) => joined(items, 'e'),
   or: (items) => joined(items, 'ou'),
   more: (count) => `mais ${count}`,
-  line: (line) => `linha ${line}`,
+  line: (line) => `(linha ${line})`,
   inLine: (line, code) => `na linha ${line}${code === undefined ? '' : `: ${code}`}`,
   inLines: (lines) => `nas linhas ${lines}`,
   as: (name, other) => `${name} como ${other}`,
@@ -85,7 +155,7 @@ const PT: typeof EN = {
   nothing: (path) => `${path} não define nada no nível do arquivo.`,
   partly: 'O arquivo tem erros de sintaxe, então pode haver mais.',
   defined: (name, places) => `A definição de ${name} está${places}`,
-  imported: (name, module, line) => `${name} é importado de ${module} (linha ${line}).`,
+  imported: (name, module) => `${name} é importado de ${module}.`,
   appears: (name, places) => `${name} aparece${places}`,
   alsoAppears: (places) => `O nome aparece também${places}`,
   missing: (name, paths) => `${name} não aparece em ${paths}.`,
@@ -95,14 +165,14 @@ const PT: typeof EN = {
   declared: (name) => `${name} é declarado`,
   returns: (name, what) => `${name} retorna ${what}.`,
   yields: (name, what) => `${name} produz ${what}.`,
-  returnsNothing: (name, line) => `${name} não retorna nada (linha ${line}).`,
+  returnsNothing: (name, line) => `${name} não retorna nada ${line}.`,
   nothingGiven: 'nada',
-  says: (name, line) => `O comentário de ${name} (linha ${line}) diz:`,
+  says: (name) => `O comentário de ${name} diz:`,
   base: (name, bases) => (bases ? `${name} herda de ${bases}` : `${name} não tem classe base`),
   implements: (list) => ` e implementa ${list}`,
   owner: (name, owner, isMethod) => `${name} é um ${isMethod ? 'método' : 'membro'} de ${owner}`,
   inherits: (name) => `${name} pode herdar outros.`,
-  byAll: (line) => `É o que diz \`__all__\` (linha ${line}).`,
+  byAll: (line) => `É o que diz \`__all__\` ${line}.`,
   byName: 'Não há `__all__`: estes são os nomes públicos no nível do arquivo.',
   unclear: (path) => `${path} decide suas exportações durante a execução, ou tem erros de sintaxe.`,
   passesOn: (modules) => `Todas as exportações de ${modules} são repassadas.`,
@@ -113,18 +183,40 @@ const PT: typeof EN = {
   tooMany: (count) => `Anexe no máximo ${count} arquivos para isso.`,
 };
 
-export type Words = typeof EN;
-export const WORDS: Readonly<Record<Language, Words>> = { en: EN, pt: PT };
-
-/** The title of a list of definitions. */
-export function titleOf(part: Part, { language }: Words): string {
-  const [word = ''] = PARTS[part][language].split(',');
-  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
-}
-
 /** A list with more names shows only the first NAMED. */
 const MAX_NAMES = 60;
 const NAMED = 20;
+
+/** How names, lines and lists are written in answers. */
+function writing({ language, line, and, more }: typeof EN) {
+  const named = (name: string, at: number): string => `${quoted(name)} ${line(at)}`;
+  const listed = (items: readonly string[]): string =>
+    and(items.length <= MAX_NAMES ? items : [...items.slice(0, NAMED), more(items.length - NAMED)]);
+  return {
+    /** "`flush` (line 3)". */
+    named,
+    /** Joins all items, or the first ones and the number of the others. */
+    listed,
+    listedNames: (some: readonly { name: string; line: number }[]) =>
+      listed(some.map((one) => named(one.name, one.line))),
+    /** The title of a list of definitions. */
+    title(part: Part): string {
+      const [word = ''] = PARTS[part][language].split(',');
+      return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+    },
+  };
+}
+
+export type Words = typeof EN & ReturnType<typeof writing>;
+export const WORDS: Readonly<Record<Language, Words>> = {
+  en: { ...EN, ...writing(EN) },
+  pt: { ...PT, ...writing(PT) },
+};
+export type FactKind = keyof Words['keywords']['ofFile'] | keyof Words['keywords']['ofName'];
+
+/** A plain word after one of these is no name, as in "the total". */
+export const DETERMINERS = 'the,a,an,this,that,its,o,a,os,as,um,uma,este,esta,do,da,no,na';
+
 /** So many places are shown with their code. More places are shown as line numbers. */
 const MAX_SHOWN = 3;
 /** Longer lines of code are not shown. */
@@ -135,6 +227,7 @@ export interface Source {
   text: string;
   /** Ready for display. */
   path: string;
+  facts: Facts;
   words: Words;
 }
 
@@ -150,14 +243,9 @@ export function linesOf(text: string, name: string): number[] {
   return text.split('\n').flatMap((line, i) => (named.test(line) ? [i + 1] : []));
 }
 
-/** Joins all items, or the first ones and the number of the others. */
-export function listed(items: readonly string[], words: Words): string {
-  return words.and(items.length <= MAX_NAMES ? items : [...items.slice(0, NAMED), words.more(items.length - NAMED)]);
-}
-
 /** " in line 3: `code`.", " in lines 3, 5 and 9.", or a list. Begins with a space or a line break. */
 export function placesOf(lines: readonly number[], { text, words }: Source): string {
-  if (lines.length > MAX_SHOWN) return ` ${words.inLines(listed(lines.map(String), words))}.`;
+  if (lines.length > MAX_SHOWN) return ` ${words.inLines(words.listed(lines.map(String)))}.`;
   const all = text.split('\n');
   const places = lines.map((line) => {
     const code = (all[line - 1] ?? '').trim();
@@ -165,9 +253,6 @@ export function placesOf(lines: readonly number[], { text, words }: Source): str
   });
   return places.length > 1 ? `\n\n${places.map((place) => `- ${place}`).join('\n')}` : ` ${places.join('')}.`;
 }
-
-/** "`flush` (line 3)". */
-export const named = (name: string, line: number, words: Words): string => `${quoted(name)} (${words.line(line)})`;
 
 export const fullName = ({ name, owner }: Pick<Definition, 'name' | 'owner'>): string =>
   owner === undefined ? name : `${owner}.${name}`;
