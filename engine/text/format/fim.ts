@@ -5,17 +5,12 @@
 import { RequestError } from '../../protocol/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
-interface Control {
-  token: string;
-  /** How the published layout of the family writes it, if different. */
-  text?: string;
-}
-
 interface Family {
   name: FimFamily;
-  parts: ('prefix' | 'suffix' | Control)[];
+  /** In order: control tokens, `prefix` and `suffix`. */
+  parts: string[];
   /** The same with the suffix first, so that the prompt ends at the cursor. Only for models that are trained on it. */
-  suffixFirst?: ('prefix' | 'suffix' | Control)[];
+  suffixFirst?: string[];
   stop: string[];
   bos: boolean;
   /** The suffix follows a control token without the space that SentencePiece puts before a text. */
@@ -28,14 +23,8 @@ export type FimFamily = 'qwen2.5-coder' | 'starcoder2' | 'codellama' | 'deepseek
 const FAMILIES: Family[] = [
   {
     name: 'qwen2.5-coder',
-    parts: [{ token: '<|fim_prefix|>' }, 'prefix', { token: '<|fim_suffix|>' }, 'suffix', { token: '<|fim_middle|>' }],
-    suffixFirst: [
-      { token: '<|fim_prefix|>' },
-      { token: '<|fim_suffix|>' },
-      'suffix',
-      { token: '<|fim_middle|>' },
-      'prefix',
-    ],
+    parts: ['<|fim_prefix|>', 'prefix', '<|fim_suffix|>', 'suffix', '<|fim_middle|>'],
+    suffixFirst: ['<|fim_prefix|>', '<|fim_suffix|>', 'suffix', '<|fim_middle|>', 'prefix'],
     stop: [
       '<|endoftext|>',
       '<|fim_pad|>',
@@ -52,41 +41,37 @@ const FAMILIES: Family[] = [
   },
   {
     name: 'starcoder2',
-    parts: [{ token: '<fim_prefix>' }, 'prefix', { token: '<fim_suffix>' }, 'suffix', { token: '<fim_middle>' }],
-    suffixFirst: [{ token: '<fim_prefix>' }, { token: '<fim_suffix>' }, 'suffix', { token: '<fim_middle>' }, 'prefix'],
+    parts: ['<fim_prefix>', 'prefix', '<fim_suffix>', 'suffix', '<fim_middle>'],
+    suffixFirst: ['<fim_prefix>', '<fim_suffix>', 'suffix', '<fim_middle>', 'prefix'],
     stop: ['<|endoftext|>', '<file_sep>', '<fim_prefix>', '<fim_suffix>', '<fim_middle>'],
     bos: false,
   },
   {
     name: 'codellama',
-    parts: [
-      { token: '▁<PRE>', text: '<PRE> ' },
-      'prefix',
-      { token: '▁<SUF>', text: ' <SUF>' },
-      'suffix',
-      { token: '▁<MID>', text: ' <MID>' },
-    ],
+    parts: ['▁<PRE>', 'prefix', '▁<SUF>', 'suffix', '▁<MID>'],
     stop: ['</s>', '▁<EOT>'],
     bos: true,
     suffixContinues: true,
   },
   {
     name: 'deepseek-coder',
-    parts: [{ token: '<｜fim▁begin｜>' }, 'prefix', { token: '<｜fim▁hole｜>' }, 'suffix', { token: '<｜fim▁end｜>' }],
+    parts: ['<｜fim▁begin｜>', 'prefix', '<｜fim▁hole｜>', 'suffix', '<｜fim▁end｜>'],
     stop: ['<｜end▁of▁sentence｜>'],
     bos: true,
   },
   {
     name: 'codestral',
-    parts: [{ token: '[SUFFIX]' }, 'suffix', { token: '[PREFIX]' }, 'prefix'],
+    parts: ['[SUFFIX]', 'suffix', '[PREFIX]', 'prefix'],
     stop: ['</s>'],
     bos: true,
     suffixContinues: true,
   },
 ];
 
+const isText = (part: string): boolean => part === 'prefix' || part === 'suffix';
+
 function familyOf(knows: (token: string) => boolean): Family | undefined {
-  return FAMILIES.find(({ parts }) => parts.every((part) => typeof part === 'string' || knows(part.token)));
+  return FAMILIES.find(({ parts }) => parts.every((part) => isText(part) || knows(part)));
 }
 
 /** What a tokenizer with these tokens can be used for. */
@@ -102,7 +87,7 @@ export class Fim {
   readonly prefixLast: boolean;
   readonly stopTokenIds: readonly number[];
   readonly #family: Family;
-  readonly #parts: ('prefix' | 'suffix' | Control)[];
+  readonly #parts: readonly string[];
   readonly #tokenizer: Tokenizer;
   readonly #bos: number[];
 
@@ -124,7 +109,7 @@ export class Fim {
       );
     this.family = family.name;
     this.#family = family;
-    this.#parts = suffixFirst ? (family.suffixFirst as Family['parts']) : family.parts;
+    this.#parts = suffixFirst ? (family.suffixFirst as string[]) : family.parts;
     this.prefixLast = this.#parts.at(-1) === 'prefix';
     this.#tokenizer = tokenizer;
     this.#bos = family.bos && bosTokenId !== undefined ? [bosTokenId] : [];
@@ -133,9 +118,9 @@ export class Fim {
 
   /** The control tokens of a prompt, by name. */
   get controls(): { token: string; tokenId: number }[] {
-    return this.#parts.flatMap((part) =>
-      typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }],
-    );
+    return this.#parts
+      .filter((part) => !isText(part))
+      .map((token) => ({ token, tokenId: this.#tokenizer.idOf(token) as number }));
   }
 
   encodeSuffix(suffix: string): number[] {
@@ -148,7 +133,7 @@ export class Fim {
     for (const part of this.#parts) {
       if (part === 'prefix') ids.push(...prefixIds);
       else if (part === 'suffix') ids.push(...suffixIds);
-      else ids.push(this.#tokenizer.idOf(part.token) as number);
+      else ids.push(this.#tokenizer.idOf(part) as number);
     }
     return ids;
   }
@@ -171,12 +156,4 @@ export class Fim {
     ids.push(fileId, ...this.#tokenizer.encode(`${currentPath}\n`));
     return ids;
   }
-}
-
-/** The published text layout of a family, which references are written in. */
-export function fimText(name: FimFamily, prefix: string, suffix: string): string {
-  const family = FAMILIES.find((candidate) => candidate.name === name) as Family;
-  return family.parts
-    .map((part) => (part === 'prefix' ? prefix : part === 'suffix' ? suffix : (part.text ?? part.token)))
-    .join('');
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Fim, type FimFamily, fimText } from '../../../../engine/text/format/fim.ts';
+import { Fim, type FimFamily } from '../../../../engine/text/format/fim.ts';
 import { ModelText } from '../../../../engine/text/format/modelText.ts';
 import { Tokenizer } from '../../../../engine/text/tokenizer/tokenizer.ts';
 
@@ -26,6 +26,32 @@ interface Reference {
 }
 
 const reference = JSON.parse(readFileSync(join(root, 'test/fixtures/fim/fim_reference.json'), 'utf8')) as Reference;
+
+/** The control tokens of each family, and how its published layout writes them. */
+const CONTROLS: Record<FimFamily, Record<string, string>> = {
+  'qwen2.5-coder': asWritten('<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'),
+  starcoder2: asWritten('<fim_prefix>', '<fim_suffix>', '<fim_middle>'),
+  codellama: { '▁<PRE>': '<PRE> ', '▁<SUF>': ' <SUF>', '▁<MID>': ' <MID>' },
+  'deepseek-coder': asWritten('<｜fim▁begin｜>', '<｜fim▁hole｜>', '<｜fim▁end｜>'),
+  codestral: asWritten('[SUFFIX]', '[PREFIX]'),
+};
+
+function asWritten(...tokens: string[]): Record<string, string> {
+  return Object.fromEntries(tokens.map((token) => [token, token]));
+}
+
+/** The text of a prompt, from a tokenizer that knows the control tokens of one family only. */
+function fimText(family: FimFamily, prefix: string, suffix: string): string | undefined {
+  const tokens = Object.keys(CONTROLS[family]);
+  const texts = [prefix, suffix, ...Object.values(CONTROLS[family])];
+  const idOf = (token: string) => (tokens.includes(token) ? 2 + tokens.indexOf(token) : undefined);
+  const fim = Fim.of({ idOf } as Tokenizer);
+  expect(fim?.family).toBe(family);
+  return fim
+    ?.build([0], [1])
+    .map((id) => texts[id])
+    .join('');
+}
 
 describe('prompts', () => {
   it.each(reference.cases)('$family: $prompt', async ({ family, prefix, suffix, prompt, tokenizer: kind, ids }) => {
