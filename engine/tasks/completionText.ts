@@ -42,7 +42,7 @@ interface Cut {
 export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
-  let cut = cutAtStandingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
+  let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
   cut = cutOverlap(context, cut);
   cut = dropUseless(context, cut, raw);
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
@@ -75,7 +75,7 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
  * If the rest of the line begins with a closing bracket, which the editor often inserts, ends before the same bracket
  * in the completion. So no bracket is doubled, and the shown text is the inserted text.
  */
-function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
+function cutAtExistingCloser({ before, after }: CursorContext, cut: Cut): Cut {
   const closer = after.trimStart()[0] ?? '';
   if (!')]}'.includes(closer) || closer === '') return cut;
   // The completion may close brackets that the line has opened and its rest does not close.

@@ -191,11 +191,11 @@ function numMissing(tree: Tree, text: string, offset: number, open: readonly Ope
     .map(({ closer }) => closer)
     .reverse()
     .join('');
-  const standing = closersBelow(text, offset, statementIndent(text, top.start));
+  const existing = closersBelow(text, offset, statementIndent(text, top.start));
   let missing = 0;
   while (
     missing < closers.length &&
-    !(standing !== '' && (standing.startsWith(closers.slice(missing)) || closers.slice(missing).startsWith(standing)))
+    !(existing !== '' && (existing.startsWith(closers.slice(missing)) || closers.slice(missing).startsWith(existing)))
   )
     missing++;
   return missing;
