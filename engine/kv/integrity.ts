@@ -1,5 +1,4 @@
 /** Checks the invariants of the cache. Changes nothing. Tests call it after each step. */
-
 import { codecsOf, lossyWithin, type StoredBlock, wholeOf } from './storedBlocks.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';

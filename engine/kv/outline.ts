@@ -2,7 +2,6 @@
  * The radix tree as the monitor draws it: shows the largest nodes near the root and joins the small ones. Pure. The
  * cost is bounded, however large the tree is.
  */
-
 import type { TreeNode as OutlineNode, Tier } from '../protocol/stats.ts';
 import { isShifted } from './laneIds.ts';
 import { isUsed, type RadixTree, type RadixNode } from './radixTree.ts';

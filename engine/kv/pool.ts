@@ -2,7 +2,6 @@
  * The KV pool: the resident K/V rows that steps attend to. Owns the arrays and their layout. Does not know who holds
  * which slot.
  */
-
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
 import { type Attended, attendedPages, type Attention, densestStart } from './pages.ts';
 import { copyIn, copyOut, copyWithin, growable, holds, runPairs, slotRuns } from './pages.ts';

@@ -3,7 +3,6 @@
  * budget holds at every moment: rows of a page leave, then the page is freed, then the next one follows. Does not do
  * idle demotion.
  */
-
 import { isLast } from './approx/codedPage.ts';
 import type { CachedNodes } from './cachedNodes.ts';
 import { type EvictionOrder, EvictionQueue } from './eviction/eviction.ts';

@@ -2,7 +2,6 @@
  * Idle demotion: moves long unused nodes from the pool to the store and frees their pages. Compresses them on the way
  * where memory is short, but drops nothing for them. Does not free slots for requests; that is up to PoolResizer.
  */
-
 import { type Coding, codedPage, isLast, placeOf } from '../approx/codedPage.ts';
 import { lossyWithin, BLOCK_TOKENS } from '../storedBlocks.ts';
 import type { CachedNodes } from '../cachedNodes.ts';
