@@ -18,8 +18,7 @@ import { settingCodecs, codingBytes, type Compression, levelsOf } from './compre
 import type { MeasuringRunner } from './pruned/attentionMeter.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './pruned/keptRows.ts';
 import { type Context, Pruning, type PruningOptions } from './pruned/pruning.ts';
-import { ShiftedReuse } from './shifted/shiftedReuse.ts';
-import type { ShiftKeys } from './shifted/shiftedRuns.ts';
+import { ShiftedReuse, type ShiftKeys } from './shifted/shiftedReuse.ts';
 import { sketchingBytes, SparseBudget } from './sparse/sparseBudget.ts';
 import { SparseLeases, type SparseOptions } from './sparse/sparseLeases.ts';
 

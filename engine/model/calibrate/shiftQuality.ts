@@ -2,7 +2,7 @@
  * Measures what shifted reuse costs with a model: KV rows of an older version of a text at other positions. Edits a
  * sample text and compares the next tokens after the edits with those over exact rows. Measures once per model.
  */
-import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedRuns.ts';
+import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedReuse.ts';
 import {
   addPosition,
   type Divergence,

@@ -10,7 +10,7 @@ import {
   lossyWithin,
   exactBytesPerToken,
 } from '../../../engine/kv/storedBlocks.ts';
-import { type Shift, ShiftedRuns } from '../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { type Shift, ShiftedRuns } from '../../../engine/kv/approx/shifted/shiftedReuse.ts';
 import { prune } from '../../../engine/kv/approx/pruned/keptRows.ts';
 import { laneIds } from '../../../engine/kv/laneIds.ts';
 import { contents, laddered, minutes, SHAPE } from '../../support/kv/ladderedCache.ts';

@@ -10,7 +10,7 @@ import { sketchBytes } from '../../../../engine/kv/approx/sparse/keySketch.ts';
 import { plainBlocks } from '../../../../engine/kv/storedBlocks.ts';
 import { cacheOptions } from '../../../../engine/kv/approx/approximations.ts';
 import { prune } from '../../../../engine/kv/approx/pruned/keptRows.ts';
-import { ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { ShiftedRuns } from '../../../../engine/kv/approx/shifted/shiftedReuse.ts';
 import { KvPool } from '../../../../engine/kv/pool.ts';
 import { randomRows } from '../../../support/kv/codecRows.ts';
 import { CAN_REACH, damage } from '../../../support/kv/damagedSpill.ts';

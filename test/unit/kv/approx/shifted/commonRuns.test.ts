@@ -1,7 +1,7 @@
 /** What a text has in common with an older version, and keys at other positions. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { commonRuns } from '../../../../../engine/kv/approx/shifted/shiftedRuns.ts';
+import { commonRuns } from '../../../../../engine/kv/approx/shifted/shiftedReuse.ts';
 import { newKvRows } from '../../../../../engine/kv/kvRows.ts';
 import { shiftKeys, RopeTable } from '../../../../../engine/model/runtime/rope.ts';
 import { exactId, isPrefill, isShifted, laneIds, shiftedId } from '../../../../../engine/kv/laneIds.ts';
