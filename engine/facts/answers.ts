@@ -32,12 +32,10 @@ export function answerFrom(query: FactQuery, source: Source): string | undefined
   return answers.every((answer) => answer !== undefined) ? sentences(answers) : undefined;
 }
 
-/** `n`: the definition's name, ready for display. */
-type Answer = (one: Definition, source: Source, n: string, only: FactQuery['only']) => string | undefined;
-const ABOUT_DEFINITION: Readonly<Record<'signature' | 'returns' | 'members' | 'owner' | 'base', Answer>> = {
+const ABOUT_DEFINITION = {
   signature: signatureOf,
   returns: returnsOf,
-  members: (one, source, _, only) => membersOf(one, source, only),
+  members: membersOf,
   owner: ownerOf,
   base: baseOf,
 };
@@ -135,7 +133,7 @@ function returnsOf(one: Definition, { words, text }: Source, n: string): string 
 
 const isShort = (type: string): boolean => type.length <= MAX_TYPE && !type.includes('`');
 
-function membersOf(one: Definition, { facts, words }: Source, only: FactQuery['only']): string | undefined {
+function membersOf(one: Definition, { facts, words }: Source, _n: string, only: FactQuery['only']): string | undefined {
   const { name, line, at, bases } = one;
   if (facts.broken || bases === undefined) return undefined;
   // Such a call may add any fields.
@@ -162,8 +160,9 @@ function membersOf(one: Definition, { facts, words }: Source, only: FactQuery['o
   return [...told, ...(bases.length > 0 ? [words.inherits(quoted(name))] : [])].join(' ');
 }
 
-function ownerOf({ owner, name, kind, line }: Definition, { words }: Source): string | undefined {
-  return owner === undefined
+function ownerOf({ owner, name, kind, line }: Definition, { facts, words }: Source): string | undefined {
+  // If brackets are missing, a function may seem to belong to another class.
+  return owner === undefined || facts.broken
     ? undefined
     : `${words.owner(quoted(name), quoted(owner), kind === 'method')} ${words.line(line)}.`;
 }

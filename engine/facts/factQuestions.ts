@@ -134,19 +134,12 @@ export interface FactQuery {
 }
 
 /** The commands, and whether they take a name. */
-export const FACT_COMMANDS = {
-  outline: false,
-  where: true,
-  signature: true,
-  imports: false,
-  callers: true,
-} as const satisfies Partial<Record<FactKind, boolean>>;
-type FactCommand = keyof typeof FACT_COMMANDS;
+export const FACT_COMMANDS = { outline: false, where: true, signature: true, imports: false, callers: true } as const;
 
 /** The command in a message. Undefined for any other message. `name` is undefined if it is missing. */
 export function parseCommand(message: string): (Omit<FactQuery, 'name'> & { name: string | undefined }) | undefined {
   const [, word = '', rest = ''] = /^\/([a-z]+)(?:\s+([\s\S]*))?$/i.exec(message.trim()) ?? [];
-  const kind = word.toLowerCase() as FactCommand;
+  const kind = word.toLowerCase() as keyof typeof FACT_COMMANDS;
   if (!Object.hasOwn(FACT_COMMANDS, kind)) return undefined;
   if (!FACT_COMMANDS[kind]) return { kind, name: '' };
   const said = rest.trim().replace(/^`|`$|\(\)`?$/g, '');

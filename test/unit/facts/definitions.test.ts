@@ -279,6 +279,7 @@ describe('a file with syntax errors', () => {
     ['/signature last', '`last` appears in line 5: `last() { return 1; }`.'],
     ['/callers last', '`last` appears in line 5: `last() { return 1; }`.'],
     ['What methods does `Half` have?', undefined],
+    ['Which class does `one` belong to?', undefined],
     [
       'Which functions are defined?',
       'Functions of `a.ts`: none at the top level. The file has syntax errors, so there may be more.',
