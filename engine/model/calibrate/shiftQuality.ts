@@ -5,11 +5,11 @@
 import { type Shift, planShifts } from '../../kv/approx/shifted/shiftedReuse.ts';
 import {
   addPosition,
-  type Divergence,
-  noDivergence,
-  measuredOnce,
-  releasing,
   computeRows,
+  type Divergence,
+  measuredOnce,
+  noDivergence,
+  releasing,
   scoreTokens,
   slotRange,
 } from './measurement.ts';
