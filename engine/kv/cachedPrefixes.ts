@@ -1,7 +1,7 @@
 /** Cached prefixes outside requests: describes, evicts and pins them, and exchanges their rows with the disk tier. */
 import type { Tier } from '../protocol/stats.ts';
 import { codecsOf, isExact, lossyWithin, plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
-import type { LongContexts } from './approx/approximation.ts';
+import type { LongContexts } from './approx/interfaces.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { commonLength, endIndex, isUsed, lengths, type RadixNode } from './radixTree.ts';

@@ -2,7 +2,7 @@
  * The KV cache as the scheduler sees it. A sequence leases a path in the radix tree and slots for its new tokens. Owns
  * leases and adds computed tokens to the tree. Does not decide where rows lie or what is evicted; that is KvMemory's.
  */
-import { type LongContexts, noLongContexts } from './approx/approximation.ts';
+import { type LongContexts, noLongContexts } from './approx/interfaces.ts';
 import type { Compression } from './approx/compression.ts';
 import { StoreCompression } from './approx/storeCompression.ts';
 import { CachedPrefixes } from './cachedPrefixes.ts';

@@ -2,7 +2,7 @@
  * Says how many tokens a part may have, takes slots for them and adds the part to the batch. Does not decide whether a
  * sequence gets a part: see StepBuilder.
  */
-import type { RowReuse } from '../kv/approx/approximation.ts';
+import type { RowReuse } from '../kv/approx/interfaces.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { lastSlot, type Lease, numComputed, numLeased } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';

@@ -12,7 +12,7 @@ import type { TokenBudget } from './tokenBudget.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import type { Schedule, Scheduled } from './stepBatch.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import type { RowReuse } from '../kv/approx/approximation.ts';
+import type { RowReuse } from '../kv/approx/interfaces.ts';
 import type { Speculation } from './speculation.ts';
 import { StepBuilder } from './stepBuilder.ts';
 

@@ -8,7 +8,7 @@
  * - In-flight prefix sharing: a prompt waits if another sequence computes its next token in this step.
  * - Deferral: a sequence that costs more in this step than in one of its own waits for a later one (see sharesStep).
  */
-import type { RowReuse } from '../kv/approx/approximation.ts';
+import type { RowReuse } from '../kv/approx/interfaces.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed } from '../kv/lease.ts';
 import type { Sequence } from '../sequence/sequence.ts';

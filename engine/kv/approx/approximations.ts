@@ -7,7 +7,7 @@ import type { PrefixState } from '../cachedPrefixes.ts';
 import type { KvCache, KvCacheOptions } from '../kvCache.ts';
 import type { KvShape } from '../kvRows.ts';
 import { isShifted } from '../laneIds.ts';
-import { NO_REUSE, type RowReuse } from './approximation.ts';
+import { NO_REUSE, type RowReuse } from './interfaces.ts';
 import { exactBytesPerToken } from '../storedBlocks.ts';
 import type { PoolBudget } from '../poolBudget.ts';
 import type { Rotation } from './codecs/codecFormat.ts';

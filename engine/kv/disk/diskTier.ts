@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolders, removeFiles } from './makeFolders.ts';
+import { makeFolders } from './makeFolders.ts';
 import {
   decodeSegment,
   encodeSegment,
@@ -223,4 +223,15 @@ export class DiskTier {
     }
     return false;
   }
+}
+
+/** Removes files. @throws the first error of the file system, after removing the others. */
+async function removeFiles(files: readonly string[]): Promise<void> {
+  let failure: unknown = null;
+  for (const file of files) {
+    await rm(file, { force: true }).catch((error: unknown) => {
+      failure ??= error;
+    });
+  }
+  if (failure) throw failure;
 }

@@ -1,5 +1,5 @@
-/** Makes and removes folders and files that the engine keeps. */
-import { mkdir, rm, stat } from 'node:fs/promises';
+/** Makes the folders of the files that the engine keeps. */
+import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
@@ -25,15 +25,4 @@ async function makeFolder(dir: string, mode: number): Promise<void> {
     const found = await stat(dir).catch(() => null);
     if (!found?.isDirectory()) throw error;
   }
-}
-
-/** Removes files. @throws the first error of the file system, after removing the others. */
-export async function removeFiles(files: readonly string[]): Promise<void> {
-  let failure: unknown = null;
-  for (const file of files) {
-    await rm(file, { force: true }).catch((error: unknown) => {
-      failure ??= error;
-    });
-  }
-  if (failure) throw failure;
 }

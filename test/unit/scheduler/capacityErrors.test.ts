@@ -1,6 +1,6 @@
 /** Errors for requests that do not fit: which limit they name, and what they advise. */
 import { expect, test } from 'vitest';
-import { noLongContexts } from '../../../engine/kv/approx/approximation.ts';
+import { noLongContexts } from '../../../engine/kv/approx/interfaces.ts';
 import { KvCache } from '../../../engine/kv/kvCache.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';

@@ -6,7 +6,7 @@
 import type { KvCache } from '../../kvCache.ts';
 import { exactId, shiftedId, isPrefill, isShifted } from '../../laneIds.ts';
 import { type Lease, numComputed } from '../../lease.ts';
-import type { CachedRequest, RowReuse } from '../approximation.ts';
+import type { CachedRequest, RowReuse } from '../interfaces.ts';
 import type { KvMemory } from '../../kvMemory.ts';
 import { isExact } from '../../storedBlocks.ts';
 import { endIndex, isUsed, lengths, pathTo, type RadixNode } from '../../radixTree.ts';

@@ -7,7 +7,7 @@ import type { KvMemory } from '../../kvMemory.ts';
 import { sketchedId } from '../../laneIds.ts';
 import { type Lease, numComputed, type PartialRows } from '../../lease.ts';
 import { endIndex, type Match, pathTo, type RadixNode, type RadixTree } from '../../radixTree.ts';
-import type { LongContexts } from '../approximation.ts';
+import type { LongContexts } from '../interfaces.ts';
 import { queriesByToken, ResidentBlocks, rowsOf, type SparseRows } from './residentBlocks.ts';
 import { SparseBudget, SPILLED_TOKENS } from './sparseBudget.ts';
 import { isInParts, matchSketched, SpilledNodes } from './spilledNodes.ts';
