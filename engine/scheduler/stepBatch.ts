@@ -2,14 +2,14 @@
  * The parts of a step, and the batch under construction: each sequence's part, its share of the token budget, and the
  * pages of the pool that the step attends to. Says what another part would cost. Decides nothing.
  */
-import type { Attended } from '../kv/pages.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed } from '../kv/lease.ts';
-import type { Sequence } from '../sequence/sequence.ts';
-import type { TokenBudget } from './tokenBudget.ts';
+import type { Attended } from '../kv/pages.ts';
 import type { Lane } from '../model/batch.ts';
 import type { RequestError } from '../protocol/errors.ts';
 import type { FinishReason } from '../protocol/tasks.ts';
+import type { Sequence } from '../sequence/sequence.ts';
+import type { TokenBudget } from './tokenBudget.ts';
 
 /** Tokens that a step computes and that join the radix tree after it: `count` of `tokenIds`, from `startIndex` on. */
 export interface Computing {
