@@ -118,9 +118,9 @@ test('consecutive completions are hardly slower beside a long prefill, which adv
 test('a chat does not starve summaries about other files, whichever came first', async () => {
   const h = machine(SMALL);
   await learn(h);
-  const chat = ask(h.engine, tokens(12_000, 1), { maxTokens: 3000 });
+  const chat = ask(h.engine, tokens(6000, 1), { maxTokens: 3000 });
   while (chat.tokenIds.length < 2) await h.engine.step();
-  const summaries = [2, 3].map((seed) => ask(h.engine, tokens(9000, seed), { priority: 'summary', maxTokens: 30 }));
+  const summaries = [2, 3].map((seed) => ask(h.engine, tokens(4500, seed), { priority: 'summary', maxTokens: 30 }));
   const start = h.clock.now;
   while (summaries.some(({ ended }) => !ended) && h.clock.now - start < 180_000) await h.engine.step();
   expect(summaries.map(({ ended }) => ended)).toEqual(['length', 'length']);

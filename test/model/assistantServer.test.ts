@@ -842,7 +842,7 @@ test('a folder request that is stopped or loses its engine ends once, and starts
       docId,
       version: 1,
       path: `src/${docId}.ts`,
-      text: `// ${docId}\n${SOURCE}`.repeat(40),
+      text: `// ${docId}\n${SOURCE}`.repeat(2),
     });
   const folder: Task = {
     kind: 'summarizeFolder',

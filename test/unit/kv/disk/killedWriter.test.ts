@@ -9,9 +9,12 @@ import { afterAll, expect, test } from 'vitest';
 import { DiskTier } from '../../../../engine/kv/disk/diskTier.ts';
 import type { FoundSegment } from '../../../../engine/kv/disk/segment.ts';
 import { seededRandom } from '../../../support/engine/workload.ts';
+import { part } from '../../../support/testLength.ts';
 import { CHAIN_ROOT, type ChainSegment, chain, runsOf } from '../../../support/kv/segmentChain.ts';
 
-const ROUNDS = 30;
+const ROUNDS = part(30);
+/** A machine may rarely leave a file half written. */
+const MAX_ROUNDS = 150;
 const LENGTH = 64;
 /** Of what each round leaves behind, for the next ones to find. */
 const KEPT = 1;
@@ -55,7 +58,7 @@ test(`killed in the midst of writing, ${ROUNDS} times and more: nothing is lost 
   let numHalf = 0;
   let numCut = 0;
   // How often a file is half written then is up to the machine: on, until it has been some times.
-  for (let seed = 1; seed <= ROUNDS || (numHalf <= 2 && seed <= 5 * ROUNDS); seed++) {
+  for (let seed = 1; seed <= ROUNDS || (numHalf <= 2 && seed <= MAX_ROUNDS); seed++) {
     const numTold = await killedAfter(seed, 25 * random());
     const half = await temporaryFiles();
     // One writer writes one file at a time.
