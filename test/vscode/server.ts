@@ -57,6 +57,8 @@ const SETTINGS = {
   'editor.quickSuggestions': { other: 'off', comments: 'off', strings: 'off' },
   'editor.suggestOnTriggerCharacters': false,
   'window.restoreWindows': 'none',
+  'editor.cursorBlinking': 'solid',
+  'workbench.reduceMotion': 'on',
   'files.autoSave': 'off',
 };
 
