@@ -2,8 +2,8 @@
  * The waiting sequences, the running ones with their leases, and the batch under construction. Admits, preempts and
  * ends sequences. Does not decide which running sequence gets tokens: see StepBuilder.
  *
- * - Preemption: when slots run out, the last running sequence in preemption order gives up its lease. Its computed
- *   tokens stay in the tree; it waits and resumes from there. The first sequence always gets its slots.
+ * - Preemption: when slots run out, the last running sequence in slot order gives up its lease. Its computed tokens
+ *   stay in the tree; it waits and resumes from there. The first sequence in this order always gets its slots.
  * - Starvation guard: one summary at a time, which chats have kept out of memory for long, counts as a chat. New chats
  *   wait for it and do not take its slots. Completions never wait. Then chats have the slots for at least as long.
  */
@@ -11,7 +11,7 @@ import type { CachedPrefix, KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';
 import { type Match, NO_MATCH } from '../kv/radixTree.ts';
 import type { Sequence } from '../sequence/sequence.ts';
-import { byPreemption, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
+import { bySlotOrder, type SchedulingPolicy, type VirtualTokens } from './policy.ts';
 import { type Ended, isDecode, reusable, StepBatch } from './stepBatch.ts';
 
 /** Most sequences that hold a lease at the same time. */
@@ -43,8 +43,8 @@ export class Admission {
   /** Time at which the step under construction began. */
   now = 0;
   numPreemptions = 0;
-  /** Preemption order. */
-  readonly order = byPreemption<Sequence>((sequence) => this.place(sequence));
+  /** Slot order: those that keep their slots longest come first. */
+  readonly slotOrder = bySlotOrder<Sequence>((sequence) => this.place(sequence));
   /** The batch under construction; empty between steps. A sequence that gives up its lease leaves it. */
   readonly batch: StepBatch;
   readonly #cache: KvCache;
@@ -160,7 +160,7 @@ export class Admission {
       const other = isLong ? this.long : null;
       const fits = needs.available - this.#reserved(this.running) >= needs.wanted;
       if (fits && !other && this.running.size < MAX_RUNNING) break;
-      const victim = other ?? this.lowest();
+      const victim = other ?? this.lastInOrder();
       if (!victim || !this.#isPreempted(victim, sequence)) return null;
       // Preempts nobody if the sequence does not fit afterwards.
       if (!this.#fitsBeside(needs, (one) => !this.#isPreempted(one, sequence))) return null;
@@ -195,11 +195,11 @@ export class Admission {
     return this.place(sequence);
   }
 
-  /** The running sequence that is preempted first. */
-  lowest(): Sequence | null {
-    let lowest: Sequence | null = null;
-    for (const sequence of this.running.keys()) if (!lowest || this.order(sequence, lowest) > 0) lowest = sequence;
-    return lowest;
+  /** The last running sequence in slot order, which is preempted first. Null if none runs. */
+  lastInOrder(): Sequence | null {
+    let last: Sequence | null = null;
+    for (const sequence of this.running.keys()) if (!last || this.slotOrder(sequence, last) > 0) last = sequence;
+    return last;
   }
 
   preempt(sequence: Sequence): void {

@@ -23,7 +23,7 @@ const NO_DRAFT: readonly number[] = [];
 
 /** What a step is built from. */
 export interface Frame {
-  /** Sequences that may get a part, in preemption order. */
+  /** Sequences that may get a part, in slot order. */
   readonly active: readonly Sequence[];
   readonly budget: TokenBudget;
   /** The step serves completions; other sequences get what is left. */
@@ -205,7 +205,7 @@ export class PartWriter {
         });
         return true;
       }
-      const victim = this.#admission.lowest()!;
+      const victim = this.#admission.lastInOrder()!;
       if (victim !== sequence) this.#admission.preempt(victim);
       else if (running.size > 1) return false;
       else

@@ -112,7 +112,7 @@ export class SchedulingPolicy {
   /**
    * The deferred sequence with which a step begins: the one whose wait is longest for its kind. Answers that the user
    * reads take turns. Of prompts and of answers that nobody reads, only the first of each class takes part: run one
-   * after another they end sooner on average, and the last one ends no later. `running`: in preemption order.
+   * after another they end sooner on average, and the last one ends no later. `running`: in slot order.
    */
   nextTurn<C extends Candidate>(running: readonly C[], now: number): C | null {
     const seen = new Set<Priority>();
@@ -172,10 +172,11 @@ function likelyAnswer(sequence: Sequence): number {
 }
 
 /**
- * Preemption order: who takes slots from whom. Negative when `a` may take slots from `b`: class, then arrival. The
- * order does not change from step to step, so the first sequence always finishes. `place`: of a sequence's class.
+ * Slot order: who keeps its slots. By class, then by arrival; the last sequence is preempted first. Negative when `a`
+ * comes before `b`. The order does not change from step to step, so the first sequence always finishes. `place`: of a
+ * sequence's class.
  */
-export function byPreemption<S extends Ranked>(place: (sequence: S) => number): (a: S, b: S) => number {
+export function bySlotOrder<S extends Ranked>(place: (sequence: S) => number): (a: S, b: S) => number {
   return (a, b) => place(a) - place(b) || a.arrivalIndex - b.arrivalIndex;
 }
 

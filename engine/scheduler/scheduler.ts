@@ -101,7 +101,7 @@ export class Scheduler {
     // The store cannot drop the rows that a partial lease holds there.
     for (const [sequence, { partial }] of this.#admission.running) if (partial) this.#admission.preempt(sequence);
     this.#cache.reserved(0);
-    while (this.#cache.memory.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
+    while (this.#cache.memory.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lastInOrder()!);
     this.#cache.setMaxBytes(maxBytes);
   }
 
@@ -111,7 +111,7 @@ export class Scheduler {
     this.#chooseLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
-    const active = all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.order);
+    const active = all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.slotOrder);
     const urgent = active.some((s) => this.#policy.isUrgent(s));
     this.#builder.next();
     this.#builder.build({ active, budget, urgent, now, admits: true });

@@ -96,7 +96,7 @@ export class StepBuilder {
       for (const sequence of completions) if (admission.isRunningDecode(sequence)) this.#serve(sequence, frame);
       for (const sequence of this.#prompts(completions, budget, now)) this.#serve(sequence, frame);
     }
-    // Beside completions, those that have waited longest go first; otherwise in preemption order.
+    // Beside completions, those that have waited longest go first; otherwise in slot order.
     const decodes = active.filter((s) => admission.isRunningDecode(s));
     if (urgent) decodes.sort((a, b) => this.#policy.rank(a) - this.#policy.rank(b) || a.lastServedAt - b.lastServedAt);
     const own = batch.spent;

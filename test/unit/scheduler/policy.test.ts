@@ -1,17 +1,17 @@
 /** The scheduling policy: orders, prefix sharing, turns, virtual token counters. See test/engine for the scheduler. */
 import { expect, test } from 'vitest';
-import { AGEING_MS, byPreemption, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
+import { AGEING_MS, bySlotOrder, SchedulingPolicy, VirtualTokens } from '../../../engine/scheduler/policy.ts';
 import type { Priority } from '../../../engine/protocol/tasks.ts';
 
 const policy = new SchedulingPolicy();
 const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
 
-test('preemption order is by class, then by arrival', () => {
+test('slot order is by class, then by arrival', () => {
   const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
-  expect(all.sort(byPreemption((s) => policy.rank(s))).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
-  expect(all.sort(byPreemption((s) => (s.arrivalIndex === 0 ? 1 : policy.rank(s)))).map((s) => s.arrivalIndex)).toEqual(
-    [2, 3, 0, 4, 1],
-  );
+  expect(all.sort(bySlotOrder((s) => policy.rank(s))).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
+  expect(all.sort(bySlotOrder((s) => (s.arrivalIndex === 0 ? 1 : policy.rank(s)))).map((s) => s.arrivalIndex)).toEqual([
+    2, 3, 0, 4, 1,
+  ]);
 });
 
 test('chats leave slots only to a summary that has waited long (starvation guard)', () => {
