@@ -26,21 +26,21 @@ const downward = (parent, folders) =>
       ),
     );
 
-/** The folders of the optional, approximate techniques in kv/approx/, each with its measurement in model/calibrate/. */
+/** The folders of the optional, approximate techniques in kv/approx/; two have a measurement in model/calibrate/. */
 const TECHNIQUES = [
   { folder: 'sparse' },
   { folder: 'shifted', measurement: 'shiftQuality' },
   { folder: 'pruned', measurement: 'pruneQuality' },
 ];
 
-/** A technique is imported by its registries only, so deleting it changes no other file. */
+/** Only its registries and its measurement import a technique, and only a registry imports the measurement. */
 const behindRegistries = ({ folder, measurement }) => {
   const own = `^engine/kv/approx/${folder}/`;
   const measured = measurement && `^engine/model/calibrate/${measurement}\\.ts$`;
   const only = (what, to, importers) => ({
     name: `${what}-is-behind-its-registry`,
     severity: 'error',
-    comment: 'An approximate technique can be deleted: its folder, its measurement and its lines in two registries.',
+    comment: 'Only its registry imports an approximate technique (CONTRIBUTING.md, "Remove an approximate technique").',
     from: { path: '^(engine|src)/', pathNot: importers.filter(Boolean).join('|') },
     to: { path: to },
   });

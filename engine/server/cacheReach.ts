@@ -1,7 +1,7 @@
 /** Computes how many tokens of a model fit in a memory budget, in the KV pool and in the KV store. Pure functions. */
 import { scratchRows } from '../model/batch.ts';
 import { PoolBudget } from '../kv/poolBudget.ts';
-import { longContextBuffers, longContextTokens, type StoredForm, storedForms } from '../kv/approx/approximations.ts';
+import { longContextTokens, sketchingBytes, type StoredForm, storedForms } from '../kv/approx/approximations.ts';
 import { codingBytes, codingReserve } from '../kv/approx/compression.ts';
 import type { Needs } from '../scheduler/capacityErrors.ts';
 import { kvBytesPerToken } from '../kv/kvRows.ts';
@@ -53,7 +53,7 @@ export function cacheReach(
   const scratchBytes = scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideBudget(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
   const keeps = Snapshots.fitUnder(budgetBytes, shape);
-  const kernelBytes = diskBytes > 0 ? longContextBuffers(shape) : 0;
+  const kernelBytes = diskBytes > 0 ? sketchingBytes(shape) : 0;
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);

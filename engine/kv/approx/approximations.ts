@@ -1,7 +1,6 @@
 /**
- * The registry of the approximate techniques: makes those that the options ask for. Does not decide when they run. To
- * remove one, delete its folder, its measurement (model/calibrate/), and its lines here and in
- * server/approximationChoice.ts.
+ * The registry of the approximate techniques sparse/, shifted/ and pruned/: makes those that the options ask for. Does
+ * not decide when they run. CONTRIBUTING.md has a recipe for removing one.
  */
 import type { PrefixState } from '../cachedPrefixes.ts';
 import type { KvCache, KvCacheOptions } from '../kvCache.ts';
@@ -22,8 +21,11 @@ import { ShiftedReuse, type ShiftKeys } from './shifted/shiftedReuse.ts';
 import { sketchingBytes, SparseBudget } from './sparse/sparseBudget.ts';
 import { SparseLeases, type SparseOptions } from './sparse/sparseLeases.ts';
 
+/** Bytes that contexts longer than the pool need beside rows. */
+export { sketchingBytes };
+
 /** Without these options nothing is approximated. */
-export interface ApproximationOptions extends SparseOptions, Pick<KvCacheOptions, 'compression'> {
+export interface ApproximationOptions extends SparseOptions, Pick<KvCacheOptions, 'compression' | 'spillFile'> {
   /** Drops rows that receive little attention, of contexts that were not used for a while. */
   pruning?: PruningOptions | null;
   /** Whether a request may take over rows of an older version of its text. */
@@ -49,17 +51,12 @@ export function cacheOptions(options: ApproximationOptions): Partial<KvCacheOpti
 /** Most bytes that the techniques need beside rows: the memory of the codecs' kernels, which never shrinks. */
 export function reservedBytes({ compression = null, spillFile = null }: ApproximationOptions, shape: KvShape): number {
   // Other models of this thread may have needed more already.
-  return Math.max(codingBytes(compression), spillFile ? longContextBuffers(shape) : 0, kernelBytes());
-}
-
-/** Bytes that contexts longer than the pool need beside rows. */
-export function longContextBuffers(shape: KvShape): number {
-  return sketchingBytes(shape);
+  return Math.max(codingBytes(compression), spillFile ? sketchingBytes(shape) : 0, kernelBytes());
 }
 
 /**
- * Most tokens of a context that is longer than the pool, with nothing else in the cache; 0 where there are none.
- * `diskBytes`, `prefillTokens`: see LongContexts.
+ * Most tokens of a context that is read in parts, with nothing else in the cache. May be fewer than fit in the pool;
+ * then such contexts are of no use. `diskBytes`, `prefillTokens`: see SparseBudget.
  */
 export function longContextTokens(
   shape: KvShape,

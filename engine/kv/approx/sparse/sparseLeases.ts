@@ -32,7 +32,7 @@ export const ASKING = { last: 8, stride: 1 };
 
 export interface SparseOptions {
   /** Null: there are no sparse contexts. */
-  readonly spillFile?: SpillFile | null;
+  spillFile?: SpillFile | null;
   /** Whether blocks are chosen by attention; otherwise the newest. True when left out. */
   readonly ranks?: boolean;
   /**
