@@ -28,8 +28,15 @@ export function answerFrom(query: FactQuery, source: Source): string | undefined
   if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
   if (kind === 'purpose') return purposeAnswer(called, source);
   if (kind === 'members' && called.length > 1) return undefined;
-  const answers = called.map((one) => ABOUT_DEFINITION[kind](one, source, toldApart(called, one), only));
+  const answers = called.map((one) => ABOUT_DEFINITION[kind](one, source, { shown: toldApart(called, one), only }));
   return answers.every((answer) => answer !== undefined) ? sentences(answers) : undefined;
+}
+
+/** What an answer about one definition needs besides it and its file. */
+interface Asked {
+  /** Its name for display, with its owner where definitions of the name have different ones. */
+  readonly shown: string;
+  readonly only: FactQuery['only'];
 }
 
 const ABOUT_DEFINITION = {
@@ -99,21 +106,21 @@ function callersAnswer({ name, owner }: FactQuery, called: readonly Definition[]
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The parameters and the written declaration. For a class, those of its constructor. */
-function signatureOf(one: Definition, { facts, words, text }: Source, n: string): string | undefined {
+function signatureOf(one: Definition, { facts, words, text }: Source, { shown }: Asked): string | undefined {
   const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   const about = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
   if (!about.head || about.broken || (facts.broken && one.kind === 'class')) return undefined;
   const written = oneLine(text.slice(about.head.from, about.head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
   const code = written.length <= MAX_SIGNATURE && !written.includes('``') ? `: ${quoted(written)}.` : '.';
   const names = about.parameters?.map(({ name }) => quoted(name));
-  return `${names ? words.takes(n, words.and(names)) : words.declared(n)} ${words.line(about.line)}${code}`;
+  return `${names ? words.takes(shown, words.and(names)) : words.declared(shown)} ${words.line(about.line)}${code}`;
 }
 
 /** The declared return type, or the written values of the `return` statements. */
-function returnsOf(one: Definition, { words, text }: Source, n: string): string | undefined {
+function returnsOf(one: Definition, { words, text }: Source, { shown }: Asked): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
   if (parameters === undefined || isConstructor(one)) return undefined;
-  if (returns !== undefined) return isShort(returns) ? words.returns(n, words.named(returns, line)) : undefined;
+  if (returns !== undefined) return isShort(returns) ? words.returns(shown, words.named(returns, line)) : undefined;
   if (!given || brokenInside) return undefined;
   const values = new Map<string, number>();
   for (const { from, to, line: at } of given.values) {
@@ -123,7 +130,7 @@ function returnsOf(one: Definition, { words, text }: Source, n: string): string 
   const items = [...values]
     .slice(0, MAX_VALUES)
     .map(([code, at]) => words.named(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`, at));
-  const of = given.async ? `${n} (\`async\`)` : n;
+  const of = given.async ? `${shown} (\`async\`)` : shown;
   if (items.length === 0) return given.generator ? undefined : words.returnsNothing(of, words.line(line));
   if (values.size > MAX_VALUES) items.push(words.more(values.size - MAX_VALUES));
   if (given.generator) return words.yields(of, words.and(items));
@@ -133,7 +140,7 @@ function returnsOf(one: Definition, { words, text }: Source, n: string): string 
 
 const isShort = (type: string): boolean => type.length <= MAX_TYPE && !type.includes('`');
 
-function membersOf(one: Definition, { facts, words }: Source, _n: string, only: FactQuery['only']): string | undefined {
+function membersOf(one: Definition, { facts, words }: Source, { only }: Asked): string | undefined {
   const { name, line, at, bases } = one;
   if (facts.broken || bases === undefined) return undefined;
   // Such a call may add any fields.
