@@ -34,8 +34,8 @@ const PT_LISTS = 'classes,funções,métodos,tipos,interfaces,enums,namespaces,c
 
 /**
  * A question must consist of its keywords and at most one name. Phrases are in lower case; `#` is the name, `%` the
- * file. Of an intent, it must have one of the phrases before `|`. Names and lines are passed to answers ready for
- * display.
+ * file. A question of an intent has at least one of the phrases before `|`. Names and lines are passed to answers ready
+ * for display.
  */
 const EN = {
   language: 'en' as Language,
@@ -95,6 +95,7 @@ const EN = {
   yields: (name: string, what: string) => `${name} yields ${what}.`,
   returnsNothing: (name: string, line: string) => `${name} returns nothing ${line}.`,
   nothingGiven: 'nothing',
+  /** `name`: a name and its line. */
   says: (name: string) => `The comment of ${name} says:`,
   base: (name: string, bases: string) => (bases ? `${name} extends ${bases}` : `${name} has no base class`),
   implements: (list: string) => ` and implements ${list}`,

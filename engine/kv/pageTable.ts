@@ -6,8 +6,8 @@ import { type KvPool, PAGE_SLOTS } from './pool.ts';
 import type { RadixTree } from './radixTree.ts';
 
 /*
- * Prices are in tokens that attend to one page of another file, which takes 0.34 ms with the shape of Qwen2.5-0.5B. There
- * exchanging a run of slots takes 1 ms and 6 µs per slot, exchanging single slots 92 µs each.
+ * Prices are in tokens that attend to one page more than needed. One such token takes 0.34 ms with the shape of
+ * Qwen2.5-0.5B. There exchanging a run of slots takes 1 ms and 6 µs per slot, exchanging single slots 92 µs each.
  */
 const RUN_PRICE = 3;
 const SLOT_PRICE = 0.02;
@@ -173,8 +173,8 @@ export function partnersOf(
 }
 
 /**
- * Which slots are free. Does not know who holds a slot. A step attends to whole pages, so a sequence's next slot follows
- * its last one or is in the same page, and a new sequence starts in the page with most free slots.
+ * Which slots are free. Does not know who holds a slot. A step attends to whole pages. So a sequence's next slot
+ * follows its last one or is in the same page, and a new sequence starts in the page with most free slots.
  */
 export class SlotAllocator {
   /** 1 = held, [P]. */

@@ -1,6 +1,6 @@
 /**
  * Chooses the approximate techniques for a model: measures those that the options ask for and rejects what loses too
- * much. Does not encode. To remove a technique, see kv/approx/approximations.ts.
+ * much. Does not encode. To remove a technique, see CONTRIBUTING.md.
  */
 import { type ApproximationOptions, codecNames, compressionOf, dropsRows } from '../kv/approx/approximations.ts';
 import type { KvCodec } from '../kv/approx/codecs/kvCodec.ts';
@@ -30,7 +30,7 @@ interface Measuring {
   readonly runner: OnnxRunner;
   readonly text: Pick<ModelText, 'tokenizer' | 'turn'>;
   readonly contextTokens: number;
-  /** Gets the progress of each technique's measurements, 0 .. 1, which never decreases. */
+  /** Gets the progress, 0 .. 1. It never decreases within a technique, and begins again at 0 for the next one. */
   readonly onProgress: (fraction: number) => void;
   /** Gets a line for each rejected codec that says why. */
   readonly log: (line: string) => void;

@@ -8,12 +8,6 @@ import type { KvMemory } from '../../kvMemory.ts';
 import { isUsed, lengths, numRows, pathTo, type RadixNode } from '../../radixTree.ts';
 import { isExact } from '../../storedBlocks.ts';
 
-/*
- * The layers that need their rows most decide. In a model with few layers the last one alone finds almost everything
- * that is asked for. After KVzip (arXiv 2505.23416), where heads share one budget unevenly; here heads share slots, and
- * layers have different numbers of bits instead (see codecs/registry.ts).
- */
-
 /** Names of the pruning rules where codecs are named. */
 export const KVZIP = 'kvzip';
 export const H2O = 'h2o';
@@ -158,6 +152,10 @@ export function pieceLengths(numTokens: number): number[] {
 /**
  * The `count` of n tokens that keep their rows, ascending: the first tokens of a context, and those that receive most
  * in `layers`. `attention` [numLayers * kvHeads, n]: what each row receives. `startIndex`: of the first of the tokens.
+ *
+ * `layers` are those that need their rows most. In a model with few layers the last one alone finds almost everything
+ * that is asked for. After KVzip (arXiv 2505.23416), where heads share one budget unevenly; here heads share slots, and
+ * layers have different numbers of bits instead (see codecs/registry.ts).
  */
 export function keptTokens(
   { numLayers, kvHeads }: KvShape,
