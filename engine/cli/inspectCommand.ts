@@ -4,7 +4,7 @@
  */
 import { type CacheReach, cacheReach } from '../server/cacheReach.ts';
 import { inspectFolder } from '../server/inspection.ts';
-import { memoryReading, mostWanted, USUAL_SHARE, wantedBytes } from '../core/memoryBudget.ts';
+import { memoryReading, mostWanted, wantedBytes } from '../core/memoryBudget.ts';
 import { CACHE_CODECS } from '../protocol/messages.ts';
 import { type CommandLine, MAX_KEPT_BYTES, modelDirOf, text, UsageError } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
@@ -16,12 +16,11 @@ export async function inspect(line: CommandLine): Promise<number> {
   const { model, ...found } = await inspectFolder(modelDirOf(folder ?? named));
   // When the budget is chosen, the weights are in memory already.
   const { availableBytes, ...machine } = memoryReading(0);
-  const settings = { maxBytes: 0, share: USUAL_SHARE };
-  const budget = wantedBytes(settings, {
+  const budget = wantedBytes(0, {
     ...machine,
     availableBytes: Math.max(0, availableBytes - found.residentBytes.int8),
   });
-  const cache = cacheReach(model.config, budget, MAX_KEPT_BYTES, mostWanted(settings, machine.totalBytes));
+  const cache = cacheReach(model.config, budget, MAX_KEPT_BYTES, mostWanted(0, machine.totalBytes));
   if (line.json) {
     printJson({ type: 'model', ...model, ...found, cache });
     return 0;

@@ -12,8 +12,8 @@ import type { EngineOptions } from './engineOptions.ts';
 
 /** 2 GB. With more, a laptop's other programs suffer before the assistant gains. */
 export const MAX_BYTES = 2e9;
-/** Usual share of the available memory. For a GPU's memory, 50% to 70% would be usual. */
-export const USUAL_SHARE = 0.6;
+/** Share of the available memory, unless the user sets a budget. For a GPU's memory, 50% to 70% would be usual. */
+const USUAL_SHARE = 0.6;
 /**
  * The smallest budget, 128 MB, unless the user's is smaller. With less, a request about an ordinary file would not fit,
  * and other programs would hardly gain.
@@ -41,37 +41,30 @@ export interface MemoryReading {
   numEngines?: number;
 }
 
-interface BudgetOptions {
-  /** The user's budget; 0 lets the engine choose. */
-  maxBytes: number;
-  /** Share of the available memory, 0..1. */
-  share: number;
-}
-
 /**
- * The budget for a reading, without regard to earlier ones. If the engine chooses, it is a share of the memory that
- * others and the cache have together, at most MAX_BYTES. A budget that the user has set is never exceeded, and lowered
- * only so far that the machine keeps its reserve.
+ * The budget for a reading, without regard to earlier ones. `maxBytes`: the user's budget; 0 lets the engine choose. If
+ * the engine chooses, it is a share of the memory that others and the cache have together, at most MAX_BYTES. A budget
+ * that the user has set is never exceeded, and lowered only so far that the machine keeps its reserve.
  *
  * Engines on one machine (one for each window with a model) share it: each has an equal part of the maximum and of the
  * free memory, and what it takes itself is its own. So all of them together want what a single engine would want.
  */
-export function wantedBytes(options: BudgetOptions, reading: MemoryReading): number {
+export function wantedBytes(maxBytes: number, reading: MemoryReading): number {
   const { availableBytes, totalBytes, usedBytes, numEngines = 1 } = reading;
   const own = availableBytes / numEngines + usedBytes;
-  const most = mostShared(options, reading);
-  const wanted = options.maxBytes ? own - (RESERVE_SHARE * totalBytes) / numEngines : options.share * own;
+  const most = mostShared(maxBytes, reading);
+  const wanted = maxBytes ? own - (RESERVE_SHARE * totalBytes) / numEngines : USUAL_SHARE * own;
   return Math.floor(Math.max(Math.min(MIN_BYTES, most), Math.min(most, wanted)));
 }
 
 /** Most bytes of one engine, whatever the machine has. */
-function mostShared({ maxBytes }: BudgetOptions, { numEngines = 1 }: MemoryReading): number {
+function mostShared(maxBytes: number, { numEngines = 1 }: MemoryReading): number {
   return Math.floor((maxBytes || MAX_BYTES) / numEngines);
 }
 
 /** The budget of a single engine on a machine without other programs. Even, so that two engines have a half each. */
-export function mostWanted(options: BudgetOptions, totalBytes: number): number {
-  return 2 * Math.floor(wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 }) / 2);
+export function mostWanted(maxBytes: number, totalBytes: number): number {
+  return 2 * Math.floor(wantedBytes(maxBytes, { availableBytes: totalBytes, totalBytes, usedBytes: 0 }) / 2);
 }
 
 /**
@@ -79,18 +72,18 @@ export function mostWanted(options: BudgetOptions, totalBytes: number): number {
  * that two such programs do not chase each other.
  */
 export class MemoryBudget {
-  #options: BudgetOptions;
+  #maxBytes: number;
   #most: number;
   #budget: number;
   /** When the budget was last lowered, and when there was last too little memory to raise it. */
   #loweredAt = Number.NEGATIVE_INFINITY;
   #shortAt: number;
 
-  /** @param now ms, never going back. */
-  constructor(options: BudgetOptions, reading: MemoryReading, now: number) {
-    this.#options = options;
-    this.#budget = wantedBytes(options, reading);
-    this.#most = mostWanted(options, reading.totalBytes);
+  /** `maxBytes`: the user's budget; 0 lets the engine choose. `now`: ms, never going back. */
+  constructor(maxBytes: number, reading: MemoryReading, now: number) {
+    this.#maxBytes = maxBytes;
+    this.#budget = wantedBytes(maxBytes, reading);
+    this.#most = mostWanted(maxBytes, reading.totalBytes);
     this.#shortAt = now;
   }
 
@@ -106,17 +99,17 @@ export class MemoryBudget {
 
   /** Changes the user's budget. It applies at once. */
   configure(maxBytes: number, reading: MemoryReading, now: number): void {
-    this.#options = { ...this.#options, maxBytes };
-    this.#budget = wantedBytes(this.#options, reading);
-    this.#most = mostWanted(this.#options, reading.totalBytes);
+    this.#maxBytes = maxBytes;
+    this.#budget = wantedBytes(maxBytes, reading);
+    this.#most = mostWanted(maxBytes, reading.totalBytes);
     this.#shortAt = now;
   }
 
   /** Adapts the budget to a reading. Returns whether it has changed. */
   follow(reading: MemoryReading, now: number): boolean {
     const before = this.#budget;
-    const wanted = wantedBytes(this.#options, reading);
-    const most = mostShared(this.#options, reading);
+    const wanted = wantedBytes(this.#maxBytes, reading);
+    const most = mostShared(this.#maxBytes, reading);
     const isSettled = now - this.#loweredAt >= SETTLE_MS;
     // It rises to the maximum even if that is less than MORE.
     if (wanted <= before || (wanted < MORE * before && wanted < most)) this.#shortAt = now;

@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import { Engine } from '../core/engine.ts';
-import { MemoryBudget, type MemoryReading, memoryReading, USUAL_SHARE } from '../core/memoryBudget.ts';
+import { MemoryBudget, type MemoryReading, memoryReading } from '../core/memoryBudget.ts';
 import type { ApproximationOptions } from '../kv/approx/approximations.ts';
 import { type SnapshotOptions, Snapshots } from '../kv/snapshots.ts';
 import { codecNamed } from '../kv/approx/codecs/registry.ts';
@@ -74,11 +74,7 @@ export class LoadedModel {
     this.text = text;
     this.layout = layout;
     this.#parts = parts;
-    this.#budget = new MemoryBudget(
-      { maxBytes: options.maxBytes, share: USUAL_SHARE },
-      this.#reading(0),
-      performance.now(),
-    );
+    this.#budget = new MemoryBudget(options.maxBytes, this.#reading(0), performance.now());
     this.#snapshots = disk.tier && {
       disk: disk.tier,
       codec: codecNamed('int8', runner.pool.shape, null),

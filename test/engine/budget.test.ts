@@ -44,12 +44,12 @@ test('requests continue with the same tokens while other programs take memory an
   // In MB what is here bytes, so that the least of a machine does not matter.
   const machine = { totalBytes: 8000e6, availableBytes: 4000e6 };
   const reading = () => ({ ...machine, usedBytes: (engine.cacheBytes / BYTES) * 1e6 });
-  const budget = new MemoryBudget({ maxBytes: 0, share: 0.5 }, reading(), 0);
+  const budget = new MemoryBudget(0, reading(), 0);
   engine.setMaxBytes((budget.budget / 1e6) * BYTES);
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(400, i), { maxTokens: 40 }));
   const budgets = new Set([budget.budget]);
   for (let steps = 0; engine.hasWork(); steps++) {
-    machine.availableBytes = steps >= 6 && steps < 20 ? 600e6 : 4000e6;
+    machine.availableBytes = steps >= 6 && steps < 20 ? 400e6 : 4000e6;
     clock.now += 3000;
     if (budget.follow(reading(), clock.now)) engine.setMaxBytes((budget.budget / 1e6) * BYTES);
     budgets.add(budget.budget);

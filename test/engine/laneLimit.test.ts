@@ -366,8 +366,7 @@ test('the lane limit stays when other programs take and return memory, and after
   const limits = ({ budget, most }: MemoryBudget) =>
     SCRATCHES.map((perToken) => mostPrefillTokens(budget, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });
-  const settings = { maxBytes: 0, share: 0.6 };
-  const budget = new MemoryBudget(settings, reading(5e9), 0);
+  const budget = new MemoryBudget(0, reading(5e9), 0);
   expect(limits(budget)).toEqual([15_359, 7167, 3583]);
   const budgets = new Set<number>();
   for (let now = 0; now < 3_600_000; now += 3000) {
@@ -376,14 +375,14 @@ test('the lane limit stays when other programs take and return memory, and after
     budget.follow(reading(8e9 - others - budget.budget, budget.budget), now);
     budgets.add(budget.budget);
     expect(limits(budget)).toEqual([15_359, 7167, 3583]);
-    expect(limits(new MemoryBudget(settings, reading(8e9 - others), now))).toEqual([15_359, 7167, 3583]);
+    expect(limits(new MemoryBudget(0, reading(8e9 - others), now))).toEqual([15_359, 7167, 3583]);
   }
   expect(budgets.size).toBeGreaterThan(10);
   expect(Math.max(...budgets) / Math.min(...budgets)).toBeGreaterThan(1.5);
   expect(budget.most).toBe(MAX_BYTES);
   budget.configure(256e6, reading(5e9), 4e6);
   expect([budget.most, ...limits(budget)]).toEqual([256e6, 2047, 1023, 511]);
-  expect(new MemoryBudget(settings, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
+  expect(new MemoryBudget(0, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
 });
 
 test.each([
