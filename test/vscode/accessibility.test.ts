@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { FrameLocator } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Editor, PATIENCE, type Theme } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -54,20 +54,38 @@ const panel = (window: Editor): FrameLocator =>
 const EVERY: Theme[] = ['dark', 'light', 'contrast', 'contrastLight'];
 
 editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
-  test('the chat has a conversation with an answer', async () => {
+  beforeAll(async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
-    const answer = await window.ask('What is this file for?');
-    await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+    await window.ask('What is this file for?');
+    await window.chat.locator('[data-role="assistant"][data-state="done"]').waitFor({ timeout: 2 * PATIENCE });
     // A theme's colour takes a while to come; for so long that a picture taken too early has that of before.
     await window.page.addStyleTag({
       content: '.monaco-workbench .part.statusbar { transition-duration: 1s !important; }',
     });
   });
 
+  /** One view at a time: the conversation with its answer, or the cache panel with the file that was read. */
+  async function showChat(): Promise<void> {
+    const window = editor();
+    await window.hidePanel();
+    await window.runCommand('Kvasir: Open Chat');
+    await window.answers.first().waitFor();
+    await expect.poll(() => window.page.locator('iframe.webview:visible').count(), { timeout: PATIENCE }).toBe(1);
+  }
+  async function showCache(): Promise<void> {
+    const window = editor();
+    await window.hidePanel();
+    await window.runCommand('View: Close Primary Side Bar');
+    await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
+    await window.runCommand('Kvasir: Show Cache');
+    await panel(window).locator('[data-file="src/inventory.ts"]').waitFor();
+  }
+
   test.for(EVERY)('the chat view has no serious violation in the %s theme', async (theme) => {
     const window = editor();
+    await showChat();
     await window.setTheme(theme);
     const statusBar = () =>
       window.page.locator('.part.statusbar').evaluate((bar) => getComputedStyle(bar).backgroundColor);
@@ -78,16 +96,9 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(await findings(window.chat)).toEqual([]);
   });
 
-  test('the cache panel lists the file that was read', async () => {
-    const window = editor();
-    await window.runCommand('View: Close Primary Side Bar');
-    await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
-    await window.runCommand('Kvasir: Show Cache');
-    await panel(window).locator('[data-file="src/inventory.ts"]').waitFor();
-  });
-
   test.for(EVERY)('the cache panel has no serious violation in the %s theme', async (theme) => {
     const window = editor();
+    await showCache();
     await window.setTheme(theme);
     expect(await findings(panel(window))).toEqual([]);
   });

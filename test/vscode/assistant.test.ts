@@ -1,6 +1,6 @@
 /** Chat, summary and status bar for one file: the engine computes the file once, as the footer and the hover show. */
 import type { Locator } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -22,7 +22,8 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     return { text: text.replace(footer, '').trim(), ...reuse(footer) };
   }
 
-  test('after a completion the file is computed in idle time, and the hover lists it', async () => {
+  /** Completes in the file and waits until idle prefill has computed the whole of it. */
+  async function computed(): Promise<void> {
     const window = editor();
     await window.openFile('src/inventory.ts', 37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
@@ -33,10 +34,27 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     };
     // A token is hardly ever more than four characters of code.
     await expect.poll(tokensInHover, { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
+  }
+
+  afterEach(async () => {
+    expect(await editor().toasts()).toEqual([]);
+    expect(editor().problems).toEqual([]);
   });
 
-  test('the first question about the file reuses it, and the answer streams', async () => {
+  test('after a completion the file is computed in idle time: the hover lists it, and the status bar shows bytes', async () => {
     const window = editor();
+    await computed();
+    await expect
+      .poll(() => window.statusItem.textContent(), { timeout: PATIENCE })
+      .toMatch(/[1-9][\d.,]* ?(B|[kKMG]i?B)/);
+    await window.statusHover();
+    await window.screenshot('status');
+    await window.unhover();
+  });
+
+  test('the first question about the file reuses it, and the answer streams; a second does not compute it again', async () => {
+    const window = editor();
+    await computed();
     await window.runCommand('Kvasir: Open Chat');
     const { text, reused, prompt } = await askToTheEnd('What is this file for?');
     expect(text).not.toBe('');
@@ -46,37 +64,21 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(
       new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size,
     ).toBeGreaterThan(1);
-  });
-
-  test('a second question does not compute the file again', async () => {
-    const { reused, prompt } = await askToTheEnd('How are articles counted?');
-    expect(reused).toBeGreaterThan(prompt / 2);
-    await editor().screenshot('chat');
+    const second = await askToTheEnd('How are articles counted?');
+    expect(second.reused).toBeGreaterThan(second.prompt / 2);
+    await window.screenshot('chat');
   });
 
   test('Summarize File gives a summary that reuses the file', async () => {
     const window = editor();
+    await computed();
+    await window.runCommand('Kvasir: Open Chat');
+    const numAnswers = await window.answers.count();
     await window.openFile('src/inventory.ts');
-    const summary = window.answers.nth(await window.answers.count());
     await window.runCommand('Kvasir: Summarize File');
-    const { text, reused, prompt } = await toTheEnd(summary);
+    const { text, reused, prompt } = await toTheEnd(window.answers.nth(numAnswers));
     expect(text).not.toBe('');
     expect(reused).toBeGreaterThan(prompt / 2);
     await window.screenshot('summary');
-  });
-
-  test('the status bar shows bytes, and its hover the file', async () => {
-    const window = editor();
-    await expect
-      .poll(() => window.statusItem.textContent(), { timeout: PATIENCE })
-      .toMatch(/[1-9][\d.,]* ?(B|[kKMG]i?B)/);
-    expect(await window.statusHover()).toContain('inventory.ts');
-    await window.screenshot('status');
-    await window.unhover();
-  });
-
-  test('no notification was shown', async () => {
-    expect(await editor().toasts()).toEqual([]);
-    expect(editor().problems).toEqual([]);
   });
 });

@@ -29,6 +29,18 @@ editorSuite('attaching', FILES, (editor) => {
     page().locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
   const pickerRow = (text: string | RegExp) => page().locator('.quick-input-list .monaco-list-row', { hasText: text });
 
+  /** An empty conversation to which only the active file is attached. */
+  async function start(): Promise<void> {
+    const window = editor();
+    await window.openFile('src/inventory.ts', 1, 1);
+    await window.runCommand('Kvasir: Open Chat');
+    await window.runCommand('Kvasir: New Conversation');
+    await window.chatIsEmpty();
+    // What is attached stays attached in a new conversation.
+    for (const name of await names()) if (name !== 'inventory.ts') await takeOut(name);
+    await poll(names).toEqual(['inventory.ts']);
+  }
+
   async function addFromExplorer(name: string): Promise<void> {
     await explorerRow(name).click({ button: 'right' });
     await chooseFromMenu(page(), 'Add to Chat');
@@ -64,7 +76,7 @@ editorSuite('attaching', FILES, (editor) => {
 
   test('the explorer’s menu attaches a file and a folder', async () => {
     const window = editor();
-    await window.openFile('src/inventory.ts');
+    await start();
     await window.press('Control+Shift+E');
     await addFromExplorer('prices.ts');
     await poll(names).toEqual(['inventory.ts', 'prices.ts']);
@@ -79,6 +91,7 @@ editorSuite('attaching', FILES, (editor) => {
 
   test('several files selected in the explorer are attached at once', async () => {
     const window = editor();
+    await start();
     await window.press('Control+Shift+E');
     await explorerRow('wrong.ts').click();
     await explorerRow('prices.ts').click({ modifiers: ['Control'] });
@@ -103,10 +116,9 @@ editorSuite('attaching', FILES, (editor) => {
 
   test('in the list of "Add context" a name and Enter attach a file, a folder, the selection or all open editors', async () => {
     const window = editor();
-    await window.openFile('src/prices.ts');
+    await start();
+    await window.openFile('src/prices.ts', 1, 1);
     await window.runCommand('View: Keep Editor');
-    await takeOut('wrong.ts');
-    await window.goTo(1, 1);
     await window.press('Shift+ArrowDown');
     await poll(names).toEqual(['prices.ts', 'prices.ts:1']);
     await takeOut('prices.ts:1');

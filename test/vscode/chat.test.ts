@@ -2,7 +2,7 @@
  * The chat view in the editor: questions and their context, answers and actions on them, and what survives a reload.
  */
 import type { Locator } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -82,6 +82,35 @@ editorSuite('chat', FILES, (editor) => {
     return answer;
   }
 
+  /** An empty conversation with the inventory attached. */
+  async function newConversation(): Promise<void> {
+    const window = editor();
+    await window.openFile('src/inventory.ts', 1, 1);
+    await window.runCommand('Kvasir: Open Chat');
+    await window.runCommand('Kvasir: New Conversation');
+    await window.chatIsEmpty();
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+  }
+
+  /** The same with one question, which the model has answered. */
+  async function oneTurn(question = 'Tell me what `Inventory` does'): Promise<void> {
+    await newConversation();
+    await askToTheEnd(question);
+  }
+
+  beforeAll(async () => {
+    const { page } = editor();
+    page.on('console', (message) => {
+      if (/Content Security Policy/i.test(message.text())) violations.push(message.text());
+    });
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  });
+  afterEach(async () => {
+    expect(violations, 'of the content security policy').toEqual([]);
+    expect(editor().problems).toEqual([]);
+    expect(await editor().toasts()).toEqual([]);
+  });
+
   /** Drags the sidebar's edge; keeps its place between the screenshots. */
   async function sidebarWidth(width: number): Promise<void> {
     const { page } = editor();
@@ -101,48 +130,11 @@ editorSuite('chat', FILES, (editor) => {
     }
   }
 
-  test('the chat works by keyboard alone: open, ask during the load, stop, ask again', async () => {
-    const window = editor();
-    window.page.on('console', (message) => {
-      if (/Content Security Policy/i.test(message.text())) violations.push(message.text());
-    });
-    await window.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await window.openFile('src/inventory.ts', 37, 1);
-    await window.runCommand('Kvasir: Open Chat');
-    await poll(() => input().evaluate((element) => element.matches(':focus'))).toBe(true);
-    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
-    // Nothing is counted before somebody has asked: that would load the model.
-    expect(await meter().count()).toBe(0);
-    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
-    await editor().screenshot('chat-empty');
-    await input().focus();
-    await window.type('What is this file for?');
-    await window.press('Enter');
-    await chat().getByRole('button', { name: 'Stop' }).waitFor();
-    await window.press('Escape');
-    await ended(lastAnswer());
-    expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
-    // Shift+Tab from the input leads over the chips to the tools of the answer.
-    for (
-      let presses = 0;
-      presses < 8 &&
-      !(await lastAnswer()
-        .locator('.regenerate')
-        .evaluate((element) => element.matches(':focus')));
-      presses++
-    )
-      await window.press('Shift+Tab');
-    await window.press('Enter');
-    await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
-    expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
-    expect(await lastAnswer().locator('.body').innerText()).not.toBe('');
-    expect(await questions().count()).toBe(1);
-  });
-
   test.each(['/summarize', 'How are articles counted?'])(
     'the meter shows the size that the answer’s footer reports: %s',
     async (question) => {
       const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
+      await oneTurn();
       // The last answer is counted, too, by then.
       const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
       await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
@@ -182,6 +174,7 @@ editorSuite('chat', FILES, (editor) => {
     const window = editor();
     const edit = questions().first().getByRole('button', { name: 'Edit and ask again' });
     const editing = questions().first().getByRole('textbox');
+    await oneTurn('What is this file for?');
     await questions().first().hover();
     await edit.click();
     await editing.fill('What is the base class?\nAnd why?\nIn three lines.');
@@ -204,6 +197,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('Copy copies an answer', async () => {
+    await newConversation();
     await askToTheEnd('What does `totalValue` return?');
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
@@ -213,6 +207,8 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('Up edits the last question, and asking an earlier one again drops the turns after it', async () => {
+    await oneTurn('What is this file for?');
+    await askToTheEnd('What does `totalValue` return?');
     await input().focus();
     await editor().press('ArrowUp');
     const editing = questions().last().getByRole('textbox');
@@ -222,8 +218,6 @@ editorSuite('chat', FILES, (editor) => {
     await editing.press('Enter');
     await poll(() => questions().allInnerTexts()).toEqual([
       expect.stringContaining('What is this file for?'),
-      expect.stringContaining('/summarize'),
-      expect.stringContaining('How are articles counted?'),
       expect.stringContaining('What does count return?'),
     ]);
     await ended(lastAnswer());
@@ -236,6 +230,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('a fact from the syntax tree is marked as such, and its line number opens the line', async () => {
+    await newConversation();
     const answer = await askToTheEnd('Which class does `totalValue` belong to?');
     const line = INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1;
     expect(await answer.locator('.body').innerText()).toBe(`totalValue is a method of Inventory (line ${line}).`);
@@ -246,17 +241,10 @@ editorSuite('chat', FILES, (editor) => {
     await editor()
       .page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col 1` })
       .waitFor();
-    await editor().runCommand('Kvasir: Open Chat');
-    await questions().first().hover();
-    await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
-    await questions().first().getByRole('textbox').fill('Tell me what `Inventory` does');
-    await editor().press('Enter');
-    await poll(() => questions().count()).toBe(1);
-    await ended(lastAnswer());
   });
 
   test('@ offers files and folders without hidden and secret ones, and the keyboard picks one', async () => {
-    await input().fill('');
+    await newConversation();
     await input().pressSequentially('@env');
     await poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
     await input().fill('');
@@ -278,6 +266,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('/explain is about the definition at the cursor; a command that the model is too small for is refused', async () => {
+    await newConversation();
     await input().focus();
     await input().pressSequentially('/');
     await poll(() => chat().getByRole('option').count()).toBe(10);
@@ -308,6 +297,7 @@ editorSuite('chat', FILES, (editor) => {
 
   test('a selection is attached automatically, and the light bulb asks about it', async () => {
     const window = editor();
+    await newConversation();
     await window.openFile('src/prices.ts', 1, 1);
     await window.press('Shift+ArrowDown');
     await poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
@@ -315,12 +305,11 @@ editorSuite('chat', FILES, (editor) => {
     await window.page.locator('.action-widget .monaco-list-row', { hasText: 'Kvasir: Explain' }).click();
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
     await ended(lastAnswer());
-    await window.openFile('src/inventory.ts');
   });
 
   test('a code block can be copied, inserted, applied as a diff and put into a new file', async () => {
     const window = editor();
-    await askToTheEnd(BLOCK);
+    await oneTurn(BLOCK);
     const block = questions().last().locator('.code');
     await pictures('chat-code');
     await block.getByRole('button', { name: 'Apply to the file, as a diff' }).click();
@@ -358,6 +347,8 @@ editorSuite('chat', FILES, (editor) => {
 
   test('parts that do not fit are named before the question is sent', async () => {
     const window = editor();
+    // The meter counts once the model is loaded.
+    await oneTurn();
     await window.openFile('src/large.ts', 300, 1);
     const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
     await poll(leftOut).toMatch(/src\/large\.ts: lines 1-\d+, \d+-600 of 600 left out/);
@@ -372,6 +363,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('in the narrowest sidebar nothing overlaps or is cut off', async () => {
+    await oneTurn(BLOCK);
     await sidebarWidth(170);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
     const composer = chat().locator('.composer');
@@ -414,8 +406,9 @@ editorSuite('chat', FILES, (editor) => {
 
   test.each([
     [170, 'within its parts', 6],
-    [280, 'between its parts', 3],
+    [280, 'between its parts', 2],
   ])('a footer in a sidebar of %i pixels breaks %s and begins no line with a dot', async (width, _, numLines) => {
+    await oneTurn();
     await sidebarWidth(width);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(width + 10);
     const { begun, mostLines } = await chat().locator('[data-part="footer"]').evaluateAll(begunWithDot);
@@ -427,9 +420,8 @@ editorSuite('chat', FILES, (editor) => {
   test('conversations survive a reload and can be created, listed, exported and deleted', async () => {
     const window = editor();
     const first = 'Tell me what';
-    await window.runCommand('Kvasir: New Conversation');
-    await editor().chatIsEmpty();
-    await askToTheEnd('Is `compute` quick?');
+    await oneTurn();
+    await oneTurn('Is `compute` quick?');
     await input().fill('half a thou');
     // A browser writes to its disk when it comes to it.
     for (const text of ['Is `compute` quick?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
@@ -475,9 +467,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('a command without a file says so, and a retry uses the file that is attached then', async () => {
-    await editor().openFile('src/inventory.ts');
-    await editor().runCommand('Kvasir: New Conversation');
-    await editor().chatIsEmpty();
+    await newConversation();
     await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
     await poll(() => chips().count()).toBe(0);
     const answer = await askToTheEnd('/summarize');
@@ -498,10 +488,7 @@ editorSuite('chat', FILES, (editor) => {
       Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
     const written = () => chat().locator('[data-part="footer"]').count();
     const { note } = BUILT_IN.manifest.chat;
-    await window.openFile('src/inventory.ts');
-    await window.runCommand('Kvasir: New Conversation');
-    await window.chatIsEmpty();
-    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    await newConversation();
     await askToTheEnd('Which class does `totalValue` belong to?');
     expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
     await askToTheEnd('Hi');
@@ -522,6 +509,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('names in a note are shown as code', async () => {
+    await editor().runCommand('Kvasir: Open Chat');
     const notes = ['`flush` does occur in src/a.ts: the model overlooked it'];
     await chat()
       .locator('body')
@@ -544,6 +532,7 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test('text of the model is shown as text: no command links, pictures or markup', async () => {
+    await editor().runCommand('Kvasir: Open Chat');
     const turns = [
       { id: 't1', role: 'user', text: HOSTILE, context: [] },
       { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] },
@@ -572,10 +561,44 @@ editorSuite('chat', FILES, (editor) => {
         .evaluate(() => (globalThis as unknown as HostilePage).obeyed),
     ).toBeUndefined();
   });
+});
 
-  test('the content security policy refused nothing, and no notification was shown', async () => {
-    expect(violations).toEqual([]);
-    expect(editor().problems).toEqual([]);
-    expect(await editor().toasts()).toEqual([]);
+editorSuite('first question', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  const chat = () => editor().chat;
+  const lastAnswer = () => editor().answers.last();
+
+  test('the chat works by keyboard alone: open, ask during the load, stop, ask again', async () => {
+    const window = editor();
+    const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+    await window.openFile('src/inventory.ts', 37, 1);
+    await window.runCommand('Kvasir: Open Chat');
+    await poll(() => input.evaluate((element) => element.matches(':focus'))).toBe(true);
+    await poll(() => chat().locator('[data-part="context"] .name').allInnerTexts()).toEqual(['inventory.ts']);
+    // Nothing is counted before somebody has asked: that would load the model.
+    expect(await chat().locator('[data-part="meter"] .label').count()).toBe(0);
+    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
+    await editor().screenshot('chat-empty');
+    await input.focus();
+    await window.type('What is this file for?');
+    await window.press('Enter');
+    await chat().getByRole('button', { name: 'Stop' }).waitFor();
+    await window.press('Escape');
+    await poll(() => lastAnswer().getAttribute('data-state')).toBe('done');
+    expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
+    // Shift+Tab from the input leads over the chips to the tools of the answer.
+    for (
+      let presses = 0;
+      presses < 8 &&
+      !(await lastAnswer()
+        .locator('.regenerate')
+        .evaluate((element) => element.matches(':focus')));
+      presses++
+    )
+      await window.press('Shift+Tab');
+    await window.press('Enter');
+    await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
+    expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
+    expect(await lastAnswer().locator('.body').innerText()).not.toBe('');
+    expect(await chat().locator('[data-role="user"]').count()).toBe(1);
   });
 });

@@ -47,6 +47,12 @@ editorSuite('commands', FILES, (editor) => {
     return await window.editorText();
   }
 
+  async function newConversation(): Promise<void> {
+    await editor().runCommand('Kvasir: Open Chat');
+    await editor().runCommand('Kvasir: New Conversation');
+    await editor().chatIsEmpty();
+  }
+
   /** Labels of the menu that is open, the innermost last. */
   const menu = () => editor().page.locator('.monaco-menu .action-label');
   async function menuItems(): Promise<string[]> {
@@ -86,7 +92,7 @@ editorSuite('commands', FILES, (editor) => {
 
   test('the editor’s context menu has a Kvasir menu with questions, summaries, edits and the chat', async () => {
     const window = editor();
-    await window.goTo(59, 7);
+    await window.openFile('src/inventory.ts', 59, 7);
     await window.press('Shift+F10');
     expect(await menuItems()).toContain('Kvasir');
     await menu()
@@ -114,6 +120,8 @@ editorSuite('commands', FILES, (editor) => {
     const window = editor();
     const row = (name: string) =>
       window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).first();
+    // The explorer unfolds the folder of the active file.
+    await window.openFile('src/inventory.ts');
     await window.press('Control+Shift+E');
     for (const [name, has, hasNot] of [
       ['inventory.ts', 'kvasir.summarizeFile', 'kvasir.summarizeFolder'],
@@ -162,10 +170,10 @@ editorSuite('commands', FILES, (editor) => {
   test.for(['kvasir.explain', 'kvasir.fix', 'kvasir.tests', 'kvasir.doc'])('%s asks in the chat', async (command) => {
     const window = editor();
     const questions = window.chat.locator('[data-role="user"]');
+    await newConversation();
     await window.openFile('src/inventory.ts', 59, 7);
-    const before = await questions.count();
     await window.runCommand(`Kvasir: ${titles.get(command)}`);
-    await expect.poll(() => questions.count(), { timeout: PATIENCE }).toBe(before + 1);
+    await expect.poll(() => questions.count(), { timeout: PATIENCE }).toBe(1);
     await expect
       .poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE })
       .toMatch(/done|error/);
@@ -189,12 +197,12 @@ editorSuite('commands', FILES, (editor) => {
 
   test('Kvasir: Summarize Selection summarises the selected lines', async () => {
     const window = editor();
+    await newConversation();
     await window.openFile('src/inventory.ts');
     await window.press('Control+A');
     await window.page.locator('[id="status.editor.selection"]', { hasText: 'selected' }).waitFor();
-    const before = await window.answers.count();
     await window.runCommand('Kvasir: Summarize Selection');
-    await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(before + 1);
+    await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(1);
     await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
   });
 

@@ -3,7 +3,7 @@
  * accepted in one undo step, rejected or in conflict, and a message for a real repository. Each test runs alone, too.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
@@ -23,7 +23,13 @@ const HAS_GIT = spawnSync('git', ['--version']).status === 0;
 
 editorSuite(
   'edits',
-  { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'src/deploy.key': 'TOKEN\n', ...REPOSITORY },
+  {
+    'src/inventory.ts': INVENTORY,
+    'src/twice.ts': SHORT,
+    'src/double.ts': SHORT,
+    'src/deploy.key': 'TOKEN\n',
+    ...REPOSITORY,
+  },
   (editor) => {
     afterAll(() => editor()?.configureMachine({ 'kvasir.model': undefined }));
 
@@ -36,13 +42,31 @@ editorSuite(
     const commitButton = () =>
       editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
 
+    /** It is there while it is in use. */
+    const noiseModel = () => path.join(editor().folder, '../noise-model');
+
+    async function useBuiltIn(): Promise<void> {
+      const window = editor();
+      if (!existsSync(noiseModel())) return;
+      window.configureMachine({ 'kvasir.model': undefined });
+      await window.openFile('src/inventory.ts', 26, 5);
+      const hover = async () => {
+        await window.runCommand('Kvasir: Trigger Completion');
+        const text = await window.statusHover();
+        await window.unhover();
+        return text;
+      };
+      await expect.poll(hover, { timeout: PATIENCE, interval: 500 }).toContain('kvasir-starter');
+      rmSync(noiseModel(), { recursive: true });
+    }
+
     /**
      * Switches to a tiny model with a context for one file. It follows instructions and writes noise. The built-in
      * model is loaded first: the status item then shows when the engine has stopped for the new setting.
      */
     async function useNoiseModel(): Promise<void> {
       const window = editor();
-      const model = path.join(window.folder, '../noise-model');
+      const model = noiseModel();
       if (existsSync(model)) return;
       await refuseEdit();
       await dismissToasts();
@@ -87,14 +111,16 @@ editorSuite(
     }
 
     /** The file itself, beside its diff, which goes by the same name. */
-    async function openTheFile(): Promise<void> {
-      await editor().page.locator('.tabs-container .tab').first().click();
+    async function openTheFile(name: string): Promise<void> {
+      await editor().page.locator(`.tabs-container .tab[data-resource-name="${name}"]`).first().click();
       await diff().waitFor({ state: 'hidden' });
       await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
     }
 
     test('Edit Selection does not ask the built-in model: one message says why and offers to choose another', async () => {
       const window = editor();
+      await useBuiltIn();
+      await dismissToasts();
       await refuseEdit();
       expect(await window.toasts()).toHaveLength(1);
       expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
@@ -107,6 +133,8 @@ editorSuite(
       'the button of the source control view does not ask the built-in model for a commit message',
       async () => {
         const window = editor();
+        await useBuiltIn();
+        await dismissToasts();
         await window.runCommand('Source Control: Focus on Changes View');
         // Its buttons show under the mouse.
         await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
@@ -153,9 +181,9 @@ editorSuite(
     test('the edit follows changes elsewhere, and cannot be applied after a change of the same text until it is undone', async () => {
       const window = editor();
       await useNoiseModel();
-      await window.openFile('src/twice.ts', 2, 5);
+      await window.openFile('src/double.ts', 2, 5);
       await propose('again');
-      await openTheFile();
+      await openTheFile('double.ts');
       await window.goTo(1, 1);
       await window.type('// first\n');
       await window.goTo(3, 3);
@@ -165,11 +193,11 @@ editorSuite(
       expect(await toast('has changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
       await window.screenshot('edit-conflict');
       await dismissToasts();
-      await openTheFile();
+      await openTheFile('double.ts');
       await window.press('Backspace');
       await window.runCommand('Kvasir: Accept Edit');
       await diff().waitFor({ state: 'detached' });
-      const text = await window.savedText('src/twice.ts');
+      const text = await window.savedText('src/double.ts');
       expect(text.startsWith('// first\n')).toBe(true);
       expect(text).not.toContain('return n + n');
       expect(text.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);

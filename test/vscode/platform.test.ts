@@ -62,8 +62,17 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await input.fill(filter);
   }
 
+  /** Chooses a listed model and waits until it is loaded. */
+  async function choose(name: string): Promise<void> {
+    await openList(editor(), name);
+    await row(new RegExp(name)).waitFor();
+    await editor().press('Enter');
+    await expect.poll(hover, { timeout: PATIENCE }).toContain(name);
+  }
+
   test('the list has the built-in, folder and Hugging Face models, and the reason why one cannot run', async () => {
     const window = editor();
+    await choose('kvasir-starter');
     // The editor takes the folders of the settings over in its own time.
     const listed = async () => {
       await openList(window);
@@ -121,10 +130,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('a chosen model is loaded and answers questions', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
-    await openList(window, 'tiny-qwen');
-    await row(/tiny-qwen/).waitFor();
-    await window.press('Enter');
-    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-qwen');
+    await choose('tiny-qwen');
     await window.runCommand('Kvasir: Open Chat');
     const answer = await window.ask('What is this?');
     await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
@@ -134,14 +140,12 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   test('a model from the Hugging Face cache is loaded through its links', async () => {
-    await openList(editor(), 'tiny-llama');
-    await row(/tiny-llama/).waitFor();
-    await editor().press('Enter');
-    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');
+    await choose('tiny-llama');
   });
 
   test('a model that fails gives one message, whose button restores the former model', async () => {
     const window = editor();
+    await choose('tiny-llama');
     await openList(window, 'short-lived');
     await row(/short-lived/).waitFor();
     rmSync(path.join(models, 'short-lived'), { recursive: true });
@@ -196,10 +200,8 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   test('choosing the built-in model empties the setting', async () => {
-    await openList(editor(), 'kvasir-starter');
-    await row(/kvasir-starter/).waitFor();
-    await editor().press('Enter');
-    await expect.poll(hover, { timeout: PATIENCE }).toContain('kvasir-starter');
+    await choose('tiny-qwen');
+    await choose('kvasir-starter');
   });
 
   test('the walkthrough opens, and each step has its picture', async () => {
@@ -233,6 +235,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('a problem report has versions and figures, and no code, names or paths', async () => {
     const window = editor();
+    await choose('kvasir-starter');
     await window.runCommand('Kvasir: Report Problem');
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('# Kvasir: problem report');
     const text = await window.editorText();

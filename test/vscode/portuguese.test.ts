@@ -25,10 +25,26 @@ editorSuite(
       bytes: /\d\S* [kMG]B/.exec(text)?.[0],
     });
 
-    test('an empty chat shows the model’s note in Portuguese', async () => {
+    /** Opens the chat and waits for a summary in it, so that the engine has something to show. */
+    async function summarized(): Promise<void> {
       const window = editor();
+      // One webview at a time.
+      await window.hidePanel();
       await window.openFile('src/inventory.ts');
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
+      await window.chat.locator('textarea').waitFor();
+      const numAnswers = await window.answers.count();
+      await window.runCommand(`Kvasir: ${portuguese['command.summarizeFile']}`);
+      await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(numAnswers + 1);
+      await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+    }
+
+    test('an empty chat shows the model’s note in Portuguese', async () => {
+      const window = editor();
+      await window.hidePanel();
+      await window.openFile('src/inventory.ts');
+      await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
+      await window.runCommand(`Kvasir: ${portuguese['command.newChat']}`);
       const { note } = BUILT_IN.manifest;
       expect(note.pt).not.toBe(note.en);
       await expect
@@ -61,23 +77,24 @@ editorSuite(
 
     test('the chat’s page is in Portuguese', async () => {
       const window = editor();
+      await summarized();
+      const numAnswers = await window.answers.count();
       const input = window.chat.getByRole('textbox', { name: bundle['Ask Kvasir'] as string });
       await input.waitFor();
       await expect
         .poll(() => input.getAttribute('placeholder'))
         .toBe(bundle['Ask about your code: / for commands, @ for files']);
-      await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       // The summary is the model's own text, in the language that it was trained in. Facts are in the user's.
       await input.fill('Quais classes este arquivo define?');
       await input.press('Enter');
-      await expect.poll(() => window.answers.count()).toBe(2);
+      await expect.poll(() => window.answers.count()).toBe(numAnswers + 1);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
       expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Classes de src\/inventory\.ts: /);
       const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
       await input.fill('What does this code do?\n```ts\nentry.count -= count;\n```');
       await input.press('Enter');
-      await expect.poll(() => window.answers.count()).toBe(3);
+      await expect.poll(() => window.answers.count()).toBe(numAnswers + 2);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
       expect(await window.chat.locator('.model-note').allInnerTexts()).toEqual([note.pt]);
       await window.screenshot('portuguese-chat');
@@ -85,6 +102,7 @@ editorSuite(
 
     test('the status bar’s hover is in Portuguese', async () => {
       const window = editor();
+      await summarized();
       const hover = await window.statusHover();
       await window.screenshot('portuguese-status');
       await window.unhover();
@@ -107,6 +125,7 @@ editorSuite(
 
     test('the cache panel has Portuguese number formats, and no text overflows', async () => {
       const window = editor();
+      await summarized();
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await panel().locator('[data-file="src/inventory.ts"]').waitFor();
       expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({
@@ -144,6 +163,7 @@ editorSuite(
         .poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE })
         .toMatch(/com erro: [1-9]/);
       expect(await outOfPlace(window, panel(), 'portuguese-limit-none-panel')).toEqual([]);
+      window.configureMachine({ 'kvasir.cache.maxBytes': undefined });
     });
   },
   { locale: 'pt-BR' },
