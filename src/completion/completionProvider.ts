@@ -111,7 +111,8 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
         record.reason = 'superseded by further typing';
         return [];
       }
-      const refusal = () => this.#availability.refusal(document, record.trigger);
+      // A refresh, too, was not asked for by hand.
+      const refusal = () => this.#availability.refusal(document, record.trigger === 'explicit' ? 'explicit' : 'typing');
       const question = this.#question(document, position, context, { started, signal: cancel.signal, refusal });
       if (typeof question === 'string') {
         record.reason = question;

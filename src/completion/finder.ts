@@ -28,7 +28,7 @@ export interface Question {
   started: number;
   /** Aborts when the editor or the extension no longer wants an answer. */
   signal: AbortSignal;
-  /** Why no completion may be requested now. */
+  /** Why no completion may be requested now; undefined if one may. */
   refusal(): Promise<SilentReason | undefined>;
 }
 
@@ -176,7 +176,9 @@ export class Finder {
     if (!isStillAt(question)) return;
     const refusal = await question.refusal();
     if (refusal) record.reason = refusal;
-    else if (isStillAt(question)) this.#part(this.#start(question, record), question, record);
+    else if (isStillAt(question))
+      // The user may have asked by hand meanwhile.
+      this.#part(this.#requests.join(question.place) ?? this.#start(question, record), question, record);
   }
 
   /**
