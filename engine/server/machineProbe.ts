@@ -19,31 +19,30 @@ const VIRTUAL =
   /virtual|vmware|svga ii|virtio|qemu|bochs|cirrus|qxl|parallels|hyper-v|basic (display|render)|remote display|aspeed|matrox g200|mirage/i;
 /** Memory that all threads read together. It must be larger than the CPU caches. */
 const BUFFER_BYTES = 128 * MB;
-/** One timed read. It is shorter than a time slice of the system's scheduler, so that most are not interrupted. */
-const READ_BYTES = 4 * MB;
+/** One timed read. */
+const READ_BYTES = 2 * MB;
+/** Speed is taken over windows of this length. The fastest counts: one in which other programs hardly ran. */
+const WINDOW_MS = 10;
 const READ_MS = 120;
 /** On a laptop more threads hardly add bandwidth. */
 const MAX_READERS = 4;
 
 /**
  * The program of a reader thread. After `start` it searches its buffer for a missing byte, with memchr of the C
- * library, and posts the speed of the median read. The median ignores the reads during which other programs ran.
+ * library, and posts when each read ended, in ms of the system's clock.
  */
 const READER = `
 const { parentPort, workerData: { bytes, readBytes, ms } } = require('node:worker_threads');
 const buffer = Buffer.alloc(bytes, 1);
-const parts = [];
-for (let at = 0; at + readBytes <= bytes; at += readBytes) parts.push(buffer.subarray(at, at + readBytes));
+const now = () => performance.timeOrigin + performance.now();
 parentPort.once('message', () => {
-  const times = [];
-  for (const end = performance.now() + ms; performance.now() < end; )
-    for (const part of parts) {
-      const start = performance.now();
-      part.indexOf(0);
-      times.push(performance.now() - start);
+  const ends = [];
+  for (const end = now() + ms; ends.at(-1) === undefined || ends.at(-1) < end; )
+    for (let at = 0; at + readBytes <= bytes; at += readBytes) {
+      buffer.subarray(at, at + readBytes).indexOf(0);
+      ends.push(now());
     }
-  times.sort((a, b) => a - b);
-  parentPort.postMessage((readBytes * 1000) / times[times.length >> 1]);
+  parentPort.postMessage(ends);
 });
 parentPort.postMessage('ready');
 `;
@@ -115,12 +114,23 @@ export async function readSpeed(readers: number): Promise<number> {
     new Promise<unknown>((resolve, reject) => worker.once('message', resolve).once('error', reject));
   try {
     await Promise.all(workers.map(next));
-    const speeds = workers.map(next);
+    const ends = workers.map(next);
     for (const worker of workers) worker.postMessage('start');
-    return (await Promise.all(speeds)).reduce<number>((sum, speed) => sum + Number(speed), 0);
+    const all = ((await Promise.all(ends)) as number[][]).flat().sort((a, b) => a - b);
+    return (mostWithin(all, WINDOW_MS) * READ_BYTES * 1000) / WINDOW_MS;
   } finally {
     for (const worker of workers) void worker.terminate();
   }
+}
+
+/** Most of the ascending `times` that lie within any `length`. */
+export function mostWithin(times: readonly number[], length: number): number {
+  let [most, first] = [0, 0];
+  for (const [i, time] of times.entries()) {
+    while (time - times[first]! >= length) first++;
+    most = Math.max(most, i - first + 1);
+  }
+  return most;
 }
 
 async function probe(

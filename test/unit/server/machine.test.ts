@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { Machine } from '../../../engine/server/machine.ts';
-import { gpusOf, onBatteryOf, readSpeed, withAmdMemory } from '../../../engine/server/machineProbe.ts';
+import { gpusOf, mostWithin, onBatteryOf, readSpeed, withAmdMemory } from '../../../engine/server/machineProbe.ts';
 
 const PROBE = new URL('../../../engine/server/machineProbe.ts', import.meta.url);
 const script = (code: string): URL =>
@@ -40,6 +40,12 @@ test('the reading speed is measured once, on request', async () => {
 
 test('graphics adapters are queried only on request', async () => {
   expect((await new Machine(PROBE).describe({ graphics: false, speed: false })).gpus).toBeNull();
+});
+
+test('the speed counts the reads of all threads in the fastest window', () => {
+  expect(mostWithin([], 10)).toBe(0);
+  expect(mostWithin([0, 10, 20], 10)).toBe(1);
+  expect(mostWithin([0, 4, 9, 30, 31, 32, 33, 60], 10)).toBe(4);
 });
 
 test('one reader thread is enough to measure', async () => {
