@@ -16,7 +16,7 @@ const QUESTION = 'Explain this code.';
 
 /** A file of this project that fits the context of the built-in model. */
 function defaultFile(): string {
-  const source = join(__dirname, '..', 'engine', 'model', 'runtime', 'rope.ts');
+  const source = join(__dirname, '..', 'engine', 'server', 'documents.ts');
   if (!existsSync(source))
     throw new RequestError('badRequest', 'demo: the default file is not in this installation; name a file with --file');
   return source;
