@@ -1,4 +1,4 @@
-/** What the quality of a compressed context is measured with: questions read off a tree, holes, needles, the parts of a file. */
+/** Tests the exercises that measure a compressed context: questions, holes, needles and parts of files. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Parser } from 'web-tree-sitter';
 import { exercisesOf, someOfEach, textExercises, viewsOf } from '../../bench/eval/exercises.ts';
@@ -27,7 +27,7 @@ const answers = (all: readonly Question[], kind: string): string[] =>
   all.filter((question) => question.kind === kind).map(({ answer }) => answer);
 
 describe('questions', () => {
-  it('of TypeScript', () => {
+  it('are read off TypeScript', () => {
     const all = questions(
       'typescript',
       `
@@ -74,7 +74,7 @@ class Other { same() {} }
     expect(all.find(({ kind }) => kind === 'default')?.text).toBe('What is the default value of `limit` in `open`?');
   });
 
-  it('of Python', () => {
+  it('are read off Python', () => {
     const all = questions(
       'python',
       `
@@ -107,7 +107,7 @@ def run(x):
     ]);
   });
 
-  it('are judged word for word, or by what a right answer contains', () => {
+  it('are answered exactly with the expected words, and rightly with any answer that contains the core', () => {
     const question = { answer: '`f` returns `number`.', core: '`number`' };
     expect(judged(question, '`f` returns `number`.')).toEqual({ exact: true, right: true });
     expect(judged(question, 'It is `number`, I think.')).toEqual({ exact: false, right: true });
@@ -124,7 +124,7 @@ describe('holes', () => {
     i % 4 === 0 ? `  // comment ${i}` : i % 4 === 1 ? '}' : `  const value${i} = compute(${i}, other.thing);`,
   ).join('\n');
 
-  it('are lines of code behind the beginning, and put back give the text again', () => {
+  it('remove lines of code after the first part of the text, and restore the text when inserted again', () => {
     const holes = holesIn(text, 4, 0.5, seededRandom(1));
     expect(holes.map(({ kind }) => kind)).toEqual([...Array(4).fill('line'), ...Array(4).fill('rest')]);
     const lines = new Set<number>();
@@ -141,7 +141,7 @@ describe('holes', () => {
     expect(holesIn(text, 4, 0.5, seededRandom(1))).toEqual(holes);
   });
 
-  it('are as few as there are', () => {
+  it('are fewer than asked for where the text has fewer', () => {
     expect(holesIn('}\n\n// no code', 3, 0, seededRandom(1))).toEqual([]);
   });
 });
@@ -150,7 +150,7 @@ describe('needles', () => {
   const [file] = heldoutFiles().filter(({ path }) => path === 'cache/window.ts');
   const encode = (text: string) => layout.text.tokenizer.encodeWithOffsets(text);
 
-  it.each([256, 1024, 1900])('stand %i tokens before the end', (distance) => {
+  it.each([256, 1024, 1900])('are %i tokens before the end', (distance) => {
     const needle = needleIn(file!.text, '//', { numTokens: 1990, distance }, encode, seededRandom(distance));
     expect(Math.abs(needle.distance - distance)).toBeLessThan(60);
     expect(encode(needle.text).ids.length).toBeLessThanOrEqual(1990);
@@ -162,7 +162,7 @@ describe('needles', () => {
 });
 
 describe('texts and parts of files', () => {
-  it('texts do not overlap, files take turns', () => {
+  it('texts do not overlap, and files take turns', () => {
     const ids = (n: number, first: number) => Array.from({ length: n }, (_, i) => first + i);
     const exercises = textExercises([ids(500, 0), ids(250, 1000), ids(60, 5000)], {
       contextTokens: 160,
@@ -176,7 +176,7 @@ describe('texts and parts of files', () => {
     ]);
   });
 
-  it('parts fit a file block as a whole, and together are the file', () => {
+  it('each part fits a file block, and all parts together are the file', () => {
     for (const file of heldoutFiles()) {
       const views = viewsOf(layout, file);
       for (const view of views) expect(layout.fileBlock(view).omitted).toBe('');
@@ -186,7 +186,7 @@ describe('texts and parts of files', () => {
     }
   });
 
-  it('of the held-out files there are lines, questions of each kind, and needles; the same each time', async () => {
+  it('held-out files give lines, questions of each kind and needles, the same on each call', async () => {
     const options = {
       contextTokens: 512,
       scoredTokens: 63,
@@ -220,13 +220,13 @@ describe('texts and parts of files', () => {
     expect(JSON.stringify(await make())).toBe(JSON.stringify(exercises));
   });
 
-  it('some of each kind', () => {
+  it('takes some questions of each kind', () => {
     const many = ['where', 'where', 'where', 'base'].map((kind, i) => ({ kind, text: `${i}` }) as Question);
     expect(someOfEach(many, 2, seededRandom(1)).map(({ kind }) => kind)).toEqual(['base', 'where', 'where']);
   });
 });
 
-it("what goes on from a hole's prompt as the text does is right, whatever of it comes off the prompt", async () => {
+it('the text that follows the prompt of a hole is judged right, also where the prompt was shortened', async () => {
   const exercises = await exercisesOf(layout, grammars, heldoutFiles(), {
     contextTokens: 512,
     scoredTokens: 8,
@@ -258,7 +258,7 @@ it("what goes on from a hole's prompt as the text does is right, whatever of it 
   expect([...groups].sort()).toEqual(['line', 'rest']);
 });
 
-it('the table says what is right and what is the same; what was not measured has no column', () => {
+it('the table shows right and same answers, and no column for what was not measured', () => {
   const answers = [{ kind: 'question' as const, group: 'base', n: 4, exact: 1, right: 2, same: 3 }];
   const treatment = {
     treatment: 'int4',

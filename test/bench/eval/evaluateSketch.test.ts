@@ -1,4 +1,4 @@
-/** The evaluation's row for sketches, with the built-in model: what a question asks for is among what is chosen for it. */
+/** Tests the `sketch` treatment with the built-in model: it chooses the tokens that a question asks for. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,7 +15,7 @@ import { BUILT_IN } from '../../support/builtIn.ts';
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sketch-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a constant far above is in the pool when it is asked for, and not when something else is', async () => {
+test('the pool holds a distant constant when the prompt asks for it, and not when it asks for something else', async () => {
   const text = await ModelText.load('model');
   const subject = await KvSubject.open('starter', 'model', folder, 2, []);
   try {
@@ -38,7 +38,7 @@ test('a constant far above is in the pool when it is asked for, and not when som
     for (const { contextIds, prompts } of needles) {
       const [{ tail }] = prompts as [(typeof prompts)[number]];
       const name = /The value of ([A-Z]+) is/.exec(text.tokenizer.decode(tail.ids))![1]!;
-      // The token that its name ends with.
+      // The last token of the constant's name.
       let [at, above] = [0, contextIds.length - 1];
       while (at < above) {
         const middle = (at + above) >> 1;
@@ -54,7 +54,7 @@ test('a constant far above is in the pool when it is asked for, and not when som
       other += Number((await slotsFor(text.tokenizer.encode('\n\nfunction '))).includes(at));
     }
     expect(needles).toHaveLength(6);
-    // The newest third has none of them.
+    // No needle is in the newest third of its context.
     expect(asked).toBeGreaterThanOrEqual(5);
     expect(other).toBeLessThan(asked);
   } finally {

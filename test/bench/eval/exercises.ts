@@ -1,6 +1,6 @@
 /**
- * What a model is given to do over a context: texts whose next tokens are compared, lines to write again, questions about a file,
- * constants to find. Made from files, with the prompts that the product makes, so that a context is what a file block is there.
+ * Makes exercises from files: texts to predict, lines to complete, questions about a file, constants to find.
+ * The prompts are the product's own, so a context equals the product's file block.
  */
 import { Parser } from 'web-tree-sitter';
 import { uniform } from '../../../engine/sequence/sampler.ts';
@@ -18,13 +18,13 @@ export type ExerciseKind = 'text' | 'fim' | 'question' | 'needle';
 
 interface Prompt {
   readonly tail: Tail;
-  /** Of the exercise's kind: the kind of hole or question, the distance of a needle. */
+  /** Kind of the hole or question, or distance of the needle. */
   readonly group: string;
   readonly judge: (answer: string) => Verdict;
 }
 
 interface Verdict {
-  /** Word for word. */
+  /** The answer matches the expected one word for word. */
   readonly exact: boolean;
   readonly right: boolean;
 }
@@ -32,7 +32,7 @@ interface Verdict {
 export interface Exercise {
   readonly kind: ExerciseKind;
   readonly contextIds: readonly number[];
-  /** What stands behind the context: all but the first are predicted, each from those before it. Empty where nothing is. */
+  /** Tokens after the context. The first is given, each further one is predicted from those before it. May be empty. */
   readonly next: readonly number[];
   readonly prompts: readonly Prompt[];
 }
@@ -43,15 +43,17 @@ export interface SourceFile {
 }
 
 export interface ExerciseOptions {
-  /** Tokens of a text's context, and of what is predicted behind it. */
+  /** Tokens of a text's context, and tokens predicted after it. */
   readonly contextTokens: number;
   readonly scoredTokens: number;
-  /** The most texts; files are gone through in turn. */
+  /** Upper limit. Files take turns. */
   readonly numTexts: number;
-  /** Of each kind, in each part of a file. */
+  /** Number per kind in each part of a file. */
   readonly holes: number;
   readonly questions: number;
-  /** Of constants from the end, in tokens, and how many of them at each; none where that is more than the model takes. */
+  /**
+   * Tokens between a constant and the end, and constants per distance. Distances beyond the model's limit are left out.
+   */
   readonly distances: readonly number[];
   readonly needles: number;
   readonly seed: number;
@@ -60,24 +62,24 @@ export interface ExerciseOptions {
 const LINE_TOKENS = 40;
 const ANSWER_TOKENS = 64;
 const VALUE_TOKENS = 8;
-/** For the question for a constant and the answer. */
+/** Room for the question about a constant and its answer. */
 const RECALL_TOKENS = 48;
-/** What begins a comment, by extension. */
+/** Start of a comment, by file extension. */
 const COMMENTS: Readonly<Record<string, string>> = { ts: '//', tsx: '//', js: '//', py: '#' };
-/** Fewer lines or tokens are no context. */
+/** A text with fewer lines or tokens is too short for a context. */
 const MIN_TOKENS = 64;
-/** Lines before the first hole, as a share: what stands before the tail is the context. */
+/** Share of the lines before the first hole. They become the context, which is everything before the tail. */
 const HOLES_FROM = 0.45;
-/** Of the room that a file block has. */
+/** Share of a file block's room that one part may fill. */
 const VIEW_SHARE = 0.95;
 
-/** Numbers in 0..1, the same ones for the same seed. */
+/** Random numbers in 0..1, the same for the same seed. */
 function seeded(seed: number): () => number {
   let index = 0;
   return () => uniform(seed, index++);
 }
 
-/** Contexts of `contextTokens` (or of what a shorter file has), and the tokens behind them; the texts do not overlap. */
+/** Contexts of `contextTokens` (fewer if the file is shorter) and the tokens after them. Texts do not overlap. */
 export function textExercises(
   texts: readonly (readonly number[])[],
   { contextTokens, scoredTokens, numTexts }: Pick<ExerciseOptions, 'contextTokens' | 'scoredTokens' | 'numTexts'>,
@@ -99,12 +101,12 @@ export function textExercises(
   return exercises;
 }
 
-/** A file in parts that a file block holds as a whole, cut where a definition begins. */
+/** Splits a file into parts that each fit a file block. Cuts where a definition begins. */
 export function viewsOf(layout: Layout, file: SourceFile): SourceDocument[] {
   const { tokenizer } = layout.text;
   const room = VIEW_SHARE * (layout.contextTokens - layout.reservedTokens - layout.header(file.path).length);
   const views: SourceDocument[] = [];
-  // Before a blank line's next line that is not indented.
+  // Cuts after a blank line if the next line is not indented.
   const pieces = file.text.replaceAll('\r\n', '\n').split(/(?<=\n\n)(?=[^\s})\]])/);
   let text = '';
   const end = (): void => {
@@ -115,7 +117,7 @@ export function viewsOf(layout: Layout, file: SourceFile): SourceDocument[] {
   for (const piece of pieces) {
     if (text && tokenizer.encode(text + piece).length > room) end();
     text += piece;
-    // A single definition that is longer than a block: what of it fits.
+    // A single definition may be longer than a block. Keeps as much of it as fits.
     while (tokenizer.encode(text).length > room) {
       const lines = text.split('\n');
       const cut = tokenizer.encodeWithOffsets(text).ends[Math.floor(room)]!;
@@ -144,7 +146,7 @@ function fimExercises(layout: Layout, view: SourceDocument, count: number, rando
     );
     if (numBlockTokens < MIN_TOKENS) return [];
     const judge = (answer: string): Verdict => {
-      // What has come off the prompt is the answer's to say.
+      // The prompt may leave out its last characters. The answer must then repeat them.
       const exact = answer.trimEnd() === (opening + taken).trimEnd();
       return { exact, right: exact };
     };
@@ -171,7 +173,7 @@ function questionExercise(layout: Layout, view: SourceDocument, questions: reado
       messages: [{ role: 'user', content: question.text }],
       answerTokens: ANSWER_TOKENS,
     });
-    // All questions are about the same context.
+    // All questions share one context. Skips a prompt with another one.
     if (numBlockTokens !== block.length) return [];
     return [
       {
@@ -188,7 +190,7 @@ function questionExercise(layout: Layout, view: SourceDocument, questions: reado
   return prompts.length ? [{ kind: 'question', contextIds: block, next: [], prompts }] : [];
 }
 
-/** Some of each kind, in a fixed order. */
+/** Up to `count` questions of each kind, in a fixed order. */
 export function someOfEach(questions: readonly Question[], count: number, random: () => number): Question[] {
   return QUESTION_KINDS.flatMap((kind) =>
     shuffled(
@@ -214,7 +216,7 @@ async function parsed(grammars: Grammars, view: SourceDocument): Promise<Questio
   }
 }
 
-/** Constants in contexts that are all as long as the model takes, whatever the distance. */
+/** Needle exercises. Every context is as long as the model allows, at each distance. */
 function needleExercises(
   layout: Layout,
   files: readonly SourceFile[],
@@ -262,7 +264,7 @@ function needleExercises(
 
 const extension = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
 
-/** All that the model can do over these files. */
+/** All exercises that the model can do over these files. */
 export async function exercisesOf(
   layout: Layout,
   grammars: Grammars,

@@ -1,30 +1,35 @@
-/** Holes for fill-in-the-middle: a line of code, or the rest of one, is taken out of a text and has to be written again. Pure. */
+/**
+ * Makes holes for fill-in-the-middle: removes a line of code, or the rest of one, for the model to write again. Pure.
+ */
 
 const HOLE_KINDS = ['line', 'rest'] as const;
 type HoleKind = (typeof HOLE_KINDS)[number];
 
 export interface Hole {
   readonly kind: HoleKind;
-  /** The text without it, and where it was. */
+  /** The text without the removed part, and the offset where that part was. */
   readonly text: string;
   readonly offset: number;
   readonly taken: string;
 }
 
-/** Shorter lines are brackets, longer ones nothing that a line is right by chance. */
+/** Shorter lines are only brackets. Longer ones are too long to be written right by chance. */
 const SHORTEST = 4;
 const LONGEST = 80;
-/** Lines of code, not comments. */
+/** Start of a line that is a comment. */
 const COMMENT = /^(\/\/|\/\*|\*|#(?!\w+\()|"""|''')/;
-/** Where the rest of a line may begin: behind what separates words. */
+/** The rest of a line may begin after one of these separators. */
 const BOUNDARY = /[\s.([{=,:]/g;
 
-/** Whether a line, without its indentation, is one that a model may be asked to write. */
+/** Whether a model may be asked to write this line. `code` has no indentation. */
 export function isCode(code: string): boolean {
   return code.length >= SHORTEST && code.length <= LONGEST && !COMMENT.test(code) && /\w/.test(code);
 }
 
-/** Of a line without white space at its end: where the rest of it may begin, behind its indentation and before its last characters. */
+/**
+ * Offsets where the rest of a line may begin: after its indentation and before its last characters.
+ * @param line has no white space at its end.
+ */
 export function boundariesIn(line: string): number[] {
   const indent = line.length - line.trimStart().length;
   return [...line.slice(0, -SHORTEST).matchAll(BOUNDARY)]
@@ -33,8 +38,9 @@ export function boundariesIn(line: string): number[] {
 }
 
 /**
- * `count` of each kind, as many as there are, none of them on the same line. @param from share of the lines before the first:
- * a context needs a beginning. @param random numbers in 0..1
+ * Up to `count` holes of each kind, no two on the same line.
+ * @param from share of the lines before the first hole, which a context needs.
+ * @param random gives numbers in 0..1.
  */
 export function holesIn(text: string, count: number, from: number, random: () => number): Hole[] {
   const lines = text.split('\n');

@@ -1,27 +1,27 @@
 /**
- * Needles: a made-up constant said once in a comment among the lines of a source, and asked for behind its end by beginning the
- * same comment again. What is between the two is the distance. Pure.
+ * Makes needles: puts an invented constant into a comment of a source and repeats the start of the comment at the end.
+ * The distance is the number of tokens between the two. Pure.
  */
 import type { Encoding } from '../../../engine/text/tokenizer/tokenizer.ts';
 
 export interface Needle {
   /** The source with the needle in it. */
   readonly text: string;
-  /** What the text goes on with, up to the value. */
+  /** The continuation of the text up to the value. */
   readonly recall: string;
   readonly value: string;
-  /** Tokens between the value and the text's end. */
+  /** Tokens between the value and the end of the text. */
   readonly distance: number;
 }
 
 export interface NeedlePlace {
-  /** Of the text, or somewhat less. */
+  /** Upper limit for the tokens of the text. The text may have slightly fewer. */
   readonly numTokens: number;
-  /** Met to within a line. */
+  /** Kept to within one line. */
   readonly distance: number;
 }
 
-/** Of names that stand in no source. */
+/** Syllables of names that occur in no source. */
 const SYLLABLES = [
   'VOR',
   'TAK',
@@ -40,10 +40,14 @@ const SYLLABLES = [
   'RUD',
   'SYB',
 ];
-/** More than the line with the needle takes. */
+/** Upper limit for the tokens of the line with the needle. */
 const LINE_TOKENS = 32;
 
-/** @param filler of more than `numTokens` tokens. @param comment what begins one there. @param random numbers in 0..1 */
+/**
+ * @param filler has more than `numTokens` tokens.
+ * @param comment starts a comment in the filler.
+ * @param random gives numbers in 0..1.
+ */
 export function needleIn(
   filler: string,
   comment: string,
@@ -55,7 +59,7 @@ export function needleIn(
   const room = numTokens - LINE_TOKENS;
   const first = Math.floor(random() * Math.max(1, ends.length - room));
   const start = lineStart(filler, ends[first] ?? 0);
-  // Whole lines.
+  // Cuts at line starts.
   const body = filler
     .slice(start, lineStart(filler, ends[Math.min(ends.length - 1, first + room - 1)] ?? filler.length))
     .trimEnd();
@@ -75,7 +79,7 @@ export function needleIn(
   };
 }
 
-/** Of the line that holds the offset. */
+/** Start of the line that holds the offset. */
 function lineStart(text: string, offset: number): number {
   return text.lastIndexOf('\n', offset - 1) + 1;
 }

@@ -1,6 +1,6 @@
 /**
- * What treatments of a context cost: every exercise's context is computed once, then continued as it is and after each treatment.
- * Compared are the distributions of the next tokens, and what the model says.
+ * Measures the quality that treatments of a context cost. Computes each context once, then continues it untreated and
+ * after each treatment. Compares the distributions of the next tokens, and the answers.
  */
 import { addPosition, type Divergence, noDivergence } from '../../../engine/model/calibrate/measurement.ts';
 import type { Exercise, ExerciseKind } from './exercises.ts';
@@ -8,47 +8,47 @@ import { argmax, type KvSubject } from './subject.ts';
 import type { SlotsFor, Treatment } from './treatments.ts';
 import { paced } from '../../../engine/cli/output.ts';
 
-/** Of answers of one kind. */
+/** Counts of the answers of one kind. */
 export interface AnswerCounts {
   kind: ExerciseKind;
   group: string;
   n: number;
   exact: number;
   right: number;
-  /** The same text as over the context as it was. */
+  /** Answers with the same text as over the untreated context. */
   same: number;
 }
 
-/** Of answers of one kind: right over the context as it was and no more; wrong there and right now. */
+/** Answers of one kind that were right only without the treatment (lost) or only with it (gained). */
 interface AnswerChanges {
   kind: ExerciseKind;
   lost: number;
   gained: number;
 }
 
-/** Of the contexts of one kind of exercise. */
+/** Sizes of the contexts of one kind of exercise. */
 export interface ContextBytes {
   kind: ExerciseKind;
   numContexts: number;
   numTokens: number;
-  /** With what is kept exactly of them, and those that are too short for a treatment whole. */
+  /** Includes rows that are kept exactly, and whole contexts that are too short for the treatment. */
   bytes: number;
 }
 
 export interface TreatmentQuality {
   treatment: string;
-  /** Of a long context; and of the contexts here, by kind and all of them together. */
+  /** Bytes per token: of a long context, of the contexts here by kind, and of all contexts here together. */
   bytesPerToken: number;
   contexts: ContextBytes[];
   bytesPerTokenHere: number;
-  /** How many times smaller the first is than float16. */
+  /** Float16 size over `bytesPerToken`. */
   compression: number;
-  /** KL divergence of the next token from that over the context as it was, nats. */
+  /** KL divergence of the next token's distribution from that over the untreated context, in nats. */
   klMean: number;
   klMax: number;
-  /** Share of positions with the same most probable token. */
+  /** Share of positions with the same most probable token as over the untreated context. */
   top1: number;
-  /** Change, as a share. */
+  /** Relative change against the untreated context. */
   perplexity: number;
   /** Share of the next tokens that are the most probable one. */
   accuracy: number;
@@ -58,12 +58,12 @@ export interface TreatmentQuality {
 
 export interface QualityResult {
   model: string;
-  /** Tokens predicted, and contexts computed. */
+  /** Number of predicted tokens and of computed contexts. */
   numTokens: number;
   numContexts: number;
-  /** Tokens of the longest of them. */
+  /** Tokens of the longest context. */
   longestContext: number;
-  /** Over the contexts as they were. */
+  /** Over the untreated contexts. */
   perplexity: number;
   accuracy: number;
   answers: AnswerCounts[];
@@ -133,7 +133,7 @@ interface Continued {
 }
 
 export interface QualityHooks {
-  /** Ids to text; needed where exercises have prompts. */
+  /** Turns ids into text. Required where exercises have prompts. */
   readonly decode?: (ids: readonly number[]) => string;
   readonly onProgress?: (line: string) => void;
 }
@@ -213,7 +213,7 @@ export async function measureQuality(
   };
 }
 
-/** All answers of a kind together; null where there are none. */
+/** Sums the answers of a kind over its groups. Null if there are none. */
 export function answersOf(
   answers: readonly AnswerCounts[],
   kind: ExerciseKind,

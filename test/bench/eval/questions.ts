@@ -1,6 +1,6 @@
 /**
- * Questions about a file that have one exact answer, read off its syntax tree: parameters, return type, type and default value of
- * a parameter, base class, owner class, the line of a definition. Worded as the built-in model was taught them. Pure.
+ * Reads questions with one exact answer off a syntax tree: parameters, return types, parameter types and defaults, base
+ * classes, owner classes, lines of definitions. Uses the wording that the built-in model was trained on. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
 
@@ -10,9 +10,9 @@ type QuestionKind = (typeof QUESTION_KINDS)[number];
 export interface Question {
   readonly kind: QuestionKind;
   readonly text: string;
-  /** The whole answer in the words that the model was taught. */
+  /** The whole answer in the wording of the training data. */
   readonly answer: string;
-  /** What any right answer contains. */
+  /** Text that every right answer contains. */
   readonly core: string;
 }
 
@@ -24,22 +24,22 @@ interface Parameter {
 
 export interface Definition {
   name: string;
-  /** Of the class, for its methods. */
+  /** The class, for a method. */
   owner?: string;
-  /** Of the file, without indentation. */
+  /** The line in the file, without indentation. */
   line: string;
-  /** Left out where they cannot be listed by name: one that is taken apart, for instance. */
+  /** Absent if the parameters have no plain names, as with destructuring. */
   parameters?: Parameter[];
   returns?: string;
   bases: string[];
 }
 
-/** Longer ones are no short answer. */
+/** Longer ones do not make short answers. */
 const MAX_TYPE = 60;
 const MAX_VALUE = 40;
 const MAX_LINE = 140;
 
-/** @param tree of `text`, in TypeScript, JavaScript or Python; of other languages nothing is found. */
+/** @param tree the tree of `text` in TypeScript, JavaScript or Python. Other languages give no questions. */
 export function questionsOf(tree: Tree, text: string): Question[] {
   const definitions = definitionsIn(tree.rootNode, text);
   const once = definitions.filter(
@@ -83,13 +83,13 @@ function questionsAbout({ name, owner, line, parameters, returns, bases }: Defin
   return questions;
 }
 
-/** "`a`, `b` and `c`"; at least one. */
+/** "`a`, `b` and `c`". Needs at least one name. */
 export function listed(names: readonly string[]): string {
   const quoted = names.map((name) => `\`${name}\``);
   return quoted.length === 1 ? quoted[0]! : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
 }
 
-/** Both kinds of quotes count as one: what the model was taught came from a printer that prefers single ones. */
+/** Treats both kinds of quotes alike. The training data came from a printer that prefers single quotes. */
 const plain = (text: string): string => text.replaceAll('"', "'").trim();
 
 export function judged(
@@ -99,7 +99,7 @@ export function judged(
   return { exact: plain(given) === plain(answer), right: plain(given).includes(plain(core)) };
 }
 
-/** Functions and classes of the file's own level, and the methods of those classes. */
+/** Top-level functions and classes of the file, and the methods of those classes. */
 export function definitionsIn(root: Node, text: string): Definition[] {
   const found: Definition[] = [];
   const visit = (node: Node, owner?: string): void => {
@@ -132,7 +132,7 @@ export function definitionsIn(root: Node, text: string): Definition[] {
   return found;
 }
 
-/** What an export or a decorator is about; the first name of a declaration. The node itself where it is none of these. */
+/** The declaration inside an export or a decorator, or the first name of a declaration. Otherwise the node itself. */
 export function unwrapped(node: Node): Node {
   if (node.type === 'export_statement') return unwrappedOr(node.childForFieldName('declaration'), node);
   if (node.type === 'decorated_definition') return unwrappedOr(node.childForFieldName('definition'), node);
@@ -145,7 +145,7 @@ const unwrappedOr = (node: Node | null, otherwise: Node): Node => (node ? unwrap
 
 export const named = (node: Node | null): Node[] => (node ? node.namedChildren.filter((child) => child !== null) : []);
 
-/** The line on which its name stands. */
+/** The line with the definition's name. */
 function lineOf(node: Node, text: string): string {
   const at = node.childForFieldName('name')!.startIndex;
   const end = text.indexOf('\n', at);
@@ -159,7 +159,7 @@ function basesOf(node: Node): string[] {
       .filter(({ type }) => type !== 'keyword_argument' && type !== 'comment')
       .map((base) => base.text);
   const heritage = named(named(node).find(({ type }) => type === 'class_heritage') ?? null);
-  // JavaScript, which has nothing to implement, has no clause around it.
+  // JavaScript has no `implements` and therefore no clause around the base class.
   const first = heritage.find(({ type }) => type !== 'implements_clause' && type !== 'comment');
   const base = first?.type === 'extends_clause' ? first.childForFieldName('value') : first;
   return base ? [base.text] : [];
@@ -167,7 +167,7 @@ function basesOf(node: Node): string[] {
 
 function parametersOf(node: Node, isMethod: boolean): Parameter[] | undefined {
   const parameters: Parameter[] = [];
-  // `x => ...` has one without brackets.
+  // `x => ...` has a single parameter without brackets.
   const only = node.childForFieldName('parameter');
   for (const [i, child] of (only ? [only] : named(node.childForFieldName('parameters'))).entries()) {
     if (/separator|comment/.test(child.type)) continue;
@@ -190,5 +190,5 @@ function parametersOf(node: Node, isMethod: boolean): Parameter[] | undefined {
 
 const oneLine = (text: string | undefined): string | undefined => text?.replace(/\s+/g, ' ');
 
-/** Without the colon that an annotation begins with. */
+/** The type without the colon of its annotation. */
 const typeText = (node: Node | null): string | undefined => oneLine(node?.text.replace(/^:\s*/, ''));

@@ -1,4 +1,4 @@
-/** What treatments cost, as cells of a table: one row a treatment. Pure. */
+/** Formats the cost of treatments as table cells, one row per treatment. Pure. */
 import type { ExerciseKind } from './exercises.ts';
 import { type AnswerCounts, answersOf, type QualityResult } from './quality.ts';
 
@@ -12,12 +12,15 @@ const KINDS: readonly (readonly [ExerciseKind, string])[] = [
   ['needle', 'needles'],
 ];
 
-/** "31.0% (98%)": right, and the same text as over the context as it was. */
+/** "31.0% (98%)": share of right answers, and share with the same text as over the untreated context. */
 export function answerCell(counts: Pick<AnswerCounts, 'n' | 'right' | 'same'> | null): string {
   return counts ? `${percent(counts.right / counts.n)} (${percent(counts.same / counts.n, 0)})` : '–';
 }
 
-/** Head and rows; the first row is the context as it was, but where `treatments` has one that loses nothing. Columns without a figure are left out. */
+/**
+ * Head and rows. The first row is the untreated context, unless `treatments` includes a lossless one.
+ * Columns without a figure are left out.
+ */
 export function qualityCells({ numTokens, treatments, answers }: QualityResult): { head: string[]; rows: string[][] } {
   const kinds = KINDS.filter(([kind]) => answersOf(answers, kind));
   const scored = numTokens > 0;
@@ -41,7 +44,7 @@ export function qualityCells({ numTokens, treatments, answers }: QualityResult):
   };
 }
 
-/** What the model does over contexts as they were, in words. */
+/** Describes in words what the model does over untreated contexts. */
 export function baseline({
   model,
   numTokens,

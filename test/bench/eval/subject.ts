@@ -1,6 +1,6 @@
 /**
- * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
- * pool, is treated, continued and put back as it was.
+ * Opens a model to measure changed contexts. Computes a context once into slots 0, 1, 2, ... of the pool.
+ * The caller treats it, continues it and restores it.
  */
 import type { TurnIds } from '../../../engine/kv/approx/pruned/attentionMeter.ts';
 import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
@@ -17,26 +17,26 @@ import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 
-/** Tokens of a chunk when a context is computed. */
+/** Tokens per chunk when a context is computed. */
 const CHUNK_TOKENS = 512;
-/** Answers that are written at once. */
+/** Answers written in one batch. */
 const TOGETHER = 8;
 
-/** Rows as the model computed them. */
+/** A context with its rows as the model computed them. */
 export interface ComputedContext {
   readonly tokenIds: readonly number[];
-  /** Of the tokens, in order: 0, 1, 2 and so on. */
+  /** Slots of the tokens in order: 0, 1, 2, ... */
   readonly slots: Int32Array;
   readonly rows: KvRows;
-  /** That computing them took. */
+  /** Time to compute the context. */
   readonly ms: number;
 }
 
-/** What a sequence goes on with behind a context. */
+/** A continuation of a context. */
 export interface Tail {
   readonly ids: readonly number[];
   readonly maxTokens: number;
-  /** Whether an answer is over with this token. */
+  /** Whether this token ends the answer. */
   readonly ends: (tokenId: number) => boolean;
 }
 
@@ -46,9 +46,9 @@ export class KvSubject {
   readonly model: ImportedModel;
   readonly runner: OnnxRunner;
   readonly rope: RopeTable;
-  /** By layer, where rows hold keys without it: [kvHeads * headSize]. */
+  /** Key bias of each layer whose rows hold keys without it: [kvHeads * headSize]. */
   readonly biases: ReadonlyMap<number, Float32Array>;
-  /** Around what is asked about a context. */
+  /** Tokens around a question about a context. */
   readonly turn: TurnIds;
 
   readonly #codecs: ReadonlyMap<string, KvCodec>;
@@ -73,7 +73,11 @@ export class KvSubject {
     this.turn = turn;
   }
 
-  /** With int8 weights. @param threads 0: what measuring says is best here. @param codecNames of those that it has: for some the model is measured first. */
+  /**
+   * Opens the model with int8 weights.
+   * @param threads 0 takes the number that a measurement finds best on this machine.
+   * @param codecNames the codecs to open. Some of them first need a measurement of the model.
+   */
   static async open(
     name: string,
     modelDir: string,
@@ -101,7 +105,7 @@ export class KvSubject {
     return this.runner.pool.shape;
   }
 
-  /** Of K and V as float16, which compression is quoted against. */
+  /** Bytes per token of K and V as float16. Compression is stated relative to this. */
   get float16Bytes(): number {
     const { numLayers, kvHeads, headSize } = this.shape;
     return numLayers * kvHeads * headSize * 2 * 2;
@@ -117,7 +121,7 @@ export class KvSubject {
     return codec;
   }
 
-  /** Computes a context from its first token, in the prefill lane. */
+  /** Computes a context from its first token in the prefill lane. */
   async compute(tokenIds: readonly number[]): Promise<ComputedContext> {
     this.reserve(tokenIds.length);
     const slots = Int32Array.from(tokenIds, (_, i) => i);
@@ -140,14 +144,14 @@ export class KvSubject {
     return { tokenIds, slots, rows: this.runner.pool.read(slots), ms };
   }
 
-  /** Puts the rows back as they were computed. */
+  /** Writes the rows back as they were computed. */
   restore({ slots, rows }: ComputedContext): void {
     this.runner.pool.write(slots, rows, 0, 0);
   }
 
   /**
-   * Log-probabilities of what follows each of these tokens, which come after the context; one row per token, [vocabSize].
-   * @param slots that they attend to of it: fewer than its tokens where some were dropped, and their positions stay what they were.
+   * Log-probabilities of the token after each of `ids`, one row of [vocabSize] per token. `ids` follow the context.
+   * @param slots of the context that `ids` attend to. There may be fewer slots than tokens. Positions do not change.
    */
   async follow({ tokenIds }: ComputedContext, slots: Int32Array, ids: readonly number[]): Promise<Float64Array[]> {
     const { vocabSize } = this.runner;
@@ -161,8 +165,9 @@ export class KvSubject {
   }
 
   /**
-   * Queries of the last `count` of these tokens, of each [numLayers * numHeads, headSize].
-   * @param startIndex of the first of them: they come after the context, or are its own last ones once more. @param slots see follow
+   * Queries of the last `count` of `ids`, each [numLayers * numHeads, headSize].
+   * @param startIndex position of the first id. The ids follow the context or repeat its last tokens.
+   * @param slots see `follow`.
    */
   async ask(
     { tokenIds }: ComputedContext,
@@ -186,7 +191,10 @@ export class KvSubject {
     return queriesByToken(this.runner.queries!, count, this.shape.headSize);
   }
 
-  /** The most probable continuation of each tail, without the token that ended it. @param slots of each tail, see follow */
+  /**
+   * Greedy answer to each tail, without the token that ended it.
+   * @param slots of each tail, see `follow`.
+   */
   async answer(context: ComputedContext, slots: readonly Int32Array[], tails: readonly Tail[]): Promise<number[][]> {
     const answers: number[][] = [];
     for (let at = 0; at < tails.length; at += TOGETHER)
@@ -208,7 +216,7 @@ export class KvSubject {
       all.set(slots);
       for (let i = 0; i < length; i++) all[slots.length + i] = end + i;
       end += length;
-      // `all` counts what is attended to, which may be less than there were tokens.
+      // `all` counts the slots attended to. There may be fewer of them than tokens.
       return {
         tail,
         all,
@@ -249,7 +257,7 @@ export class KvSubject {
     }
   }
 
-  /** Room in the pool for so many slots; what stands there stays. */
+  /** Grows the pool to at least this many slots. Keeps its rows. */
   reserve(numSlots: number): void {
     const { pool } = this.runner;
     if (pool.numSlots < numSlots) pool.resize(Math.ceil(numSlots / PAGE_SLOTS) * PAGE_SLOTS);

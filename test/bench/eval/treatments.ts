@@ -1,6 +1,6 @@
 /**
- * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
- * (as pruning does). To the evaluation both are the same: rows in the pool change, and slots are left that the tokens after it attend to.
+ * Treatments of an idle context: a codec of the store codes its rows, or pruning drops some of them.
+ * A treatment changes rows in the pool and returns the slots that later tokens attend to.
  */
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../../../engine/kv/approx/pruned/attentionMeter.ts';
 import type { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
@@ -26,28 +26,32 @@ import { ASKING, LAST_PART, SKETCH } from '../../../engine/kv/approx/sparse/spar
 import { BLOCK_TOKENS } from '../../../engine/kv/storedBlocks.ts';
 import type { ComputedContext, KvSubject } from './subject.ts';
 
-/** Of a context's tokens, those in the pool of `sketch`. */
+/** Share of a context's tokens that `sketch` has in the pool. */
 const CHOSEN_SHARE = 1 / 3;
-/** As pruning does: shorter contexts are left whole. */
+/** Shorter contexts stay whole, as with pruning in the product. */
 const MIN_PRUNED = 256;
-/** The setting that goes by age and fullness. */
+/** The setting that chooses a codec by age and by how full memory is. */
 const AUTO = 'auto';
 /**
- * What it is measured on: memory is nine tenths full and nothing has been coded yet. Of a context the first third was used a minute
- * ago, the second six, the last twelve: whoever uses tokens uses those before them, so the end has always been left longest.
+ * The situation in which `auto` is measured: memory is 90% full and nothing is coded yet. The first third of the
+ * context was last used 1 minute ago, the second 6 and the last 12. A use of tokens also uses all tokens before them,
+ * so the end of a context has always been unused for longest.
  */
 const AUTO_SCENE = { fullness: 0.9, idleMinutes: [1, 6, 12] };
 
-/** Slots of a context that those attend to who come after it and after these tokens, in order; fewer than tokens where some were dropped. */
+/**
+ * Slots of a context, in order, that the following tokens attend to when `tokenIds` come next.
+ * There are fewer slots than tokens if some were dropped.
+ */
 export type SlotsFor = (tokenIds: readonly number[]) => Promise<Int32Array>;
 
 interface TreatedContext {
   readonly slotsFor: SlotsFor;
-  /** That it takes where it is kept. */
+  /** Bytes that the treated context takes where it is kept. */
   readonly bytes: number;
 }
 
-/** The same for all. */
+/** The same slots for all tokens. */
 const always =
   (slots: Int32Array): SlotsFor =>
   async () =>
@@ -55,15 +59,15 @@ const always =
 
 export interface Treatment {
   readonly name: string;
-  /** Names of those that the subject must have. */
+  /** Names of the codecs that the subject must have. */
   readonly codecs: readonly string[];
-  /** Bytes per token of a long context, far from either end of it. */
+  /** Bytes per token in the middle of a long context. */
   bytesPerToken(subject: KvSubject): number;
-  /** Changes rows of the context, which stands in the pool as computed. */
+  /** Changes rows of the context. They are in the pool as computed. */
   apply(subject: KvSubject, context: ComputedContext): Promise<TreatedContext>;
 }
 
-/** Encodes and decodes a context in blocks, as the store does with a file that is out of use. */
+/** Encodes and decodes a context in blocks, as the store does with an unused file. */
 export function codecTreatment(name: CodecName): Treatment {
   return {
     name,
@@ -79,7 +83,7 @@ export function codecTreatment(name: CodecName): Treatment {
   };
 }
 
-/** Sends tokens [from, to) of a context through a codec, block by block; returns the bytes that they take. */
+/** Encodes and decodes tokens [from, to) of a context block by block. Returns the encoded bytes. */
 function codeTokens(
   { runner: { pool } }: KvSubject,
   codec: KvCodec,
@@ -98,7 +102,7 @@ function codeTokens(
   return bytes;
 }
 
-/** The codecs of the parts of the scene, in the order of the context; null: as it was. */
+/** One codec for each part of AUTO_SCENE, in the order of the context. Null leaves the part as it was. */
 function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
   const { levels } = compressionOf(
     AUTO,
@@ -109,7 +113,7 @@ function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
   );
 }
 
-/** What it makes of a context in its scene: a part as it was, a part in each of its codecs. */
+/** Codes each part of a context as `auto` does in AUTO_SCENE, and leaves parts without a codec as they were. */
 const auto: Treatment = {
   name: AUTO,
   codecs: codecNames(AUTO),
@@ -132,7 +136,7 @@ const auto: Treatment = {
   },
 };
 
-/** Of a token in the store: what is kept losslessly there. */
+/** Bytes of a token that the store keeps losslessly. */
 const rowBytes = ({ shape: { numLayers, kvHeads, headSize } }: KvSubject): number =>
   numLayers * kvHeads * (2 * headSize + 8);
 
@@ -157,7 +161,11 @@ async function metered(
   return meter;
 }
 
-/** Of the first `n` tokens those stay that receive most, in each piece, coded; the ones behind them all do, as they are. @param attention [heads, width], width >= n */
+/**
+ * Keeps the tokens with the most attention in each piece of the first `n` tokens and codes them.
+ * Keeps all later tokens uncoded.
+ * @param attention [heads, width], width >= n.
+ */
 function pruned(
   name: PruningName,
   subject: KvSubject,
@@ -195,7 +203,7 @@ const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext =
   bytes: slots.length * rowBytes(subject),
 });
 
-/** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
+/** Keeps the rows that a repetition of parts of the context attends to, as the product does for files (after KVzip). */
 const kvzip: Treatment = {
   name: KVZIP,
   codecs: [KEPT_CODEC],
@@ -213,7 +221,10 @@ const kvzip: Treatment = {
   },
 };
 
-/** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
+/**
+ * Keeps the recent rows and those with the most attention from the context itself, as the product does for long
+ * conversations (H2O).
+ */
 const h2o: Treatment = {
   name: H2O,
   codecs: [KEPT_CODEC],
@@ -227,9 +238,9 @@ const h2o: Treatment = {
 };
 
 /**
- * Rows as they were, but of all blocks only those attended to that a sketch chooses at the end of the prompt, as of a context that is
- * longer than the pool. Of what that costs it is the choice alone: the rows were computed with the whole context in sight, and what
- * an answer looks for while it is written is not brought back.
+ * Keeps rows unchanged, but later tokens attend only to blocks that a sketch chooses at the end of the prompt, as with
+ * a context longer than the pool. This measures the choice alone: the rows were computed with the whole context
+ * visible, and blocks needed later in an answer are not brought back.
  */
 const sketch: Treatment = {
   name: SKETCH,
@@ -254,7 +265,7 @@ const sketch: Treatment = {
       return Int32Array.from([...there].flatMap((block) => [...block.slots]).sort((a, b) => a - b));
     };
     const slotsFor: SlotsFor = async (ids) => {
-      // Of a short prompt the context's end asks, too.
+      // If the prompt is short, the end of the context takes part in the choice.
       const again = Math.max(0, LAST_PART - ids.length);
       const before = chosen().filter((slot) => slot < n - again);
       const queries = await subject.ask(
@@ -273,7 +284,7 @@ const sketch: Treatment = {
   },
 };
 
-/** All there are, by name. */
+/** All treatments. */
 export const TREATMENTS: readonly Treatment[] = [
   ...FORMATS.map(({ name }) => codecTreatment(name)),
   auto,

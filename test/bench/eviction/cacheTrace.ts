@@ -1,4 +1,6 @@
-/** A session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
+/**
+ * Turns a session into the token ids that the cache sees: one entry per request and per idle read of a file, by time.
+ */
 import { Documents } from '../../../engine/server/documents.ts';
 import { IdlePrefill } from '../../../engine/server/idlePrefill.ts';
 import { laneIds } from '../../../engine/kv/laneIds.ts';
@@ -12,7 +14,7 @@ import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
 import type { DayArrival } from './daySession.ts';
 
-/** As of a model with room for whole files. */
+/** Matches a model with room for whole files. */
 const CONTEXT_TOKENS = 8192;
 const PARAMETERS = 494e6;
 const MAX_COMPLETION = 24;
@@ -20,7 +22,7 @@ const MAX_COMPLETION = 24;
 export interface CacheRequest {
   atMs: number;
   priority: Priority;
-  /** Prompt and answer, as the cache knows them. */
+  /** Prompt and answer, as the cache stores them. */
   ids: number[];
   numPrompt: number;
 }
@@ -43,7 +45,7 @@ export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Pro
   ): void => {
     const ids = laneIds(promptIds, prefill);
     const numAnswer = priority === 'completion' ? 1 + below(random, MAX_COMPLETION) : sampling.maxTokens;
-    // An answer is found again by a request that goes on from it; where there is none, it may be anything.
+    // A later request may continue a given answer, so the cache must see it. Any other answer may be random.
     if (answer !== undefined) ids.push(...layout.text.tokenizer.encode(answer));
     else for (let i = 0; i < numAnswer; i++) ids.push(below(random, 6000));
     trace.push({ atMs, priority, ids, numPrompt: promptIds.length });

@@ -1,6 +1,6 @@
 /**
- * Clock, or second chance: runs stand in a ring in the order in which they came, a hand goes round; one that was found since it
- * passed last is spared once. Cheaper than LRU where each use would have to move an entry; here only for comparison.
+ * Evicts by Clock (second chance): a hand goes round the runs in order of arrival and spares a run once if it was hit
+ * since the last pass. Cheaper than LRU where each use would move an entry. Used here for comparison only.
  */
 import type { RadixNode } from '../../../engine/kv/radixTree.ts';
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
@@ -12,7 +12,7 @@ interface Place {
 
 export class Clock implements Eviction {
   #numPlaces = 0;
-  /** Index at which the hand stands. */
+  /** Index of the hand. */
   #hand = 0;
   readonly #places = new Map<RadixNode, Place>();
 

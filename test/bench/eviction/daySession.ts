@@ -1,11 +1,7 @@
 /**
- * A day's work as an engine sees it: a programmer with ten to forty files who goes back and forth between a few of them, reads,
- * types in bursts, takes completions, asks in the chat and has files summarised. Nobody was recorded: it is drawn from the model
- * of behaviour below, one day for each seed, over pieces of the recorded session's texts. What the requests look like is not
- * the model's: they become prompts as in use (see cacheTrace).
- *
- * Where a figure has no source it is a guess, and said to be one. What decides for a cache, and holds for other figures, too: most
- * returns to a file come soon and a few much later; what is typed past, and most places where the cursor rests, never come back.
+ * Draws a synthetic day of work as an engine sees it, one day per seed, from the behaviour model below and pieces of
+ * the recorded session's texts. No real person was recorded. cacheTrace turns the requests into the product's own
+ * prompts.
  */
 import { below, type Random, seededRandom } from '../../support/engine/workload.ts';
 import { typed, normal } from '../makeSession.ts';
@@ -15,53 +11,68 @@ import type { Arrival } from '../sessionArrivals.ts';
 const SECOND = 1000;
 const MINUTE = 60_000;
 
-/** Presence. A guess. */
+/** Time at work. A guess. */
 const DAY_MS = 6 * 60 * MINUTE;
-/** Median and spread (of the logarithm) of what is log-normal. */
+/** Parameters of a log-normal distribution: the median, and the spread of the logarithm. */
 type LogNormal = readonly [median: number, spread: number];
-/** Between the files of this project (77 lines) and those of the recorded session (670). */
+/** Lies between the files of this project (77 lines) and those of the recorded session (670 lines). */
 const FILE_LINES: LogNormal = [130, 0.8];
 const MIN_FILES = 10;
 const MAX_FILES = 40;
-/** One thing to be done, and the time away from the editor after it. Guesses. */
+/** Duration of one task, and of the break after it. Guesses. */
 const TASK_MS: LogNormal = [25 * MINUTE, 0.6];
 const BREAK_MS: LogNormal = [8 * MINUTE, 1];
-/** Files of a task besides the first; geometric. A guess. */
+/** Mean number of further files in a task, geometric. A guess. */
 const MEAN_TASK_FILES = 6;
-/** The next file: one seen before in this task (the one of n visits ago by 1/n), any one of the project, else one of the task. Guesses. */
+/**
+ * Probabilities of the next file. RETURNS: one seen before in this task, the file of n visits ago with weight 1/n.
+ * STRAYS: any file of the project. Otherwise: any file of the task. Guesses.
+ */
 const RETURNS = 0.72;
 const STRAYS = 0.06;
-/** At a file, without typing. A guess. */
+/** Time at a file without typing. A guess. */
 const READING_MS: LogNormal = [18 * SECOND, 1.2];
-/** Visits in which something is written: typing then takes some 5% of the time, as Minelli et al. have it ("I Know What You Did Last Summer", ICPC 2015). */
+/**
+ * Share of visits with typing. Typing then takes about 5% of the time, as in Minelli et al., "I Know What You Did Last
+ * Summer", ICPC 2015.
+ */
 const EDITS = 0.16;
-/** Lines of a burst besides the first; geometric. Bursts in a visit likewise. Guesses. */
+/** Mean number of further lines in a burst of typing, and of further bursts in a visit. Both geometric. Guesses. */
 const MEAN_LINES = 2;
 const MEAN_BURSTS = 0.4;
-/** A burst is this near to the file's last one, in lines, and how often. Guesses. */
+/** A burst is within NEAR_LINES lines of the file's last burst with probability NEAR. Guesses. */
 const NEAR_LINES = 12;
 const NEAR = 0.75;
-/** Of completions that are seen, accepted: about as Ziegler et al. (arXiv 2205.06537) report. */
+/** Share of seen completions that are accepted, about as Ziegler et al. report (arXiv 2205.06537). */
 const ACCEPTED = 0.25;
-/** Whoever has typed within it has the place read where the cursor rests (see Warmup); places for each visit at most. */
+/**
+ * For this time after typing, the engine reads the text at a resting cursor (see Warmup). MAX_RESTS limits the places
+ * per visit.
+ */
 const AT_WORK_MS = 2 * MINUTE;
 const MAX_RESTS = 3;
-/** Visits with a question; turns of a conversation besides the first, geometric: 2.0 in all, as in LMSYS-Chat-1M (arXiv 2309.11998). */
+/**
+ * Share of visits with a question, and mean number of further turns of a conversation, geometric.
+ * That is 2.0 turns in all, as in LMSYS-Chat-1M (arXiv 2309.11998).
+ */
 const ASKS = 0.05;
 const MEAN_FURTHER_TURNS = 1;
-/** From answer to next question: 80% within ten minutes, as of a chat's reuses in "KVCache in the Wild" (arXiv 2506.02634). */
+/**
+ * Time from an answer to the next question. 80% are below ten minutes, like reuses of a chat in "KVCache in the Wild"
+ * (arXiv 2506.02634).
+ */
 const TURN_MS: LogNormal = [2.5 * MINUTE, 1.6];
-/** Characters. LMSYS-Chat-1M: 70 and 215 tokens. */
+/** Characters. LMSYS-Chat-1M has 70 tokens in a question and 215 in an answer. */
 const QUESTION: LogNormal = [150, 0.8];
 const ANSWER: LogNormal = [500, 0.7];
 const MAX_ANSWER = 700;
-/** A file is summarised when it is first seen, or another time. Guesses. */
+/** Probability of a summary on the first visit to a file, and on a later visit. Guesses. */
 const SUMMARISES_NEW = 0.15;
 const SUMMARISES = 0.01;
 const DEBOUNCE_MS = 50;
 
 export interface DayArrival extends Arrival {
-  /** What the model writes, where a later request goes on from it. */
+  /** Text that the model writes. Set if a later request continues it. */
   answer?: string;
 }
 
@@ -73,14 +84,21 @@ interface OpenFile {
   place: number;
 }
 
-/** In order of time; the same for the same seed. @param session whose texts the files are pieces of. */
+/**
+ * A programmer has ten to forty files and goes back and forth between a few of them: reads, types in bursts, accepts
+ * completions, asks in the chat and requests summaries. The result is in order of time and the same for the same seed.
+ * A figure without a source is a guess and says so. Two properties decide the result for a cache and also hold with
+ * other figures: most returns to a file come soon and a few much later; text that is typed over and most resting places
+ * of the cursor never come back.
+ * @param session gives the texts that the files are pieces of.
+ */
 export function daySession(session: Session, seed: number): DayArrival[] {
   return new Day(session, seededRandom(seed)).arrivals();
 }
 
 class Day {
   readonly #random: Random;
-  /** Lines that files, what is typed into them, questions and answers are taken from. */
+  /** Source of the lines of files, typed text, questions and answers. */
   readonly #lines: string[];
   readonly #files: OpenFile[] = [];
   readonly #arrivals: DayArrival[] = [];
@@ -115,7 +133,7 @@ class Day {
     const numFiles = Math.min(this.#files.length, 1 + this.#geometric(MEAN_TASK_FILES));
     while (files.size < numFiles) files.add(this.#files[this.#zipf(this.#files.length)]!);
     const task = [...files];
-    /** In order of their last visits, the last one first. */
+    /** Files in order of their last visits, the latest first. */
     const seen: OpenFile[] = [];
     while (this.#atMs < end) {
       const draw = this.#random();
@@ -158,7 +176,7 @@ class Day {
     if (this.#random() < EDITS) for (let n = this.#geometric(MEAN_BURSTS); n >= 0; n--) this.#burst(file);
   }
 
-  /** Its turns come while other things are done; what is asked is about the file as it is then. */
+  /** The turns overlap with other work. A question is about the file as it is at that time. */
   #converse({ docId }: OpenFile): void {
     const messages: { role: 'user' | 'assistant'; content: string }[] = [];
     let atMs = this.#atMs;
@@ -180,7 +198,7 @@ class Day {
     }
   }
 
-  /** Some lines are written on a line of their own; a completion is asked for where the pause before the next key is long enough. */
+  /** Types some lines on a line of their own. Asks for a completion if the pause before the next key is long enough. */
   #burst(file: OpenFile): void {
     const lines = numLines(file.text);
     const near = file.place + below(this.#random, 2 * NEAR_LINES + 1) - NEAR_LINES;
@@ -191,7 +209,7 @@ class Day {
     let written = '';
     let line = -1;
     const keys = typed(this.#random, text, false);
-    /** Of `text`, accepted: keys are not pressed until they are past it. */
+    /** The accepted beginning of `text`. Its keys are not pressed. */
     let ahead = '';
     for (const [i, key] of keys.entries()) {
       written = pressed(written, key);
@@ -226,7 +244,7 @@ class Day {
   }
 
   #complete({ docId }: OpenFile, offset: number, priority: 'completion' | 'summary', answer?: string): void {
-    // What only reads a place writes one token.
+    // A request that only warms the cache writes one token.
     this.#send(
       {
         type: 'generate',
@@ -269,7 +287,7 @@ class Day {
     return Math.floor(Math.log(1 - this.#random()) / Math.log(mean / (1 + mean)));
   }
 
-  /** Below n, k as often as 1 / (k + 1). */
+  /** A number k below n, with probability proportional to 1 / (k + 1). */
   #zipf(n: number): number {
     let total = 0;
     for (let k = 1; k <= n; k++) total += 1 / k;
@@ -286,7 +304,7 @@ function numLines(text: string): number {
   return text.split('\n').length;
 }
 
-/** Of a line's start, from 0. */
+/** Offset of the start of a line. Lines count from 0. */
 function offsetOf(text: string, line: number): number {
   let offset = 0;
   for (let n = 0; n < line; n++) offset = text.indexOf('\n', offset) + 1;

@@ -1,9 +1,7 @@
 /**
- * Suite `eviction`: sessions against the cache by itself, under ceilings that do not hold them: how much each eviction policy finds
- * again of what requests and the idle reading of files ask for, and how much of that could be had by one who knows what comes. Two
- * kinds of session: the recorded one, three minutes with one file in front; and days of work drawn from a model of behaviour (see
- * daySession), whose seeds are others than those with which the policies were made. No model runs, so nothing depends on the
- * machine: time is the session's, and what computing costs is reckoned.
+ * Suite `eviction`: replays sessions against the cache alone with too small memory budgets. Compares what each eviction
+ * policy finds again for requests and idle reads with the optimum, which knows the future. Runs no model and takes
+ * times from the session and costs from a formula, so results do not depend on the machine.
  */
 import { Clock } from './clock.ts';
 import { type Eviction, DOUBLED_AT, Utility } from '../../../engine/kv/eviction/eviction.ts';
@@ -19,38 +17,42 @@ import { daySession } from './daySession.ts';
 import { evictionCharts, evictionReport } from './evictionReport.ts';
 import { Future } from './future.ts';
 
-/** Of pool and store together, in tokens. */
+/**
+ * Tokens that pool and store may hold together, by kind of session.
+ * `recorded` is the recorded session: three minutes, mostly with one file.
+ * `day` is a day of work drawn from a model of behaviour (see daySession).
+ */
 export const CEILINGS = {
   recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384],
   day: [8192, 12_288, 16_384, 24_576, 32_768],
 };
-/** Draws of how long the answers are, for the recorded session: what differs between them is chance. */
+/** Seeds of the answer lengths for the recorded session. Differences between them are chance. */
 const DRAWS = [1, 2, 3, 4];
-/** Days on which nothing was tried out: those were 1 and 2. */
+/** Seeds of the days. The policies were developed with days 1 and 2, so these differ. */
 const DAYS = [101, 102, 103];
-/** As small as can be: no row is looked at. */
+/** The smallest possible shape: no row is read. */
 const SHAPE = { numLayers: 1, kvHeads: 1, headSize: 4, kv: 'int8' as const };
 const BYTES = kvBytesPerToken(SHAPE);
-/** The pool has half of the ceiling. */
+/** Share of the memory budget that the pool has. */
 const WINDOW_SHARE = 0.5;
 
-/** `belady` knows what comes, `all` has no ceiling: nothing is ever computed twice. */
+/** `belady` knows the future. `all` has no memory budget, so nothing is computed twice. */
 const POLICIES = ['lru', 'clock', 'utility', 'belady', 'all'] as const;
 type PolicyName = (typeof POLICIES)[number];
 
 export interface EvictionRun {
   kind: 'recorded' | 'day';
-  /** Of the draw, or of the day. */
+  /** Seed of the answer lengths, or of the day. */
   seed: number;
   policy: PolicyName;
   ceiling: number;
-  /** Prompt tokens asked for, and those of them that were computed. */
+  /** Prompt tokens requested, and those of them that were computed. */
   asked: number;
   computed: number;
-  /** What computing these cost, in tokens at the beginning of a context; what all would have cost. */
+  /** Cost of the computed tokens, and of all tokens, in tokens at the beginning of a context. */
   cost: number;
   fullCost: number;
-  /** The part of the cost for which somebody waited: all but the idle reading of files. */
+  /** Part of the cost that somebody waited for: all of it except idle reads of files. */
   waitCost: number;
   evictions: number;
 }
@@ -60,7 +62,7 @@ export interface EvictionBench {
   runs: EvictionRun[];
 }
 
-/** Of tokens [from, to) of a context. */
+/** Cost of computing tokens [from, to) of a context, in tokens at its beginning. */
 function costOf(from: number, to: number): number {
   return (to - from) * (1 + (from + to) / 2 / DOUBLED_AT);
 }
@@ -71,7 +73,7 @@ function evictionOf(policy: PolicyName, trace: readonly CacheRequest[]): Evictio
   return policy === 'clock' ? new Clock() : new Lru();
 }
 
-/** Of `EvictionRun` what the cache has to do with. */
+/** Replays the trace against the cache under a policy. */
 export function replayCache(
   trace: readonly CacheRequest[],
   policy: PolicyName,
@@ -92,7 +94,7 @@ export function replayCache(
     clock.now = atMs;
     if (ids.length > ceiling) continue;
     const lease = cache.open(priority);
-    // The last token's logits are wanted; idle work wants none.
+    // A request needs the logits of its last token. Idle work does not.
     cache.advance(lease, ids, priority === 'idle' ? numPrompt : numPrompt - 1);
     const at = numComputed(lease);
     run.asked += numPrompt;

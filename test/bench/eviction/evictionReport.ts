@@ -1,21 +1,24 @@
-/** The comparison of eviction policies as tables and charts. Pure. */
+/** Formats the comparison of eviction policies as tables and charts. Pure. */
 import { short, table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
 import type { EvictionBench, EvictionRun } from './evictionBench.ts';
 
-/** What a token at the beginning of a context takes, ms: of the shape of Qwen2.5-0.5B 512 take 1.4 s on the two-core machine of docs/performance.md. */
+/**
+ * Milliseconds per token at the beginning of a context. The shape of Qwen2.5-0.5B takes 1.4 s for 512 tokens on the
+ * two-core machine of docs/performance.md.
+ */
 const TOKEN_MS = 1400 / 512;
 
-/** Shares of LRU's that are as near to 1 count as equal. */
+/** Shares of LRU's cost this close to 1 count as equal. */
 export const EQUAL = 0.001;
 
 type Part = 'computed' | 'cost' | 'waitCost';
 
 interface Compared {
   ceiling: number;
-  /** Of all sessions of the kind together. */
+  /** Sum over all sessions of the kind. */
   total(policy: EvictionRun['policy'], part: Part): number;
-  /** Of LRU's, for each session. */
+  /** Share of LRU's cost, per session. */
   shares(policy: EvictionRun['policy'], part: Part): number[];
 }
 
@@ -33,7 +36,7 @@ function compare({ runs }: EvictionBench, kind: EvictionRun['kind']): Compared[]
   });
 }
 
-/** Tokens computed, what that costs as a share of LRU's, and how much of what can be won at all is won. */
+/** Computed tokens, their cost as a share of LRU's, and the part of the possible gain that each policy reaches. */
 function tables(bench: EvictionBench, kind: EvictionRun['kind']): string[] {
   const compared = compare(bench, kind);
   const thousands = (tokens: number): string => short(tokens / 1000);
@@ -96,7 +99,7 @@ function tables(bench: EvictionBench, kind: EvictionRun['kind']): string[] {
   ];
 }
 
-/** Under how many ceilings utility costs less than LRU, and under how many more. */
+/** Number of memory budgets with which `utility` costs less than LRU, and with which it costs more. */
 function outcome(bench: EvictionBench, kind: EvictionRun['kind']): string {
   const compared = compare(bench, kind);
   const sentence = (what: string, part: Part): string => {

@@ -1,4 +1,4 @@
-/** Suite `eviction`: the policies it compares, the days of work it makes up, and its replay of a cache. */
+/** Tests suite `eviction`: its policies, its synthetic days of work and its cache replay. */
 import { expect, test } from 'vitest';
 import { type Eviction, evictionOrder } from '../../../engine/kv/eviction/eviction.ts';
 import { RadixTree, type RadixNode } from '../../../engine/kv/radixTree.ts';
@@ -30,22 +30,22 @@ function order(tree: RadixTree, eviction: Eviction, now: number): RadixNode[] {
   return [...tree.nodes()].sort(evictionOrder(tree, eviction, now));
 }
 
-test('clock: in the order in which they came, but for one that was found since the hand passed it', () => {
+test('clock evicts in order of arrival, and spares a run that was hit since the hand passed it', () => {
   const tree = newTree();
   const clock = new Clock();
   const [a, b, c, d] = Array.from({ length: 4 }, () => add(tree, tree.root, 5));
-  // They take their places as they are seen.
+  // A node takes its place when it is first seen.
   for (const node of [a, b, c, d]) clock.worth(node!);
   expect(order(tree, clock, 0)).toEqual([a, b, c, d]);
   clock.hit(a!);
   expect(order(tree, clock, 0)).toEqual([b, c, d, a]);
   tree.remove(b!);
   clock.gone(b!);
-  // The hand stands behind b, and has passed a: its chance is used up.
+  // The hand is after b and has passed a, so a is no longer spared.
   expect(order(tree, clock, 0)).toEqual([c, d, a]);
 });
 
-test('Belady’s rule: what is asked for last goes first, and what is never asked for before that', () => {
+test('Belady’s rule evicts the run with the latest next use first, and runs without a next use before it', () => {
   const request = (atMs: number, ids: number[]) => ({
     atMs,
     priority: 'chat' as const,
@@ -74,7 +74,7 @@ test('Belady’s rule: what is asked for last goes first, and what is never aske
   expect(whens(4)).toEqual(Array(4).fill(Number.POSITIVE_INFINITY));
 });
 
-test('the longer a file has been left the more rarely it is come back to, as the ladder of codecs and docs/compression.md have it', () => {
+test('the older a file is, the rarer are returns to it, with the figures of the codec ladder and docs/compression.md', () => {
   const ages = returns([101, 102, 103]);
   expect(ages.map(({ fromMinutes, perTenMinutes }) => [fromMinutes, perTenMinutes.toFixed(2)])).toEqual([
     [0, '1.24'],
@@ -86,7 +86,7 @@ test('the longer a file has been left the more rarely it is come back to, as the
   expect(ages.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
 });
 
-test('a day of work: the same for the same seed, ten files or more, edits that follow each other, and returns to files that thin out slowly', () => {
+test('a day of work is the same for the same seed, has ten files or more, valid edits and returns that slowly thin out', () => {
   const day = daySession(readSession(), 3);
   expect(daySession(readSession(), 3)).toEqual(day);
   const documents = new Documents();
@@ -106,7 +106,7 @@ test('a day of work: the same for the same seed, ten files or more, edits that f
       kinds.set(`${task.kind} ${priority}`, (kinds.get(`${task.kind} ${priority}`) ?? 0) + 1);
       if (asked.has(docId)) gaps.push(atMs - asked.get(docId)!);
       asked.set(docId, atMs);
-      // What is accepted is what stands there next.
+      // An accepted completion is the text that comes next.
       if (task.kind === 'complete' && answer !== undefined)
         expect(documents.get(docId).text.slice(0, task.offset)).not.toBe('');
     }
@@ -126,7 +126,7 @@ test('a day of work: the same for the same seed, ten files or more, edits that f
   expect(share(3_600_000, 36_000_000)).toBeGreaterThan(0);
 });
 
-test('sessions: whatever goes first, all is found where all fits, and less where it does not; nobody beats who knows what comes by more than the grain', async () => {
+test('every policy finds all where all fits and less where it does not, and none clearly beats Belady', async () => {
   const day = daySession(readSession(), 3);
   const traces = {
     recorded: await cacheTrace(sessionArrivals(readSession())),
@@ -148,7 +148,7 @@ test('sessions: whatever goes first, all is found where all fits, and less where
   }
 });
 
-test('the recorded session: under no budget of the document does utility cost more than LRU by the document’s measure, and it costs less under one of them', async () => {
+test('on the recorded session utility costs no more than LRU with any documented memory budget, and less with one of them', async () => {
   const trace = await cacheTrace(sessionArrivals(readSession()));
   const shares = CEILINGS.recorded.map(
     (budget) => replayCache(trace, 'utility', budget).cost / replayCache(trace, 'lru', budget).cost,

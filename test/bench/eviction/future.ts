@@ -1,13 +1,13 @@
 /**
- * Belady's rule: what is needed again last goes first. It knows the requests to come, so it is no policy for use: it tells what
- * the others could gain at most. (For runs of one size and cost it is the optimum; runs go in pieces of some dozen tokens here,
- * which is near enough, and a token's cost differs by its place, for which it has no eye.)
+ * Evicts by Belady's rule: first the run with the latest next use. It knows all requests, so it is no policy for use. It
+ * shows the possible gain. It is optimal for runs of one size and cost. Runs here are evicted in pieces of a few dozen
+ * tokens, which is close enough. A token's cost depends on its position, which the rule ignores.
  */
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
 import { endIndex, pathTo, type RadixNode } from '../../../engine/kv/radixTree.ts';
 import type { CacheRequest } from './cacheTrace.ts';
 
-/** Tokens that the same requests ask for. */
+/** A run of tokens that the same requests ask for. */
 interface Asked {
   ids: readonly number[];
   from: number;
@@ -19,7 +19,7 @@ interface Asked {
 
 export class Future implements Eviction {
   readonly #root: Asked = { ids: [], from: 0, to: 0, times: [], children: new Map() };
-  /** Of runs, as far as they reached when last asked for. */
+  /** Times of each run, with the end of the run when they were looked up. */
   readonly #known = new WeakMap<RadixNode, { end: number; times: readonly number[] }>();
 
   constructor(trace: readonly CacheRequest[]) {
@@ -65,7 +65,7 @@ export class Future implements Eviction {
     }
   }
 
-  /** When the last token of a run is asked for. */
+  /** Times of the requests that ask for the last token of a run. */
   #timesOf(node: RadixNode): readonly number[] {
     const ids = pathTo(node).flatMap(({ tokenIds }) => tokenIds);
     let at = this.#root;
@@ -79,7 +79,7 @@ export class Future implements Eviction {
   }
 }
 
-/** The first of them after `now`; infinite where there is none. */
+/** The first time after `now`, or infinity. */
 function next(times: readonly number[], now: number): number {
   let low = 0;
   let high = times.length;

@@ -1,18 +1,18 @@
 /**
- * `node test/bench/eviction/returns.ts`: after how long somebody comes back to a file, on the days of the model of behaviour that
- * docs/eviction.md reports (see daySession). What the ages in the ladder of `kvasir.cache.codec: auto` are chosen by.
+ * `node test/bench/eviction/returns.ts` prints the time until a return to a file, on the days that docs/eviction.md
+ * reports (see daySession). The ages in the ladder of `kvasir.cache.codec: auto` are based on it.
  */
 import { readSession } from '../../support/session/session.ts';
 import { daySession } from './daySession.ts';
 
 const MINUTE = 60_000;
 const DAYS = [101, 102, 103];
-/** Of ages, in minutes. */
+/** Limits between the age groups, in minutes. */
 const EDGES = [5, 10, 30, 60];
-/** What comes sooner is one visit, in minutes. */
+/** An earlier return belongs to the same visit, in minutes. */
 const LEAST = 1;
 
-/** For each age from an edge to the next: of the returns to a file the share that come then, and how many come for ten minutes that a file is of that age. */
+/** For each age group: its share of all returns, and its returns per ten minutes that a file is of that age. */
 export function returns(days: readonly number[]): { fromMinutes: number; share: number; perTenMinutes: number }[] {
   const ages = [0, ...EDGES].map((from, i) => ({
     from,
@@ -39,7 +39,7 @@ export function returns(days: readonly number[]): { fromMinutes: number; share: 
         last.set(docId, now);
       }
     }
-    // Nobody has come back to these.
+    // Files without a further return.
     for (const at of last.values()) add(now - at, false);
   }
   const all = ages.reduce((sum, { found }) => sum + found, 0);

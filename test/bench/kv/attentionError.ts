@@ -1,4 +1,4 @@
-/** How far K, V and what attention makes of them are from those of the rows as they were: relative errors, root mean square. */
+/** Measures relative errors (root mean square) of K, V and attention outputs against the original rows. */
 import type { KvRows } from '../../../engine/kv/kvRows.ts';
 import type { KvSubject } from '../eval/subject.ts';
 import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
@@ -7,11 +7,11 @@ import { rotateBias } from '../../../engine/model/runtime/rope.ts';
 export interface RowErrors {
   keys: number;
   values: number;
-  /** Of the attention outputs of all layers and heads. */
+  /** Error of the attention outputs of all layers and heads. */
   attention: number;
 }
 
-/** Squares of differences over squares. */
+/** Sum of squared differences over sum of squares. */
 class Ratio {
   #differences = 0;
   #all = 0;
@@ -26,7 +26,10 @@ class Ratio {
   }
 }
 
-/** K and V of one head of a layer as floats, [n, headSize] each, the key bias as it is in the rows: without it where that is large. */
+/**
+ * K and V of one head of a layer as floats, [n, headSize] each.
+ * Keys stay without the key bias where the rows leave it out because it is large.
+ */
 function headFloats(rows: KvRows, head: number, headSize: number): { keys: Float32Array; values: Float32Array } {
   const n = rows.numTokens;
   const keys = new Float32Array(n * headSize);
@@ -41,8 +44,9 @@ function headFloats(rows: KvRows, head: number, headSize: number): { keys: Float
 }
 
 /**
- * Errors of `coded` against `rows`, both of tokens 0 .. n-1 of a text, where the first `numCoded` went through a codec: K and V
- * over those, attention of the queries at positions `from` and on. @param queries see queriesOf
+ * Errors of `coded` against `rows`, which both hold tokens 0 .. n-1 of a text. The first `numCoded` went through a
+ * codec. Compares K and V over those tokens, and attention of the queries at positions from `from` on.
+ * @param queries see `queriesOf`.
  */
 export function rowErrors(
   subject: KvSubject,
@@ -83,7 +87,7 @@ export function rowErrors(
   return { keys: errors.keys.root, values: errors.values.root, attention: errors.attention.root };
 }
 
-/** One query over the first n tokens -> [headSize]. */
+/** Attention output of one query over the first n tokens: [headSize]. */
 function attention(
   q: Float32Array,
   at: number,

@@ -1,7 +1,7 @@
 /**
- * A shape with the key biases of Qwen2 and Qwen2.5, whose first and last layers have ones of norm 600 to 900 a head where the
- * products are around 10: what breaks codecs that know nothing of them (llama.cpp #21385, transformers #35185). The weights are
- * those of writeShape, seeded and random; only the biases of these layers are drawn anew, into a copy.
+ * Makes a shape with key biases like those of Qwen2 and Qwen2.5. Their first and last layers have biases with a norm of
+ * 600 to 900 per head where the products are around 10, which breaks codecs that ignore them (llama.cpp #21385,
+ * transformers #35185). Copies the seeded random weights of writeShape and changes only the biases of these two layers.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -13,7 +13,10 @@ import { shapeFolder } from '../writeShape.ts';
 /** Norm of the bias of one KV head. */
 const NORM = 700;
 
-/** @returns the model folder in `root`, written now if it is not there. */
+/**
+ * Writes the model folder if it does not exist.
+ * @returns the model folder in `root`.
+ */
 export async function biasedShapeFolder(name: ShapeName, root: string, seed = 1): Promise<string> {
   const folder = path.join(root, `${name}-seed${seed}-biased`);
   if (existsSync(folder)) return folder;
@@ -69,7 +72,7 @@ async function writeBiases(file: string, numLayers: number, kvHeads: number, see
   }
 }
 
-/** The upper half of a float32: as near as a random number needs to be. */
+/** The upper half of a float32. That is close enough for a random number. */
 function bfloat16(value: number): number {
   return new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16;
 }

@@ -1,4 +1,4 @@
-/** The `kv` benchmark, on a small model: what it measures is there, and tells good codecs from bad ones. */
+/** Tests the `kv` benchmark on a small model: all figures are there and tell good codecs from bad ones. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -35,7 +35,7 @@ async function withSubject(work: (subject: KvSubject, text: number[]) => Promise
   }
 }
 
-test('which layers need most is measured only where a codec that is asked for goes by it', async () => {
+test('layer sensitivity is measured only for a codec that uses it', async () => {
   const dir = path.join(cacheDir, 'asked for');
   for (const [name, isMeasured] of [
     ['sketch', false],
@@ -49,7 +49,7 @@ test('which layers need most is measured only where a codec that is asked for go
   }
 });
 
-/** Some prompts behind a context, right where the answer is `value`. */
+/** Three prompts after a context. An answer is right if it starts with `value`. */
 const asked = (contextIds: number[], value: string): Exercise => ({
   kind: 'needle',
   contextIds,
@@ -61,7 +61,7 @@ const asked = (contextIds: number[], value: string): Exercise => ({
   })),
 });
 
-test('rows and speed: the lossless codec changes nothing, fewer bits more', () =>
+test('rows and speed: the lossless codec changes nothing, and fewer bits change more', () =>
   withSubject(async (subject, text) => {
     expect(subject.biases.size).toBeGreaterThan(0);
     const rows = await measureRows(subject, [text.slice(0, 80)], 64);
@@ -82,13 +82,13 @@ test('rows and speed: the lossless codec changes nothing, fewer bits more', () =
     for (const { name } of FORMATS) expect(report.split(`| ${name} |`)).toHaveLength(3);
   }));
 
-test('quality: every treatment is measured against the rows as they were, and they come back', () =>
+test('quality: every treatment is compared with the original rows, and these are restored after it', () =>
   withSubject(async (subject, text) => {
     const exercises = [
       ...textExercises([text], { contextTokens: 400, scoredTokens: 16, numTexts: 1 }),
       asked(text.slice(0, 64), 'right'),
     ];
-    // What has a name for an answer where the first token of it is even: something to count.
+    // An even or odd first token makes an answer wrong or right, so that there are answers to count.
     const result = await measureQuality(subject, exercises, TREATMENTS, {
       decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong'),
     });
@@ -107,26 +107,26 @@ test('quality: every treatment is measured against the rows as they were, and th
     expect(of('int4-kivi').klMean).toBeLessThan(of('turboquant').klMean);
     const sizes = ['int8', 'nvfp4', 'turboquant', 'kvzip'].map((name) => of(name).bytesPerToken);
     expect(sizes).toEqual([...sizes].sort((a, b) => b - a));
-    // The last 128 tokens stay as they were.
+    // The last 128 tokens stay uncoded.
     expect(of('int4-kivi').bytesPerTokenHere).toBeGreaterThan(of('int4-kivi').bytesPerToken);
-    // Nine tenths of the long context in few bits, each with its place, the short one whole: it is less than what is worth it.
+    // KEPT_SHARES of the long context is coded and each kept token has its position. The short context stays whole.
     const rowBytes = of('int8').bytesPerToken - 1;
     const keptBytes = of('kvzip').bytesPerToken;
     expect(keptBytes).toBeCloseTo(KEPT_SHARES[KVZIP] * (of('turboquant').bytesPerToken + 4), 6);
     expect(of('kvzip').bytesPerTokenHere).toBeGreaterThan((0.99 * 400 * keptBytes + 64 * rowBytes) / 464);
     expect(of('kvzip').bytesPerTokenHere).toBeLessThan((1.05 * 400 * keptBytes + 64 * rowBytes) / 464);
-    // A third as it was, a third in each codec of its ladder.
+    // One third is uncoded. Each codec of the ladder has one third.
     const third = (name: string): number => of(name).bytesPerToken / 3;
     expect(of('auto').bytesPerToken).toBeCloseTo(rowBytes / 3 + third('int4-kivi') + third('turboquant'), 6);
     expect(of('auto').klMean).toBeGreaterThan(of('int4-kivi').klMean / 2);
-    // By kind of exercise: the short context of the needles is left whole.
+    // By kind of exercise. The short context of the needles stays whole.
     expect(of('kvzip').contexts.map(({ kind, numContexts, numTokens }) => [kind, numContexts, numTokens])).toEqual([
       ['text', 1, 400],
       ['needle', 1, 64],
     ]);
     expect(of('kvzip').contexts[1]!.bytes).toBe(64 * rowBytes);
     expect(smallerTable(result)).toMatch(/\| kvzip \| [23]\.\d\dx \| [23]\.\d\dx \| 1\.0\dx \| 2\.\d\dx \|/);
-    // The recent tokens, too.
+    // H2O also keeps the recent tokens.
     expect(of('h2o').bytesPerTokenHere).toBeGreaterThan(of('kvzip').bytesPerTokenHere);
     for (const { compression, bytesPerToken } of result.treatments)
       expect(compression * bytesPerToken).toBeCloseTo(subject.float16Bytes, 6);
@@ -141,7 +141,7 @@ test('quality: every treatment is measured against the rows as they were, and th
     expect(of('int8').changes).toEqual([{ kind: 'needle', lost: 0, gained: 0 }]);
     expect(changeTable(result)).toContain('| int8 | +0.0 (');
     expect(answersOf(result.answers, 'question')).toBeNull();
-    // Once more: nothing of it stays behind in the window.
+    // A second run gives the same result, so nothing of the first one stays in the pool.
     expect(
       await measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong') }),
     ).toEqual(result);
@@ -152,7 +152,7 @@ test('quality: every treatment is measured against the rows as they were, and th
       expect(klSum / numTokens).toBeGreaterThan(0);
       expect(klSum / numTokens).toBeLessThan(0.01);
     }
-    // In integers what a query attends to is not the same.
+    // Integer queries and probabilities change the attention.
     expect(window.read.klSum).not.toBe(window.written.klSum);
     const bench = { starter: result, shape: result, fixtures: [result] };
     const report = qualityReport(bench);
@@ -173,7 +173,7 @@ test('quality: every treatment is measured against the rows as they were, and th
     expect(kvReport({ speed: [], rows: [rows] })).toContain('| nvfp4 | 10.00% | 20.00% | 30.00% |');
   }));
 
-test('paired intervals: an example of the paper, and what they must be like', () => {
+test('paired intervals match an example of the paper and have the expected properties', () => {
   const rounded = (of: Parameters<typeof pairedChange>[0]) =>
     Object.values(pairedChange(of)).map((share) => Number(share.toFixed(4)));
   // 36 right both times, 12 gained, 2 lost.
@@ -181,12 +181,12 @@ test('paired intervals: an example of the paper, and what they must be like', ()
   const { change, least, most } = pairedChange({ lost: 9, gained: 6, n: 331, rightBefore: 111 });
   expect(change).toBeCloseTo(-3 / 331, 9);
   expect([least < change, change < most]).toEqual([true, true]);
-  // Nothing changed: the fewer there are, the less that says.
+  // No change is weaker evidence with fewer questions.
   const same = [20, 200].map((n) => pairedChange({ lost: 0, gained: 0, n, rightBefore: n / 2 }));
   expect(same.map((of) => of.change)).toEqual([0, 0]);
   expect(same[1]!.most).toBeLessThan(same[0]!.most);
   expect(same[1]!.least).toBeCloseTo(-same[1]!.most, 9);
-  // The same questions twice say more than as many others would.
+  // Asking the same questions twice gives a narrower interval than two independent sets.
   const independent = 1.96 * Math.sqrt((2 * 0.335 * 0.665) / 331);
   expect(most - least).toBeLessThan(independent);
 });
@@ -202,7 +202,7 @@ test('a treatment may leave fewer slots than there were tokens', () =>
     const [exact] = [await subject.follow(context, context.slots, [5, 6])];
     expect(rows.map((row) => row.length)).toEqual(exact.map((row) => row.length));
     expect(rows[0]).not.toEqual(exact[0]);
-    // The same rows of a half through the evaluation.
+    // Runs the same half of the rows through the evaluation.
     const dropping: Treatment = {
       name: 'half',
       codecs: [],

@@ -1,6 +1,6 @@
 /**
- * Sources that no model of ours has seen: frozen copies of files of this project, which the built-in model was not trained on, so
- * that figures do not change with the project.
+ * Reads sources that the built-in model was not trained on. They are frozen copies of files of this project, so that
+ * figures do not change with it.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,9 @@ import type { SourceFile } from '../eval/exercises.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../fixtures/heldout');
 
-/** `cache-store.ts.txt` as `cache/store.ts`: under their own names tools would take them for the project's. */
+/**
+ * Returns `cache-store.ts.txt` as `cache/store.ts`. The real names would make tools treat the copies as project files.
+ */
 export function heldoutFiles(): SourceFile[] {
   const names = readdirSync(FOLDER)
     .filter((name) => name.endsWith('.txt'))

@@ -1,7 +1,7 @@
 /**
- * Suite `kv`: what keeping contexts compressed costs in bytes, time and quality. `speed` of the codecs on the 0.5B shape and the
- * built-in model; `rows`: errors of the rows and of attention; `quality`: what a model says over them; `window`: what the
- * window's own rows cost, which these are compared with.
+ * Suite `kv`: measures what compressed contexts cost. Parts: `speed` times the codecs on the 0.5B shape and the
+ * built-in model; `rows` gives errors of rows and attention; `quality` gives what a model answers; `window` gives the
+ * cost of the pool's own int8 rows, which the other parts compare with.
  */
 import path from 'node:path';
 import { KvSubject } from '../eval/subject.ts';
@@ -22,17 +22,17 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 const STARTER = path.join(ROOT, 'model');
 const BIASED = path.join(ROOT, 'test/fixtures/models/qwen2-untied-bf16');
 const SPEED_TOKENS = 512;
-/** As the store's blocks, and as long as any format shares anything. */
+/** Block length of the store, and the longest span over which a format shares data. */
 const RUN_TOKENS = [32, 128];
 const PARTS = ['speed', 'rows', 'quality', 'window'] as const;
-/** The queries of a text take seconds. */
+/** Sizes of part `rows`. They are small because the queries of a text take seconds. */
 const ROWS = { starter: { coded: 768, compared: 64, texts: 2 }, biased: { coded: 256, compared: 64, texts: 2 } };
 
 export interface KvArguments {
   /** Comma-separated names of PARTS. */
   only?: string;
   rounds?: string;
-  /** Texts of the quality. */
+  /** Number of texts in part `quality`. */
   requests?: string;
   threads?: string;
   shape?: string;
@@ -142,7 +142,7 @@ export function kvReport({ speed, rows = [], quality, window }: KvBench): string
       'Relative, root mean square.',
       rowsTable(of),
     );
-  // Results from before there was such a part have an empty list.
+  // Old results that lack this part have an empty list.
   if (quality && 'starter' in quality) parts.push(qualityReport(quality));
   if (window) parts.push('## The window itself', pagedTable(window));
   return parts.join('\n\n');

@@ -1,6 +1,6 @@
-/** What a change does to how often something is right, judged on the same questions before and after it. PURE. */
+/** Calculates the change of a share of right answers over the same questions, with its interval. PURE. */
 
-/** Of questions: right before and not after, and the other way round; all of them, and those right before. */
+/** Counts of questions: right only before, right only after, all, and right before. */
 export interface Paired {
   readonly lost: number;
   readonly gained: number;
@@ -8,10 +8,13 @@ export interface Paired {
   readonly rightBefore: number;
 }
 
-/** Of the normal distribution, for 95%. */
+/** Quantile of the normal distribution for a 95% interval. */
 const Z = 1.959964;
 
-/** The change of the share of right answers, -1..1, and the ends of its 95% interval (Newcombe, Statistics in Medicine 17, 1998, p. 2635: method 10). */
+/**
+ * Change of the share of right answers, -1..1, with its 95% interval.
+ * Method 10 of Newcombe, Statistics in Medicine 17, 1998, p. 2635.
+ */
 export function pairedChange({ lost, gained, n, rightBefore }: Paired): {
   change: number;
   least: number;
@@ -33,14 +36,14 @@ export function pairedChange({ lost, gained, n, rightBefore }: Paired): {
   };
 }
 
-/** Ends of the 95% interval of a share of n (Wilson, 1927). */
+/** 95% interval of a share of n (Wilson, 1927). */
 function shareInterval(share: number, n: number): [least: number, most: number] {
   const middle = share + (Z * Z) / (2 * n);
   const half = Z * Math.sqrt((share * (1 - share)) / n + (Z * Z) / (4 * n * n));
   return [(middle - half) / (1 + (Z * Z) / n), (middle + half) / (1 + (Z * Z) / n)];
 }
 
-/** Between right before and right after, corrected for continuity; 0 where either is always or never so. */
+/** Correlation of right before and right after, corrected for continuity. 0 if one of them is always or never true. */
 function correlation(both: number, lost: number, gained: number, neither: number): number {
   const product = (both + lost) * (gained + neither) * (both + gained) * (lost + neither);
   if (product === 0) return 0;

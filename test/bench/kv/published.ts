@@ -1,7 +1,7 @@
-/** What is published of each technique, and why the figures here are others. */
+/** Lists the published result of each technique and why the figures here differ. */
 
 export interface Published {
-  /** Short enough for a cell. */
+  /** Short enough for a table cell. */
   readonly reported: string;
   readonly source: string;
   /** One or two sentences. */

@@ -1,7 +1,7 @@
 /**
- * Part `quality`: what every treatment of a context costs: on the built-in model over held-out code, with lines to write, questions
- * and needles; on the shape of Qwen2.5-0.5B with large key biases; and on the fixtures. The last two have random weights: only how
- * far distributions move says something of them, there is nothing for them to be right about.
+ * Part `quality`: measures every treatment of a context on three kinds of models: the built-in model over held-out code
+ * with lines, questions and needles; the shape of Qwen2.5-0.5B with large key biases; the fixtures. The last two have
+ * random weights, so only the change of their distributions means something. They have no right answers.
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -25,12 +25,12 @@ const GRAMMARS = path.join(ROOT, 'dist/grammars');
 
 export interface QualityBench {
   starter: QualityResult;
-  /** With large key biases. */
+  /** The shape with large key biases. */
   shape: QualityResult;
   fixtures: QualityResult[];
 }
 
-/** Of the built-in model. */
+/** Exercises of the built-in model. */
 export const STARTER_OPTIONS: ExerciseOptions = {
   contextTokens: 1024,
   scoredTokens: 127,
@@ -42,13 +42,13 @@ export const STARTER_OPTIONS: ExerciseOptions = {
   seed: 1,
 };
 const SHAPE_OPTIONS = { contextTokens: 512, scoredTokens: 63, numTexts: 4 };
-/** Contexts that are long enough for rows to be let go. */
+/** Contexts long enough to be pruned. */
 const FIXTURE_OPTIONS = { contextTokens: 384, scoredTokens: 127, numTexts: 4 };
-/** Tokens of each text that the window's own cost is measured on. */
+/** Tokens of each text in part `window`. */
 const WINDOW_TOKENS = 512;
 
 export interface QualityArguments {
-  /** Written into it: shapes, imported models. */
+  /** Folder for written shapes and imported models. */
   cache: string;
   shape: ShapeName;
   threads: number;
@@ -95,7 +95,7 @@ export async function qualityBench({ cache, shape, threads, starter, log }: Qual
   return { starter: quality, fixtures, shape: await random(biased, folder, SHAPE_OPTIONS) };
 }
 
-/** Part `window`: of the built-in model, of the shape, then of the fixtures. */
+/** Part `window`: the built-in model, the shape, then the fixtures. */
 export async function windowBench({ cache, shape, threads, starter, log }: QualityArguments): Promise<WindowCost[]> {
   const imported = path.join(cache, 'imported');
   const measured = (name: string, dir: string, texts: readonly (readonly number[])[]): Promise<WindowCost> => {

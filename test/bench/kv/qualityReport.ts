@@ -1,4 +1,4 @@
-/** The quality part's tables and charts. Pure. */
+/** Formats part `quality` as tables and charts. Pure. */
 import { FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { ExerciseKind } from '../eval/exercises.ts';
 import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../eval/quality.ts';
@@ -13,18 +13,18 @@ import type { WindowCost } from './windowCost.ts';
 
 const of = (result: QualityResult, treatment: string): TreatmentQuality =>
   result.treatments.find((each) => each.treatment === treatment)!;
-/** "3.55x, 9.0e-3 (50.8%)": against float16, KL mean, top-1. */
+/** "3.55x, 9.0e-3 (50.8%)": compression against float16, mean KL divergence, top-1 agreement. */
 const sizeAndLoss = ({ compression, klMean, top1 }: TreatmentQuality): string =>
   `${compression.toFixed(2)}x, ${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
 const SIZE_AND_LOSS = 'vs float16, KL mean (top-1)';
 
-/** Of the fixtures, the one that it costs most. */
+/** The result of the fixture with the highest cost. */
 function worst(fixtures: readonly QualityResult[], treatment: string): TreatmentQuality | null {
   const all = fixtures.map((result) => of(result, treatment));
   return all.reduce<TreatmentQuality | null>((most, each) => (most && most.klMean >= each.klMean ? most : each), null);
 }
 
-/** All treatments on all models, with what is published of each. */
+/** All treatments on all models, with the published result of each. */
 function qualityTable({ starter, shape, fixtures }: QualityBench): string {
   const { head, rows } = qualityCells(starter);
   return table(
@@ -43,7 +43,7 @@ const ANSWERED: readonly (readonly [ExerciseKind, string])[] = [
   ['needle', 'needles'],
 ];
 
-/** What each treatment changes in right answers, over the same ones before and after it, with 95% intervals. */
+/** Change of right answers per treatment over the same questions, with 95% intervals. */
 export function changeTable({ answers, treatments }: QualityResult): string {
   const kinds = ANSWERED.filter(([kind]) => answersOf(answers, kind));
   const points = (share: number): string => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
@@ -64,7 +64,7 @@ export function changeTable({ answers, treatments }: QualityResult): string {
   );
 }
 
-/** How many times smaller than int8 contexts are, long ones and those that answers were counted over. */
+/** Size of contexts relative to int8: long contexts, and those of the answers. */
 export function smallerTable({ treatments }: QualityResult): string {
   const int8 = treatments.find(({ treatment }) => treatment === 'int8');
   const times = (bytes: number, other: number): string => `${(other / bytes).toFixed(2)}x`;
@@ -110,7 +110,7 @@ export function pagedTable(window: readonly WindowCost[]): string {
   );
 }
 
-/** Right answers by group, and which are the same text as without compression. */
+/** Right answers by group, and answers with the same text as without compression. */
 function groupTable(result: QualityResult, kind: ExerciseKind, what: string): string {
   const groups = result.answers.filter((counts) => counts.kind === kind);
   return table(
@@ -151,7 +151,7 @@ const differences = (treatments: readonly { treatment: string }[]): string =>
 const READING =
   'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
 
-/** Above changeTable. */
+/** Text above changeTable. */
 const CHANGES =
   'The same questions are asked over the context as it was and after each treatment, so what counts is which of them were right and no longer are (lost), and the other way round (gained). The intervals are for such pairs (Newcombe 1998, method 10); questions about one file are taken to be as different as those about two.';
 
@@ -182,15 +182,15 @@ export function qualityReport(bench: QualityBench): string {
   ].join('\n\n');
 }
 
-/** By file name. */
+/** SVG texts by file name. */
 export function qualityCharts({ starter }: QualityBench): Record<string, string> {
-  // Labels are broken at spaces.
+  // Labels break at spaces.
   const labels = (of: readonly TreatmentQuality[]): string[] =>
     of.map(({ treatment }) => treatment.replaceAll('-', ' '));
   const groups = labels(starter.treatments);
   const bars = (value: (treatment: TreatmentQuality) => number) =>
     starter.treatments.map((treatment) => ({ value: value(treatment) }));
-  // Beside what rows that are let go cost, nothing of the formats would be seen.
+  // The chart shows formats only. Next to the loss by pruning their bars would be invisible.
   const formats = starter.treatments.filter(({ treatment }) => FORMATS.some(({ name }) => name === treatment));
   const share =
     (kind: ExerciseKind, key: 'right' | 'same') =>

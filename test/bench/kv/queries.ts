@@ -1,6 +1,6 @@
 /**
- * The queries of a text in every layer, by a float32 forward pass in this process: the step graph does not give them out, and
- * what a codec does to attention depends on which queries meet the keys. Slow, for a thousand tokens of a small model.
+ * Computes the queries of a text in every layer by a float32 forward pass in this process. The step graph does not
+ * output them, and the effect of a codec on attention depends on them. Slow for a thousand tokens of a small model.
  */
 import type { ModelConfig } from '../../../engine/model/load/hfConfig.ts';
 import type { RopeTable } from '../../../engine/model/runtime/rope.ts';
@@ -24,7 +24,7 @@ function dot(a: Float32Array, i: number, b: Float32Array, j: number, length: num
   return s0 + s1 + s2 + s3;
 }
 
-/** Rows of `width` in place. */
+/** Normalises rows of `width` in place. */
 function normRows(x: Float32Array, width: number, weight: Float32Array, epsilon: number): Float32Array {
   for (let row = 0; row < x.length; row += width) {
     const scale = 1 / Math.sqrt(dot(x, row, x, row, width) / width + epsilon);
@@ -33,7 +33,7 @@ function normRows(x: Float32Array, width: number, weight: Float32Array, epsilon:
   return x;
 }
 
-/** Rows of `count` heads [n, count * headSize], turned by their positions, in place. */
+/** Applies RoPE to rows of `count` heads, [n, count * headSize], in place. */
 function turn(x: Float32Array, n: number, count: number, headSize: number, rope: RopeTable): void {
   const { half } = rope;
   rope.ensure(n);
@@ -82,7 +82,7 @@ function attend(
   return out;
 }
 
-/** Per layer, [n, numHeads * headSize], turned by their positions. */
+/** Queries per layer after RoPE, [n, numHeads * headSize]. */
 export async function queriesOf(
   modelDir: string,
   config: ModelConfig,

@@ -1,4 +1,4 @@
-/** What a codec does to the rows themselves and to what attention makes of them, whatever that means for the text (see quality). */
+/** Measures what a codec changes in rows and in attention outputs. Does not measure text (see part `quality`). */
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import { percent } from '../eval/report.ts';
 import type { KvSubject } from '../eval/subject.ts';
@@ -10,13 +10,13 @@ import { queriesOf } from './queries.ts';
 export interface RowsResult {
   model: string;
   numTexts: number;
-  /** Tokens that go through a codec, and those after them whose attention is compared. */
+  /** Tokens that go through a codec, and tokens after them whose attention is compared. */
   coded: number;
   compared: number;
   codecs: ({ codec: CodecName } & RowErrors)[];
 }
 
-/** @param texts each of coded + compared tokens. */
+/** @param texts have coded + compared tokens each. */
 export async function measureRows(
   subject: KvSubject,
   texts: readonly (readonly number[])[],

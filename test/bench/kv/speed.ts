@@ -1,21 +1,21 @@
-/** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
+/** Times codecs on a context, and computing the same tokens. Both take turns in each round. */
 import { type CodecName, FORMATS } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvSubject } from '../eval/subject.ts';
 import { below, seededRandom } from '../../support/engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
 
-/** Where the runs stand: after the sinks, before anything recent. */
+/** Start position of the runs: after the attention sinks and before recent tokens. */
 const START = 1024;
 
 interface CodecSpeed {
   codec: CodecName;
   bytesPerToken: number;
-  /** Against 2 bytes per value. */
+  /** Size at 2 bytes per value over `bytesPerToken`. */
   compression: number;
-  /** Megabytes of window rows per second. */
+  /** Megabytes of pool rows per second. */
   encode: Figure;
   decode: Figure;
-  /** Encoding and decoding over computing, in the same round. */
+  /** Time to encode and decode over time to compute, in the same round. */
   ofRecompute: Figure;
 }
 
@@ -23,12 +23,12 @@ export interface SpeedResult {
   model: string;
   numTokens: number;
   runTokens: number;
-  /** Tokens per second, from an empty context: where computing costs least. */
+  /** Tokens per second from an empty context, where computing costs least. */
   recompute: Figure;
   codecs: CodecSpeed[];
 }
 
-/** @param runTokens tokens that are encoded by themselves, as the store's blocks are. */
+/** @param runTokens tokens that are encoded together, like a block of the store. */
 export async function measureSpeed(
   subject: KvSubject,
   numTokens: number,
@@ -51,7 +51,7 @@ export async function measureSpeed(
     for (const bytes of encoded) codec.decode(bytes);
     return { encode: middle - start, decode: performance.now() - middle };
   };
-  // Until the compiler has done what it does.
+  // Warms up until the JIT compiler has optimised the codecs.
   for (const codec of codecs) for (const until = performance.now() + 300; performance.now() < until; ) once(codec);
   const recompute: number[] = [];
   const times = codecs.map(() => ({ encode: [] as number[], decode: [] as number[] }));

@@ -1,4 +1,7 @@
-/** What the int8 paged itself costs, which all else is compared with: against float32 rows, with float32 weights under both. */
+/**
+ * Measures what the pool's int8 rows cost against float32 rows, both with float32 weights. All other measurements
+ * compare with int8 rows.
+ */
 import type { Lane } from '../../../engine/model/batch.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import {
@@ -16,13 +19,13 @@ import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
 export interface WindowCost {
   model: string;
-  /** Whole texts, each token as those of prompts are read: queries and probabilities in float32. */
+  /** Whole texts, all tokens computed like prompts: queries and probabilities in float32. */
   read: Divergence;
-  /** Whole texts, each token as those of answers are written: queries and probabilities in integers, too. */
+  /** Whole texts, all tokens computed like answers: queries and probabilities also in integers. */
   written: Divergence;
 }
 
-/** @param texts read from their beginning, each by itself. */
+/** @param texts start with an empty context each. */
 export async function measurePool(
   name: string,
   modelDir: string,

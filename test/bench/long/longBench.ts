@@ -1,7 +1,7 @@
 /**
- * Suite `long`: contexts that are longer than the pool. What answers over a part of their rows are worth, on the built-in model:
- * with all rows there, with those that sketches choose, and with the newest only. And what such a context costs, on a larger shape:
- * memory, the first question, the next one, a token.
+ * Suite `long`: measures contexts longer than the pool. Compares answers of the built-in model with all rows, with rows
+ * that sketches choose, and with the newest rows only. On a larger shape, measures memory, the first question, the next
+ * one and a token.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -39,13 +39,16 @@ const EXERCISES: ExerciseOptions = {
   needles: 8,
   seed: 1,
 };
-/** What the ceiling holds of the built-in model's contexts, as a pool: contexts are longer than the most, and 1,480 is about the least with which the longest are answered (see docs/long-contexts.md). */
+/**
+ * Slots of the pool that the memory budget allows for contexts of the built-in model. All contexts are longer than the
+ * larger number. The longest ones need about 1,480 slots to be answered (see docs/long-contexts.md).
+ */
 const STARTER_SLOTS = [1800, 1480] as const;
 const [MAX_SLOTS] = STARTER_SLOTS;
-/** More than any of them has, with its answer. */
+/** More slots than any context with its answer needs. */
 const WHOLE_SLOTS = 4352;
 const SPILL_BYTES = 4e9;
-/** The larger shape's context, in windows. */
+/** Length of the larger shape's context, as a multiple of WINDOW_SLOTS. */
 const TIMES = 3;
 const WINDOW_SLOTS = 4096;
 const QUESTION_TOKENS = 24;
@@ -55,7 +58,9 @@ export type Choosing = 'whole' | 'sketch' | 'newest';
 
 export interface LongAnswers {
   choosing: Choosing;
-  /** Of the ceiling; with all rows there as many as a context has. */
+  /**
+   * Slots that the memory budget allows. Null with all rows in the pool, where each context gets as many as it needs.
+   */
   slots: number | null;
   answers: AnswerCounts[];
 }
@@ -64,10 +69,13 @@ export interface LongCost {
   choosing: Choosing;
   contextTokens: number;
   maxBytes: number;
-  /** The most that pool, store and scratch took. */
+  /** Most bytes that pool, store and scratch took together. */
   peakBytes: number;
   spilledBytes: number;
-  /** To the first token of a question about what has not been read, and of the next one; a token after it. ms */
+  /**
+   * Milliseconds to the first token of a question about unread text, to that of the next question, and per token after
+   * it.
+   */
   firstMs: number;
   nextMs: number;
   tokenMs: number;
@@ -75,7 +83,7 @@ export interface LongCost {
 
 export interface LongBench {
   contexts: number;
-  /** On average; those that have needles. */
+  /** Mean tokens of all contexts, and of those with needles. */
   contextTokens: number;
   needleTokens: number;
   answers: LongAnswers[];
@@ -141,7 +149,7 @@ async function load(modelDir: string, cacheDir: string, threads: number): Promis
   };
 }
 
-/** An engine whose ceiling allows for a window of so many slots, and a scratch for as much beside it. */
+/** Opens an engine whose memory budget holds `slots` slots in the pool, and scratch memory in addition. */
 function engineOf(
   { model, runner }: Subject,
   slots: number,
@@ -149,7 +157,7 @@ function engineOf(
   spillFile: SpillFile,
 ): { engine: Engine; maxBytes: number } {
   const maxBytes = slots * kvBytesPerToken(runner.pool.shape);
-  // Of its own, so that the ceiling is of rows.
+  // Scratch memory is added to the budget, so that `maxBytes` counts rows only.
   const prefillTokens = prefillTokensIn(prefillRows(choosing === 'whole' ? slots : Math.ceil(slots / 2)));
   const scratch = scratchRows(prefillTokens) * runner.prefillBytesPerToken;
   return {

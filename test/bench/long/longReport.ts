@@ -1,4 +1,4 @@
-/** Contexts that are longer than the window: answers, then costs. Pure. */
+/** Formats answers and costs of contexts longer than the pool. Pure. */
 import { answersOf } from '../eval/quality.ts';
 import { short, table } from '../spread.ts';
 import type { Choosing, LongBench } from './longBench.ts';

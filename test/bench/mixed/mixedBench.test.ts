@@ -1,4 +1,4 @@
-/** The benchmark suite `mixed` on a tiny shape: that every way runs the session's requests to their end and is reported. */
+/** Tests suite `mixed` on a tiny shape: each way completes the session's requests and appears in the report. */
 import { afterAll, expect, test } from 'vitest';
 import { mixedBench } from './mixedBench.ts';
 import { figuresOf } from './mixedFigures.ts';
@@ -8,8 +8,8 @@ import { temporaryFolder } from '../../support/model/fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('each way runs to its end, and every figure is there', async () => {
-  // The session up to its first question: at this speed it takes a second.
+test('each way completes the session, and every figure is present', async () => {
+  // The part of the session before its first question. It takes a second at this speed.
   const bench = await mixedBench({
     model: 'tiny',
     threads: 1,

@@ -1,10 +1,7 @@
 /**
- * Suite `mixed`: the recorded session's requests against the engine in this process, in two scenes.
- * - `rush`: the session compressed in time until the engine is saturated, nothing given up. Who gets more done: continuous
- *   batching, one request at a time over the same prefix cache, padded batches, or the engine with a policy switched off?
- * - `live`: the session's completions as they come while somebody types, alone and with a chat and a summary always running.
- * All ways of a scene take turns in changing order, round after round, each with an engine that holds the file blocks only. What
- * is compared with the engine as it is stands between two runs of that: the machine's speed drifts by more than most policies matter.
+ * Suite `mixed`: runs the recorded session's requests against the engine in this process, in the scenes of `only`. The
+ * ways of a scene take turns in changing order, each with an engine that holds only the file blocks. The unchanged
+ * engine runs before and after each other way, because the machine's speed drifts by more than most policies matter.
  */
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,18 +28,24 @@ const BATCH_TIMEOUT_MS = 100;
 
 export interface MixedBenchOptions {
   model?: ModelName;
-  /** 0 chooses as the engine does. */
+  /** 0 lets the engine choose. */
   threads?: number;
-  /** `policies`: the rush and the live scene with each of those switched off that they show. */
+  /**
+   * `rush`: compresses the session in time until the engine is saturated, without aborts. Compares the throughput of
+   * continuous batching, one request at a time over the same prefix cache, padded batches, and single policies switched
+   * off.
+   * `live`: sends the completions while somebody types, alone and with a chat and a summary always running.
+   * `policies`: repeats both scenes with each policy of SHOWN switched off.
+   */
   only?: readonly Scene[];
-  /** Of the rush and of the live scene; each policy is switched off in one round. */
+  /** Rounds of `rush` and of `live`. `policies` has one round. */
   rounds?: number;
-  /** How many times faster than recorded: the rush, the live scene. */
+  /** Speed relative to the recording: of `rush`, and of `live`. */
   rush?: number;
   speed?: number;
-  /** What the prompts are laid out for; 8,192 or the model's own limit when left out. */
+  /** Context length of the prompts. Default: 8,192, or the model's limit if lower. */
   contextTokens?: number;
-  /** Only the session's beginning. */
+  /** Sends only requests before this time of the session. */
   untilMs?: number;
   seed?: number;
   cache?: string;
@@ -55,14 +58,14 @@ export interface Run {
   way: string;
   round: number;
   makespanMs: number;
-  /** Time in steps. */
+  /** Time spent in steps. */
   busyMs: number;
   records: Record[];
-  /** ms of steps with a completion in them; results of before 2026-11-23 lack it. */
+  /** Milliseconds of steps with a completion. Absent in results before 2026-11-23. */
   completionSteps?: { p50: number; p95: number };
   /** See Replay. */
   background?: Replay['background'];
-  /** What its steps had in them; results of before 2026-11-25 lack it. */
+  /** Contents of the steps. Absent in results before 2026-11-25. */
   steps?: StepKind[];
 }
 
@@ -76,7 +79,7 @@ export interface MixedBench {
   speed: number;
   batchSize: number;
   batchTimeoutMs: number;
-  /** In the rush, by class. */
+  /** Requests of `rush`, by class. */
   counts: { [priority: string]: number };
   promptTokens: number;
   runs: Run[];
@@ -86,9 +89,9 @@ interface Way {
   scene: Run['scene'];
   name: string;
   policies: PolicySwitches;
-  /** One request at a time. */
+  /** Runs one request at a time. */
   oneByOne?: boolean;
-  /** Without waiting for requests that are about to arrive. */
+  /** Does not wait for requests that are about to arrive. */
   unpaused?: boolean;
   padded?: boolean;
   loaded?: boolean;
@@ -165,13 +168,15 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
   }
 }
 
-/** What the policies that a scene shows are about: who gets how much done, and who waits how long while somebody types. */
+/**
+ * Policies that a scene is suited to show: `rush` shows throughput, `live` shows waiting times while somebody types.
+ */
 const SHOWN: { [scene in Run['scene']]: readonly (keyof PolicySwitches | 'microBatch')[] } = {
   rush: ['firstTokenFirst', 'fairness', 'stepTarget', 'grouping', 'leader', 'microBatch'],
   live: ['classes', 'ageing', 'firstTokenFirst', 'stepTarget', 'grouping', 'preemption'],
 };
 
-/** Ways that stay in their order, in groups that take turns. */
+/** Groups of ways. The groups take turns. The ways of a group keep their order. */
 function waysOf(only: readonly Scene[], round: number): Way[][] {
   const continuous: Way = { scene: 'rush', name: 'continuous', policies: {} };
   const loaded: Way = { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true };

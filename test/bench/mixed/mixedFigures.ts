@@ -1,4 +1,4 @@
-/** What the runs of the suite `mixed` come to: throughput, times by class, the longest wait. Pure. */
+/** Calculates figures of suite `mixed`: throughput, times by class, longest wait. Pure. */
 import { median, quantile } from '../spread.ts';
 import type { MixedBench, Run } from './mixedBench.ts';
 import type { Record } from './replay.ts';
@@ -6,7 +6,7 @@ import type { Record } from './replay.ts';
 export const CLASSES = ['completion', 'chat', 'summary'] as const;
 export type Class = (typeof CLASSES)[number];
 
-/** Milliseconds; of no value: NaN. */
+/** Milliseconds. NaN without values. */
 export interface Spread {
   count: number;
   p50: number;
@@ -16,10 +16,10 @@ export interface Spread {
 }
 
 export interface ClassFigures {
-  /** From the time at which it was due to the first token, and to the last. */
+  /** Time from when the request was due to its first token, and to its last. */
   ttft: Spread;
   total: Spread;
-  /** Each request's mean time per token after the first. */
+  /** Mean time per token after the first, of each request. */
   tpot: Spread;
 }
 
@@ -27,30 +27,40 @@ export interface WayFigures {
   scene: Run['scene'];
   way: string;
   rounds: number;
-  /** Generated tokens per second, over all rounds: from the first request to the end of the last, and of the time in steps. */
+  /**
+   * Generated tokens per second over all rounds: of the time from the first request to the last end, and of the time in
+   * steps.
+   */
   perSecond: number;
   perBusySecond: number;
   makespanMs: number;
-  /** Throughput over that of the runs of all policies right before and after; NaN where there are none, as of those themselves. */
+  /**
+   * Throughput relative to the neighbouring runs of `continuous`. NaN if there are none, and for `continuous` itself.
+   */
   overBeside: number;
-  /** Of the rounds, the medians: ms of steps with a completion in them. */
+  /** Milliseconds of steps with a completion. Median over the rounds. */
   completionSteps?: { p50: number; p95: number };
-  /** Completions that nobody would have seen; not in the figures by class. */
+  /** Completions that nobody would have seen. The figures by class leave them out. */
   unseen: number;
   classes: { [priority in Class]: ClassFigures };
-  /** Of what always ran beside it, by class: tokens of prompts and of answers a second, and how many ended. Results of before 2026-11-23 lack the first. */
+  /**
+   * Background requests by class: prompt tokens per second, answer tokens per second, number of completed requests.
+   * The first is absent in results before 2026-11-23.
+   */
   background: { [priority: string]: { promptPerSecond?: number; perSecond: number; ended: number } };
 }
 
 export interface Targets {
-  /** Throughput, continuous over one by one. */
+  /** Throughput of `continuous` over that of `one by one`. */
   throughput?: number;
-  /** P95 of completions with chat and summaries running over that of completions alone: first token, whole completion. */
+  /**
+   * P95 of completions with chat and summaries running over P95 of completions alone: to the first token, and in total.
+   */
   ttft?: number;
   total?: number;
 }
 
-/** In the order in which the ways were first measured; rounds of one way taken together. */
+/** Figures by way, in the order of first measurement. Combines all rounds of a way. */
 export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
   const ways = new Map<string, Run[]>();
   for (const run of runs) {
@@ -103,7 +113,7 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
   });
 }
 
-/** Of this way's runs, by time for the same requests. */
+/** Mean of the neighbouring `continuous` runs' time over this way's time for the same requests. */
 function overBeside(runs: readonly Run[], ofWay: readonly Run[]): number {
   if (ofWay[0]!.scene !== 'rush' || ofWay[0]!.way === 'continuous') return Number.NaN;
   const ratios = ofWay.flatMap((run) => {
@@ -136,7 +146,7 @@ export function targetsOf(figures: readonly WayFigures[]): Targets {
 
 function classFigures(records: readonly Record[]): ClassFigures {
   return {
-    // One that ended without a token has waited for ever.
+    // A request that ended without a token counts as an infinite wait.
     ttft: spread(records.map(({ due, tokens }) => (tokens[0] ?? Number.POSITIVE_INFINITY) - due)),
     total: spread(records.map(({ due, tokens }) => (tokens.at(-1) ?? Number.POSITIVE_INFINITY) - due)),
     tpot: spread(

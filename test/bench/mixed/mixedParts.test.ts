@@ -1,4 +1,4 @@
-/** Suite `mixed`, its parts: the session as prompts, who answers them, what their times come to. */
+/** Tests the parts of suite `mixed`: prompts from the session, servers, and figures from times. */
 import { expect, test } from 'vitest';
 import { figuresOf, targetsOf } from './mixedFigures.ts';
 import type { Run } from './mixedBench.ts';
@@ -15,7 +15,7 @@ import { seededRandom } from '../../support/engine/workload.ts';
 
 const session = readSession();
 
-test('the session becomes prompts that fit their context, share their file blocks, and are the same from the same seed', async () => {
+test('the session becomes prompts that fit their context, share their file blocks, and are the same for the same seed', async () => {
   const options = { contextTokens: 2048, vocabSize: 5000, numParameters: 494e6, suffixFirst: false, seed: 1 };
   const { requests, blocks } = await mixedWorkload(session, { ...options, untilMs: 110_000 });
   const start = await mixedWorkload(session, { ...options, untilMs: 20_000 });
@@ -29,11 +29,11 @@ test('the session becomes prompts that fit their context, share their file block
     expect(numTokens).toBeGreaterThan(0);
     expect(Math.max(...promptIds)).toBeLessThan(5000);
   }
-  // Each chat and each summary goes on from a block that idle time has read.
+  // Each chat and each summary continues a block that was read in idle time.
   for (const { promptIds, priority } of requests)
     if (priority !== 'completion')
       expect(blocks.some((block) => block.every((id, i) => promptIds[i] === id))).toBe(true);
-  // What nobody would have seen ends with the key that came too soon.
+  // The next key aborts a completion that nobody would have seen.
   const [shown, rest] = [seen(requests), requests.filter(({ abortMs }) => abortMs !== undefined)];
   expect(count(shown, 'completion')).toBeGreaterThan(30);
   for (const { atMs, abortMs } of rest) expect(abortMs! - atMs).toBeLessThan(LOOK_MS);
@@ -43,12 +43,12 @@ test('the session becomes prompts that fit their context, share their file block
   );
 });
 
-test('a model that ends a prompt with what is typed gets more of the prompt before back', async () => {
+test('a model whose prompts end with the typed text reuses more of the previous prompt', async () => {
   const options = { contextTokens: 2048, vocabSize: 6144, numParameters: 494e6, seed: 1, untilMs: 20_000 };
   const shared = async (suffixFirst: boolean): Promise<number> => {
     const { requests } = await mixedWorkload(session, { ...options, suffixFirst });
     const ids = requests.map(({ promptIds }) => promptIds);
-    // A letter more of a word leaves the prompt as it is.
+    // A further letter of a word may leave the prompt unchanged.
     const sharedWith = (before: readonly number[], prompt: readonly number[]): number => {
       const first = prompt.findIndex((id, at) => before[at] !== id);
       return first < 0 ? prompt.length : first;
@@ -92,26 +92,26 @@ async function finish(server: Server): Promise<void> {
   }
 }
 
-test('padded batches: the prompts are computed as long as the longest, everyone goes on until the last has ended', async () => {
+test('padded batches compute all prompts at the longest length, and all sequences decode until the last has ended', async () => {
   const { server, runner, engine } = padded(2);
   const log: string[] = [];
   server.add(job('long', tokens(60, 1), 20, log));
   server.add(job('short', tokens(10, 2), 3, log));
   server.add(job('late', tokens(10, 3), 2, log));
   await server.step();
-  // 60 tokens of the one, 10 of the other and 50 that pad it.
+  // 60 tokens of the first prompt, 10 of the second and 50 pads.
   expect(runner.batches[0]!.tokens).toBe(120);
   await finish(server);
   expect(log.filter((id) => id === 'short')).toHaveLength(3);
   expect(log.indexOf('late')).toBeGreaterThan(log.indexOf('long ends'));
   expect(log.filter((entry) => entry.endsWith('ends'))).toEqual(['short ends', 'long ends', 'late ends']);
-  // Two rows in each of the 19 steps after the first token, though one of them is worth nothing since its third.
+  // Each of the 19 steps after the first token has two rows. One of them is useless after its third token.
   expect(runner.numComputed).toBeGreaterThanOrEqual(120 + 19 + 19 + 11);
   expect(runner.numComputed).toBeLessThanOrEqual(120 + 19 + 19 + 11 + 2);
   engine.checkIntegrity();
 });
 
-test('a padded batch waits for its size or its timeout, and what the cache holds is neither computed nor padded', async () => {
+test('a padded batch waits for its size or its timeout, and neither computes nor pads cached tokens', async () => {
   const { server, runner, clock } = padded(2, 40);
   const log: string[] = [];
   server.add(job('first', tokens(100, 1), 1, log));
@@ -122,12 +122,12 @@ test('a padded batch waits for its size or its timeout, and what the cache holds
   server.add(job('again', [...tokens(100, 1), 5], 1, log));
   server.add(job('other', tokens(9, 2), 1, log));
   await server.step();
-  // One token is left of the one, nine of the other: eight pads.
+  // One token is left of the first prompt and nine of the second, so there are eight pads.
   expect(runner.batches.at(-1)!.tokens).toBe(1 + 9 + 8);
   await finish(server);
 });
 
-test('a padded batch forgets who is aborted while it waits, and ends when all of it is aborted', async () => {
+test('a padded batch drops requests aborted while waiting, and ends when all of its requests are aborted', async () => {
   const { server, engine } = padded(2);
   const log: string[] = [];
   for (const [i, id] of ['a', 'b', 'c'].entries()) server.add(job(id, tokens(20 + i, i), 50, log));
@@ -150,7 +150,7 @@ const request = (id: string, atMs: number, more: Partial<MixedRequest> = {}): Mi
   ...more,
 });
 
-test('a replay sends, gives up as recorded, and keeps one of each kind running in the background until the session has ended', async () => {
+test('a replay sends and aborts as recorded, and keeps a background request running until the session has ended', async () => {
   const { engine, runner } = harness({ slots: 8192 });
   const requests = [request('c1', 1000), request('c2', 1010, { abortMs: 1011, numTokens: 4000 }), request('c3', 1020)];
   const summary = request('s9', 0, { priority: 'summary', numTokens: 40 });
@@ -181,7 +181,7 @@ test.each([EngineServer, OneByOne])('a replay with %o serves all requests in ful
   expect(engine.stats().tokens.generated).toBe(21);
 });
 
-test('quantiles are of the values themselves', () => {
+test('quantiles are actual values of the sample', () => {
   const values = Array.from({ length: 100 }, (_, i) => 100 - i);
   expect([0.5, 0.95, 0.99, 1].map((share) => quantile(values, share))).toEqual([50, 95, 99, 100]);
   expect(quantile([7], 0.5)).toBe(7);
@@ -217,7 +217,7 @@ const RUNS = [
   run('live', 'with chat and summaries', 0, 15),
 ];
 
-test('figures: rounds together, throughput over both, times by class without what nobody saw', () => {
+test('figures combine rounds, compare with both neighbouring runs, and leave unseen completions out', () => {
   const figures = figuresOf({ runs: RUNS });
   expect(figures.map(({ scene, way, rounds }) => [scene, way, rounds])).toEqual([
     ['rush', 'continuous', 2],
@@ -239,14 +239,14 @@ test('figures: rounds together, throughput over both, times by class without wha
   });
   expect(figures[0]!.classes.chat).toMatchObject({ ttft: { count: 2, most: 60 }, tpot: { count: 0 } });
   const targets = targetsOf(figures);
-  // Over the runs right before and after.
+  // Relative to the runs right before and after.
   expect(figures.map(({ overBeside }) => overBeside)).toEqual([Number.NaN, 0.5, 0.5, Number.NaN, Number.NaN]);
   expect(targets.throughput).toBeCloseTo(2, 9);
   expect(targets).toMatchObject({ ttft: 1.5, total: 1.5 });
   expect(targetsOf(figures.slice(0, 1))).toEqual({});
 });
 
-test('the report and the charts show what was measured, and nothing else', () => {
+test('the report and the charts show the measured figures and nothing else', () => {
   const bench = {
     model: 'tiny' as const,
     threads: 2,
@@ -284,7 +284,7 @@ test('the report and the charts show what was measured, and nothing else', () =>
   expect(Object.keys(mixedCharts(live))).toEqual(['mixed-live.svg']);
 });
 
-test('the command line: what is wrong is said in a sentence', () => {
+test('the command line explains an error in one sentence', () => {
   expect(mixedOptions({ shape: 'tiny', only: 'live,rush', rounds: '3', speed: '2.5' })).toEqual({
     model: 'tiny',
     only: ['live', 'rush'],

@@ -1,4 +1,4 @@
-/** The result of suite `mixed` as Markdown tables and charts. Pure. */
+/** Formats the result of suite `mixed` as Markdown tables and charts. Pure. */
 import { short, table } from '../spread.ts';
 import { type Bar, barChart } from '../svgPlot.ts';
 import type { MixedBench } from './mixedBench.ts';
@@ -117,7 +117,7 @@ function byClass(ways: readonly WayFigures[], cell: (figures: ClassFigures) => s
   ];
 }
 
-/** Of one run of each way that has them: the one whose makespan is the median. */
+/** Step contents of one run per way that has them: the run with the median makespan. */
 function stepsOf({ runs }: MixedBench): string[] {
   const rows = ['continuous', 'one by one'].flatMap((way) => {
     const ofWay = runs

@@ -1,15 +1,15 @@
-/** The command line of suite `mixed`. */
+/** Reads the command line of suite `mixed`. */
 import { type MixedBench, mixedBench, type MixedBenchOptions, MODELS, SCENES } from './mixedBench.ts';
 import { mixedCharts, mixedReport } from './mixedReport.ts';
 
-/** Values of the command line; the defaults stand in mixedBench. */
+/** Values of the command line. mixedBench has the defaults. */
 export interface MixedArguments {
   /** A name of MODELS. */
   shape?: string;
   /** Comma-separated names of SCENES. */
   only?: string;
   rounds?: string;
-  /** How many times faster than recorded: the live scene, the rush. */
+  /** Speed relative to the recording: of `live`, and of `rush`. */
   speed?: string;
   rush?: string;
   context?: string;
@@ -23,7 +23,7 @@ export async function mixedSuite(
   return { result, report: mixedReport(result), charts: mixedCharts(result) };
 }
 
-/** @throws Error with one sentence that says what is wrong. */
+/** @throws Error with one sentence about an invalid value. */
 export function mixedOptions(given: MixedArguments): MixedBenchOptions {
   const options: MixedBenchOptions = {};
   if (given.shape !== undefined) options.model = among('shape', given.shape, MODELS);

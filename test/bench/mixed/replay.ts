@@ -1,35 +1,35 @@
 /**
- * Sends requests to a server at their times and records when their tokens come. Messages get in between steps, as in the
- * worker, so a request that comes while a step runs is sent late; its times count from when it was due.
+ * Sends requests to a server at their times and records the times of their tokens. As in the worker, messages arrive
+ * between steps, so a request that is due during a step is sent late. Its times count from when it was due.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { MixedRequest } from './requests.ts';
 import type { Server } from './server.ts';
 
-/** Milliseconds since the replay's start. */
+/** Times in milliseconds since the start of the replay. */
 export interface Record {
   id: string;
   priority: MixedRequest['priority'];
   due: number;
-  /** Of each token. */
+  /** Time of each token. */
   tokens: number[];
   ended: number;
-  /** Its author typed on before anybody could have looked, so it may have been given up: no measure of anything. */
+  /** The author typed on before a completion could be seen, so it may have been aborted. Its times measure nothing. */
   unseen: boolean;
 }
 
 export interface Replay {
   records: Record[];
-  /** From the first request's time to the last one's end. */
+  /** Time from the first request to the end of the last. */
   makespanMs: number;
-  /** What those had that always ran, by class: tokens of their prompts computed and of their answers, and how many have ended. */
+  /** Background requests by class: computed prompt tokens, answer tokens, number of completed requests. */
   background: { [priority: string]: { promptTokens?: number; tokens: number; ended: number } };
 }
 
 export interface ReplayOptions {
-  /** How many times faster than recorded. */
+  /** Speed relative to the recording. */
   speed: number;
-  /** One of each of these lists is always running while the session lasts: when it has ended, the next begins. */
+  /** One request of each list is always running during the session. The next one starts when it ends. */
   background?: readonly (readonly MixedRequest[])[];
 }
 
@@ -38,7 +38,7 @@ interface Event {
   run(): void;
 }
 
-/** @throws Error when a request gets other than its number of tokens without having been aborted. */
+/** @throws Error if a request that was not aborted gets a wrong number of tokens. */
 export async function replay(
   server: Server,
   requests: readonly MixedRequest[],
@@ -87,7 +87,7 @@ export async function replay(
       if (numOpen > 0) had.tokens++;
     };
     running.add(id);
-    // Each turn is another text from its second token on: nothing of an earlier turn's is found.
+    // Tokens after the first one differ between rounds, so a round reuses nothing of an earlier one.
     server.add({
       id,
       priority,
@@ -121,7 +121,7 @@ export async function replay(
   return { records, makespanMs, background: got };
 }
 
-/** Three tokens that tell a round from the others. */
+/** Three tokens that are unique to a round. */
 function salt(round: number): number[] {
   return [round % 64, (round >> 6) % 64, 3];
 }

@@ -1,7 +1,6 @@
 /**
- * The recorded session as prompts: what each of its requests is in tokens, laid out as in use, with the time at which it
- * came and the time at which its author typed on. Tokens are the built-in model's, whatever the shape that runs them:
- * how long a step takes does not depend on which tokens they are.
+ * Turns the recorded session into prompts with the product's layout, the time of each request and the time of the next
+ * key. Uses the built-in model's tokens for every shape, because the time of a step does not depend on token ids.
  */
 import { Documents } from '../../../engine/server/documents.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
@@ -17,7 +16,7 @@ import { below, seededRandom } from '../../support/engine/workload.ts';
 import { LOOK_MS, type Session } from '../../support/session/session.ts';
 import { sessionArrivals } from '../sessionArrivals.ts';
 
-/** Tokens of a completion: about what is left of a line. */
+/** Tokens of a completion, about the rest of a line. */
 const MIN_COMPLETION = 4;
 const MAX_COMPLETION = 24;
 const DEBOUNCE_MS = 50;
@@ -25,35 +24,38 @@ const DEBOUNCE_MS = 50;
 export interface MixedRequest {
   id: string;
   priority: Exclude<Priority, 'idle'>;
-  /** Since the session's start, as recorded. */
+  /** Time since the start of the session, as recorded. */
   atMs: number;
   promptIds: number[];
-  /** Which of them are for the prefill lane. */
+  /** Ranges of the prompt for the prefill lane. */
   prefill: readonly TokenRange[];
-  /** Tokens to be generated, neither more nor less. */
+  /** Exact number of tokens to generate. */
   numTokens: number;
-  /** When the author typed on; of a completion that nobody saw. The others run to their end. */
+  /** Time of the next key, for a completion that nobody saw. Other requests run to their end. */
   abortMs?: number;
 }
 
 export interface MixedWorkload {
   /** In order of time. */
   requests: MixedRequest[];
-  /** File blocks that idle time has computed before they are needed. */
+  /** File blocks that are computed in idle time before they are needed. */
   blocks: number[][];
 }
 
 export interface MixedOptions {
   contextTokens: number;
   vocabSize: number;
-  /** The model's parameters: a large one does not read the file block for a completion. */
+  /** Parameters of the model. A large model does not read the file block for a completion. */
   numParameters: number;
-  /** Tokens of a text that go through the prefill lane, at least. */
+  /** Minimum number of tokens of a text that goes through the prefill lane. */
   fewestPrefill?: number;
-  /** Whether a prompt ends with the text before the cursor, so that typing only adds to it. Qwen's end with the text behind it. */
+  /**
+   * Whether a prompt ends with the text before the cursor, so that typing only appends to it. Prompts of Qwen end with
+   * the text after the cursor.
+   */
   suffixFirst: boolean;
   seed: number;
-  /** Only what comes up to then; all of it when left out. */
+  /** Keeps only requests up to this time. Default: all. */
   untilMs?: number;
 }
 
@@ -105,7 +107,7 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
   return { requests: [...requests.values()], blocks: [...blocks.values()] };
 }
 
-/** Those that run to their end: chats, summaries, and completions in pauses in which an author sees what is shown. */
+/** Requests that run to their end: chats, summaries, and completions in pauses long enough to see them. */
 export function seen(requests: readonly MixedRequest[]): MixedRequest[] {
   return requests.filter(({ abortMs }) => abortMs === undefined);
 }

@@ -1,7 +1,7 @@
 /**
- * Who answers the requests of the suite `mixed`: the engine under some policies, or the engine fed with padded batches as
- * a server without continuous batching runs them. All of them run the same steps over the same prefix cache, without drafts:
- * what random weights say goes round in circles, which drafts would foresee as no text of a trained model is foreseen.
+ * Serves the requests of suite `mixed`: the engine under some policies, one by one, or with padded batches as without
+ * continuous batching. All run the same steps over the same prefix cache. None uses drafts: output of random weights
+ * repeats itself, so drafts would foresee it better than any text of a trained model.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../../../engine/core/engine.ts';
@@ -19,18 +19,18 @@ export interface Job {
   prefill: readonly TokenRange[];
   numTokens: number;
   onToken(): void;
-  /** Also when it is aborted. */
+  /** Also called after an abort. */
   onEnd(): void;
 }
 
 export interface Server {
   add(job: Job): void;
-  /** Unknown and ended ones are ignored. */
+  /** Ignores unknown and ended requests. */
   abort(id: string): void;
   hasWork(): boolean;
-  /** Tokens of a request's prompt that have been computed for it; 0 of one that is not known any more. */
+  /** Computed tokens of a request's prompt. 0 if the request is unknown. */
   computed(id: string): number;
-  /** One step of the engine, or a short wait for more requests. */
+  /** Runs one step of the engine or waits shortly for more requests. */
   step(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export class EngineServer implements Server {
 
   readonly #pauses: boolean;
 
-  /** `pauses`: a step waits for requests that are about to arrive. */
+  /** With `pauses`, a step waits for requests that are about to arrive. */
   constructor(engine: Engine, { pauses = true } = {}) {
     this.#engine = engine;
     this.#pauses = pauses;
@@ -70,14 +70,14 @@ export class EngineServer implements Server {
   }
 
   async step(): Promise<void> {
-    // Messages come in between, as in the worker; one of them may end the wait.
+    // Messages arrive between steps, as in the worker, and may end the wait.
     const pause = this.#pauses ? this.#engine.pauseMs() : 0;
     if (pause > 0) await sleep(Math.min(1, pause));
     else await this.#engine.step();
   }
 }
 
-/** One request at a time, from beginning to end: the most urgent of those that wait goes next. */
+/** Runs one request at a time from start to end. The most urgent waiting request is next. */
 export class OneByOne extends EngineServer {
   readonly #policy = new SchedulingPolicy();
   readonly #queue: { job: Job; priority: Priority; arrivalIndex: number; lastServedAt: number }[] = [];
@@ -111,9 +111,9 @@ export class OneByOne extends EngineServer {
 }
 
 export interface Padding {
-  /** Requests in a batch at most. */
+  /** Maximum number of requests in a batch. */
   size: number;
-  /** How long the first waits for the batch to fill. */
+  /** Maximum wait of the first request for the batch to fill. */
   timeoutMs: number;
   now: () => number;
   sleep: (ms: number) => Promise<void>;
@@ -122,18 +122,20 @@ export interface Padding {
 }
 
 /**
- * Static batches in order of arrival: wait until one is full or its first request has waited long enough, pad every
- * prompt to the longest, run until the longest answer ends, only then take the next. Pad tokens are computed as
- * sequences of their own, which nobody else can share; who has ended goes on decoding for nothing until the last has. Kinder than most such servers: what
- * the prefix cache holds is not computed again, so only what is left of the prompts is padded.
+ * Runs static batches in order of arrival. A batch starts when it is full or its first request has waited long enough.
+ * Every prompt is padded to the longest. The next batch starts when the longest answer has ended.
+ * Pads are sequences of their own that no other request shares. An ended request keeps decoding without use until the
+ * last one has ended.
+ * Better than most such servers: cached tokens are not computed again, so only the remaining part of the prompts is
+ * padded.
  */
 export class PaddedBatches implements Server {
   readonly #engine: Engine;
   readonly #padding: Padding;
   readonly #queue: { job: Job; since: number }[] = [];
-  /** Of the batch that runs: those that have not ended. */
+  /** Requests of the running batch that have not ended. */
   readonly #live = new Map<string, Job>();
-  /** Pads and those that go on for nothing. */
+  /** Pads and ended requests that keep decoding. */
   readonly #ghosts = new Set<string>();
   #numGhosts = 0;
 

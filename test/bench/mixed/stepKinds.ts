@@ -1,26 +1,27 @@
-/** What the steps of a replay had in them: by whether a part of a prompt, and by how many sequences had a token of their answer. Pure. */
+/** Groups the steps of a replay by whether they have prompt tokens and by their number of answer tokens. Pure. */
 import type { BatchSpan } from '../../../engine/model/batch.ts';
 
 export interface StepKind {
   prompt: boolean;
-  /** Tokens of answers in a step, at least and at most. */
+  /** Least and most answer tokens in a step of this kind. */
   least: number;
   most: number;
   steps: number;
-  /** In the runner, all of them. */
+  /** Total time in the runner. */
   ms: number;
   promptTokens: number;
   answerTokens: number;
 }
 
-/** Steps with no more tokens of answers than this are of one kind. */
+/** Most answer tokens of each kind of step. */
 const MOST = [0, 1, 4, 8, Number.POSITIVE_INFINITY];
 
 export class StepKinds {
   readonly #kinds = new Map<string, StepKind>();
 
   add(batch: readonly BatchSpan[], ms: number): void {
-    // Nobody drafts here: one token that is to say the next one is of an answer, or all that was left of a prompt.
+    // There are no drafts here. A single token with logits belongs to an answer, or it is the only token left of a
+    // prompt.
     const answers = batch.filter(({ tokenIds, numLogits }) => tokenIds.length === 1 && numLogits === 1).length;
     const promptTokens = batch.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) - answers;
     const i = MOST.findIndex((most) => answers <= most);
@@ -41,7 +42,7 @@ export class StepKinds {
     kind.answerTokens += answers;
   }
 
-  /** Those with prompts first, by their answers. */
+  /** Kinds with prompt tokens first, then by answer tokens. */
   get all(): StepKind[] {
     return [...this.#kinds.values()].sort((a, b) => Number(b.prompt) - Number(a.prompt) || a.least - b.least);
   }

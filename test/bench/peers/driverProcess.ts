@@ -1,6 +1,6 @@
 /**
- * One driver's process: started, asked one command at a time, stopped while others are measured so that no thread of it
- * spins, and ended with the runner whatever happens. What its library prints goes to a log file.
+ * Runs a driver's process: starts it, sends one command at a time, stops it while others are measured so that its
+ * threads do not spin, and ends it with the runner in all cases. Writes the library's output to a log file.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { openSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,10 @@ export class DriverProcess {
   readonly #what: string;
   readonly #killed = (): boolean => this.#child.kill('SIGKILL');
 
-  /** @param command program and arguments. @param what names it in messages. */
+  /**
+   * @param what names the process in messages.
+   * @param command program and arguments.
+   */
   constructor(what: string, command: readonly string[], log: string) {
     this.#what = what;
     this.#log = log;
@@ -24,7 +27,7 @@ export class DriverProcess {
     const output = openSync(log, 'a');
     this.#child = spawn(command[0]!, command.slice(1), { stdio: ['pipe', output, output, 'pipe'] });
     this.#child.on('error', (error) => writeFileSync(log, `${command[0]}: ${error.message}\n`, { flag: 'a' }));
-    // A process that has died is noticed by the end of its replies.
+    // The end of the replies reports the death of the process.
     this.#child.stdin!.on('error', () => {});
     this.#lines = createInterface({ input: this.#child.stdio[3] as Readable });
     this.#replies = this.#lines[Symbol.asyncIterator]();
@@ -49,7 +52,7 @@ export class DriverProcess {
     return reply.generated;
   }
 
-  /** Takes it off the processors until `thaw`; does nothing where processes cannot be stopped. */
+  /** Stops the process until `thaw`. Does nothing on Windows, where processes cannot be stopped. */
   freeze(): void {
     if (process.platform !== 'win32') this.#child.kill('SIGSTOP');
   }

@@ -11,11 +11,11 @@ import { temporaryFolder } from '../../support/model/fixtures.ts';
 const temporary = temporaryFolder();
 afterAll(() => temporary.remove());
 
-/** A second reading of the format, from its specification: metadata, and tensors as float32. */
+/** A second, independent reader of the format by its specification. Returns metadata, and tensors as float32. */
 function readGguf(file: string) {
   const bytes = readFileSync(file);
   let at = 0;
-  /** Where the next `count` bytes start. */
+  /** Returns the offset of the next `count` bytes and moves past them. */
   const skip = (count: number) => {
     at += count;
     return at - count;
@@ -73,7 +73,7 @@ const half = (bits: number) => {
   );
 };
 
-/** Values and the greatest error that their format allows each. */
+/** Values, and the largest error that the format allows for each of them. */
 function decode(bytes: Buffer, start: number, count: number, type: number): { values: number[]; allowed: number[] } {
   const values: number[] = [];
   const allowed: number[] = [];
@@ -88,7 +88,8 @@ function decode(bytes: Buffer, start: number, count: number, type: number): { va
     for (let j = 0; j < 32; j++) {
       values[i + j] =
         scale * (type === 8 ? bytes.readInt8(at + 2 + j) : ((bytes[at + 2 + (j % 16)]! >> (j < 16 ? 0 : 4)) & 15) - 8);
-      // Half a step and the scale's own rounding; in four bits the end opposite to the extreme is one step short.
+      // Half a step plus the rounding of the scale. With four bits the end opposite to the extreme value is one step
+      // short.
       allowed[i + j] = Math.abs(scale) * (type === 8 ? 0.6 : 1.01);
     }
     i += 32;
@@ -133,7 +134,7 @@ test.each<[BlockFormat, number]>([
       new Float32Array(shape.reduce((a, b) => a * b, 1)),
     );
     const { dims, type, values, allowed } = tensors.get(name)!;
-    // The head is in a better type.
+    // The head has a more precise type.
     expect(type, name).toBe(shape.length === 1 ? 0 : name === 'token_embd.weight' ? 8 : ggmlType);
     expect(dims).toEqual([...shape].reverse());
     const over = values.findIndex((value, i) => !(Math.abs(value - expected[i]!) <= allowed[i]! + 1e-9));
@@ -142,7 +143,7 @@ test.each<[BlockFormat, number]>([
   await weights.close();
 });
 
-test('float16 bits are the nearest, ties to even, through subnormals to infinity', () => {
+test('halfBits gives the nearest float16, ties to even, through subnormals to infinity', () => {
   const cases: [number, number][] = [
     [0, 0],
     [1, 0x3c00],
@@ -160,11 +161,11 @@ test('float16 bits are the nearest, ties to even, through subnormals to infinity
   for (const [value, bits] of cases) expect(halfBits(value), String(value)).toBe(bits);
 });
 
-test('a head that is the embedding is Q6_K in a Q4_0 file, and Q8_0 where its rows are not whole blocks', () => {
+test('a head that is also the embedding is Q6_K in a Q4_0 file, and Q8_0 if its rows are not whole blocks', () => {
   expect([headType('q4_0', 1536), headType('q4_0', 896), headType('q8_0', 1536)]).toEqual(['q6_K', 'q8_0', 'q8_0']);
 });
 
-/** Values of a Q6_K block, from the format's definition. */
+/** Values of a Q6_K block, by the definition of the format. */
 function decodeQ6(block: DataView): number[] {
   const values: number[] = [];
   for (let half128 = 0; half128 < 2; half128++) {
@@ -197,9 +198,9 @@ const random = (() => {
   };
 })();
 
-test('Q6_K brings values back that it can hold exactly', () => {
+test('Q6_K restores values that it can represent exactly', () => {
   const scales = Array.from({ length: 16 }, (_, g) => (g === 5 ? -128 : Math.floor(random() * 255) - 127));
-  // The extreme of each group is what has the lowest code.
+  // The extreme value of each group has the lowest code.
   const values = Float32Array.from(
     { length: 256 },
     (_, i) => 2 ** -12 * scales[i >> 4]! * ((i % 16 === i >> 4 ? 0 : Math.floor(random() * 64)) - 32),
@@ -211,13 +212,13 @@ test('Q6_K brings values back that it can hold exactly', () => {
   expect(decodeQ6(new DataView(out.buffer, BLOCKS.q6_K.bytes)).every((value) => value === 0)).toBe(true);
 });
 
-test('Q6_K keeps other values within a step of their group', () => {
+test('Q6_K keeps other values within one step of their group', () => {
   const values = Float32Array.from({ length: 256 }, (_, i) => (random() - 0.5) * 0.02 * (1 + (i >> 4)));
   const out = new DataView(new ArrayBuffer(BLOCKS.q6_K.bytes));
   BLOCKS.q6_K.encode(values, out);
   const unit = Math.abs(half(out.getUint16(208, true)));
   const errors = decodeQ6(out).map((value, i) => Math.abs(value - values[i]!));
-  // Half a step and roundings of d; at the ends one step, and 32 times half a unit by which the scale was rounded.
+  // Half a step plus roundings of d. At the ends one step, plus 32 times half a unit from the rounding of the scale.
   const over = errors.findIndex((error, i) => error > 1.02 * Math.abs(out.getInt8(192 + (i >> 4))) * unit + 16 * unit);
   expect(over).toBe(-1);
   const rms = Math.sqrt(

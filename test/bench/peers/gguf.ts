@@ -1,7 +1,7 @@
 /**
- * A Qwen2 folder written as GGUF with the types that llama.cpp's own quantiser would give each matrix as Q8_0 or Q4_0 (see
- * headType), values coded as ggml-quants.c has it (quantize_row_q8_0_ref, quantize_row_q4_0_ref; Q6_K without its search for
- * the best scales), vectors in float32. Token texts are made up.
+ * Writes a Qwen2 folder as GGUF with the matrix types of llama.cpp's quantiser for Q8_0 or Q4_0 (see headType). Codes
+ * values as in ggml-quants.c (quantize_row_q8_0_ref, quantize_row_q4_0_ref; Q6_K without its search for the best
+ * scales). Vectors are float32. Token texts are invented.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { parseConfig, type ModelConfig } from '../../../engine/model/load/hfConfig.ts';
@@ -10,13 +10,13 @@ import { ModelFolder } from '../../../engine/model/load/modelFolder.ts';
 
 export type BlockFormat = 'q8_0' | 'q4_0';
 
-/** How a matrix is stored. */
+/** Storage type of a matrix. */
 export type BlockType = BlockFormat | 'q6_K';
 
 const ALIGNMENT = 32;
-/** As general.file_type has it. */
+/** Values of general.file_type. */
 const FILE_TYPES: Record<BlockFormat, number> = { q8_0: 7, q4_0: 2 };
-/** Values and bytes of one block, and whole blocks of values as bytes. */
+/** Values per block, bytes per block, and the bytes of a number of values in whole blocks. */
 export const BLOCKS = {
   q8_0: { ggmlType: 8, values: 32, bytes: 34, encode: encodeQ8 },
   q4_0: { ggmlType: 2, values: 32, bytes: 18, encode: encodeQ4 },
@@ -24,16 +24,16 @@ export const BLOCKS = {
 } as const;
 
 /**
- * The type of a head that is the embedding as well. In a Q4_0 file llama.cpp's quantiser (src/llama-quant.cpp) gives such a
- * token_embd the type of the output matrix, Q6_K (llama_tensor_get_type_impl), and where its rows are not whole blocks of 256
- * what stands in for that, Q8_0 (tensor_type_fallback). All other matrices are Q4_0 when it has no importance matrix.
+ * Type of a head that is also the embedding. In a Q4_0 file llama.cpp's quantiser (src/llama-quant.cpp) gives such a
+ * token_embd the type of the output matrix, Q6_K (llama_tensor_get_type_impl). If its rows are not whole blocks of 256,
+ * it uses the fallback Q8_0 (tensor_type_fallback). All other matrices are Q4_0 without an importance matrix.
  */
 export function headType(format: BlockFormat, width: number): BlockType {
   if (format === 'q8_0') return 'q8_0';
   return width % BLOCKS.q6_K.values === 0 ? 'q6_K' : 'q8_0';
 }
 
-/** Bits of the nearest float16, ties to even. Infinite above its range. */
+/** Bits of the nearest float16, ties to even. Infinite above the range. */
 export function halfBits(value: number): number {
   const bits = new Uint32Array(Float32Array.of(value).buffer)[0]!;
   const sign = (bits >>> 16) & 0x8000;
@@ -64,7 +64,10 @@ function encodeQ8(values: Float32Array, out: DataView): void {
   }
 }
 
-/** d = (value of greatest size) / -8 as float16, then 16 bytes: value i in the low half of byte i, value i + 16 in the high half. */
+/**
+ * d = (value with the largest magnitude) / -8 as float16, then 16 bytes. Byte i has value i in its low half and value
+ * i + 16 in its high half.
+ */
 function encodeQ4(values: Float32Array, out: DataView): void {
   const { values: size, bytes } = BLOCKS.q4_0;
   for (let block = 0, at = 0; block < values.length; block += size, at += bytes) {
@@ -76,20 +79,21 @@ function encodeQ4(values: Float32Array, out: DataView): void {
   }
 }
 
-/** The value of greatest size. */
+/** The value with the largest magnitude. */
 function extremeOf(values: Float32Array, from: number, count: number): number {
   let extreme = 0;
   for (let i = from; i < from + count; i++) if (Math.abs(values[i]!) > Math.abs(extreme)) extreme = values[i]!;
   return extreme;
 }
 
-/** Values that have one scale in Q6_K. */
+/** Values that share a scale in Q6_K. */
 const GROUP = 16;
 
 /**
- * 256 values d * scale * (code - 32), one scale (signed byte) for 16 of them, codes of 6 bits: 128 bytes of their low halves,
- * 64 of their upper bits, 16 scales, d as float16. Of 128 values, value 32 q + l has its low half in byte l of the first
- * (q 0, 2: low and high) or the second 32 (q 1, 3) and its upper bits in bits 2 q of byte l.
+ * 256 values d * scale * (code - 32), with one scale (signed byte) per 16 values and codes of 6 bits. Layout: 128 bytes
+ * of low halves, 64 of upper bits, 16 scales, d as float16.
+ * In each 128 values, value 32 q + l has its low half in byte l of the first 32 bytes (q 0 in the low half, q 2 in the
+ * high half) or of the second 32 (q 1, q 3). Its upper bits are bits 2 q of byte l.
  */
 function encodeQ6(values: Float32Array, out: DataView): void {
   const { values: size, bytes } = BLOCKS.q6_K;
@@ -167,7 +171,7 @@ function metadata(config: ModelConfig, fileType: number): Buffer[] {
 
 interface Tensor {
   name: string;
-  /** In the safetensors file. */
+  /** Name in the safetensors file. */
   source: string;
   /** [rows, width] or [width]. */
   shape: number[];
@@ -175,7 +179,7 @@ interface Tensor {
   bytes: number;
 }
 
-/** Rows stay in the order of the folder: llama.cpp turns Qwen2's heads by halves, as the folder has them. */
+/** Rows keep the folder's order. llama.cpp rotates Qwen2's heads by halves, as the folder does. */
 function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
   const { hiddenSize: hidden, ffnSize: ffn } = config;
   const queries = config.numHeads * config.headSize;
@@ -220,7 +224,7 @@ function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
 
 const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
-/** Writes `target` from a Qwen2 folder with tied embeddings; it is there completely or not at all. */
+/** Writes `target` from a Qwen2 folder with tied embeddings. Writes it completely or not at all. */
 export async function writeGguf(modelDir: string, target: string, format: BlockFormat): Promise<void> {
   const folder = await ModelFolder.open(modelDir);
   const json = await folder.readJson('config.json');
@@ -249,7 +253,7 @@ async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig,
   const entries = metadata(config, FILE_TYPES[format]);
   let offset = 0;
   const infos = tensors.map(({ name, shape, type, bytes }) => {
-    // Dimensions fastest first.
+    // The fastest dimension comes first.
     const info = Buffer.concat([
       text(name),
       u32(shape.length),

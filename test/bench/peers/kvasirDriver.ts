@@ -1,4 +1,4 @@
-/** Kvasir as one of the peers: a loaded model and its engine, stepped until every sequence has ended. */
+/** Drives Kvasir as a peer: loads a model into an engine and steps it until every sequence has ended. */
 import type { LoadedModel } from '../../../engine/server/loadedModel.ts';
 import { loadModel } from '../../../engine/server/loadModel.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
@@ -35,7 +35,7 @@ class KvasirDriver implements Driver {
         prefill: prefillRanges(0, [[0, promptIds.length]]),
         sampling: { maxTokens: tokens, ignoreEos: true },
         eosIds: [],
-        // Random models have no text, and what they go round in is easily foreseen.
+        // Random models write no text. They repeat themselves, which is easy to foresee, so drafts are off.
         detokenizer: { push: () => '', flush: () => '' },
         draftSources: null,
         onToken: ({ tokenId }) => {

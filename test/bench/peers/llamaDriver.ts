@@ -1,13 +1,13 @@
 /**
- * node-llama-cpp: llama.cpp in a Node process, as its users have it. One prompt runs in a context of one sequence whose
- * state is kept as far as the next prompt begins with it (what its chat session does); several run in a context of their
- * own, one sequence each, in one batch.
+ * Drives node-llama-cpp: llama.cpp in a Node process, as its users run it. A single prompt uses a context of one
+ * sequence and keeps the state of its common prefix with the next prompt, as the library's chat session does. Several
+ * prompts use another context with one sequence each, in one batch.
  */
 import { pathToFileURL } from 'node:url';
 import path from 'node:path';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
 
-/** Of node-llama-cpp, what is used here; the package is not there when types are checked. */
+/** The used part of node-llama-cpp. The package is not installed when types are checked. */
 interface Llama {
   loadModel(options: { modelPath: string }): Promise<LlamaModel>;
 }
@@ -67,7 +67,7 @@ class LlamaDriver implements Driver {
 
 async function continued(sequence: LlamaSequence, prompt: number[], tokens: number, start: number): Promise<Generated> {
   const generated: Generated = { tokenIds: [], atMs: [] };
-  // The last token is always evaluated: its logits are what the first one is chosen from.
+  // The last token is always evaluated, because its logits give the first generated token.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
   for await (const tokenId of sequence.evaluate(prompt.slice(sequence.nextTokenIndex), {
     temperature: 0,

@@ -1,6 +1,6 @@
-"""OpenVINO GenAI: its continuous batching pipeline, stepped by hand so that the time of every token is known.
+"""Drives OpenVINO GenAI: steps its continuous batching pipeline by hand, so that the time of every token is known.
 
-Speaks the protocol of protocol.ts: a command a line on standard input, a reply a line on file descriptor 3.
+Follows protocol.ts: one command per line on standard input, one reply per line on file descriptor 3.
 """
 
 import json
@@ -15,7 +15,8 @@ import openvino_genai
 
 class Driver:
     def open(self, options):
-        # Gigabytes of K/V, a few times what one long prompt needs; `settings` may name other fields of SchedulerConfig.
+        # cache_size is in gigabytes of K/V. 1 is a few times what one long prompt needs.
+        # `settings` may set other fields of SchedulerConfig.
         scheduler = {"cache_size": 1, "enable_prefix_caching": True, "max_num_seqs": 16, **options["settings"].get("scheduler", {})}
         properties = {"INFERENCE_NUM_THREADS": options["threads"], "KV_CACHE_PRECISION": "u8", **options["settings"].get("properties", {})}
         config = openvino_genai.SchedulerConfig()
@@ -60,7 +61,7 @@ def main():
                     reply = {"generated": driver.generate(command["request"])}
                 else:
                     reply = {"closed": True}
-            except Exception as error:  # noqa: BLE001: whatever the library raises is this command's answer
+            except Exception as error:  # noqa: BLE001: any error of the library is this command's answer
                 reply = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(reply), file=replies, flush=True)
             if "closed" in reply:

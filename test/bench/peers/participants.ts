@@ -1,4 +1,4 @@
-/** Who takes part: Kvasir and each peer in the forms that are compared, with where its files lie and the settings it is best with. */
+/** Lists the participants: Kvasir and each peer in the compared forms, with their files and their best settings. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ShapeName } from '../shapes.ts';
@@ -9,15 +9,15 @@ export type PeerName = (typeof PEERS)[number];
 
 export const SEED = 1;
 
-/** Everything that is installed and written, in one folder that git ignores. */
+/** Folders of everything that is installed or written, all in one folder that git ignores. */
 export interface Places {
   /** Random models in the Hugging Face layout. */
   shapes: string;
-  /** Imported by Kvasir. */
+  /** Models imported by Kvasir. */
   imported: string;
   /** npm packages of the peers. */
   node: string;
-  /** A virtual environment. */
+  /** A Python virtual environment. */
   python: string;
   /** Models in the peers' formats. */
   models: string;
@@ -40,7 +40,7 @@ export function pythonProgram({ python }: Places): string {
   return process.platform === 'win32' ? path.join(python, 'Scripts/python.exe') : path.join(python, 'bin/python');
 }
 
-/** Names of what the set-up step writes. It keeps what is there, so another content needs another name. */
+/** Names of files that the set-up step writes. It keeps existing files, so new content needs a new name. */
 export type ModelFile = 'q8_0.gguf' | 'q4_0-head.gguf' | 'openvino' | 'transformers';
 
 export function modelFile({ models }: Places, shape: ShapeName, format: ModelFile): string {
@@ -57,13 +57,16 @@ export interface Participant {
   settings: Record<string, unknown>;
 }
 
-/** Found best at 2k: 551 tok/s of prefill with chunks of 1024 (256: 516, 4096: 537), 687 with groups of 128 activations (default groups: 551). */
+/**
+ * Best settings at 2k. Prefill tok/s: 551 with chunks of 1024 (256: 516, 4096: 537); 687 with groups of 128 activations
+ * (default groups: 551).
+ */
 const OPENVINO_SETTINGS = {
   scheduler: { max_num_batched_tokens: 1024 },
   properties: { DYNAMIC_QUANTIZATION_GROUP_SIZE: '128' },
 };
 
-/** Kvasir first, then the forms of the peers asked for. @throws Error naming what is not set up. */
+/** Kvasir first, then the requested peers in all their forms. @throws Error that names what is not set up. */
 export async function participants(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Participant[]> {
   const node = (driver: string): string[] => [
     process.execPath,
@@ -91,7 +94,7 @@ export async function participants(peers: readonly PeerName[], shape: ShapeName,
   });
   const all: Participant[] = [
     kvasir('kvasir', 'int8'),
-    // Against the form of llama.cpp's with as many bits.
+    // Comparison for llama.cpp's form with as many bits.
     ...(peers.includes('llama') ? [kvasir('kvasir-int4', 'int4')] : []),
     llama('llama-q8', 'llama.cpp Q8_0', 'q8_0.gguf'),
     llama('llama-q4', 'llama.cpp Q4_0', 'q4_0-head.gguf'),

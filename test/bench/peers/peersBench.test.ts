@@ -1,4 +1,6 @@
-/** The peers benchmark in its tiny shape: real driver processes. Peers that are not set up on this machine are skipped by name. */
+/**
+ * Tests suite `peers` on its tiny shape with real driver processes. Skips peers that are not set up on this machine.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -29,13 +31,13 @@ test('Kvasir alone gives every figure, and a second run adds rounds with other p
   );
 });
 
-test('a peer that is not set up is named with what sets it up', async () => {
+test('the error for a peer that is not set up names the command that sets it up', async () => {
   await expect(peersBench({ ...options(places(temporary.dir)), peers: ['llama'] })).rejects.toThrow(
     /^llama: .*q8_0\.gguf is missing.*--setup --peers llama --shape tiny/,
   );
 });
 
-test('a driver that dies is told with what it printed', async () => {
+test('the error for a driver that dies includes the output of the driver', async () => {
   const log = path.join(temporary.dir, 'driver.log');
   const driver = new DriverProcess(
     'Broken',

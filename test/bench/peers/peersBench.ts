@@ -1,7 +1,7 @@
 /**
- * Suite `peers`: Kvasir and other engines on the same random model, the same prompts and the same number of threads, in
- * one run. Scenes alternate (A B C, then B C A, ...), and whoever is not measured is stopped. Set-up is a step of its own
- * (setup.ts); several runs may add to one result.
+ * Suite `peers`: runs Kvasir and other engines on the same random model, the same prompts and the same number of
+ * threads. Participants alternate (A B C, then B C A, ...) and all but the measured one are stopped. setup.ts is a
+ * separate step. Several runs may add to one result.
  */
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -27,11 +27,11 @@ import {
 export interface Sample {
   participant: string;
   scene: SceneName;
-  /** Rounds of one number had the same prompts. */
+  /** Rounds with the same number have the same prompts. */
   round: number;
   figures: Figures;
   firstTokens: number[];
-  /** GB/s that memory was read with right before and right after; results of before 2026-11-23 lack it. */
+  /** Memory read speed in GB/s right before and right after. Absent in results before 2026-11-23. */
   memory?: [number, number];
 }
 
@@ -41,7 +41,11 @@ export interface PeersResult {
   sizes: Sizes;
   participants: Record<
     string,
-    Opened & { label: string /** Of its files; Kvasir's are what it was imported from. */; modelBytes: number }
+    Opened & {
+      label: string;
+      /** Bytes of its files. For Kvasir, of the files that it imports. */
+      modelBytes: number;
+    }
   >;
   samples: Sample[];
 }
@@ -53,21 +57,21 @@ export interface PeersOptions {
   rounds: number;
   threads: number;
   at: Places;
-  /** An earlier result of the same shape and threads to go on from. */
+  /** An earlier result of the same shape and threads to add to. */
   earlier?: PeersResult;
-  /** Other settings by participant, to look for better ones. */
+  /** Settings by participant that replace the usual ones, to search for better ones. */
   settings?: Record<string, Record<string, unknown>>;
   onSample?: (sample: Sample) => void;
 }
 
 export const SCENES: readonly SceneName[] = ['small', 'medium', 'large', 'together'];
 
-/** Lets the threads of the others come to rest. */
+/** Time for the threads of the other participants to come to rest. */
 const REST_MS = 200;
-/** Round of the prompts that are only for warming up. */
+/** Round number of the warm-up prompts. */
 const WARM_UP = 1_000_000;
 
-/** @throws Error naming the participant that is not set up, or that failed. */
+/** @throws Error that names a participant that is not set up or that failed. */
 export async function peersBench({
   peers,
   shape,
@@ -92,7 +96,7 @@ export async function peersBench({
   const firstRound = 1 + Math.max(-1, ...result.samples.map(({ round }) => round));
   mkdirSync(at.logs, { recursive: true });
 
-  // What reads memory beside us changes from minute to minute on a shared machine, and a token's time with it.
+  // On a shared machine, other memory traffic changes from minute to minute, and with it the time per token.
   const scan = await openWasmScan(shape === 'tiny' ? 1 : 8 * lastLevelCacheBytes(), threads);
   const running: { participant: Participant; driver: DriverProcess }[] = [];
   const play = async (
@@ -140,7 +144,7 @@ export async function peersBench({
         modelBytes: bytesOf(participant.model),
         ...opened,
       };
-      // The first requests compile, allocate and learn.
+      // The first requests compile, allocate and adapt.
       for (const scene of ['small', 'together'] as const) await play(running.at(-1)!, scene, WARM_UP);
     }
     for (let round = firstRound; round < firstRound + rounds; round++) {
@@ -169,7 +173,7 @@ export async function peersBench({
   return result;
 }
 
-/** Of a file, or of all files in a folder. */
+/** Bytes of a file, or of all files in a folder. */
 function bytesOf(file: string): number {
   if (!statSync(file).isDirectory()) return statSync(file).size;
   return readdirSync(file).reduce((sum, name) => sum + bytesOf(path.join(file, name)), 0);

@@ -1,9 +1,9 @@
-/** The table of suite `peers`: medians over rounds and how Kvasir compares with each peer, and what each was started with. Pure. */
+/** Formats suite `peers`: medians over rounds, the comparison of Kvasir with each peer, and their settings. Pure. */
 import { type Figure, figure, short, table, withSpread } from '../spread.ts';
 import type { PeersResult, Sample } from './peersBench.ts';
 import { MEASURES, type MeasureName } from './workload.ts';
 
-/** Measure, then participant. */
+/** By measure, then by participant. */
 export type Medians = Partial<Record<MeasureName, Record<string, Figure>>>;
 
 const names = Object.keys(MEASURES) as MeasureName[];
@@ -24,12 +24,14 @@ export function medians(samples: readonly Sample[]): Medians {
   return result;
 }
 
-/** How many times better `ours` is; above 1 is ours. */
+/** How many times better `ours` is. Above 1, `ours` is better. */
 export function ratio(name: MeasureName, ours: number, theirs: number): number {
   return MEASURES[name].better === 'less' ? theirs / ours : ours / theirs;
 }
 
-/** Share of first tokens that two participants chose alike, over the prompts that both were given; NaN where there is none. */
+/**
+ * Share of first tokens that two participants chose alike, over prompts that both were given. NaN without such prompts.
+ */
 export function agreement(samples: readonly Sample[], a: string, b: string): number {
   let [alike, all] = [0, 0];
   for (const one of samples.filter(({ participant }) => participant === a)) {
@@ -44,7 +46,7 @@ export function agreement(samples: readonly Sample[], a: string, b: string): num
   return alike / all;
 }
 
-/** What memory gave while each scene was played, before and after it: what decides a token's time where reading the weights does. */
+/** Memory speed before and after each scene. The time per token depends on it if reading the weights takes longest. */
 function memoryTable(ids: readonly string[], { participants, samples }: PeersResult): string[] {
   const scenes = [...new Set(samples.filter(({ memory }) => memory).map(({ scene }) => scene))];
   if (!scenes.length) return [];

@@ -1,4 +1,7 @@
-/** The command line of suite `peers`: what is asked for, the set-up step or the run, and the earlier result to add to. */
+/**
+ * Reads the command line of suite `peers`. Runs the set-up step or the benchmark, and reads an earlier result to add
+ * to.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
@@ -9,28 +12,28 @@ import { peersReport } from './peersReport.ts';
 import { setUp } from './setup.ts';
 import type { SceneName } from './workload.ts';
 
-/** Values of the command line; the defaults stand behind them. */
+/** Values of the command line, each with its default. */
 export interface PeersArguments {
   out?: string;
-  /** Comma-separated names of PEERS: all. */
+  /** Comma-separated names of PEERS. Default: all. */
   peers?: string;
-  /** A name of SHAPES: qwen2.5-0.5b. */
+  /** A name of SHAPES. Default: qwen2.5-0.5b. */
   shape?: string;
-  /** Comma-separated names of SCENES: all. */
+  /** Comma-separated names of SCENES. Default: all. */
   only?: string;
-  /** 3. */
+  /** Default: 3. */
   rounds?: string;
-  /** As many as there are processors. */
+  /** Default: the number of processors. */
   threads?: string;
   /** Only installs and exports. */
   setup?: boolean;
-  /** Goes on from DIR/peers.json. */
+  /** Adds to DIR/peers.json. */
   add?: boolean;
-  /** JSON, other settings by participant: none. */
+  /** JSON with other settings by participant. Default: none. */
   settings?: string;
 }
 
-/** @returns null after the set-up step. @throws Error whose message says what to do. */
+/** @returns null after the set-up step. @throws Error with a message that says what to do. */
 export async function peersSuite(given: PeersArguments): Promise<{ result: PeersResult; report: string } | null> {
   const peers = names<PeerName>('peers', given.peers ?? PEERS.join(), PEERS);
   const [shape] = names<ShapeName>('shape', given.shape ?? 'qwen2.5-0.5b', Object.keys(SHAPES) as ShapeName[]) as [

@@ -1,36 +1,39 @@
 /**
- * What the runner and a peer's driver process say to each other: one command a line on the driver's standard input, one
- * reply a line on its file descriptor 3, because libraries print what they like on standard output. Every driver holds one
- * model, keeps the K/V of what it has computed by its own prompt cache, and knows nothing of what is measured.
+ * Defines the messages between the runner and a driver process: one command per line on standard input, one reply per
+ * line on file descriptor 3, because libraries print to standard output. A driver holds one model and the KV cache of
+ * its prompts in the peer's own prompt cache. It does not know what is measured.
  */
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 export interface OpenOptions {
-  /** Model folder or file of the peer's own format. */
+  /** Model folder, or file in the peer's own format. */
   model: string;
-  /** Where the peer is installed; what is in there is the driver's business. */
+  /** Where the peer is installed. Only the driver reads this folder. */
   installed: string;
   threads: number;
-  /** Longest sequence, prompt and generated tokens. */
+  /** Longest sequence: prompt and generated tokens. */
   contextTokens: number;
-  /** Most prompts of one `generate`, each of at most `sharedTokens` with what is generated when there are several. */
+  /**
+   * Most prompts in one `generate`. If there are several, each has at most `sharedTokens` including its generated
+   * tokens.
+   */
   sequences: number;
   sharedTokens: number;
-  /** What the peer lets its user choose. */
+  /** Settings that the peer offers its users. */
   settings: Record<string, unknown>;
 }
 
 export interface GenerateRequest {
-  /** Token ids; all prompts arrive at the same time. */
+  /** Token ids. All prompts arrive at the same time. */
   prompts: number[][];
-  /** Greedy tokens to generate for each, whatever they are. */
+  /** Number of tokens to generate greedily for each prompt, whatever their ids. */
   tokens: number;
 }
 
 export interface Generated {
   tokenIds: number[];
-  /** Of each token, milliseconds after the prompts had arrived. */
+  /** Time of each token in milliseconds after the prompts arrived. */
   atMs: number[];
 }
 
@@ -42,7 +45,7 @@ export type Command =
 export interface Opened {
   /** Library and version. */
   name: string;
-  /** Everything it was started with that has a say in its speed. */
+  /** All settings at the start that affect speed. */
   settings: Record<string, unknown>;
 }
 

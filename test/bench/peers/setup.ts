@@ -1,6 +1,6 @@
 /**
- * The set-up step of the peers: installs their packages and writes the random model in their formats, all under the cache
- * folder; what is there already is kept. Each peer is set up by itself, so that one that cannot be had leaves the others.
+ * Sets the peers up: installs their packages and writes the random model in their formats, all under the cache folder.
+ * Keeps existing files. Sets each peer up separately, so that a failure of one does not affect the others.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { shapeFolder } from '../writeShape.ts';
 import { type BlockFormat, writeGguf } from './gguf.ts';
 import { modelFile, type PeerName, type Places, pythonProgram, SEED } from './participants.ts';
 
-/** @returns why a peer could not be set up, by its name; empty when all are. */
+/** @returns the reason of each peer that could not be set up, by its name. Empty if all are set up. */
 export async function setUp(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Map<PeerName, string>> {
   const failures = new Map<PeerName, string>();
   const modelDir = await shapeFolder(shape, at.shapes, SEED);
@@ -49,7 +49,7 @@ async function gguf(modelDir: string, target: string, format: BlockFormat): Prom
   await writeGguf(modelDir, target, format);
 }
 
-/** Runs a program; what it prints is shown. @throws Error with what to do about it. */
+/** Runs a program and shows its output. @throws Error that says what to do about a failure. */
 function run(what: string, command: string, args: string[], options: { cwd?: string; advice: string }): void {
   console.log(`${what}: ${[command, ...args].join(' ')}`);
   // On Windows npm is a .cmd file, which needs a shell.
@@ -64,7 +64,7 @@ function run(what: string, command: string, args: string[], options: { cwd?: str
     );
 }
 
-/** Where the last step of an installation leaves the list that it was made from. */
+/** Whether the last step of an installation has left the package list that it was made from. */
 function isInstalled(folder: string, list: string): boolean {
   const mark = path.join(folder, `installed-${path.basename(list)}`);
   return existsSync(mark) && readFileSync(mark, 'utf8') === readFileSync(list, 'utf8');
@@ -82,9 +82,9 @@ function installNode(folder: string): void {
     copyFileSync(path.join(import.meta.dirname, file), path.join(folder, file));
   const advice =
     'the npm registry must be reachable, and the platform must be one that node-llama-cpp and sharp have binaries for';
-  // Without optional packages: they include gigabytes for GPUs. Those of this platform are named below.
+  // Leaves optional packages out, because they include gigabytes for GPUs. Those for this platform are named below.
   const flags = ['--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund'];
-  // Not `npm ci`: it refuses a lock file that lacks optional packages, and a registry need not have those of every platform.
+  // `npm ci` refuses a lock file that lacks optional packages, and a registry need not have those of every platform.
   run('installing the npm packages', 'npm', ['install', ...flags], { cwd: folder, advice });
   run(
     'installing their binaries',
@@ -95,7 +95,7 @@ function installNode(folder: string): void {
   markInstalled(folder, list);
 }
 
-/** Packages with the binaries for this machine's processor, at the versions that their owners ask for. */
+/** Packages with the binaries for this machine's processor, in the versions that their parent packages ask for. */
 function platformPackages(folder: string): string[] {
   const system = process.platform === 'win32' ? 'win' : process.platform === 'darwin' ? 'mac' : process.platform;
   const wanted: Record<string, string[]> = {
@@ -123,7 +123,7 @@ function installPython(at: Places): void {
   markInstalled(at.python, list);
 }
 
-/** The folder is there completely or not at all. */
+/** Exports the model. The folder is written completely or not at all. */
 function exported(format: 'openvino' | 'transformers', modelDir: string, target: string, at: Places): void {
   if (existsSync(target)) return;
   const temporary = `${target}.writing-${process.pid}`;

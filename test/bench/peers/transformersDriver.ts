@@ -1,14 +1,13 @@
 /**
- * @huggingface/transformers on onnxruntime-node. Its `generate` goes on from the keys and values of the call before, when
- * the new prompt begins with the old text; the driver adds what it lacks for long prompts: rows behind the common prefix
- * are cut off, and a prompt is fed in chunks, because the logits of a whole one of 8k would take 5 GB and its attention
- * scores as much again. It has no continuous batching: several prompts of one length run as one static batch.
+ * Drives @huggingface/transformers on onnxruntime-node. Reuses keys and values up to the common prefix. Feeds long
+ * prompts in chunks: the logits of a whole prompt of 8k would take 5 GB, and its attention scores another 5 GB.
+ * The library has no continuous batching, so several prompts of one length run as one static batch.
  */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
 
-/** Of transformers.js, what is used here; the package is not there when types are checked. */
+/** The used part of transformers.js. The package is not installed when types are checked. */
 interface Tensor {
   readonly dims: number[];
   readonly data: Float32Array;
@@ -78,7 +77,7 @@ class TransformersDriver implements Driver {
       generated.atMs.push(performance.now() - start);
     });
     this.#cache = result.past_key_values;
-    // The last token was chosen, not computed.
+    // The last token was chosen but not computed.
     this.#cachedIds = [...prompt, ...generated.tokenIds.slice(0, -1)];
     return generated;
   }
@@ -134,7 +133,10 @@ class TransformersDriver implements Driver {
     });
   }
 
-  /** The first `length` rows of every [1, kvHeads, rows, headSize]. */
+  /**
+   * The first `length` rows of each [1, kvHeads, rows, headSize]. The library's own `generate` reuses earlier keys and
+   * values only if the new prompt begins with the whole old text, so the driver cuts the rows after the common prefix.
+   */
   #cut(cache: Cache, length: number): Cache {
     const { Tensor, DynamicCache } = this.#library!;
     const entries: Cache = {};

@@ -11,7 +11,9 @@ import {
 import { agreement, medians, peersReport, ratio } from './peersReport.ts';
 import type { Sample } from './peersBench.ts';
 
-/** An engine with a perfect prompt cache: 1 ms for each token not yet seen behind the same prefix, 5 ms for each further one. */
+/**
+ * An engine with a perfect prompt cache. A prompt token costs 1 ms if its prefix is new. A further token costs 5 ms.
+ */
 function scripted() {
   let known: number[] = [];
   const asked: { prompts: number[][]; computed: number[] }[] = [];
@@ -30,7 +32,7 @@ function scripted() {
   return { ask, asked };
 }
 
-test('a scene computes rates from the tokens that a prompt cache leaves, and times between tokens', async () => {
+test('a scene derives rates from the tokens that the prompt cache leaves, and times between tokens', async () => {
   const { ask, asked } = scripted();
   const { figures, firstTokens } = await playScene('medium', ask, SIZES, 1000, 7);
   expect(figures).toEqual({ prompt2k: 1000, decode2k: 5, chunk2k: 1000 });
@@ -38,7 +40,7 @@ test('a scene computes rates from the tokens that a prompt cache leaves, and tim
   expect(firstTokens).toEqual([0, 0]);
 });
 
-test('the second question shares the file, the edited one all before the edited line', async () => {
+test('the second question shares the file, and the edited file shares all before the edited line', async () => {
   const { ask, asked } = scripted();
   const { figures } = await playScene('large', ask, SIZES, 100_000, 7);
   const file = SIZES.large - SIZES.question;
@@ -56,14 +58,14 @@ test('the second question shares the file, the edited one all before the edited 
   });
 });
 
-test('prompts are those of the seed, and have nothing in common with those of another', async () => {
+test('prompts are the same for the same seed and share nothing with those of another seed', async () => {
   const prompts = async (scene: SceneName, seed: number) => {
     const { ask, asked } = scripted();
     await playScene(scene, ask, SIZES, 100_000, seed);
     return asked.flatMap((request) => request.prompts);
   };
   expect(await prompts('together', 1)).toEqual(await prompts('together', 1));
-  // Each is asked for twice: computed, then continued.
+  // Each prompt is asked for twice: it is computed, then continued.
   const [one, other] = [new Set(await prompts('together', 1)), new Set(await prompts('together', 2))].map((set) => [
     ...set,
   ]) as [number[][], number[][]];
@@ -72,10 +74,10 @@ test('prompts are those of the seed, and have nothing in common with those of an
   for (const id of one.flat()) expect(id).toBeGreaterThanOrEqual(10_000);
 });
 
-test('sequences that start and end apart count only while all of them decode', () => {
+test('sequences with different start and end count only while all of them decode', () => {
   const late = { tokenIds: [0, 0, 0, 0], atMs: [100, 120, 140, 160] };
   const early = { tokenIds: [0, 0, 0, 0], atMs: [10, 90, 110, 130] };
-  // In the 30 ms after 100: one token of the first, two of the second.
+  // In the 30 ms after 100 there are one token of the first and two of the second.
   expect(togetherRate([late, early])).toBeCloseTo(100);
   expect(() => togetherRate([late, { tokenIds: [0, 0], atMs: [10, 90] }])).toThrow('at the same time');
   expect(perToken([50, 90, 100, 111, 121])).toBe(10);
@@ -89,7 +91,7 @@ const sample = (
   firstTokens = [1, 2],
 ): Sample => ({ participant, scene: 'small', round, figures: { decode512, prompt512 }, firstTokens });
 
-test('the table has medians and tells how many times better Kvasir is, whichever way is better', () => {
+test('the table has medians and says how many times better Kvasir is, for measures of both directions', () => {
   const samples = [
     sample('kvasir', 0, 10, 900),
     sample('kvasir', 1, 12, 800),

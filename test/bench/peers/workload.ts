@@ -1,7 +1,7 @@
 /**
- * What is asked of every participant: scenes of a few prompts with seeded random token ids, and the figures that follow
- * from the times of their tokens. Prompts of different rounds have nothing in common, so that a cache helps only where a
- * scene repeats its own text. Pure.
+ * Defines the scenes that all participants play: a few prompts with seeded random token ids, and figures from the times
+ * of their tokens. Prompts of different rounds share nothing, so a cache helps only where a scene repeats its own text.
+ * Pure.
  */
 import { seededRandom } from '../../support/engine/workload.ts';
 import { median } from '../spread.ts';
@@ -43,7 +43,7 @@ export interface Sizes {
   large: number;
   question: number;
   chunk: number;
-  /** A line before and after its edit. */
+  /** Tokens of a line before and after its edit. */
   line: number;
   editedLine: number;
   decode: number;
@@ -61,7 +61,7 @@ export const SIZES: Sizes = {
   decode: 32,
   together: 64,
 };
-/** For tests of the benchmark itself. */
+/** Sizes for tests of the benchmark. */
 export const TINY_SIZES: Sizes = {
   small: 16,
   medium: 48,
@@ -76,7 +76,7 @@ export const TINY_SIZES: Sizes = {
 
 export const SEQUENCES = 4;
 
-/** Longest sequence of `scenes`, and of the one whose prompts run together. */
+/** Longest sequence of all scenes. `sharedTokens` is the longest one of the scene whose prompts run together. */
 export function contextTokens({ large, decode, editedLine }: Sizes): number {
   return Math.ceil((large + editedLine + decode) / 256) * 256 + 256;
 }
@@ -89,13 +89,13 @@ export type Ask = (request: GenerateRequest) => Promise<Generated[]>;
 
 export interface Outcome {
   figures: Figures;
-  /** First tokens, one after the other: the same computation should choose the same ones. */
+  /** First generated tokens in order. The same computation should choose the same ones. */
   firstTokens: number[];
 }
 
 export type SceneName = 'small' | 'medium' | 'large' | 'together';
 
-/** @param seed of the prompts: the same one gives every participant the same ids. */
+/** @param seed of the prompts. The same seed gives every participant the same ids. */
 export async function playScene(
   name: SceneName,
   ask: Ask,
@@ -147,7 +147,8 @@ export async function playScene(
     },
     together: async (): Promise<Figures> => {
       const prompts = Array.from({ length: SEQUENCES }, () => ids(sizes.small));
-      // Computed before, so that decoding starts with all of them at once, whatever an engine thinks of arriving prompts.
+      // Computes the prompts first, so that all sequences decode from the start, however an engine schedules arriving
+      // prompts.
       for (const { tokenIds } of await ask({ prompts, tokens: 1 })) firstTokens.push(tokenIds[0]!);
       return { together: togetherRate(await ask({ prompts, tokens: sizes.together })) };
     },
@@ -157,14 +158,16 @@ export async function playScene(
 
 const perSecond = (tokens: number, elapsedMs: number): number => (1000 * tokens) / elapsedMs;
 
-/** Median time between tokens; the step from the first to the second may still end the prompt's work. */
+/**
+ * Median time between tokens. Leaves out the step from the first to the second token, which may include prompt work.
+ */
 export function perToken(atMs: readonly number[]): number {
   return median(atMs.slice(2).map((at, i) => at - atMs[i + 1]!));
 }
 
 /**
- * Tokens per second of all sequences while all of them decode: from the last one's first token to the first one's last.
- * @throws Error when they did not decode at the same time.
+ * Tokens per second of all sequences while all of them decode: from the latest first token to the earliest last token.
+ * @throws Error if they did not decode at the same time.
  */
 export function togetherRate(generated: readonly Generated[]): number {
   const from = Math.max(...generated.map(({ atMs }) => atMs[0]!));

@@ -1,4 +1,4 @@
-/** The weights of copying, fitted. */
+/** Tests the fit of the copy weights. */
 import { expect, test } from 'vitest';
 import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';
 import { randomOf } from './trees.ts';
@@ -6,7 +6,7 @@ import { randomOf } from './trees.ts';
 const START = { doubt: 0, match: 0, agreement: 0, confidence: 0 };
 const TRUE = { doubt: 1.5, match: 0.9, agreement: 1.2, confidence: 2 };
 
-/** Of a copy that is right as often as these weights say, and else the model's likeliest token. */
+/** Random cases. The copy is right as often as TRUE says. Otherwise the model's likeliest token is right. */
 function cases(count: number): CopyCase[] {
   const random = randomOf(1, 'copyFit');
   return Array.from({ length: count }, () => {
@@ -22,7 +22,7 @@ function cases(count: number): CopyCase[] {
   });
 }
 
-test('weights that made the copies are found again', () => {
+test('the fit finds the weights that made the copies', () => {
   const some = cases(4000);
   const fitted = fitCopy(some, START);
   for (const name of ['doubt', 'match', 'agreement', 'confidence'] as const)

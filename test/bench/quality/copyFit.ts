@@ -1,12 +1,17 @@
-/** PURE: the weights of copying (engine/text/copy/copyPrior.ts) that make what was written likeliest. */
+/**
+ * PURE: fits the weights of copying (engine/text/copy/copyPrior.ts) so that the written text is as likely as possible.
+ */
 import type { CopyWeights } from '../../../engine/text/copy/copyPrior.ts';
 
-/** Where a token was written, what the model and the copies gave it. */
+/** Probabilities that the model and the copies gave a written token. */
 export interface CopyCase {
-  /** Probability of the model for it, and of its likeliest token. */
+  /** The model's probability of the written token, and of its likeliest token. */
   readonly model: number;
   readonly likeliest: number;
-  /** Of the copies for it, and of theirs; tokens of the longest match. */
+  /**
+   * The copies' probability of the written token, and of their likeliest token. Then the length of the longest match in
+   * tokens.
+   */
   readonly copied: number;
   readonly agreement: number;
   readonly longest: number;
@@ -16,11 +21,11 @@ export type FittedWeights = Omit<CopyWeights, 'share' | 'others'>;
 
 const NAMES = ['doubt', 'match', 'agreement', 'confidence'] as const;
 const STEPS = 600;
-/** As in CopyPrior. */
+/** Same value as in CopyPrior. */
 const MAX_WEIGHT = 0.98;
 const MIN_PROBABILITY = 1e-9;
 
-/** Nats a token, over all of them. */
+/** Mean nats per token. */
 export function copyLoss(cases: readonly CopyCase[], { doubt, match, agreement, confidence }: FittedWeights): number {
   let sum = 0;
   for (const given of cases) {
@@ -33,7 +38,7 @@ export function copyLoss(cases: readonly CopyCase[], { doubt, match, agreement, 
   return sum / cases.length;
 }
 
-/** By Adam from `start`, over the cases that have something to copy. */
+/** Optimises with Adam from `start`, over the cases that have something to copy. */
 export function fitCopy(cases: readonly CopyCase[], start: FittedWeights): FittedWeights {
   const at: Record<(typeof NAMES)[number], number> = { ...start };
   const moments = NAMES.map(() => ({ mean: 0, square: 0 }));

@@ -1,7 +1,7 @@
 /**
- * The product for suite `quality`: the engine behind its protocol, asked in the messages that the editor sends. Each request has a
- * document of its own, closed afterwards, so that nothing of what was taken out of a text is known to the next one; what texts begin
- * with in common is found in the cache, as in an editor.
+ * Runs the product's engine for suite `quality` with the messages that the editor sends. Each request has its own
+ * document, which is closed afterwards, so that removed text is unknown to the next request. The cache keeps common
+ * beginnings, as in an editor.
  */
 import {
   copyFileSync,
@@ -24,7 +24,7 @@ import type { Translate } from '../../../src/format.ts';
 export interface EngineOptions {
   readonly createTransport: (t: Translate) => Transport;
   readonly modelDir: string;
-  /** Of imported models. */
+  /** Folder of imported models. */
   readonly cacheDir: string;
   /** 0 lets the engine choose. */
   readonly threads: number;
@@ -32,7 +32,7 @@ export interface EngineOptions {
 
 export interface Completion {
   text: string;
-  /** From the last key to the first of the text; null where nothing is offered. */
+  /** Time from the last key to the first text. Null if nothing is offered. */
   firstMs: number | null;
 }
 
@@ -42,7 +42,7 @@ export class QualityEngine {
   readonly #client: EngineClient;
   readonly model: ModelInfo;
   #numDocuments = 0;
-  /** Of the files that are there beside the one that is written in, by path. */
+  /** Open source files other than the edited one, with their document ids by path. */
   #beside = new Map<string, string>();
 
   private constructor(client: EngineClient, model: ModelInfo) {
@@ -50,7 +50,10 @@ export class QualityEngine {
     this.model = model;
   }
 
-  /** With int8 weights, as the product loads a model. Idle work is off: it would run into what is timed. @throws Error for a model that cannot be loaded */
+  /**
+   * Loads with int8 weights, like the product. Idle work is off, because it would disturb the timing.
+   * @throws Error if the model cannot be loaded.
+   */
   static async open({ createTransport, modelDir, cacheDir, threads }: EngineOptions): Promise<QualityEngine> {
     const client = new EngineClient({
       createTransport: () => createTransport(plain),
@@ -66,8 +69,9 @@ export class QualityEngine {
   }
 
   /**
-   * What is offered at an offset. The character before it is typed when the text around it has been read, as the keys before it would
-   * have had it read. `beside`: other files that are open, the nearest first.
+   * Returns the completion offered at an offset. First completes without the last character, so that the text around it
+   * is in the cache as after earlier keys. Then types this character.
+   * @param beside other open files, the nearest first.
    */
   async complete(
     file: string,
@@ -143,7 +147,7 @@ export class QualityEngine {
     }
   }
 
-  /** They stay open for as long as they are asked for; the others are closed. */
+  /** Opens these files and closes all others. A file stays open while further calls name it. */
   #openBeside(files: readonly { readonly path: string; readonly text: string }[]): string[] {
     const wanted = new Set(files.map((file) => file.path));
     for (const [name, docId] of this.#beside) {
@@ -171,23 +175,26 @@ export class QualityEngine {
 
 export type PromptLayout = 'blockAndTail' | 'tail';
 
-/** What the product gives this model, and the other layout where it is one that the model can take. */
+/** The product's layout for this model, and the other layout if the model supports it. */
 export function layoutsOf(modelDir: string): { shipped: PromptLayout; other: PromptLayout | undefined } {
   const manifest = manifestOf(modelDir);
   const shipped = manifest.completion?.layout ?? 'tail';
-  // A block inside a chat's first turn is nothing to complete behind.
+  // In a chat template, the file block is in the first turn, so nothing can be completed after it.
   return {
     shipped,
     other: manifest.fileBlock === 'fileSeparator' ? (shipped === 'tail' ? 'blockAndTail' : 'tail') : undefined,
   };
 }
 
-/** The same model with another layout in its manifest, in a folder of its own. */
+/** Copies the model into `folder` with another layout in its manifest. */
 export function withLayout(modelDir: string, layout: PromptLayout, folder: string): string {
   return withCompletion(modelDir, { layout }, folder);
 }
 
-/** The same model with these of its manifest's rules for completions, in a folder of its own: the files are links where the file system has them. */
+/**
+ * Copies the model into `folder` with other rules for completions in its manifest. Uses hard links where the file
+ * system supports them.
+ */
 export function withCompletion(modelDir: string, completion: Partial<Manifest['completion']>, folder: string): string {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });

@@ -1,4 +1,4 @@
-/** What the answers of suite `quality` come to, by kind and language. Pure. */
+/** Calculates figures of suite `quality` by kind and language. Pure. */
 import { median, quantile } from '../spread.ts';
 import type { PromptLayout } from './engine.ts';
 import { HOLE_KINDS, type HoleKind } from './holes.ts';
@@ -17,7 +17,7 @@ export interface ScoredHole extends Place, HoleScore {
   kind: HoleKind;
   midWord: boolean;
   offset: number;
-  /** Characters that were to be written, and that were offered. */
+  /** Characters that had to be written, and characters offered. */
   numTaken: number;
   numShown: number;
   firstMs: number | null;
@@ -26,7 +26,7 @@ export interface ScoredHole extends Place, HoleScore {
 export interface ScoredQuestion extends Place {
   kind: QuestionKind;
   right: boolean;
-  /** Word for word as the built-in model was taught. */
+  /** Equals the wording that the built-in model was trained on. */
   exact: boolean;
 }
 
@@ -34,12 +34,12 @@ export interface ScoredSummary extends Place {
   name: string;
   rougeL: number;
   chrF: number;
-  /** Of the words of the name. */
+  /** Score of the words of the function's name as a summary. */
   nameRougeL: number;
   nameChrF: number;
 }
 
-/** Shares are 0..1; those of what is shown are NaN where nothing is. */
+/** Shares are 0..1. Shares of shown completions are NaN if none is shown. */
 export interface HoleFigures {
   n: number;
   exact: number;
@@ -48,12 +48,12 @@ export interface HoleFigures {
   exactOfShown: number;
   firstWordOfShown: number;
   wholeOfShown: number;
-  /** Characters, per completion that is shown. */
+  /** Mean characters per shown completion. */
   keptPerShown: number;
   shownCharacters: number;
-  /** Of what was to be written, all of them. */
+  /** Mean characters that had to be written, over all holes. */
   takenCharacters: number;
-  /** To the first ghost text, ms. */
+  /** Time to the first ghost text in ms. */
   medianMs: number;
   p95Ms: number;
 }
@@ -85,7 +85,9 @@ export interface Cell extends HoleFigures {
   language: QualityLanguage | 'all';
 }
 
-/** Every kind in every language and over all, and rests by where the cursor stood; without those that there are none of. */
+/**
+ * A cell per kind and language, per kind over all languages, and for rests per cursor position. Leaves out empty cells.
+ */
 export function cellsOf(holes: readonly ScoredHole[], layouts: readonly PromptLayout[]): Cell[] {
   return layouts.flatMap((layout) => {
     const of = holes.filter((hole) => hole.layout === layout);

@@ -1,9 +1,7 @@
 /**
- * What a manifest says of copying and of confidence (model/kvasir.json), fitted to a model: `npx node test/bench/quality/fit.ts MODEL
- * [--n 150] [--line 0.05,0.1] [--words 0.45] [--lines 0.3,0.4]`, after `npm run build`. On projects that are neither measured nor trained on.
- *
- * The weights of copying are those that make what stood at the cursors likeliest, token by token, with the model's int8 probabilities.
- * Then rests, lines and blocks are written through the engine as shipped, with these weights and each limit of confidence.
+ * Fits the manifest's copying and confidence values (model/kvasir.json) to a model, on projects that are not measured
+ * and not trained on. Run `npm run build` first, then:
+ * `npx node test/bench/quality/fit.ts MODEL [--n 150] [--line 0.05,0.1] [--words 0.45] [--lines 0.3,0.4]`
  */
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -37,7 +35,7 @@ const { values, positionals } = parseArgs({
 const modelDir = path.resolve(positionals[0] ?? 'model');
 const folder = path.resolve('.cache/bench/quality');
 const cacheDir = path.resolve('.cache/bench/imported');
-/** Tokens of a line that are looked at. */
+/** Limit of the tokens per line that are looked at. */
 const MAX_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
@@ -79,11 +77,14 @@ console.log(
   ),
 );
 
-/** Of each token that stood at a cursor and is not said again for the sake of healing. */
+/**
+ * Cases to fit the weights of copying to, with the model's int8 probabilities. Has one case per token that was at a
+ * cursor. Leaves out tokens that token healing repeats.
+ */
 async function copyCases(): Promise<CopyCase[]> {
   const subject = await KvSubject.open('fitted', modelDir, cacheDir, 0, []);
   const text = await ModelText.load(modelDir);
-  // So that a weight tells how long the longest match was: n / (n + 1).
+  // With these values a weight tells the length n of the longest match: n / (n + 1).
   Object.assign(text.manifest.completion.copy, { share: 1, doubt: 0, match: 1, agreement: 0, confidence: 0 });
   const layout = new Layout(text, {
     contextTokens: subject.model.config.contextTokens,
@@ -112,7 +113,7 @@ async function copyCases(): Promise<CopyCase[]> {
       let answered = '';
       for (const [k, id] of ids.entries()) {
         const next = copies.next();
-        // Which tokens may come is limited until the opening is said.
+        // Before the end of the opening only some tokens are allowed.
         if ((ends[k - 1] ?? 0) >= opening.length) cases.push(caseOf(follows[k]!, next, id));
         answered += text.tokenizer.decode([id]);
         copies.push(id, answered);
@@ -156,7 +157,10 @@ function rounded<T extends object>(weights: T): T {
   ) as T;
 }
 
-/** What is shown with these limits, through the engine as shipped. */
+/**
+ * Completes rests, lines and blocks through the shipped engine with the fitted weights and these confidence limits.
+ * Returns a table row.
+ */
 async function written(confidence: Manifest['completion']['confidence']): Promise<string[]> {
   const dir = withCompletion(modelDir, { copy, confidence }, path.join(folder, 'model-fitted'));
   const engine = await QualityEngine.open({

@@ -1,6 +1,6 @@
 /**
- * Cursors for suite `quality`: the rest of a line, a whole line or a block of several lines is taken out of a file, and the model is to
- * write it again. Half of the rests begin in the middle of a word: most places at which somebody pauses are such. Pure.
+ * Makes cursors for suite `quality`: removes the rest of a line, a whole line or a block of lines for the model to
+ * write again. Half of the rests begin inside a word, because most typing pauses are inside one. Pure.
  */
 import type { Tree } from 'web-tree-sitter';
 import { boundariesIn, isCode, shuffled } from '../eval/holes.ts';
@@ -13,21 +13,21 @@ export type HoleKind = (typeof HOLE_KINDS)[number];
 
 export interface QualityHole {
   readonly kind: HoleKind;
-  /** The cursor stands between the first and the last character of a word. */
+  /** The cursor is between the first and the last character of a word. */
   readonly midWord: boolean;
-  /** The file without `taken`, which stood at `offset`. */
+  /** The file without `taken`, which was at `offset`. */
   readonly text: string;
   readonly offset: number;
   readonly taken: string;
 }
 
-/** Lines before the first hole: a model has to have something to go by. */
+/** Lines before the first hole. The model needs some context. */
 const FIRST_LINE = 5;
-/** Of a block, which is the whole of a body. */
+/** Number of lines of a block. A block is the whole of a body. */
 const LINES = { least: 2, most: 8 };
 const MAX_BLOCK = 500;
 
-/** All of one kind in random order, at most one on each line; of rests every second one is in the middle of a word. */
+/** All holes of a kind in random order, at most one per line. Every second rest begins inside a word. */
 export function holesOf(tree: Tree, text: string, kind: HoleKind, random: Random): QualityHole[] {
   return kind === 'block' ? blocks(tree, text, random) : lines(tree, text, kind, random);
 }
@@ -70,7 +70,7 @@ function blocks(tree: Tree, text: string, random: Random): QualityHole[] {
   const bodies = tree.rootNode.descendantsOfType(['statement_block', 'block']).flatMap((node) => {
     const inner = named(node);
     const [first, last] = [inner[0], inner.at(-1)];
-    // A comment or a documentation string is no code to write again.
+    // Comments and documentation strings are not code to complete.
     if (
       !first ||
       !last ||

@@ -1,9 +1,12 @@
-/** PURE: the files that somebody who writes in one of a project has open beside it. */
+/** PURE: chooses the files that are open beside an edited file of a project. */
 import { shuffled } from '../eval/holes.ts';
 import type { QualityText } from './sources.ts';
 import { randomOf } from './trees.ts';
 
-/** So many of the same project and language, the nearest in its folders, of a folder any; the same ones for the same seed. */
+/**
+ * Up to `n` files of the same project and language, the nearest folders first and random within a folder. The result is
+ * the same for the same seed.
+ */
 export function neighbours(
   texts: readonly QualityText[],
   { source, path: file, language }: Pick<QualityText, 'source' | 'path' | 'language'>,

@@ -1,4 +1,7 @@
-/** Suite `quality` as a whole, tiny, with the built-in model on our own texts; and what it is told is what `kvasir complete` says. */
+/**
+ * Tests suite `quality` as a whole in a tiny form with the built-in model on our own texts. Compares it with `kvasir
+ * complete`.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +19,7 @@ import { qualityBench } from './suite.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-quality-'));
-// Below the project, so that the bundle finds onnxruntime as the packaged one does.
+// A folder inside the project, so that the bundle finds onnxruntime like the packaged one.
 const built = path.resolve('.cache', `quality-under-test-${process.pid}`);
 const cacheDir = path.join(folder, 'imported');
 const createTransport: EngineOptions['createTransport'] = (t) =>
@@ -43,7 +46,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('everything is asked in both layouts and judged', async () => {
+test('all samples are asked in both layouts and judged', async () => {
   const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 2, groups: GROUPS, seed: 1, beside: 1 });
   for (const { path: file, language, beside } of samples.holes)
     expect(beside.map((other) => [other.path !== file, other.language])).toEqual([[true, language]]);
@@ -65,7 +68,7 @@ test('everything is asked in both layouts and judged', async () => {
     samples.summaries.length,
   ]);
   expect(answers).toHaveLength(24 + samples.questions.length + samples.summaries.length);
-  // The model is sure of something at many places, and what is shown has a time at which it was first seen.
+  // The model is confident in many places. Each shown completion has the time when it first appeared.
   const shown = result.items.holes.filter((hole) => hole.shown);
   expect(shown.length).toBeGreaterThan(5);
   for (const hole of result.items.holes) expect(hole.firstMs !== null, JSON.stringify(hole)).toBe(hole.shown);
@@ -74,7 +77,7 @@ test('everything is asked in both layouts and judged', async () => {
   expect(qualityReport(result)).toMatch(/file block \+ tail \(as shipped\) \| rest of the line \| TypeScript \| 2 \|/);
 });
 
-test('a completion is the one of the command line', async () => {
+test('a completion equals that of the command line', async () => {
   const samples = await samplesOf(new Grammars('dist/grammars'), texts, {
     n: 1,
     groups: ['rest', 'line', 'block'],

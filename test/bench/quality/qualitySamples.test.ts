@@ -1,4 +1,4 @@
-/** Suite `quality`, what it asks: what it may read, what it takes out of a text and that nothing of it is left in a prompt, which answers are right. */
+/** Tests the samples of suite `quality`: readable sources, removed text that is in no prompt, right answers. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ const summaries = (file: string, text: string): Promise<QualitySummary[]> =>
   withTree(grammars, file, text, (tree) => summariesOf(tree, text, randomOf(1, file)));
 
 describe('sources', () => {
-  test('none of them is one that the built-in model was trained on; those that weights are fitted on only its tokenizer has seen', () => {
+  test('the built-in model was trained on none of them, and only its tokenizer on those that weights are fitted on', () => {
     const corpus = JSON.parse(readFileSync('model/corpus_sources.json', 'utf8')) as {
       name: string;
       split: string;
@@ -49,7 +49,7 @@ describe('sources', () => {
       expect(licence, name).toMatch(/^(MIT|Apache-2\.0|BSD-[23]-Clause|PSF-2\.0|PSF-based|Repoze)/);
   });
 
-  test('none of them can come into the next one', () => {
+  test('the training lists exclude all of them for future models', () => {
     const never = [
       readFileSync('model/train/never.py', 'utf8'),
       /^HELD_OUT = .*$/m.exec(readFileSync('model/train/corpus.py', 'utf8'))?.[0],
@@ -58,17 +58,17 @@ describe('sources', () => {
       .toLowerCase();
     for (const { name, repository, registry } of [...SOURCES, ...FITTED_ON]) {
       expect(never, repository).toContain(`"${repository.toLowerCase()}"`);
-      // Of Python, packages are read besides repositories.
+      // Python sources of training data are packages as well as repositories.
       if (registry === 'pypi') expect(never, name).toContain(`"${name}"`);
     }
   });
 
-  test('what weights are fitted on is not measured', () => {
+  test('sources that weights are fitted on are not measured', () => {
     const measured = SOURCES.map(({ repository }) => repository);
     for (const { repository } of FITTED_ON) expect(measured).not.toContain(repository);
   });
 
-  test('each is pinned by version and hash, and has a licence that its use here fits', () => {
+  test('each is pinned by version and hash and has a suitable licence', () => {
     for (const { registry, name, version, hash, licence } of [...SOURCES, ...FITTED_ON]) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);
       expect(hash, name).toMatch(registry === 'npm' ? /^[\w+/]{86}==$/ : /^[\da-f]{64}$/);
@@ -76,7 +76,7 @@ describe('sources', () => {
     }
   });
 
-  test('what is not what was pinned is refused', () => {
+  test('content with another hash than the pinned one is refused', () => {
     const packed = Buffer.from('a package');
     const source = {
       name: 'some',
@@ -91,10 +91,10 @@ describe('sources', () => {
     expect(() => checkHash(npm, Buffer.from('another'))).toThrow(/Nothing of it was unpacked/);
   });
 
-  test('what cannot be fetched is one sentence that says what is needed, and leaves nothing behind', () => {
+  test('a failed fetch gives one sentence that says what is needed, and leaves nothing behind', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-quality-'));
     const { PATH } = process.env;
-    // As on a machine without npm: the command itself fails.
+    // As on a machine without npm, where the command itself fails.
     process.env.PATH = folder;
     try {
       expect(() => qualityTexts(path.join(folder, 'texts'), () => {})).toThrow(
@@ -113,7 +113,7 @@ describe('sources', () => {
     expect(reasonIn('WARNING: a folder\nERROR: Could not find it\nERROR: No match')).toBe('Could not find it.');
   });
 
-  test('only what somebody wrote is read', () => {
+  test('only texts written by people are read', () => {
     const text = 'const a = 1;\n'.repeat(100);
     expect(isReadable('src/a.ts', text, 'typescript')).toBe(true);
     for (const file of ['src/a.d.ts', 'src/a.test.ts', 'test/a.ts', 'src/__tests__/a.ts', 'src/a.js'])
@@ -137,7 +137,7 @@ describe('cursors', () => {
     );
   }, 60_000);
 
-  test('are the same for the same seed, and put back what was taken makes the file', async () => {
+  test('are the same for the same seed, and inserting the removed text restores the file', async () => {
     for (const { path: file, text } of files) {
       for (const kind of HOLE_KINDS) {
         const found = await holes(file, text, kind);
@@ -146,7 +146,7 @@ describe('cursors', () => {
           expect(of).toBe(kind);
           expect(without.slice(0, offset) + taken + without.slice(offset)).toBe(text);
           expect(taken.trim(), taken).not.toBe('');
-          // Nothing stands behind the cursor on its line.
+          // The line has nothing after the cursor.
           expect(without.slice(offset).split('\n')[0]!.trim()).toMatch(kind === 'block' ? /^;?$/ : /^$/);
         }
       }
@@ -156,7 +156,7 @@ describe('cursors', () => {
     expect(other).not.toEqual(await holes(file!.path, file!.text, 'rest'));
   });
 
-  test('every second rest begins in the middle of a word, no other does', async () => {
+  test('every second rest begins inside a word, and no other hole does', async () => {
     const found = (await Promise.all(files.map(({ path: file, text }) => holes(file, text, 'rest')))).flat();
     expect(found.length).toBeGreaterThan(500);
     for (const { text, offset, taken, midWord } of found)
@@ -166,7 +166,7 @@ describe('cursors', () => {
     expect(share).toBeLessThan(0.55);
   });
 
-  test('blocks are whole bodies of a few lines; lines and rests are code, not comments', async () => {
+  test('blocks are whole bodies of a few lines, and lines and rests are code, not comments', async () => {
     const text = `import { a } from './a';\n\n\n\n\n/** Says what\n * it does. */\nexport function twice(n: number): number {\n  const m = n;\n  return m + n;\n}\n\nfunction once() {\n  return 1;\n}\n\nfunction told() {\n  // Why.\n  return 2;\n}\nconst said = \`first\n  second of it\n\`;\n`;
     expect((await holes('src/a.ts', text, 'block')).map(({ taken }) => taken)).toEqual([
       'const m = n;\n  return m + n;',
@@ -189,11 +189,11 @@ describe('cursors', () => {
         expect(taken).not.toMatch(/^(?!.*\/\/).*things/);
   });
 
-  test('what was taken is nowhere in the prompt, in neither layout', async () => {
+  test('the removed text is not in the prompt in either layout', async () => {
     let numAsked = 0;
     for (const { path: file, text } of files) {
       for (const kind of HOLE_KINDS) {
-        // What the file says once cannot be there by another place.
+        // Uses text that occurs once in the file, so that it is nowhere else.
         const alone = (await holes(file, text, kind))
           .filter(({ taken }) => taken.length > 16 && text.split(taken).length === 2)
           .slice(0, 3);
@@ -236,7 +236,7 @@ function load(file) {
   const ofKind = (all: readonly QualityQuestion[], kind: string): QualityQuestion[] =>
     all.filter((question) => question.kind === kind);
 
-  test('about imports, members and names that are not there', async () => {
+  test('ask about imports, members and missing names', async () => {
     const all = await questions('src/store.js', text, ['close', 'elsewhere']);
     expect(ofKind(all, 'imports').map(({ answer }) => answer)).toEqual([
       'This file imports `node:fs`, `./side.js`, `node:path` and `./join`.',
@@ -256,7 +256,7 @@ function load(file) {
     expect(ofKind(ofPython, 'missing')).toEqual([]);
   });
 
-  test('are answered rightly by their own answers, and not by those to others of their kind', async () => {
+  test('accept their own answers, and reject answers to other questions of their kind', async () => {
     const all = (
       await Promise.all(
         files.map(async ({ path: file, text }) =>
@@ -277,7 +277,7 @@ function load(file) {
       ).toBe(false);
   });
 
-  test('may be answered in other words', async () => {
+  test('accept answers in other words', async () => {
     const all = await questions('src/store.js', text, ['elsewhere']);
     const [imports, members, where] = ['imports', 'members', 'where'].map((kind) => ofKind(all, kind)[0]!) as [
       QualityQuestion,
@@ -304,7 +304,7 @@ function load(file) {
 });
 
 describe('summaries', () => {
-  test('are asked without the comment, whose first sentence they are compared with', async () => {
+  test('leave the comment out of the file and compare with its first sentence', async () => {
     const text = `const a = 1;\n\n/**\n * Adds two numbers and\n * gives their sum. Slowly.\n *\n * @param a one\n */\nexport function addSlowly(a: number, b: number) {\n  return a + b;\n}\n\nclass Sum {\n  /** Takes all of them back again. */\n  undoAll() {}\n  /** Short one. */\n  short() {}\n}\n`;
     const found = await summaries('src/sum.ts', text);
     expect(found.map(({ name, reference }) => [name, reference]).sort()).toEqual([
@@ -329,13 +329,13 @@ describe('summaries', () => {
     expect(load.text.slice(load.start, load.end)).toBe('def load(path):\n    return open(path).read()');
   });
 
-  test('nothing is asked whose comment stands elsewhere, too', async () => {
+  test('leave out functions whose comment also occurs elsewhere in the file', async () => {
     const one = '/** Gives back what it was given. */\nfunction same(a) {\n  return a;\n}\n';
     expect(await summaries('a.js', one)).toHaveLength(1);
     expect(await summaries('a.js', `${one}\n// gives back what it was given\n`)).toEqual([]);
   });
 
-  test('first sentences and words of names', () => {
+  test('take first sentences of comments and words of names', () => {
     expect(firstSentence('/** @param a only */')).toBe('');
     expect(firstSentence('/** See e.g. that one. Then this. */')).toBe('See e.g. that one.');
     expect(firstSentence('"""One\n    two\n\n    three."""')).toBe('One two');

@@ -1,7 +1,7 @@
 /**
- * Questions for suite `quality` whose answer stands in the file: those of test/bench/eval/questions.ts, and imports, members, and
- * where something is that is not there. An answer is judged by what it names, not by its words, so that a better model, or
- * one that is helped by the syntax tree, may put it otherwise. Pure.
+ * Makes questions with an answer in the file for suite `quality`: those of test/bench/eval/questions.ts, imports,
+ * members and names that do not exist. Judges the names in an answer and not its wording, so that better models, or
+ * ones helped by the syntax tree, may answer in other words. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
 import { definitionsIn, judged, listed, named, QUESTION_KINDS as READ_OFF, questionsOf } from '../eval/questions.ts';
@@ -18,12 +18,15 @@ export interface QualityQuestion {
   readonly right: (given: string) => boolean;
 }
 
-/** A longer list is cut short by any assistant. */
+/** Any assistant shortens longer lists. */
 const MAX_NAMES = 8;
-/** Naming them, or properties that are computed, as methods is as right as leaving them out. */
+/** An answer may name these members and computed properties as methods, or leave them out. */
 const SPECIAL = /^(constructor|__\w+__|#\w+|\[.*\])$/;
 
-/** All of one text, in random order within each kind. @param elsewhere names that other files define */
+/**
+ * All questions about a text, in random order within each kind.
+ * @param elsewhere names that other files define.
+ */
 export function qualityQuestions(
   tree: Tree,
   file: { path: string; text: string },
@@ -56,7 +59,7 @@ export function qualityQuestions(
 function importsOf(tree: Tree, { path, text }: { path: string; text: string }): QualityQuestion[] {
   const modules = [...new Set(named(tree.rootNode).flatMap(modulesIn))].filter((name) => text.includes(name));
   if (modules.length === 0 || modules.length > MAX_NAMES) return [];
-  // What functions and blocks import, the file imports, too, but an answer may leave it out.
+  // An answer may include or leave out modules that only functions or blocks import.
   const deeper = tree.rootNode.descendantsOfType(IMPORTING).flatMap((node) => (node ? modulesIn(node) : []));
   return [
     {
@@ -70,7 +73,7 @@ function importsOf(tree: Tree, { path, text }: { path: string; text: string }): 
 
 const IMPORTING = ['import_statement', 'import_from_statement', 'lexical_declaration', 'variable_declaration'];
 
-/** Of one statement. */
+/** Modules that one statement imports. */
 function modulesIn(node: Node): string[] {
   if (node.type === 'future_import_statement') return ['__future__'];
   if (node.type === 'import_from_statement') return [node.childForFieldName('module_name')!.text];
@@ -125,7 +128,7 @@ function missing(
   ];
 }
 
-/** Whether an answer names all of them and, in backticks, nothing else. */
+/** Whether an answer gives all names and no others in backticks. `may` allows further names. */
 export function namesAll(given: string, names: readonly string[], may: (name: string) => boolean): boolean {
   const quoted = [...given.matchAll(/`([^`\n]+)`/g)].map(([, name]) =>
     name!.replace(/^['"]|['"]$/g, '').replace(/\(\)$/, ''),
@@ -138,18 +141,18 @@ export function namesAll(given: string, names: readonly string[], may: (name: st
   );
 }
 
-/** Whether an answer says that there is no such name. */
+/** Whether an answer denies that the name exists. */
 export function denies(given: string): boolean {
   return /\b(no|not|nowhere|never|neither|cannot)\b|n't\b/i.test(given.replace(/`[^`]*`/g, ''));
 }
 
-/** "line 12", counted from 1. */
+/** Whether an answer names this line, as in "line 12". Lines count from 1. */
 function namesLine(text: string, line: string, given: string): boolean {
   const at = text.split('\n').findIndex((other) => other.trim() === line);
   return at >= 0 && new RegExp(`\\bline ${at + 1}\\b`, 'i').test(given);
 }
 
-/** Names that a text defines, to ask other files for. */
+/** Names that a text defines. Questions about other files use them as missing names. */
 export function namesDefined(tree: Tree, text: string): string[] {
   return definitionsIn(tree.rootNode, text)
     .map(({ name }) => name)

@@ -1,4 +1,4 @@
-/** Tables and chart of suite `quality`. Pure. */
+/** Formats suite `quality` as tables and a chart. Pure. */
 import { short, table } from '../spread.ts';
 import { type BarChart, barChart } from '../svgPlot.ts';
 import type { PromptLayout } from './engine.ts';
@@ -23,7 +23,7 @@ const LANGUAGES: Record<Cell['language'], string> = {
 
 const percent = (share: number): string => (Number.isNaN(share) ? '–' : `${(100 * share).toFixed(1)}%`);
 
-/** "10.5% (7–16)": with the 95% interval. */
+/** "10.5% (7–16)": a share with its 95% interval. */
 function withInterval(share: number, n: number): string {
   const [least, most] = interval(Math.round(share * n), n);
   return `${percent(share)} (${(100 * least).toFixed(0)}–${(100 * most).toFixed(0)})`;
@@ -38,7 +38,7 @@ export function qualityReport(result: QualityFigures): string {
   return [head, qualityTable(result)].join('\n\n');
 }
 
-/** What there is of completions, questions and summaries, as a model card has it. */
+/** Tables of completions, questions and summaries, as in a model card. Leaves out groups without results. */
 export function qualityTable(result: QualityFigures): string {
   const tables: string[] = [];
   if (result.cells.length > 0) {
@@ -95,7 +95,7 @@ export function qualityTable(result: QualityFigures): string {
   return tables.join('\n\n');
 }
 
-/** Exact completions by kind and language; empty where none were asked for. */
+/** Chart of exact completions by kind and language. Empty if there are no completions. */
 export function qualityCharts(result: QualityFigures): Record<string, string> {
   const cells = result.cells.filter(({ language }) => language !== 'all');
   if (cells.length === 0) return {};

@@ -1,4 +1,4 @@
-/** What suite `quality` asks: so many of each kind and language, from the sources' texts, the same for the same seed. Owns no scoring. */
+/** Draws the samples of suite `quality` from the sources' texts, the same for the same seed. Does not score answers. */
 import { shuffled } from '../eval/holes.ts';
 import type { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { HOLE_KINDS, type HoleKind, holesOf, type QualityHole } from './holes.ts';
@@ -18,13 +18,17 @@ interface Of {
 }
 
 export interface Samples {
-  /** `beside`: files that are open, too, the nearest first. */
+  /** `beside`: other open files, the nearest first. */
   readonly holes: readonly (QualityHole & Of & { readonly beside: readonly QualityText[] })[];
   readonly questions: readonly (QualityQuestion & Of & { readonly file: string })[];
   readonly summaries: readonly (QualitySummary & Of)[];
 }
 
-/** @param n of each hole's kind, of questions (evenly over their kinds) and of summaries, in each language, as far as the texts have them; @param beside so many other files are open */
+/**
+ * @param n number per language of holes of each kind, of questions (evenly over their kinds) and of summaries, if the
+ * texts have enough.
+ * @param beside number of other open files.
+ */
 export async function samplesOf(
   grammars: Grammars,
   texts: readonly QualityText[],
@@ -68,14 +72,14 @@ export async function samplesOf(
       samples.summaries.push(...inTurn(lists, n));
     }
   }
-  // One file after the other: what they have read in common stays in the cache.
+  // Sorts by file, so that the cache keeps the common text of a file's requests.
   samples.holes.sort((a, b) => order(a.source, b.source) || order(a.path, b.path) || a.offset - b.offset);
   return samples;
 }
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** As many rests in the middle of words as at their ends. */
+/** Half of the rests inside words and half between words. */
 function halves(lists: readonly (readonly (QualityHole & Of)[])[], n: number): (QualityHole & Of)[] {
   const some = (midWord: boolean, count: number) =>
     inTurn(
@@ -104,7 +108,7 @@ async function questions(
       ),
     ),
   );
-  // One of each kind in turn, and of a kind one of each part.
+  // Takes turns between kinds, and within a kind between parts.
   return inTurn(
     QUESTION_KINDS.map((kind) =>
       inTurn(

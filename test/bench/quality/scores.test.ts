@@ -1,4 +1,4 @@
-/** Suite `quality`, how answers are judged, and what they come to. */
+/** Tests how suite `quality` judges answers and calculates figures. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -24,7 +24,7 @@ const texts: QualityText[] = heldoutFiles().map((file) => ({
 
 describe('scores', () => {
   const score = (taken: string, shown: string, kind: QualityHole['kind'] = 'rest') => scoreHole({ kind, taken }, shown);
-  test('of completions', () => {
+  test('judge completions', () => {
     expect(score('foo(bar);', 'foo(bar);')).toEqual({
       shown: true,
       exact: true,
@@ -33,7 +33,7 @@ describe('scores', () => {
       kept: 9,
     });
     expect(score('foo(bar);', '')).toEqual({ shown: false, exact: false, whole: false, firstWord: false, kept: 0 });
-    // "foo(" is kept, a part of "bar" is not.
+    // "foo(" is kept. The equal start of "bar" is not.
     expect(score('foo(bar);', 'foo(bat);')).toEqual({
       shown: true,
       exact: false,
@@ -44,9 +44,9 @@ describe('scores', () => {
     expect(score('foobar', 'foo')).toMatchObject({ firstWord: false, kept: 0 });
     expect(score('foo', 'foobar')).toMatchObject({ firstWord: false, kept: 0 });
     expect(score('foo.bar', 'foo')).toMatchObject({ firstWord: true, kept: 3, exact: false });
-    // A line that is right and goes on below it: right, but not to be accepted as a whole.
+    // The line is right but the text continues below it, so it is exact but not accepted as a whole.
     expect(score('return a;', 'return a;\n}', 'line')).toMatchObject({ exact: true, whole: false, kept: 9 });
-    // Whole lines from the beginning of a block are accepted as they are, a part of one, or lines that go on otherwise, are not.
+    // Whole lines from the start of a block are accepted. A part of a line, or a different line, is not.
     expect(score('a;\n  b;', 'a;', 'block')).toMatchObject({ exact: false, whole: true, kept: 2 });
     for (const shown of ['a', 'a;\n  b', 'a;\n  c;'])
       expect(score('a;\n  b;', shown, 'block')).toMatchObject({ exact: false, whole: false });
@@ -55,19 +55,19 @@ describe('scores', () => {
     expect(score('  a', '  b')).toMatchObject({ kept: 0 });
   });
 
-  test('of summaries', () => {
+  test('judge summaries', () => {
     expect(rougeL('Adds two numbers.', 'adds two numbers')).toBe(1);
     expect(rougeL('a b c d', 'a c')).toBeCloseTo(4 / 6);
     expect(rougeL('c a', 'a b c')).toBeCloseTo(2 / 5);
     expect([rougeL('', 'a'), chrF('', 'a'), chrF('xyz', 'abc')]).toEqual([0, 0, 0]);
     expect(chrF('same text', 'same text')).toBe(1);
-    // One of two letters, none of one pair: P and R are 1/4.
+    // One of two letters matches and no pair, so P and R are 1/4.
     expect(chrF('ab', 'ac')).toBeCloseTo(0.25);
-    // Recall counts more.
+    // Recall has more weight than precision.
     expect(chrF('abcdef', 'abc')).toBeGreaterThan(chrF('abc', 'abcdef'));
   });
 
-  test('intervals hold the share, and are narrower for more', () => {
+  test('intervals have the known ends, and are 0..1 without values', () => {
     expect(interval(0, 200)[0]).toBe(0);
     const [least, most] = interval(20, 200);
     expect([least, most].map((end) => end.toFixed(3))).toEqual(['0.066', '0.149']);
@@ -75,8 +75,8 @@ describe('scores', () => {
   });
 });
 
-describe('the whole', () => {
-  test('samples: so many of each, the same for the same seed, those of one group by themselves', async () => {
+describe('the suite as a whole', () => {
+  test('samples have the wanted number of each kind, are the same for the same seed, and do not depend on other groups', async () => {
     const all = await samplesOf(grammars, texts, { n: 12, groups: GROUPS, seed: 1 });
     for (const kind of HOLE_KINDS)
       for (const language of ['typescript', 'python'])
@@ -116,7 +116,7 @@ describe('the whole', () => {
   });
   const nothing = hole({ shown: false, numShown: 0, firstMs: null });
 
-  test('figures: shares of all, and of what is shown', () => {
+  test('figures have shares of all completions and of shown ones', () => {
     const figures = holeFigures([
       hole({ exact: true, whole: true, firstWord: true, kept: 8, midWord: true }),
       hole({ firstWord: true, kept: 4, firstMs: 40 }),
@@ -160,7 +160,7 @@ describe('the whole', () => {
     ]);
   });
 
-  test('the report names the layout that is shipped, and has a chart', () => {
+  test('the report names the shipped layout and has a chart', () => {
     const scored = [hole({ exact: true, firstWord: true }), nothing, hole({ layout: 'blockAndTail' })];
     const place = { source: 's', path: 'p', language: 'python' } as const;
     const result: QualityBench = {
@@ -199,7 +199,7 @@ describe('the whole', () => {
     expect(qualityCharts({ ...result, cells: [] })).toEqual({});
   });
 
-  test('beside a file those of its project and language are open, the nearest in its folders', () => {
+  test('files of the same project and language are open, the nearest folders first', () => {
     const text = (file: string, source = 'a', language: QualityText['language'] = 'python'): QualityText => ({
       path: file,
       source,
@@ -224,7 +224,7 @@ describe('the whole', () => {
     expect(neighbours(texts, texts[5]!, 0, 1)).toEqual([]);
   });
 
-  test('the command line says what is wrong with it', () => {
+  test('the command line explains its errors', () => {
     expect(qualityOptions({})).toMatchObject({
       n: 200,
       groups: GROUPS,
@@ -259,7 +259,7 @@ describe('the whole', () => {
         ...manifest,
         completion: { ...manifest.completion, layout: 'tail' },
       });
-      // A model that knows no file block has one layout.
+      // A model without a file block has one layout.
       rmSync(path.join(tail, 'kvasir.json'));
       expect(layoutsOf(tail)).toEqual({ shipped: 'tail', other: undefined });
       writeFileSync(path.join(tail, 'kvasir.json'), '{"fileBlock":"chatTemplate"}');

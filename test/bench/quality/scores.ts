@@ -1,16 +1,18 @@
-/** How good a completion or a summary is. Pure. */
+/** Scores completions and summaries. Pure. */
 import type { QualityHole } from './holes.ts';
 
 export interface HoleScore {
-  /** Something was offered. */
+  /** A completion was offered. */
   shown: boolean;
-  /** Of a rest or a line the first line, of a block the whole text, is what stood there. */
+  /** The first line (of a rest or a line) or the whole text (of a block) equals the removed text. */
   exact: boolean;
-  /** All that was offered is right and to be taken as it is: what stood there, or of a block whole lines from its beginning. */
+  /**
+   * The whole offer can be accepted as it is: it equals the removed text or, for a block, whole lines from its start.
+   */
   whole: boolean;
-  /** The first word, or run of signs, is right. */
+  /** The first word, or the first run of punctuation, is right. */
   firstWord: boolean;
-  /** Of the longest right beginning that ends with a word: what somebody would take word by word. */
+  /** Length of the longest right beginning that ends with a word. A user can accept this much word by word. */
   kept: number;
 }
 
@@ -31,7 +33,7 @@ export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, 
   };
 }
 
-/** Without white space at the ends of its lines and at its own. */
+/** The text without white space at the ends of its lines and at its own end. */
 const runMaintenance = (text: string): string =>
   text
     .replaceAll('\r\n', '\n')
@@ -41,7 +43,7 @@ const runMaintenance = (text: string): string =>
 function rightBeginning(given: string, wanted: string): number {
   let same = 0;
   while (same < given.length && same < wanted.length && given[same] === wanted[same]) same++;
-  // A word that goes on otherwise, in either text, is not taken.
+  // A word that continues differently in either text does not count.
   const cut = (text: string): boolean => isWord(text[same]) && isWord(given[same - 1]);
   if (cut(given) || cut(wanted)) while (same > 0 && isWord(given[same - 1])) same--;
   return given.slice(0, same).trim() === '' ? 0 : same;
@@ -87,12 +89,12 @@ function grams(text: string, n: number): Map<string, number> {
   return counts;
 }
 
-/** 0 of nothing. */
+/** The mean, or 0 without values. */
 export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Ends of the 95% interval of a share (Wilson, 1927), 0..1. */
+/** 95% interval of a share (Wilson, 1927), 0..1. */
 export function interval(right: number, n: number): [least: number, most: number] {
   if (n === 0) return [0, 1];
   const z = 1.96;

@@ -1,7 +1,7 @@
 /**
- * Texts for suite `quality`: projects that no model of ours was trained on (model/corpus_sources.json), as published packages of pinned
- * versions. Fetched when the suite is run, by npm's and pip's own commands; what comes is compared with the hash below before it
- * is unpacked into `.cache/bench/quality`. Nothing of it is kept in the repository, and nothing of it may be trained on.
+ * Fetches texts for suite `quality`: packages in pinned versions that no model of ours was trained on
+ * (model/corpus_sources.json). Uses npm and pip, checks the hash, then unpacks into `.cache/bench/quality`. The
+ * repository keeps none of these texts, and no training may use them.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,13 +16,13 @@ interface Source {
   readonly registry: 'npm' | 'pypi';
   readonly name: string;
   readonly version: string;
-  /** Where it is developed; what no source of training data may be. */
+  /** Repository of the project. No source of training data may be one of these. */
   readonly repository: string;
   readonly licence: string;
   readonly language: QualityLanguage;
-  /** Folders and files of it that are read. */
+  /** Folders and files of the package that are read. */
   readonly under: readonly string[];
-  /** SHA-512 of npm's tarball, SHA-256 of a wheel, base64 and hexadecimal as the registries write them. */
+  /** SHA-512 of npm's tarball (base64) or SHA-256 of a wheel (hexadecimal), as the registries write them. */
   readonly hash: string;
 }
 
@@ -53,7 +53,7 @@ const pypi = (
   hash: string,
 ): Source => ({ registry: 'pypi', name, version, repository, licence, language: 'python', under, hash });
 
-/** Python's wheels hold the sources as they are, and fetching one runs no code of it. */
+/** Python sources are wheels: they contain the files unchanged, and fetching one runs none of its code. */
 export const SOURCES: readonly Source[] = [
   npm(
     'typescript',
@@ -185,7 +185,7 @@ export const SOURCES: readonly Source[] = [
   ),
 ];
 
-/** What weights and limits of the product are fitted on (fit.ts): projects that are neither measured nor trained on. */
+/** Projects that weights and limits of the product are fitted on (fit.ts). They are neither measured nor trained on. */
 export const FITTED_ON: readonly Source[] = [
   npm(
     'typescript',
@@ -313,11 +313,11 @@ const EXTENSIONS: Record<QualityLanguage, RegExp> = {
   python: /\.py$/,
 };
 const TESTS = /(^|\/)(tests?|__tests__|testing|_?vendor|node_modules)\/|\.(test|spec|test-d)\./;
-/** In characters: shorter ones only hand on what others define, longer ones are data. */
+/** In characters. Shorter files mostly re-export, longer ones are data. */
 const SHORTEST = 600;
 const LONGEST = 60_000;
 
-/** Whether a text is somebody's writing, and none that a prompt's control tokens could be mistaken in. */
+/** Whether a person wrote the text and it has no string that looks like a control token of a prompt. */
 export function isReadable(file: string, text: string, language: QualityLanguage): boolean {
   const longest = Math.max(...text.split('\n').map(({ length }) => length));
   return (
@@ -331,7 +331,7 @@ export function isReadable(file: string, text: string, language: QualityLanguage
   );
 }
 
-/** Compares with the pinned hash. @throws Error with one sentence when it is another. */
+/** Compares with the pinned hash. @throws Error with one sentence if it differs. */
 export function checkHash(
   { name, version, registry, hash }: Pick<Source, 'name' | 'version' | 'registry' | 'hash'>,
   packed: Buffer,
@@ -346,7 +346,10 @@ export function checkHash(
     );
 }
 
-/** All texts of the sources, fetched into `folder` where they are not there yet. @throws Error with one sentence for the user. */
+/**
+ * All texts of the sources. Fetches those that are not in `folder` yet.
+ * @throws Error with one sentence for the user.
+ */
 export function qualityTexts(
   folder: string,
   onProgress: (line: string) => void,
@@ -385,11 +388,11 @@ const onWindows = process.platform === 'win32';
 const python = onWindows ? 'python' : 'python3';
 
 function run(command: string, args: readonly string[], cwd: string): void {
-  // npm is a script there, which only a shell starts; no argument here has a blank.
+  // On Windows npm is a script, which needs a shell. No argument here contains a blank.
   execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'], shell: onWindows && command === 'npm' });
 }
 
-/** The line of what npm or pip says that has the reason, as a sentence. */
+/** The line of npm's or pip's output that has the reason, as a sentence. */
 export function reasonIn(output: string): string {
   const lines = output
     .trim()
@@ -401,7 +404,7 @@ export function reasonIn(output: string): string {
   return /[.!?]$/.test(reason) ? reason : `${reason}.`;
 }
 
-/** Fetched and unpacked beside its place, and put there as a whole. */
+/** Fetches and unpacks next to the target, then moves the whole folder there. */
 function fetchSource(source: Source, folder: string, unpacked: string): void {
   mkdirSync(folder, { recursive: true });
   const work = mkdtempSync(path.join(folder, 'fetch-'));

@@ -25,7 +25,7 @@ const step = (name: string, holes: ScoredHole[]) => ({
   bench: { shipped: 'blockAndTail' as const, items: { holes, questions: [], summaries: [] } },
 });
 
-test('each step has its shares, of all and of what is shown, in the layout as shipped', () => {
+test('each step has its shares of all completions and of shown ones in the shipped layout', () => {
   const first = step('v0', [
     hole({}),
     hole({ offset: 2, exact: true, firstWord: true, kept: 4 }),

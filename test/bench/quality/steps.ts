@@ -1,6 +1,6 @@
 /**
- * What one step after another brought, as a table in Markdown: `node test/bench/quality/steps.ts "v0=FOLDER" "+ copy prior=FOLDER" ...`, each
- * folder with the quality.json of a run over the same items.
+ * Compares successive steps in a Markdown table. Each folder has the quality.json of a run over the same items.
+ * `node test/bench/quality/steps.ts "v0=FOLDER" "+ copy prior=FOLDER" ...`
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const HEADS = [
 const percent = (holes: readonly ScoredHole[], is: (hole: ScoredHole) => boolean): string =>
   `${(100 * mean(holes.map((hole) => Number(is(hole))))).toFixed(1)}%`;
 
-/** @throws Error where the runs are not of the same items. */
+/** @throws Error if the runs have different items. */
 export function stepsTable(
   steps: readonly { readonly name: string; readonly bench: Pick<QualityBench, 'shipped' | 'items'> }[],
 ): string {

@@ -1,7 +1,7 @@
 /**
- * Suite `quality`: how good the model is at what the product does with it, on code that it was not trained on: rests of lines, lines and
- * blocks to write, questions about a file, summaries. Everything goes through the engine as it is shipped (dist/worker.js), greedily,
- * with the product's own prompts, and is judged as it would be shown.
+ * Suite `quality`: measures what the model does in the product on code that it was not trained on: rests, lines and
+ * blocks to write, questions about a file, summaries. Uses the shipped engine (dist/worker.js), greedy decoding and the
+ * product's prompts, and judges what would be shown.
  */
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -34,11 +34,11 @@ export interface QualityArguments {
 }
 
 export interface QualityOptions {
-  /** Of each kind, in each language. */
+  /** Number per kind and language. */
   n: number;
   groups: readonly Group[];
   modelDir: string;
-  /** Files of the same project that are open beside the one that is written in. */
+  /** Number of other open files of the same project. */
   beside: number;
   /** 0 lets the engine choose. */
   threads: number;
@@ -47,14 +47,14 @@ export interface QualityOptions {
 export interface QualityFigures {
   model: string;
   parameters: number;
-  /** What loading it took, once; not in runs of before 2026-11-26. */
+  /** Time of one load of the model. Absent in runs before 2026-11-26. */
   loadMs?: number;
   threads: number;
-  /** Files open beside the one that is written in; none in runs of before 2026-11-23. */
+  /** Number of other open files. There were none in runs before 2026-11-23. */
   beside?: number;
   n: number;
   seed: number;
-  /** What the product gives this model. */
+  /** The product's layout for this model. */
   shipped: PromptLayout;
   sources: { name: string; version: string; licence: string }[];
   cells: Cell[];
@@ -63,14 +63,14 @@ export interface QualityFigures {
 }
 
 export interface QualityBench extends QualityFigures {
-  /** Each by itself, without any of the texts: for comparing two runs item by item. */
+  /** Every item without its text, to compare two runs item by item. */
   items: { holes: ScoredHole[]; questions: ScoredQuestion[]; summaries: ScoredSummary[] };
 }
 
 const SEED = 1;
 const N = 200;
 const BESIDE = 100;
-/** Questions and summaries under way at once. */
+/** Questions and summaries that run at the same time. */
 const TOGETHER = 6;
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
 
@@ -92,13 +92,13 @@ export async function qualitySuite(
     folder,
     createTransport: (t) => new ThreadTransport(worker, t, (text) => process.stderr.write(text)),
     onProgress: (line) => console.error(line),
-    // To be read, not to be kept: it quotes the projects.
+    // For reading only. Do not keep this file: it quotes the projects.
     onAnswer: (answer) => appendFileSync(answers, `${JSON.stringify(answer)}\n`),
   });
   return { result, report: qualityReport(result), charts: qualityCharts(result) };
 }
 
-/** @throws Error with one sentence that says what is wrong. */
+/** @throws Error with one sentence about an invalid value. */
 export function qualityOptions({
   n = String(N),
   only = GROUPS.join(),
@@ -122,13 +122,13 @@ export function qualityOptions({
 }
 
 export interface Bench extends Pick<EngineOptions, 'createTransport' | 'cacheDir'> {
-  /** For what is made of the model. */
+  /** Folder for files made from the model. */
   readonly folder: string;
   readonly onProgress: (line: string) => void;
   readonly onAnswer?: (answer: Record<string, unknown>) => void;
 }
 
-/** Asks everything, first with what the product ships, then the holes once more in the other layout. */
+/** Asks everything in the shipped layout, then the holes again in the other layout. */
 export async function qualityBench(
   samples: Samples,
   { n, modelDir, threads, beside }: QualityOptions,
@@ -199,7 +199,10 @@ export async function qualityBench(
   };
 }
 
-/** Several at a time: they share the engine's steps, and their tokens are those that each would have alone. Results in the items' order. */
+/**
+ * Asks several items at a time. They share the engine's steps and get the same tokens as alone. Results are in the
+ * items' order.
+ */
 async function together<T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
@@ -210,7 +213,7 @@ async function together<T, R>(items: readonly T[], ask: (item: T) => Promise<R>)
   return results;
 }
 
-/** One after the other: each is timed. */
+/** Asks one item after the other, because each is timed. */
 async function fill(
   engine: QualityEngine,
   layout: PromptLayout,

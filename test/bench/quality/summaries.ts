@@ -1,6 +1,6 @@
 /**
- * Summaries for suite `quality`: a function or method whose documentation comment is taken out of its file; what the product's
- * summary says of it is compared with the comment's first sentence. Pure.
+ * Makes summary tasks for suite `quality`: removes the documentation comment of a function or method from its file. The
+ * product's summary is compared with the first sentence of this comment. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
 import { shuffled } from '../eval/holes.ts';
@@ -11,10 +11,10 @@ export interface QualitySummary {
   readonly name: string;
   /** The file without the comment. */
   readonly text: string;
-  /** Of the function in it. */
+  /** Range of the function in `text`. */
   readonly start: number;
   readonly end: number;
-  /** The comment's first sentence. */
+  /** The first sentence of the comment. */
   readonly reference: string;
 }
 
@@ -28,13 +28,13 @@ interface Documented {
   comment: Node;
 }
 
-/** All of one text in random order. */
+/** All tasks of a text in random order. */
 export function summariesOf(tree: Tree, text: string, random: Random): QualitySummary[] {
   const all = documentedIn(tree.rootNode).flatMap(({ name, node, comment }): QualitySummary[] => {
     const reference = firstSentence(comment.text);
     const numWords = reference.split(/\s+/).length;
     if (/^(constructor|__\w+__)$/.test(name) || numWords < WORDS.least || numWords > WORDS.most) return [];
-    // With its line, so that nothing shows where it stood.
+    // Also removes the line, so that nothing shows where the comment was.
     const from = text.lastIndexOf('\n', comment.startIndex - 1) + 1;
     const to = text.indexOf('\n', comment.endIndex) + 1;
     if (
@@ -44,7 +44,7 @@ export function summariesOf(tree: Tree, text: string, random: Random): QualitySu
     )
       return [];
     const without = text.slice(0, from) + text.slice(to);
-    // Overloads and copies say the same.
+    // Overloads and copies may repeat the comment.
     if (plain(without).includes(plain(reference))) return [];
     const moved = (at: number): number => (at <= from ? at : at - (to - from));
     return [{ name, text: without, start: moved(node.startIndex), end: moved(node.endIndex), reference }];
@@ -79,7 +79,7 @@ function documentedIn(root: Node): Documented[] {
   return found;
 }
 
-/** The first statement of a body that goes on after it. */
+/** The string statement at the start of a body, if the body has further statements. */
 function docString(node: Node): Node | undefined {
   const [first, second] = named(node.childForFieldName('body'));
   return second && first?.type === 'expression_statement' && first.firstNamedChild?.type === 'string'
@@ -92,7 +92,10 @@ function commentBefore(node: Node): Node | undefined {
   return before?.type === 'comment' && before.text.startsWith('/**') ? before : undefined;
 }
 
-/** Of a documentation comment of either language, without its marks, before its first tag and its first blank line; empty where there is none. */
+/**
+ * First sentence of a documentation comment in either language, without comment marks, up to the first tag or blank
+ * line. Empty if there is none.
+ */
 export function firstSentence(comment: string): string {
   const inside = comment.startsWith('/*')
     ? comment.replace(/^\/\*+|\*+\/$/g, '')
@@ -110,7 +113,7 @@ export function firstSentence(comment: string): string {
   return /^.*?[.!?](?=\s+[A-Z`]|$)/.exec(text)?.[0] ?? text;
 }
 
-/** The words of a name: what a summary has to be better than. */
+/** The words of a name. A summary must be better than these. */
 export function wordsOfName(name: string): string {
   return name
     .replace(/([a-z\d])([A-Z])/g, '$1 $2')

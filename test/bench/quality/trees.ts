@@ -1,16 +1,21 @@
-/** Syntax trees of the suite's texts, and what several of its samplers need: numbers by name, parts of a file. */
+/**
+ * Parses texts for suite `quality`, and has helpers of its samplers: random numbers by name, parts of a file, turns.
+ */
 import { type Node, Parser, type Tree } from 'web-tree-sitter';
 import { type Grammars, grammarFor } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { type Random, seededRandom } from '../../support/engine/workload.ts';
 
-/** The same numbers for the same seed and names, whatever else is sampled. */
+/** Random numbers for a seed and names. They do not depend on other samples. */
 export function randomOf(seed: number, ...names: readonly string[]): Random {
   let hash = 0x811c9dc5 ^ seed;
   for (const character of names.join('\0')) hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193);
   return seededRandom(hash);
 }
 
-/** What `read` finds in a text's tree. @throws Error where the grammar cannot be loaded: then nothing could be sampled. */
+/**
+ * Parses a text and returns what `read` finds in its tree.
+ * @throws Error if the grammar cannot be loaded, because then nothing could be sampled.
+ */
 export async function withTree<T>(grammars: Grammars, path: string, text: string, read: (tree: Tree) => T): Promise<T> {
   const grammar = grammarFor({ path });
   if (grammar !== undefined) await grammars.load(grammar);
@@ -27,18 +32,18 @@ export async function withTree<T>(grammars: Grammars, path: string, text: string
   }
 }
 
-/** Whether the character at an offset is of a node of such a type, or of something inside one. */
+/** Whether the character at an offset is inside a node of such a type. */
 export function isInside(tree: Tree, offset: number, type: RegExp): boolean {
   for (let node: Node | null = tree.rootNode.descendantForIndex(offset, offset + 1); node; node = node.parent)
     if (type.test(node.type)) return true;
   return false;
 }
 
-/** Characters of a part: some 1,200 tokens, so that any model's block holds it whole. */
+/** Characters of a part, about 1,200 tokens, so that the file block of any model holds it whole. */
 const PART = 4000;
 const LEAST = 400;
 
-/** A file in parts that are cut where something at its own level begins; longer pieces, and what is left over, are left out. */
+/** Splits a file into parts at top-level definitions. Leaves out longer pieces and short remainders. */
 export function partsOf(text: string): string[] {
   const parts: string[] = [];
   let part = '';
@@ -51,7 +56,7 @@ export function partsOf(text: string): string[] {
   return parts;
 }
 
-/** One of each list in turn, until there are `count` or none is left. */
+/** Takes one item of each list in turn, until there are `count` or none is left. */
 export function inTurn<T>(lists: readonly (readonly T[])[], count: number): T[] {
   const taken: T[] = [];
   for (let round = 0; taken.length < count && lists.some(({ length }) => length > round); round++) {
