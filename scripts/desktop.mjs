@@ -1,5 +1,5 @@
-// `npm run test:desktop`: the packaged Kvasir in a desktop VS Code, which @vscode/test-electron downloads into .cache. What is
-// checked is test/desktop/inHost.cjs. Where the download cannot be reached, that is said in one sentence, and it is a failure.
+// `npm run test:desktop`: runs the packaged Kvasir in a desktop VS Code, which @vscode/test-electron downloads into
+// .cache. test/desktop/inHost.cjs contains the checks. If the download fails, it prints one sentence and fails.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,7 @@ async function main() {
   }).catch((error) => {
     failure = error;
   });
-  // An extension host that crashes counts as success there.
+  // @vscode/test-electron reports success when the extension host crashes.
   let results;
   try {
     results = JSON.parse(readFileSync(path.join(workspace, 'desktop-results.json'), 'utf8'));

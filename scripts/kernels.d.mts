@@ -1,2 +1,2 @@
-/** engine/cache/codecs/kernels/ as a WebAssembly module. */
+/** Compiles engine/kv/approx/codecs/kernels/ to a WebAssembly module. */
 export function compileKernels(): Promise<Uint8Array>;

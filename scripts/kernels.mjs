@@ -1,4 +1,5 @@
-// Compiles engine/kv/approx/codecs/kernels/ (AssemblyScript) and writes what it is compiled to into engine/kv/approx/codecs/kernelBytes.ts.
+// Compiles engine/kv/approx/codecs/kernels/ (AssemblyScript) and writes the result into
+// engine/kv/approx/codecs/kernelBytes.ts.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import asc from 'assemblyscript/asc';
@@ -6,7 +7,7 @@ import asc from 'assemblyscript/asc';
 const CODECS = path.resolve(import.meta.dirname, '../engine/kv/approx/codecs');
 const LINE = 140;
 
-/** The WebAssembly module. No relaxed SIMD: results are the same on every machine. */
+/** Compiles the WebAssembly module. Uses no relaxed SIMD, so results are the same on every machine. */
 export async function compileKernels() {
   let compiled = null;
   const options = [

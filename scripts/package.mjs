@@ -1,6 +1,6 @@
-// One VSIX for each platform, with that platform's native library alone: `npm run package` for this machine,
-// `-- --target win32-x64` for another one, `-- --all` for all; `--out FILE` (or a folder that exists) says where to.
-// .vscodeignore lists what all have in common; the native library's files are added here, and a README without pictures.
+// Makes one VSIX per platform with only that platform's native library. `npm run package` packages for this machine,
+// `-- --target win32-x64` for another one, `-- --all` for all. `--out FILE` (or an existing folder) sets the output
+// path. .vscodeignore lists the files of all packages; this script adds the native files and a README without pictures.
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -21,20 +21,21 @@ import { readmeForPackage } from './packageReadme.mjs';
 const BINARIES = 'node_modules/onnxruntime-node/bin/napi-v6';
 
 /**
- * What the engine loads of onnxruntime: the binding and the library that it links. The rest of that package is for graphics
- * processors (DirectML, the shader compiler) and loaded on demand only, or the same library under a second name.
+ * Files of onnxruntime that the engine loads: the binding and the library that it links. The other files of that
+ * package are for graphics processors (DirectML, the shader compiler) and loaded only on demand, or are the same
+ * library under a second name.
  */
 const LIBRARY = { linux: 'libonnxruntime.so.1', darwin: 'libonnxruntime.1.dylib', win32: 'onnxruntime.dll' };
 
 export const TARGETS = ['linux-x64', 'linux-arm64', 'win32-x64', 'win32-arm64', 'darwin-arm64'];
 
-/** The native files of a target, relative to the project. */
+/** A target's native files, relative to the project. */
 export function nativeFiles(target) {
   const [platform, arch] = target.split('-');
   return ['onnxruntime_binding.node', LIBRARY[platform]].map((file) => `${BINARIES}/${platform}/${arch}/${file}`);
 }
 
-/** Files that .vscodeignore, an allow-list, names: only in the last part of a path is there a `*`. */
+/** The files that .vscodeignore names. It is an allow-list, with `*` only in the last part of a path. */
 function allowedFiles() {
   const patterns = readFileSync('.vscodeignore', 'utf8')
     .split('\n')
@@ -54,7 +55,7 @@ function allowedFiles() {
   });
 }
 
-/** Of the packages that are needed at run time, what npm wants to see before it says that nothing is missing. */
+/** Files of the runtime dependencies that npm needs to report that no dependency is missing. */
 function manifests() {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
   return Object.entries(packages)
@@ -63,8 +64,8 @@ function manifests() {
 }
 
 /**
- * Packages what `dist` holds, from a folder with nothing else in it: vsce looks at every file below the one that it is given, which
- * here may be a hundred thousand in caches. @returns the path of the VSIX.
+ * Packages the content of `dist` from a folder that contains nothing else. vsce examines every file below its folder,
+ * and the project's caches may have a hundred thousand files. @returns the path of the VSIX.
  */
 export async function packageTarget(target, out) {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
@@ -111,7 +112,7 @@ async function main() {
     throw new Error(`--out ${values.out}: several packages need a folder that exists`);
   if (spawnSync(process.execPath, ['esbuild.mjs', '--minify', '--quiet'], { stdio: 'inherit' }).status !== 0)
     throw new Error('the bundles could not be built');
-  // Compressing takes nearly all of the time, and has threads of its own.
+  // Compression takes nearly all of the time and runs in its own threads.
   for (const file of await Promise.all(targets.map((target) => packageTarget(target, values.out))))
     console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`);
 }

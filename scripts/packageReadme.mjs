@@ -1,6 +1,6 @@
-// The README as the extension's page in VS Code shows it, which has neither the repository's pictures nor its files: without
-// the pictures, their captions and what introduces a table of them, without sections about a checkout (marked behind their
-// heading), and with links within the repository as plain text. Pure.
+// Converts the README for the extension's page in VS Code, which has no access to the repository's files. Removes
+// pictures, their captions, introductions of picture tables, and sections about a checkout (marked after their
+// heading). Turns links within the repository into plain text. Pure.
 
 const PICTURE = /!\[[^\]]*\]\([^)]*\)/;
 const isPictures = (block) =>
@@ -9,9 +9,11 @@ const isTableOfPictures = (block) => block.startsWith('|') && PICTURE.test(block
 const isCaption = (block) => /^\*[^*][\s\S]*[^*]\*$/.test(block);
 const CHECKOUT_ONLY = '<!-- about a checkout: not in the package -->';
 
-/** @param readme Markdown, pictures in paragraphs or tables of their own. Throws where a picture stands within other text. */
+/**
+ * @param readme Markdown with pictures in paragraphs or tables of their own. Throws if a picture is inside other text.
+ */
 export function readmeForPackage(readme) {
-  // Code blocks stay whole, whatever is in them.
+  // Code blocks stay unchanged.
   const all = readme
     .replace(/\r\n/g, '\n')
     .trim()

@@ -1,6 +1,6 @@
-// `npm start`: Kvasir in a VS Code of its own, on a copy of some of this project's files. Takes desktop VS Code where `code` is
-// on the PATH, else code-server (VS Code in a browser; installed from npm on first use, which needs the network), or with
-// `-- --browser` always that. Nothing of your own VS Code is touched, and nothing is left when it ends.
+// `npm start`: runs Kvasir in a separate VS Code, on a copy of some of this project's files. Uses desktop VS Code if
+// `code` is on the PATH. Otherwise, or with `-- --browser`, uses code-server (VS Code in a browser, installed from npm
+// on first use, which needs the network). Does not touch your own VS Code and leaves nothing behind.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,11 +23,11 @@ const SETTINGS = {
   'security.workspace.trust.enabled': false,
   'telemetry.telemetryLevel': 'off',
   'extensions.autoUpdate': false,
-  // VS Code's own chat stands there, with no model picked.
+  // VS Code's own chat would be shown there, without a model.
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
 };
 
-/** The user's own desktop VS Code, or undefined. In WSL `code` opens a window of Windows, which knows none of these folders. */
+/** The user's desktop VS Code, or undefined. In WSL, `code` opens a Windows window, which cannot see these folders. */
 function desktop() {
   const noScreen = process.platform === 'linux' && !process.env.DISPLAY && !process.env.WAYLAND_DISPLAY;
   if (noScreen || process.env.WSL_DISTRO_NAME) return undefined;
@@ -42,7 +42,7 @@ async function freePort() {
   return port;
 }
 
-/** Runs a command to its end; throws its last line when it fails. */
+/** Runs a command to its end. If it fails, throws its last line of output. */
 function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', ...options });
   if (status !== 0)
@@ -87,7 +87,7 @@ async function startServer(profile, vsix, workspace) {
   const common = [codeServer, '--config', config, ...profile];
   run(process.execPath, [...common, '--install-extension', vsix], { env });
   const flags = ['--disable-telemetry', '--disable-update-check', '--disable-getting-started-override', '-e'];
-  // In a group of its own, with everything that it starts.
+  // Runs in its own process group, together with everything that it starts.
   const server = start(process.execPath, [...common, ...flags, workspace], { env, detached: true, stdio: 'ignore' });
   const address = `http://127.0.0.1:${port}`;
   for (let answered = false; !answered && server.exitCode === null; ) {
@@ -103,7 +103,7 @@ async function startServer(profile, vsix, workspace) {
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-'));
-/** What is to be ended with this program, and the id to send it signals by. */
+/** What must end together with this program, and the process id for signals to it. */
 let child;
 let target = 0;
 let ending = false;

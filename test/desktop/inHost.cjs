@@ -1,5 +1,5 @@
-// What is tested inside the extension host of a desktop VS Code that has the packaged Kvasir installed. Each check that has
-// ended is written to desktop-results.json in the opened folder at once, so that a crash leaves what was known before it.
+// Checks that run inside the extension host of a desktop VS Code with the packaged Kvasir installed. Each result is
+// written to desktop-results.json in the opened folder at once, so that earlier results survive a crash.
 const assert = require('node:assert/strict');
 const { writeFileSync } = require('node:fs');
 const path = require('node:path');
@@ -17,7 +17,7 @@ async function until(what, condition) {
 
 const kvasir = () => vscode.extensions.getExtension('kvasir.kvasir');
 
-/** In this order: the later ones stand on the earlier. */
+/** The order matters: later checks need the state that earlier ones leave. */
 const CHECKS = {
   async 'the installed package is activated'() {
     assert.ok(kvasir(), 'kvasir.kvasir is not installed');
@@ -44,7 +44,7 @@ const CHECKS = {
       await vscode.commands.executeCommand('editor.action.inlineSuggest.commit');
       return document.getText() !== SOURCE;
     });
-    // Nothing but what was accepted is new.
+    // Only the accepted text is new.
     const inserted = document.getText().length - SOURCE.length;
     assert.equal(
       document.getText().slice(0, document.offsetAt(position)) +

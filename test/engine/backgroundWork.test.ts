@@ -1,15 +1,15 @@
-/** A folder's summaries in the background: a completion takes as many steps among them as it takes alone. */
+/** Folder summaries in the background: a completion takes as many steps beside them as it takes alone. */
 import { expect, test } from 'vitest';
 import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
 
 async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Promise<number> {
-  // A few of them fit at a time: the rest waits, and those that run may be preempted.
+  // Only a few summaries fit at a time. The others wait, and running ones may be preempted.
   const { engine } = harness({ slots: 512, tokenBudget: 32 });
   const summaries = Array.from({ length: numSummaries }, (_, i) =>
     ask(engine, tokens(150, 10 + i), { priority: 'summary', maxTokens: 40 }),
   );
   for (let i = 0; i < stepsBefore; i++) await engine.step();
-  // As much as a completion adds to a cached file: it shares its steps with one token of each running summary.
+  // As many tokens as a completion adds to a cached file. It shares its steps with one token of each running summary.
   const completion = ask(engine, tokens(16, 1), { priority: 'completion', maxTokens: 6 });
   let steps = 0;
   for (; !completion.ended; steps++) await engine.step();

@@ -1,4 +1,7 @@
-/** The budget as the machine's memory changes under an engine at work: nothing is said otherwise, and nothing goes uncounted. */
+/**
+ * The memory budget while the machine's free memory changes under a running engine. Tokens stay the same, and every
+ * byte is counted.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -23,7 +26,7 @@ const SHAPE = fakeShape();
 const BYTES = kvBytesPerToken(SHAPE);
 const SCRATCH_BYTES = 32;
 
-/** With a scratch that holds, from a prompt's first part on, as many rows as its share is for. */
+/** From a prompt's first part on, its scratch holds the most rows that its share of the budget allows. */
 class ScratchRunner extends FakeRunner {
   maxBytes = 0;
   scratchBytes = 0;
@@ -41,7 +44,7 @@ class ScratchRunner extends FakeRunner {
 
 test('requests continue with the same tokens while other programs take memory and give it back', async () => {
   const { engine, clock } = harness({ slots: 4000, tokenBudget: 64 });
-  // In MB what is here bytes, so that the least of a machine does not matter.
+  // Bytes of the test count as MB here, so that a machine's minimum budget does not matter.
   const machine = { totalBytes: 8000e6, availableBytes: 4000e6 };
   const reading = () => ({ ...machine, usedBytes: (engine.cacheBytes / BYTES) * 1e6 });
   const budget = new MemoryBudget(0, reading(), 0);
@@ -101,7 +104,7 @@ test('the budget counts pool, store, scratch and the disk tier’s buffers, to t
       most = Math.max(most, engine.cacheBytes);
     }
   }
-  // Full, but for what is less than a page of the pool or a run of the store.
+  // The budget is full, except for less than one page of the pool or one run of the store.
   expect(runner.scratchBytes).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(maxBytes);
   expect(most).toBeGreaterThan(maxBytes - 512 * BYTES);
@@ -109,7 +112,7 @@ test('the budget counts pool, store, scratch and the disk tier’s buffers, to t
   expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes - 1500 * BYTES);
 });
 
-/** As the real one: memory for all that a prompt has in the prefill lane, from its first part on. */
+/** Like the real runner, allocates memory for a prompt's whole prefill lane at the prompt's first part. */
 class GrowingRunner extends FakeRunner {
   scratchBytes = 0;
 
@@ -125,7 +128,7 @@ class GrowingRunner extends FakeRunner {
 }
 
 test.each([1, 5])(
-  'a budget that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more',
+  'a budget that falls while prompts are read, after step %i: computed rows stay, the rest uses the other lane, no byte too many',
   async (at) => {
     const pool = new KvPool(SHAPE, 0);
     const runner = new GrowingRunner(pool);
@@ -153,7 +156,7 @@ test.each([1, 5])(
       engine.checkIntegrity();
     }
     expect([first.ended, second.ended]).toEqual(['length', 'length']);
-    // Nothing is computed twice for it.
+    // The change causes no token to be computed twice.
     expect(runner.numComputed).toBe(2500 + 900 + 2 * 19);
     for (const [i, one] of [first, second].entries())
       expect(one.tokenIds).toEqual(
@@ -163,7 +166,7 @@ test.each([1, 5])(
   },
 );
 
-// Last: what it uses of the kernels' memory stays.
+// This test must be the last one, because the kernels keep the memory that it uses.
 test('the budget counts the memory of the codec kernels exactly, before, during and after encoding', async () => {
   const shape = { ...SHAPE, headSize: 64 };
   const codec = codecNamed('turboquant', shape, rope(shape.headSize));
@@ -195,7 +198,7 @@ test('the budget counts the memory of the codec kernels exactly, before, during 
   while (await engine.runMaintenance([]));
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(codingBytes(compression));
-  // What they have grown to stays, and an engine with less to code has that much less for its rows.
+  // The kernels keep their memory. An engine that encodes less has that much less memory for its rows.
   const other = new Engine({
     runner: new FakeRunner(new KvPool(SHAPE, 0)),
     pool: new KvPool(SHAPE, 0),

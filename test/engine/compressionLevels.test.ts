@@ -1,4 +1,4 @@
-/** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
+/** Runs of different age under one budget. Each gets the codec for its age and the fullness, and all stay usable. */
 import { expect, test } from 'vitest';
 import { type CodecName, codecNamed } from '../../engine/kv/approx/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../engine/kv/approx/approximations.ts';
@@ -11,7 +11,7 @@ import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from
 import { runAlone } from '../support/engine/oracle.ts';
 import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
 
-/** Wide enough that all codecs make rows smaller. */
+/** Wide enough that every codec makes rows smaller. */
 const SHAPE = { ...fakeShape(), headSize: 16 };
 const BYTES = kvBytesPerToken(SHAPE);
 const MINUTE = 60_000;
@@ -19,10 +19,10 @@ const AUTO = compressionOf(
   'auto',
   codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))),
 )!;
-/** Kept free for what codes. */
+/** Bytes that the budget keeps free for the codec kernels. */
 const KERNELS = codingBytes(AUTO);
 
-/** Kept free for what is coded, in slots. */
+/** Slots that the budget keeps free for encoding. */
 function reserve(setting = 'auto'): number {
   return Math.ceil(
     codingReserve(
@@ -35,7 +35,7 @@ function reserve(setting = 'auto'): number {
   );
 }
 
-/** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
+/** The runner knows each coded row. It throws if a row is read at another position or was coded twice. */
 function opened(slots: number, prefillTokens = 2000, setting = 'auto'): Harness {
   const coded = new CodedRows();
   const compression = compressionOf(setting, tracedCodecs(codecNames(setting) as CodecName[], SHAPE, coded))!;
@@ -48,7 +48,7 @@ function question(engine: Engine, block: readonly number[], seed: number): Watch
   return ask(engine, [...block, ...tokens(9, seed)], { prefillTokens: block.length, maxTokens: 6 });
 }
 
-/** Until nothing is left to do; no byte is too many meanwhile. */
+/** Runs maintenance until nothing is left to do. Checks every byte count meanwhile. */
 async function runMaintenanceUntilDone(engine: Engine, blocks: number[][]): Promise<void> {
   while (await engine.runMaintenance(filesOf(blocks))) engine.checkIntegrity();
 }
@@ -67,7 +67,7 @@ test('under one budget, files of different age end in different codecs and give 
     await runMaintenanceUntilDone(engine, files);
     clock.now += pause * MINUTE;
   }
-  // It had memory until others needed it.
+  // Nothing needed the memory yet.
   expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
   engine.setMaxBytes(3200 * BYTES + KERNELS);
   await runMaintenanceUntilDone(engine, files);
@@ -81,7 +81,7 @@ test('under one budget, files of different age end in different codecs and give 
   expect(smallest).toBeLessThan(small);
   expect(small).toBeLessThan(exact);
 
-  // All of them fit into the pool at once.
+  // All files fit into the pool at once.
   engine.setMaxBytes(6000 * BYTES + KERNELS);
   for (let i = 0; i < 2; i++) {
     const asked = files.map((block) => question(engine, block, 6));
@@ -95,7 +95,7 @@ test('under one budget, files of different age end in different codecs and give 
     clock.now += 40 * MINUTE;
     await runMaintenanceUntilDone(engine, files);
   }
-  // What has been coded stays as it is, however old; the rest follows.
+  // Encoded rows keep their codec, however old they are. The other rows are encoded.
   engine.setMaxBytes(2600 * BYTES + KERNELS);
   await runMaintenanceUntilDone(engine, files);
   expect(files.map((block) => engine.blocks.describe(block).codecs)).toEqual([
@@ -111,12 +111,12 @@ test('a file compressed partly mildly and partly strongly reports both codecs', 
   question(engine, block, 5);
   await drain(engine);
   clock.now += 6 * MINUTE;
-  // After a step what is stale leaves the pool.
+  // A step moves idle rows out of the pool.
   ask(engine, tokens(5, 9), { maxTokens: 1 });
   await drain(engine);
   await runMaintenanceUntilDone(engine, [block]);
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
-  // Some more than three quarters, twice: no more is coded than that calls for.
+  // Each budget is a little more than three quarters full. Maintenance encodes only as much as that fullness requires.
   for (const [idle, codecs] of [
     [0, ['int4-kivi']],
     [40, ['int4-kivi', 'turboquant']],
@@ -152,10 +152,10 @@ test.each([
     clock.now += 10 * MINUTE;
     await runMaintenanceUntilDone(engine, []);
     const { tokens: left, codecs } = engine.blocks.describe(conversation, [[0, 0]]);
-    // Nearly full is what runs may take: what is kept free for others does not count.
+    // Fullness is measured against the memory that runs may use. Reserved memory does not count.
     expect(codecs).toContain(codec);
     expect(engine.cacheBytes).toBeLessThan(0.9 * before);
-    // Straight out of the pool, into what is kept free for it: nothing goes.
+    // Rows are encoded directly from the pool into the reserved memory. No row is lost.
     expect(left).toBe(numTokens);
   },
 );

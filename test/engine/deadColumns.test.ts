@@ -1,4 +1,6 @@
-/** Dead columns: a step attends to the pages of what it looks at, not to those of other files or of old versions of a file. */
+/**
+ * Dead columns: a step attends only to the pages of its own sequences, not to pages of other files or of old versions.
+ */
 import { expect, test } from 'vitest';
 import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
@@ -13,7 +15,7 @@ test('a question after an edit in the middle costs only the new half, and the ol
     sum += numTokens * (h.runner.paidColumns + numTokens);
     h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.paidColumns + numTokens));
   };
-  /** Products of tokens and columns that a question about a file takes. */
+  /** Computes a question about a file. Returns the sum of the products of tokens and columns. */
   const question = async (file: number[]): Promise<number> => {
     sum = 0;
     const asked = ask(h.engine, [...file, 1, 2, 3], { maxTokens: 8 });
@@ -26,12 +28,12 @@ test('a question after an edit in the middle costs only the new half, and the ol
   h.clock.now += 2000;
   const edited = await question([...file.slice(0, 2000), ...tokens(2001, 2)]);
   h.clock.now += 2000;
-  // The second half attends to all before it: three quarters of the whole at best.
+  // The second half attends to everything before it, so at best it costs three quarters of the whole.
   expect(edited / first).toBeLessThan(0.85);
   expect((await question(file)) / first).toBeLessThan(0.02);
 });
 
-test('files that nobody asks about cost a question nothing', async () => {
+test('files without requests cost a question nothing', async () => {
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
   const read = async (seed: number): Promise<number> => {
     let columns = 0;
@@ -46,12 +48,12 @@ test('files that nobody asks about cost a question nothing', async () => {
   };
   const alone = await read(1);
   for (const seed of [2, 3, 4, 5]) expect((await read(seed)) / alone).toBeLessThan(1.3);
-  // Back to the first: nothing but its own pages, once they have been brought forward.
+  // Back to the first file: only its own pages count after they have been packed at the front.
   expect(await read(1)).toBeLessThan(1.5 * 1792);
 });
 
 test('two texts prefilled in turns are scattered over pages; a question about one packs it, and tokens stay the same', async () => {
-  // Fixed steps: all that runs shares them, and each takes its few slots in turn.
+  // Fixed step sizes: all running sequences share each step, and each takes its few slots in turn.
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 24 });
   const texts = [tokens(2000, 1), tokens(2000, 2)];
   for (const text of texts) ask(h.engine, text, { maxTokens: 1 });
@@ -77,7 +79,7 @@ test('answers about two scattered texts pack them although they use gathered att
   const prompts = [texts[0]!, texts[2]!].map((text) => [...text, 1, 2, 3]);
   const answers = prompts.map((prompt) => ask(h.engine, prompt, { maxTokens: 200 }));
   await drain(h.engine);
-  // Each in nine pages at best, and a fifth more for being gathered.
+  // At best nine pages each, plus a fifth for gathering.
   expect(h.runner.paidColumns).toBeLessThan(1.2 * 10 * 256);
   for (const [i, { tokenIds }] of answers.entries())
     expect(tokenIds).toEqual(runAlone(prompts[i]!, { maxTokens: 200 }, LIMITS).tokenIds);

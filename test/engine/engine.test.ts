@@ -18,7 +18,7 @@ test('one request gives the tokens and log-probabilities of the model alone', as
 });
 
 test.each(['at once', 'one per step'])('eight requests over one prefix compute it once, sent %s', async (how) => {
-  // Without drafts, whose rows would be counted, too.
+  // Without drafts, because their rows would also be counted.
   const { engine, runner } = harness({ slots: 4096, tokenBudget: 64, policies: { speculation: false } });
   const prefix = tokens(600);
   const asked = [];
@@ -36,7 +36,7 @@ test.each(['at once', 'one per step'])('eight requests over one prefix compute i
   expect(prompt).toBe(8 * 611);
   expect(promptComputed).toBeLessThanOrEqual((600 + 8 * 11) * 1.01);
   expect(promptCached + promptComputed).toBe(prompt);
-  // The token sampled last is never computed.
+  // The token that was sampled last is never computed.
   expect(runner.numComputed).toBe(promptComputed + generated - 8);
   for (const [i, one] of asked.entries())
     expect(one.tokenIds).toEqual(runAlone([...prefix, i, ...tokens(10, i)], { maxTokens: 5 }, NO_LIMITS).tokenIds);
@@ -54,7 +54,7 @@ test('a later request finds prompt and answer of an earlier one', async () => {
   expect(runner.numComputed - before).toBe(3);
 });
 
-test('a changed token costs what comes after it and nothing before', async () => {
+test('a changed token costs only the tokens after it', async () => {
   const { engine, runner } = harness({ slots: 2048 });
   const file = tokens(200);
   ask(engine, file, { maxTokens: 0, priority: 'idle' });
@@ -149,7 +149,7 @@ test('end tokens end with stop, have no text, and can be ignored', async () => {
   expect(ignored).toMatchObject({ ended: 'length', tokenIds });
 });
 
-test('a stop string split over tokens never shows, nor does its beginning', async () => {
+test('a stop string split over several tokens never shows, and neither does its beginning', async () => {
   const { engine } = harness({ slots: 512 });
   const { tokenIds } = runAlone(tokens(20), { maxTokens: 8 }, NO_LIMITS);
   const text = tokenIds.map((id) => `<${id}>`);
@@ -213,7 +213,7 @@ test('statistics: bytes, slots, times', async () => {
   expect(engine.stats()).toMatchObject({ tokensPerSecond: 0, utilisation: 0, busyMs: 120 });
 });
 
-test('times by class: who runs waits for nobody, who is aborted in the queue has waited, idle work counts apart', async () => {
+test('times by class: a running request adds no queue time, a request aborted in the queue does, idle work counts separately', async () => {
   const { engine, runner, clock } = harness({ slots: 2048 });
   runner.beforeRun = () => {
     clock.now += 10;
@@ -237,19 +237,19 @@ test('times by class: who runs waits for nobody, who is aborted in the queue has
   );
   expect(counts).toEqual({ completion: [1, 1, 1, 3], chat: [1, 0, 0, 0], summary: [1, 0, 0, 1], idle: [1, 0, 0, 2] });
   expect(classes.completion).toMatchObject({ queueMs: { sum: 0 }, ttftMs: { sum: 10 } });
-  // Two tokens after the first, 22 and 10 ms apart.
+  // Two tokens after the first one, 22 and 10 ms apart.
   expect(classes.completion.tpotMs.sum).toBe(16);
   expect(classes.chat.queueMs.sum).toBe(5);
   expect(classes.idle.queueMs.sum).toBe(42);
   expect(events.steps).toBe(5);
 });
 
-test('the time per token is that of requests with a token after the first one that counts', async () => {
+test('only requests with a second counted token add to the time per token', async () => {
   const { engine, runner, clock } = harness({ slots: 512 });
   runner.beforeRun = () => {
     clock.now += 10;
   };
-  /** Begins by saying again `numForced` tokens that do not count. */
+  /** Asks for an answer that first repeats `numForced` tokens. These tokens do not count. */
   const healed = (id: string, numForced: number, maxTokens: number): void => {
     let left = numForced;
     const opening = {

@@ -1,8 +1,8 @@
-/** A folder's summaries on a machine with known costs: they end sooner where those with pools of their own take turns. */
+/** Summaries of a folder on a machine with known costs. They end sooner if files with separate prefixes take turns. */
 import { expect, test } from 'vitest';
 import { ask, drain, harness, tokens } from '../support/engine/harness.ts';
 
-/** Clock time until all of `prompts` are answered, and until the mean of them is. */
+/** Clock time until all `prompts` are answered, the mean of their times, and the most sequences in a step. */
 async function times(prompts: number[][], grouping: boolean): Promise<{ last: number; mean: number; most: number }> {
   const h = harness({ slots: 32768, maxContext: 8192, tokenBudget: undefined, policies: { grouping } });
   let most = 0;

@@ -1,4 +1,7 @@
-/** File blocks in idle time: an edit in the middle costs what follows it, and whatever comes in between ends it without losing what is done. */
+/**
+ * File blocks in idle time: an edit in the middle computes only what follows it. Any request interrupts the work
+ * without losing computed rows.
+ */
 import { expect, test } from 'vitest';
 import { Documents } from '../../engine/server/documents.ts';
 import { FileLedger } from '../../engine/server/fileLedger.ts';
@@ -7,7 +10,7 @@ import type { LoadedModel } from '../../engine/server/loadedModel.ts';
 import { drain, harness, numberDetokenizer, tokens } from '../support/engine/harness.ts';
 import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
 
-/** A model whose file block is a token for each character. */
+/** A model whose file blocks have one token per character. */
 function setUp(parameters = 1) {
   const h = harness({ slots: 4096, tokenBudget: 32 });
   const documents = new Documents();
@@ -30,7 +33,7 @@ function setUp(parameters = 1) {
   documents.open('d', 1, 'd.ts', text);
   files.touch('d');
   const idle = new IdlePrefill(documents, files);
-  /** As the assistant does it. */
+  /** Edits the document as the assistant does. */
   const edit = (version: number, start: number, end: number, inserted: string) => {
     documents.edit('d', version, [{ start, end, text: inserted }]);
     files.touch('d');
@@ -60,7 +63,7 @@ test('another edit stops idle prefill after the current step, and the part befor
   expect(engine.hasWork()).toBe(false);
   idle.start(model);
   await engine.step();
-  // In the midst of a step, too.
+  // The edit also works in the middle of a step.
   const step = engine.step();
   edit(3, 950, 950, '\u4002');
   await step;
@@ -85,7 +88,7 @@ test('a request that interrupts idle prefill reuses its rows', async () => {
 });
 
 test('with a slow model, idle prefill reads a file in parts with a pause between them', async () => {
-  // 200 tokens to a part.
+  // A part has 200 tokens.
   const { engine, model, idle, computed, files } = setUp(5e9);
   for (let parts = 1; parts <= 5; parts++) {
     expect(idle.start(model)).toBe(true);
@@ -94,7 +97,7 @@ test('with a slow model, idle prefill reads a file in parts with a pause between
     expect(computed()).toBe(200 * parts);
   }
   expect(idle.due).toBe(false);
-  // A file that is closed meanwhile is left.
+  // A file that is closed meanwhile is not read any further.
   const other = setUp(5e9);
   other.idle.start(other.model);
   await drain(other.engine);
@@ -104,7 +107,7 @@ test('with a slow model, idle prefill reads a file in parts with a pause between
 });
 
 test('idle prefill spends a bounded amount on each version of a text; an edit starts a new amount', async () => {
-  // 20 tokens to a part, 500 in all.
+  // A part has 20 tokens; the limit for a version is 500.
   const { engine, model, idle, edit, computed } = setUp(5e10);
   while (idle.start(model)) await drain(engine);
   expect(computed()).toBe(500);
@@ -113,23 +116,20 @@ test('idle prefill spends a bounded amount on each version of a text; an edit st
   expect(computed()).toBe(1000);
 });
 
-test.each([1, 0])(
-  'an edit, %i of its steps into a part, is followed by all that stands behind it',
-  async (numSteps) => {
-    // 200 tokens to a part; three of them are done.
-    const { engine, model, idle, edit, computed } = setUp(5e9);
-    for (let parts = 1; parts <= 3; parts++) {
-      idle.start(model);
-      await drain(engine);
-    }
+test.each([1, 0])('after an edit %i steps into a part, everything after the edit is computed', async (numSteps) => {
+  // A part has 200 tokens. Three parts are done.
+  const { engine, model, idle, edit, computed } = setUp(5e9);
+  for (let parts = 1; parts <= 3; parts++) {
     idle.start(model);
-    for (let i = 0; i < numSteps; i++) await engine.step();
-    expect(computed()).toBe(600 + 32 * numSteps);
-    edit(2, 300, 300, '\u4003\u4003');
-    while (idle.start(model)) await drain(engine);
-    expect(computed()).toBe(600 + 32 * numSteps + 702);
-  },
-);
+    await drain(engine);
+  }
+  idle.start(model);
+  for (let i = 0; i < numSteps; i++) await engine.step();
+  expect(computed()).toBe(600 + 32 * numSteps);
+  edit(2, 300, 300, '\u4003\u4003');
+  while (idle.start(model)) await drain(engine);
+  expect(computed()).toBe(600 + 32 * numSteps + 702);
+});
 
 test('a part of idle prefill that was stopped before it began is done later', async () => {
   const { engine, model, idle, computed } = setUp(5e9);
@@ -143,7 +143,7 @@ test('a part of idle prefill that was stopped before it began is done later', as
 });
 
 test('repeated interruptions do not exceed the amount for a version', async () => {
-  // 20 tokens to a part, 500 in all; nothing of it is kept.
+  // A part has 20 tokens; the limit for a version is 500. None of these rows are kept.
   const { engine, model, idle, computed } = setUp(5e10);
   for (let i = 0; i < 100 && idle.start(model); i++) {
     if (i % 2) await engine.step();

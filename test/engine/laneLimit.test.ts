@@ -1,4 +1,7 @@
-/** The lane limit under a budget that moves: what is cached is found as long as it can be, and goes whatever limit it is of. */
+/**
+ * The lane limit under a changing budget. Cached rows are found as long as possible, and eviction covers rows of every
+ * limit.
+ */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,12 +34,15 @@ import { policyOptions } from '../support/engine/policies.ts';
 const SHAPE = fakeShape();
 const PER_TOKEN = scratchBytesPerToken(SHAPE);
 const MAX_CONTEXT = 8192;
-/** Its quarter is the scratch of 3,583 tokens, with an eighth to spare. */
+/** A quarter of it is the scratch of 3,583 tokens plus an eighth. */
 const MOST = 4 * 4096 * PER_TOKEN;
 
 const LONG = { ...parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null), contextTokens: 1_000_000 };
 
-/** As the real one: memory for all that a prompt has in the prefill lane, from its first part on. Counts what each lane computes. */
+/**
+ * Like the real runner, allocates memory for a prompt's whole prefill lane at its first part. Counts the tokens that
+ * each lane computes.
+ */
 class LaneRunner extends FakeRunner {
   scratchBytes = 0;
   readonly computed = { paged: 0, prefill: 0 };
@@ -85,7 +91,7 @@ async function drain(engine: Engine, budget = engine.stats().maxBytes): Promise<
   }
 }
 
-/** A question about a block; another one with another seed. */
+/** A question about a block. Another seed gives another question. */
 async function question(engine: Engine, block: readonly number[], seed: number): Promise<Watched> {
   const asked = ask(engine, [...block, ...tokens(9, seed)], { prefillTokens: block.length, maxTokens: 4 });
   await drain(engine);
@@ -105,7 +111,7 @@ test('when the budget moves by a fifth, or to half and back, everything cached i
     expect((await question(engine, block, 2 + i)).sequence.cachedTokens).toBe(3500);
   }
   expect(runner.computed.prefill).toBe(3500);
-  // New ones are read as the first was.
+  // New files are read as the first one was.
   await question(engine, tokens(3400, 2), 1);
   expect(runner.computed.prefill).toBe(3500 + 3400);
 });
@@ -121,7 +127,7 @@ test('a much smaller budget has a lower lane limit and is never exceeded, also d
   expect(engine.cacheBytes).toBeLessThanOrEqual(small);
   await drain(engine, small);
   expect(asked.ended).toBe('length');
-  // A quarter of it holds 1,023.
+  // A quarter of the budget holds 1,023 tokens.
   const before = { ...runner.computed };
   expect((await question(engine, block, 2)).sequence.cachedTokens).toBeLessThanOrEqual(1023);
   await question(engine, later, 1);
@@ -145,7 +151,7 @@ test('rows computed under one lane limit are found again when that limit returns
   expect(runner.computed.prefill).toBe(1100);
 });
 
-/** An engine with the disk tier, and the number of files that it has there. */
+/** Opens an engine with the disk tier. Also returns a function that counts the tier's files. */
 async function withDisk(): Promise<{
   restarted: (maxBytes: number) => Promise<ReturnType<typeof opened>>;
   numFiles: () => Promise<number>;
@@ -188,7 +194,7 @@ test('after a restart with another amount of memory, a file is still found on di
 });
 
 test.each(['the higher', 'the lower'])(
-  'under %s limit: a file is forgotten on the disk as it was computed under either, in whole segments and at its end, and no other file is',
+  'under %s limit: forgetting a file removes its rows of both limits from disk, whole segments and its end, and no other file',
   async (which) => {
     const { restarted, numFiles } = await withDisk();
     const [block, other] = [tokens(1100, 1), tokens(300, 2)];
@@ -198,7 +204,7 @@ test.each(['the higher', 'the lower'])(
       for (const each of [block, other]) await question(engine, each, 1);
       await saveAll(engine, [block, other]);
     }
-    // Five segments, of which the second on are others under 511, and two.
+    // Five segments, then four more because those from the second on differ under 511, and two.
     expect(await numFiles()).toBe(5 + 4 + 2);
     const { engine } = await restarted(which === 'the higher' ? budgets.high : budgets.low);
     await engine.blocks.forgetDisk('0.ts');
@@ -228,7 +234,7 @@ test.each([
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });
 
-test('the limit: the same from the half of what the budget may come to on; its scratch never more than a quarter of that, and below of the budget, or what that has beyond the rows of the half; one of a few', () => {
+test('the limit: constant from half of the maximum budget on; its scratch is at most a quarter of the budget, or the rest beyond the rows of the half; it has few values', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 64, max: 400_000 }),
@@ -257,7 +263,7 @@ test('the limit: the same from the half of what the budget may come to on; its s
   expect(laneLimits(5000)).toEqual([0, 511, 1023, 2047, 3583, 5000]);
 });
 
-/** Memory for rows beside the scratch under budgets that rise in small steps, and what is left over of each. */
+/** Memory for rows beside the scratch, and the unused share, under budgets that rise in small steps. */
 function rowBytesUnder(
   budgets: Iterable<number>,
   divide: (maxBytes: number) => ReturnType<typeof divideBudget>,
@@ -288,7 +294,7 @@ function neverFall(found: { rowBytes: number; leftOver: number; hasScratch: bool
   expect(falls).toBe(0);
 }
 
-// As of 0.5, 1.5 and 7 billion parameters.
+// Bytes per token of models with 0.5, 1.5 and 7 billion parameters.
 const SCRATCHES = [24_576, 57_344, 114_688];
 
 test.each(SCRATCHES)(
@@ -303,7 +309,7 @@ test.each(SCRATCHES)(
             perToken,
           ),
         );
-      // As the user's setting rises.
+      // The budget rises as with the user's setting.
       neverFall(
         rowBytesUnder(rising(1e6, 20e9, 1.0005), (maxBytes) => divideBudget(maxBytes, perToken, maxContext), perToken),
       );
@@ -330,7 +336,7 @@ test('property: of two similar budgets the higher one has no less memory for row
 });
 
 test('doubling the scratch memory does not change the number of rows in the pool', () => {
-  // Of 1.5 billion parameters; the scratch of 2,047 tokens from 470 MB on.
+  // A model of 1.5 billion parameters. Its scratch has 2,047 tokens from 470 MB on.
   const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
   const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).poolTokens;
   expect(
@@ -343,7 +349,7 @@ test('doubling the scratch memory does not change the number of rows in the pool
 });
 
 test('an answer continues when the budget rises so far that the scratch could double', async () => {
-  // As many bytes as 2,048 tokens' rows: the text's are more than that.
+  // As many bytes as the rows of 2,048 tokens. The text has more.
   const perToken = 4 * kvBytesPerToken(SHAPE);
   const half = 512 * perToken;
   const { engine } = opened({
@@ -370,7 +376,7 @@ test('the lane limit stays when other programs take and return memory, and after
   expect(limits(budget)).toEqual([15_359, 7167, 3583]);
   const budgets = new Set<number>();
   for (let now = 0; now < 3_600_000; now += 3000) {
-    // What others have comes and goes within minutes; at worst, half of 2 GB is left for this cache.
+    // The memory of other programs changes within minutes. At worst, half of 2 GB is left for this cache.
     const others = 5e9 + 1.2e9 * Math.sin(now / 90_000);
     budget.follow(reading(8e9 - others - budget.budget, budget.budget), now);
     budgets.add(budget.budget);
@@ -388,53 +394,53 @@ test('the lane limit stays when other programs take and return memory, and after
 test.each([
   { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
   { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
-])(
-  'what inspect says of a budget $which is what fits into an engine under it, to a page',
-  async ({ rows, numPrefill }) => {
-    const shape = kvShape(LONG, 'int8');
-    // In rows of scratch.
-    const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
-    const reach = cacheReach(LONG, budget, 0, mostBytes);
-    expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
-    expect(reach.poolTokens).toBeLessThan(cacheReach(LONG, budget, 0).poolTokens);
-    const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    const log = (): void => {};
-    const { engine } = opened({
-      shape,
-      maxBytes: budget,
-      mostBytes,
-      maxContext: LONG.contextTokens,
-      snapshots: {
-        disk: await DiskTier.open(folder, 1e8, log),
-        codec: codecNamed('int8', shape, null),
-        modelKey: 'fake',
-        log,
-      },
-    });
-    const [fits, tooLong] = [0, 1].map((more) =>
-      ask(engine, tokens(reach.poolTokens + more, 1), { prefillTokens: reach.poolTokens, maxTokens: 0 }),
-    );
-    await drain(engine, budget);
-    expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
-  },
-);
+])('cacheReach reports what fits into an engine, to a page, under a budget $which', async ({ rows, numPrefill }) => {
+  const shape = kvShape(LONG, 'int8');
+  // Counted in scratch rows.
+  const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
+  const reach = cacheReach(LONG, budget, 0, mostBytes);
+  expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
+  expect(reach.poolTokens).toBeLessThan(cacheReach(LONG, budget, 0).poolTokens);
+  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const log = (): void => {};
+  const { engine } = opened({
+    shape,
+    maxBytes: budget,
+    mostBytes,
+    maxContext: LONG.contextTokens,
+    snapshots: {
+      disk: await DiskTier.open(folder, 1e8, log),
+      codec: codecNamed('int8', shape, null),
+      modelKey: 'fake',
+      log,
+    },
+  });
+  const [fits, tooLong] = [0, 1].map((more) =>
+    ask(engine, tokens(reach.poolTokens + more, 1), { prefillTokens: reach.poolTokens, maxTokens: 0 }),
+  );
+  await drain(engine, budget);
+  expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
+});
 
 test.each([
   { which: 'whole', diskBytes: 0, from: 3000, by: 1.01, dips: false },
-  // Looked for in steps of a sixty-fourth.
+  // leastBudget searches in steps of a sixty-fourth.
   { which: 'in parts', diskBytes: 1e9, from: 1000, by: 64 / 63, dips: true },
-])('the context fits into every budget from the smallest one on, read $which', ({ diskBytes, from, by, dips }) => {
-  const reached = (budget: number): number => {
-    const { poolTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
-    return Math.max(poolTokens, sketchedTokens);
-  };
-  let numDips = 0;
-  for (const numTokens of rising(from, 60_000, 1.13)) {
-    const least = leastBudget(LONG, numTokens, diskBytes);
-    for (const budget of rising(least, 3 * least, by)) expect(reached(budget)).toBeGreaterThanOrEqual(numTokens);
-    expect(reached((63 / 64) * least)).toBeLessThan(numTokens);
-    for (const budget of rising(least / 2, (63 / 64) * least, 1.01)) if (reached(budget) >= numTokens) numDips++;
-  }
-  expect(numDips > 0).toBe(dips);
-});
+])(
+  'the context fits into every budget from the smallest sufficient one on, read $which',
+  ({ diskBytes, from, by, dips }) => {
+    const reached = (budget: number): number => {
+      const { poolTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
+      return Math.max(poolTokens, sketchedTokens);
+    };
+    let numDips = 0;
+    for (const numTokens of rising(from, 60_000, 1.13)) {
+      const least = leastBudget(LONG, numTokens, diskBytes);
+      for (const budget of rising(least, 3 * least, by)) expect(reached(budget)).toBeGreaterThanOrEqual(numTokens);
+      expect(reached((63 / 64) * least)).toBeLessThan(numTokens);
+      for (const budget of rising(least / 2, (63 / 64) * least, 1.01)) if (reached(budget) >= numTokens) numDips++;
+    }
+    expect(numDips > 0).toBe(dips);
+  },
+);

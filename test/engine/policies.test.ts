@@ -1,4 +1,4 @@
-/** The switches of the policies: what each changes, and that none of them changes a token. */
+/** The policy switches: what each one changes. None of them changes a token. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { VOCAB_SIZE } from '../support/engine/fakeRunner.ts';
@@ -43,7 +43,7 @@ test('without in-flight prefix sharing, two requests compute some shared tokens 
     engine.checkIntegrity();
     return engine.stats().tokens.promptComputed;
   };
-  // The last token of a prompt is each one's own.
+  // Each request computes the last token of its prompt itself.
   expect(await computed({})).toBe(201);
   expect(await computed({ leader: false })).toBeGreaterThan(201);
 });

@@ -1,4 +1,4 @@
-/** Rows that are let go in idle maintenance, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
+/** Pruning in idle maintenance, in the engine: kept rows stay usable wherever they move, and no other row is lost. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
@@ -15,21 +15,21 @@ import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
 import { part } from '../support/testLength.ts';
 
-/** What is measured takes a tenth of what rows do: of real models it is less. */
+/** Measurements take a tenth of the rows' bytes. Real models need less. */
 const SHAPE = { ...fakeShape(), headSize: 32 };
 const TURN = { before: [1, 2], after: [3] };
 const PRUNING = { idleMs: 1000, turn: TURN, layers: new Set([0]), conversations: true };
-/** As loadedModel has it: of what stays. Takes nothing twice. */
+/** The codec for kept rows, as in loadedModel. It throws if it encodes a row twice. */
 const codecOf = (shape: KvShape): KvCodec => tracedCodecs([KEPT_CODEC], shape, new CodedRows())[0]!;
 const CODEC = codecOf(SHAPE);
 const codedBy = (codec: KvCodec): Compression => ({ levels: [{ codec, idleMs: 1000, fullness: 0 }], only: 'kept' });
 const CODED = codedBy(CODEC);
-/** What all files begin with. */
+/** The common beginning of all files. */
 const HEADER = [9, 8, 7];
 const file = (n: number, seed: number): number[] => [...HEADER, seed, ...tokens(n - 4, seed)];
 const BYTES = kvBytesPerToken(SHAPE);
 
-/** What is measured of a context of so many rows. */
+/** Bytes of the measurements of a context with `numRows` rows. */
 const meterBytes = (numRows: number): number => AttentionMeter.bytes(SHAPE.numLayers * SHAPE.kvHeads, numRows);
 
 function opened(slots: number, options: Partial<Parameters<typeof harness>[0]> = {}): Harness {
@@ -57,7 +57,7 @@ test('an idle file keeps nine tenths of its rows; questions reuse them and get t
   expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
   const full = engine.blocks.describe(block).bytes;
   clock.now += 2000;
-  // 900 tokens, 512 at a time.
+  // 900 tokens, at most 512 per part.
   expect(await runMaintenanceUntilDone(engine, [block])).toBe(2);
   expect(engine.blocks.describe(block)).toMatchObject({
     tokens: 900,
@@ -71,7 +71,7 @@ test('an idle file keeps nine tenths of its rows; questions reuse them and get t
   await drain(engine);
   expect(first.sequence.cachedTokens).toBe(900);
   expect(first.ended).toBe('length');
-  // In the store and back, in other slots.
+  // The rows move into the store and back into other slots.
   clock.now += 100_000;
   question(engine, other, 7);
   await drain(engine);
@@ -83,7 +83,7 @@ test('an idle file keeps nine tenths of its rows; questions reuse them and get t
   await drain(engine);
   expect(engine.stats().events.promotions).toBeGreaterThan(promotions);
   for (const each of [again, chunked]) expect(each.tokenIds).toEqual(first.tokenIds);
-  // Rows that are not there cannot be what the first answer was made from.
+  // The answer before the pruning was computed from all rows.
   expect(
     runAlone([...block, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds,
   ).toEqual(exact.tokenIds);
@@ -100,7 +100,7 @@ test('the remaining rows of a pruned file are encoded when they leave the pool; 
   clock.now += 100_000;
   await runMaintenanceUntilDone(engine, [block]);
   const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
-  // Of each piece as many rows together as the codec takes, each with its position.
+  // Each piece is encoded in blocks of as many rows as the codec takes, and each row has its position.
   const { blockTokens } = CODEC.format;
   let coded = 4 * 2 * rows;
   for (const start of [0, 450])
@@ -110,7 +110,7 @@ test('the remaining rows of a pruned file are encoded when they leave the pool; 
     expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip', KEPT_CODEC], bytes: coded }),
   );
   expect(engine.blocks.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
-  // Read again it is in both places, and what the next one reads is the same.
+  // Once read again, the rows are in the pool and the store. The next request reads the same values.
   const answers = [];
   for (let i = 0; i < 2; i++) {
     answers.push(question(engine, block, 6));
@@ -127,7 +127,7 @@ test.each([
   { fullness: 0, tier: 'store', codecs: [KEPT_CODEC] },
   { fullness: 0.75, tier: 'store', codecs: ['int8'] },
 ])(
-  'what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on',
+  'unused rows are encoded without a further step only if memory is full enough: from a share of $fullness on',
   async ({ fullness, tier, codecs }) => {
     const { engine, clock } = opened(4000, {
       pruning: null,
@@ -166,7 +166,7 @@ test('on battery, idle maintenance returns memory but measures and encodes nothi
   expect(engine.stats().poolSlots.total).toBeLessThan(total);
   expect(runner.batches).toHaveLength(numSteps);
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
-  // Then it comes back once, a page at a time, not for each part that is measured.
+  // Then its rows move back once, one page at a time, and not once for each measured part.
   const { demotions } = engine.stats().events;
   await runMaintenanceUntilDone(engine, [block]);
   expect(engine.stats().events.promotions).toBeLessThanOrEqual(demotions);
@@ -191,7 +191,7 @@ test('a request interrupts the measuring within a step; measured parts are not m
   runner.beforeRun = () => {};
   await drain(engine);
   const { held } = engine.stats().poolSlots;
-  // Of 44 parts, each as it is and in a turn, 33 are measured; 32 are at a time.
+  // There are 44 parts, each measured as it is and in a turn. 33 of them are measured here, 32 at a time.
   clock.now += 2000;
   expect(await runMaintenanceUntilDone(engine, [block])).toBe(2);
   expect(engine.stats().poolSlots.held).toBe(held - 1400 + 421 + 421 + 420);
@@ -213,12 +213,12 @@ test('an edited file is computed beside the pruned old version; when memory is s
   );
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 900, codecs: ['kvzip'] });
   expect(engine.blocks.describe(edited)).toMatchObject({ tokens: 900, codecs: ['int8'] });
-  // Behind the first of its two pieces an edit leaves that one.
+  // An edit after the first of its two pieces leaves that piece cached.
   const later = question(engine, [...block.slice(0, 500), ...tokens(100, 4)], 5);
   await drain(engine);
   expect(later.sequence.cachedTokens).toBe(450);
 
-  // A conversation of 700 tokens behind the file, of which the last 128 stay.
+  // A conversation of 700 tokens after the file. Its last 128 tokens stay.
   const chat = [...edited, ...tokens(700, 8)];
   ask(engine, chat, { prefillTokens: 900, maxTokens: 1 });
   await drain(engine);
@@ -236,14 +236,14 @@ test('an edited file is computed beside the pruned old version; when memory is s
 test.each([
   { what: 'an open file', isOpen: true },
   { what: 'what two conversations begin with', isOpen: false },
-])('of a long conversation nothing is let go that others may go on from: $what', async ({ isOpen }) => {
+])('pruning a long conversation keeps rows that others may continue from: $what', async ({ isOpen }) => {
   const { engine, clock } = opened(6000);
-  // Too short to lose rows as a file.
+  // Too short to be pruned as a file.
   const shared = file(200, 1);
   const chats = (isOpen ? [tokens(2500, 7)] : [tokens(1250, 7), tokens(1250, 8)]).map((rest) => [...shared, ...rest]);
   for (const chat of chats) ask(engine, chat, { prefillTokens: isOpen ? 200 : 0, maxTokens: 1 });
   await drain(engine);
-  // Short, with slots for what is measured.
+  // The budget is short, with room for the measurements.
   engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + reservedBytes({}, SHAPE));
   clock.now += 2000;
   await runMaintenanceUntilDone(engine, isOpen ? [shared] : []);
@@ -272,7 +272,7 @@ test('files with a common prefix are pruned independently, pinned files are not 
     [500, ['kvzip']],
     [500, ['int8']],
   ]);
-  // The pool, which measuring has grown, is as small again.
+  // Measuring has enlarged the pool. It is as small again.
   expect(taken()).toBeLessThanOrEqual(before);
   engine.blocks.evict(files[0]!.slice(0, 4));
   engine.checkIntegrity();
@@ -293,7 +293,7 @@ test('measuring evicts nothing: a context that does not fit is skipped, others a
   await runMaintenanceUntilDone(engine, [large, small]);
   expect([large, small].map((block) => engine.blocks.describe(block).tokens)).toEqual([1500, 300]);
   expect(engine.blocks.describe(small).codecs).toEqual(['kvzip']);
-  // Each part as it is and in a turn, and none again because of missing slots.
+  // Each part is computed as it is and in a turn, and no part again because of missing slots.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * (1500 + 300) + (47 + 10) * (3 + 8));
   expect(engine.stats().events.evictions).toBe(0);
 });
@@ -301,7 +301,7 @@ test('measuring evicts nothing: a context that does not fit is skipped, others a
 describe('bytes used for measuring always count towards the memory budget', () => {
   const block = tokens(1400, 1);
 
-  /** A file that has been quiet, of which a part has been measured. `took`: bytes beside rows that have been seen in steps that measure. */
+  /** An idle file with one part measured. `took`: extra bytes that were seen during measuring steps. */
   async function measuring(slots = 4000): Promise<
     Harness & {
       before: { bufferBytes: number; held: number };
@@ -328,7 +328,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     clock.now += 2000;
     expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
     expect([...took]).toEqual([meterBytes(1400)]);
-    // It is there for the parts to come.
+    // The measurements stay in memory for the following parts.
     expect(now()).toEqual({ ...before, bufferBytes: before.bufferBytes + meterBytes(1400) });
     engine.checkIntegrity();
     return { ...all, before, now, took };
@@ -336,7 +336,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
 
   test('to its end', async () => {
     const { engine, before, now, took } = await measuring();
-    // With the last part, not when there is something else to do.
+    // The measurements are freed with the last part, even without other work.
     while (engine.blocks.describe(block).codecs[0] !== 'kvzip')
       expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
     expect(now().bufferBytes).toBe(before.bufferBytes);
@@ -418,7 +418,7 @@ test('rows that an edit left unchanged are not measured again', async () => {
   clock.now += 2000;
   const before = runner.numComputed;
   await runMaintenanceUntilDone(engine, [edited]);
-  // The last of three pieces, twice, with what asks about it.
+  // Only the last of three pieces is computed, twice, with the prompt of the measurement.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * 500 + 16 * (3 + 8));
   expect(engine.blocks.describe(edited)).toMatchObject({ tokens: 1500, bytes: 3 * 450 * BYTES });
 });
@@ -428,7 +428,7 @@ const NUM_OPERATIONS = part(10_000);
 test(`property: after ${NUM_OPERATIONS} random operations under changing budgets, byte counts are exact and equal questions get equal answers`, async () => {
   let numOperations = 0;
   let numPruned = 0;
-  // Of fewer bytes: there are many operations.
+  // Rows have fewer bytes here, because there are many operations.
   const shape = fakeShape();
   const compression = codedBy(codecOf(shape));
   await fc.assert(
@@ -439,7 +439,7 @@ test(`property: after ${NUM_OPERATIONS} random operations under changing budgets
       const checkCap = (): void => {
         if (engine.cacheBytes > budget) throw new Error(`${engine.cacheBytes} bytes are more than ${budget}`);
       };
-      // While it is measured, too.
+      // Also checked during measuring.
       runner.beforeRun = checkCap;
       const files = Array.from({ length: 4 }, (_, i) => file(260 + below(random, 240), i + 1));
       for (let i = 0; i < 250; i++, numOperations++) {

@@ -1,4 +1,7 @@
-/** Random workloads against the naive oracle: whatever is shared, chunked, preempted, evicted, demoted or moved, the tokens are the same. */
+/**
+ * Random workloads against the naive oracle. Sharing, chunks, preemption, eviction, demotion and moves never change a
+ * token.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -190,7 +193,7 @@ test('property: the budget, pins and evictions change while requests run', async
             capacity: Number.POSITIVE_INFINITY,
             eosIds: EOS_IDS,
           });
-          // A budget below the request may end it early; what it said until then is right.
+          // A budget below the request may end it early. The tokens until then must be right.
           expect(outcome.tokenIds).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
           const short = outcome.tokenIds.length < expected.tokenIds.length || outcome.error !== undefined;
           if (short && outcome.finishReason !== 'abort')
@@ -205,7 +208,7 @@ test('property: the budget, pins and evictions change while requests run', async
 const MINUTE = 60_000;
 
 test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
-  'idle maintenance between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s',
+  'idle maintenance with encoding between steps, awaited or not, while requests run and wait for the disk, codes no row twice and mixes up no rows: %s',
   async (setting) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -253,7 +256,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
       eosIds: EOS_IDS,
       beforeStep: () => {
         if (random() < 0.02) engine.setMaxBytes(budget * (0.55 + 0.45 * random()));
-        // The disk has what is gone.
+        // Evicted rows remain on disk.
         if (random() < 0.02)
           engine.blocks.evict(
             random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 3 + below(random, 200)),
@@ -261,7 +264,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
       },
       afterStep: async () => {
         clock.now += random() < 0.05 ? below(random, 45) * MINUTE : 20;
-        // What has begun before the last step, and ended in it.
+        // Maintenance that began before the last step and ended during it.
         if (maintaining && (await maintaining)) seen.tidied++;
         maintaining = null;
         const blocks = [items[below(random, items.length)]!.promptIds];
@@ -280,7 +283,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
     });
     await maintaining;
     compare(items, outcomes, { maxContext: 1200, capacity: Number.POSITIVE_INFINITY });
-    // All of it was there.
+    // Every case occurred.
     expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));
     const { events, tokens } = engine.stats();
     for (const [count, least] of [

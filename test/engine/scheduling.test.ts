@@ -1,4 +1,4 @@
-/** Who runs when: classes, ageing, first tokens, leaders, preemption, aborts. */
+/** Scheduling order: classes, ageing, first tokens, leaders, preemption, aborts. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -39,7 +39,7 @@ test('a completion computed ahead gets completion priority as soon as the editor
     const ahead = ask(engine, tokens(200, 1), { priority: 'summary', maxTokens: 4 });
     const chat = ask(engine, tokens(200, 2), { priority: 'chat', maxTokens: 4 });
     await engine.step();
-    // In the midst of a step, too.
+    // Also works in the middle of a step.
     const step = engine.step();
     if (raised) engine.prioritise(ahead.sequence.id, 'completion');
     engine.prioritise('nobody', 'completion');
@@ -115,12 +115,12 @@ test('no class starves: under completions without end a summary goes on', async 
   };
   const summary = ask(engine, tokens(160, 1), { priority: 'summary', maxTokens: 1 });
   for (let i = 0; !summary.ended; i++) {
-    // As many as a step can take.
+    // As many tokens as a step can take.
     ask(engine, tokens(16, 100 + i), { priority: 'completion', maxTokens: 1 });
     await engine.step();
     expect(i).toBeLessThan(2000);
   }
-  // Ten chunks, each after two levels of ageing at most.
+  // Ten chunks, each after at most two levels of ageing.
   expect(clock.now).toBeLessThan(11 * 4100);
 });
 
@@ -201,7 +201,7 @@ test('a step shorter than the expected wait does not wait for a burst', async ()
   expect(engine.pauseMs()).toBeGreaterThan(0);
   await drain(engine);
   clock.now += 1000;
-  // All but two tokens of it are cached.
+  // All of its tokens but two are cached.
   ask(engine, [...tokens(200, 30).slice(0, 198), 1, 2], { priority: 'summary', maxTokens: 1 });
   expect(engine.pauseMs()).toBe(0);
   await drain(engine);
@@ -299,7 +299,7 @@ test('property: aborts in every order leave no reference behind', async () => {
         }
         await drain(engine);
         expect(asked.every((one) => one.numEnds === 1)).toBe(true);
-        // With nobody left, everything can be dropped: no run is referenced.
+        // No requests are left, so everything can be evicted: no run is referenced.
         engine.blocks.evict();
         expect(engine.stats().poolSlots.held).toBe(0);
         expect(engine.stats().storeBytes).toBe(0);
@@ -314,7 +314,7 @@ test('a request that does not fit does not block a higher class', async () => {
   const running = ask(engine, tokens(150, 1), { priority: 'summary', maxTokens: 100 });
   await engine.step();
   const waiting = ask(engine, tokens(200, 2), { priority: 'summary', maxTokens: 1 });
-  // By now it stands before a chat that has just come.
+  // Ageing now ranks it above a new chat.
   clock.now += 5000;
   const chat = ask(engine, tokens(30, 3), { maxTokens: 3 });
   for (let i = 0; i < 6; i++) await engine.step();
@@ -352,7 +352,7 @@ test('a context longer than the pool is preempted by another only if that one ca
   const answer = ask(engine, tokens(100, 1), { maxTokens: 80 });
   await engine.step();
   const summary = ask(engine, tokens(1500, 2), { priority: 'summary', maxTokens: 100 });
-  // Then the answer has some of what a second one would need.
+  // By then the answer holds slots that a second request would need.
   while (answer.tokenIds.length < 40) await engine.step();
   const said = summary.tokenIds.length;
   expect(said).toBeGreaterThan(0);
@@ -389,7 +389,10 @@ test.each(['idle', 'summary'] as const)(
   },
 );
 
-/** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, does not fit beside a chat. */
+/**
+ * Chats run without end, one at any moment. Completions of `typed` tokens start at second `typedFrom`. A summary that
+ * does not fit beside a chat starts after one second, unless `summarised` is false.
+ */
 async function besideChats({
   typed = 0,
   typedFrom = 0,
@@ -409,7 +412,7 @@ async function besideChats({
   const waits = { chat: 0, completion: 0 };
   for (let seed = 1; clock.now < 60_000; ) {
     const open = chats.filter(({ ended }) => !ended);
-    // The next one comes in the midst of the last.
+    // The next chat begins in the middle of the last one.
     if (open.length === 0 || (open.length === 1 && open[0]!.tokenIds.length === 30))
       chats.push(ask(engine, tokens(300, seed++), { maxTokens: 60 }));
     if (typed > 0 && clock.now >= 1000 * typedFrom && completions.every(({ ended }) => ended))
@@ -428,21 +431,21 @@ async function besideChats({
 }
 
 test.each([0, 100])(
-  'a summary has most of the pool once chats have left it none for long, and they have theirs back (completions of %i tokens)',
+  'a summary gets most of the pool after chats have blocked it for long, and chats get it back (completions of %i tokens)',
   async (typed) => {
     const usual = await besideChats({ typed, summarised: false });
     const { summary, numChats, waits } = await besideChats({ typed });
     expect(summary!.ended).toBe('length');
     expect(summary!.tokenIds).toEqual(alone(tokens(750, 60), 20));
     expect(waits.completion).toBe(usual.waits.completion);
-    // For what was left of a chat, and for the summary.
+    // A chat waits for the rest of another chat and for the summary.
     expect(waits.chat).toBeLessThan(10_000);
     expect(numChats).toBeGreaterThan(usual.numChats - 4);
   },
 );
 
 test.each([0, 31.5])(
-  'chats do not wait for a summary to which completions leave no slots, from second %d on',
+  'chats do not wait for a summary that gets no slots because of completions, from second %d on',
   async (typedFrom) => {
     const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
     const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
@@ -452,7 +455,7 @@ test.each([0, 31.5])(
   },
 );
 
-test('a summary gets slots in the end although chats keep evicting what it computed', async () => {
+test('a summary finally gets slots although chats keep evicting what it computed', async () => {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
   runner.beforeRun = () => {
     clock.now += 100;
@@ -468,7 +471,7 @@ test('a summary gets slots in the end although chats keep evicting what it compu
   expect(summary.tokenIds).toEqual(alone(tokens(900, 60), 20));
 });
 
-test('chats wait for one summary, not for all that have waited for long', async () => {
+test('chats wait for one summary, not for all that have waited long', async () => {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
   runner.beforeRun = () => {
     clock.now += 100;
@@ -486,7 +489,7 @@ test('chats wait for one summary, not for all that have waited for long', async 
     engine.checkIntegrity();
     if (chat.sequence.status === 'waiting') longest = Math.max(longest, clock.now - chat.sequence.lastServedAt);
   }
-  // For a summary, ten seconds; then they have half a minute.
+  // Chats wait ten seconds for a summary. Then they run for half a minute.
   expect(longest).toBeGreaterThan(5000);
   expect(longest).toBeLessThan(14_000);
   expect(served).toBeGreaterThan(140_000);
@@ -505,7 +508,7 @@ test('a preempted request computes nothing twice', async () => {
   expect(engine.stats().requests).toMatchObject({ running: 16, waiting: 3 });
   await drain(engine);
   expect(engine.stats().events.preemptions).toBe(3);
-  // The token sampled last is never computed.
+  // The token that was sampled last is never computed.
   expect(runner.numComputed).toBe(16 * (50 + 19) + 3 * (30 + 4));
   for (const [i, one] of summaries.entries()) expect(one.tokenIds).toEqual(alone(tokens(50, i), 20));
   for (const [i, one] of completions.entries()) expect(one.tokenIds).toEqual(alone(tokens(30, 20 + i), 5));
@@ -518,7 +521,7 @@ test('text that diverges from a running completion forks it where it differs', a
   for (let i = 0; i < 10; i++) await engine.step();
   const written = running.tokenIds.slice();
   const typed = [...prompt, ...written.slice(0, 4), (written[4]! + 1) % 64];
-  // The host sends both between two steps, or while one runs.
+  // The host sends both messages between two steps, or while a step runs.
   const stepped = engine.step();
   engine.abort('running');
   const diverged = ask(engine, typed, { priority: 'completion', maxTokens: 3 });

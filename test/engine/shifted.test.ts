@@ -1,6 +1,6 @@
 /**
- * Position-shifted reuse, with a runner whose rows hold a token and its position and nothing of what came before: then rows
- * taken over are right wherever they come from, and every mistake in places, turns or accounting changes tokens or throws.
+ * Position-shifted reuse with a runner whose rows hold only a token and its position, not what came before. So shifted
+ * rows are right wherever they come from. Every mistake in positions, rotation or accounting changes tokens or throws.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -12,7 +12,7 @@ import { chain, fakeLogits, fakeShape, VOCAB_SIZE } from '../support/engine/fake
 import { ask, drain, tokens } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
 
-/** Keys hold the position, values the token, each in two bytes, in all layers and heads. */
+/** Keys hold the position and values hold the token, two bytes each, in all layers and heads. */
 class PlainRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
   readonly paidColumns = 0;
@@ -49,7 +49,7 @@ class PlainRunner implements ModelRunner {
     for (let i = 0; i < rows.numTokens; i++) this.#each(rows, i, (set, get) => set('keys', get('keys') + by));
   }
 
-  /** The token of a context row, whose rows must agree with each other and stand where they say. */
+  /** The token of a context row. The row must be the same in all layers and heads and hold its own position. */
   #tokenAt(rows: KvRows, i: number): number {
     const tokenIds = new Set<number>();
     this.#each(rows, i, (_, get) => {
@@ -105,7 +105,7 @@ const edit = (text: readonly number[], at: number, removed: number, inserted: re
   ...inserted,
   ...text.slice(at + removed),
 ];
-/** A question on a file's block. */
+/** A question about a file's block. */
 const question = (engine: Engine, block: readonly number[], maxTokens = 4, seed = 7) =>
   ask(engine, [...block, ...tokens(20, seed)], { prefillTokens: block.length, maxTokens });
 const read = (engine: Engine, block: readonly number[]) =>
@@ -122,7 +122,7 @@ test('shifted reuse: the rest of a file after an edit is reused except for its f
   await drain(engine);
   expect(first.tokenIds).toEqual(alone([...after, ...tokens(20, 7)], 4));
   expect(first.sequence.approximateTokens).toBe(1000 - 303 - 64);
-  // What was put in, 64 tokens behind it, the question, and what was generated.
+  // The inserted tokens, 64 tokens after them, the question, and the generated tokens.
   expect(runner.numComputed).toBe(5 + 64 + 20 + 3);
   const second = question(engine, after, 4, 8);
   await drain(engine);
@@ -171,14 +171,14 @@ test('no shifted reuse when it is off, and none for idle work', async () => {
   }
 });
 
-test('shifted rows are no source for the next edit; only computed rows of any version are', async () => {
+test('shifted rows are no source for the next edit; only computed rows are, of any version', async () => {
   const { engine, runner } = newEngine();
   const one = tokens(2000, 1);
   read(engine, one);
   await drain(engine);
   const two = edit(one, 300, 0, tokens(10, 2));
   question(engine, two);
-  // Idle time had come so far.
+  // Idle time had computed this much.
   read(engine, two.slice(0, 900));
   await drain(engine);
   const three = edit(two, 500, 7, tokens(2, 3));
@@ -186,7 +186,7 @@ test('shifted rows are no source for the next edit; only computed rows of any ve
   const watched = question(engine, three, 1);
   await drain(engine);
   expect(watched.tokenIds).toEqual(alone([...three, ...tokens(20, 7)], 1));
-  // Behind the edit up to where the second version was computed, then from the first.
+  // After the edit the source is the second version as far as it was computed, then the first version.
   expect(runner.numComputed).toBe(2 + 64 + 20);
   expect(engine.stats().tokens.promptShifted).toBe(2010 - 374 + three.length - 566);
 });
@@ -226,7 +226,7 @@ test("property: any edits under any budget give the oracle's tokens, rows at the
         for (const [v, changes] of versions.entries()) {
           for (const { at, removed, inserted: count, moved } of changes) {
             const place = Math.floor(at * (text.length - 1));
-            // Text that comes back, or new one.
+            // Inserts a copy of the text's beginning, or new text.
             text = edit(text, place, removed, moved ? text.slice(0, count) : tokens(count, 100 + inserted++)).slice(
               0,
               640,

@@ -1,4 +1,6 @@
-/** The disk tier under the engine: blocks of files survive it, with the same tokens, whatever happens to the files. */
+/**
+ * The disk tier in the engine: blocks of files survive on disk and give the same tokens, whatever happens to the files.
+ */
 import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -32,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** An engine that finds what is in the folder. */
+/** Opens an engine over the blocks in the folder. */
 async function opened(slots: number, maxBytes = 1e8, modelKey = 'fake'): Promise<Harness & { disk: DiskTier }> {
   const disk = await DiskTier.open(folder, maxBytes, log);
   const bytes = Snapshots.bufferBytes(fakeShape());
@@ -60,7 +62,7 @@ async function saveAll(engine: Engine, blocks: number[][], files = filesOf(block
   return numSaved;
 }
 
-/** Of all its files. */
+/** Bytes of all files in the folder. */
 async function bytesInFolder(): Promise<number> {
   const sizes = await Promise.all(
     (await readdir(folder)).map(async (name) => (await stat(path.join(folder, name))).size),
@@ -68,7 +70,7 @@ async function bytesInFolder(): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** A question about a block, whose tokens are in the prefill lane. */
+/** A question about a block. The block's tokens use the prefill lane. */
 function question(engine: Engine, block: readonly number[], seed: number): Watched {
   return ask(engine, [...block, ...tokens(9, seed)], { prefillTokens: block.length, maxTokens: 4 });
 }
@@ -95,9 +97,9 @@ test('after a restart, the first question about a file finds its whole block on 
   expect(after.sequence.cachedTokens).toBe(700);
   expect(runner.numComputed).toBe(9 + 3);
   expect(engine.stats().tokens).toMatchObject({ promptFromDisk: 700, promptCached: 700, promptComputed: 9 });
-  // What came from there is in the store, and in the pool where it is used: so it is told.
+  // Rows from disk are in the store, and in the pool where they are used. Both are reported.
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 700, tier: 'pool', twice: true, diskTokens: 0 });
-  // What came from there need not go there.
+  // Rows that came from disk need not be written again.
   expect(await saveAll(engine, [block])).toBe(0);
 });
 
@@ -109,7 +111,7 @@ test('files in use are not written to disk, idle files are', async () => {
   clock.now += 30_000;
   expect(await engine.runMaintenance(filesOf([block]))).toBe(false);
   clock.now += 31_000;
-  // Two segments; then it leaves the pool, and what it took of that is given back.
+  // The block is written in two segments. Then it leaves the pool, and the pool shrinks by its slots.
   for (let n = 2; n > 0; n--) expect(await engine.runMaintenance(filesOf([block]))).toBe(true);
   expect([disk.numSegments, engine.blocks.describe(block).tier]).toEqual([2, 'pool']);
   while (await engine.runMaintenance(filesOf([block])));
@@ -177,11 +179,11 @@ test('a request ends exactly once if it is aborted or the engine fails while its
   await saveAll(first.engine, [block]);
   const { engine } = await opened(3000);
   const [aborted, failed] = [question(engine, block, 1), question(engine, block, 2)];
-  // Both wait.
+  // Both requests wait.
   expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 0 });
   engine.abort(aborted.sequence.id);
   expect([aborted.ended, aborted.numEnds]).toEqual(['abort', 1]);
-  // It has waited, and nothing of its prompt was looked for.
+  // The aborted request has waited. Its prompt was not looked up in the cache.
   const { classes, tokens: counted } = engine.stats();
   expect(classes.chat.queueMs.count).toBe(1);
   expect(classes.chat.queueMs.sum).toBeGreaterThanOrEqual(0);
@@ -190,7 +192,7 @@ test('a request ends exactly once if it is aborted or the engine fails while its
   await sleep(50);
   expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);
   expect(engine.hasWork() || engine.isFetching).toBe(false);
-  // Rows are none of an engine's that is gone: its pool may be another's.
+  // Rows from disk are not given to a failed engine, because its pool may belong to another engine.
   expect(engine.blocks.describe(block).tokens).toBe(0);
 });
 
@@ -203,7 +205,7 @@ test('other disk reads run between the segments of a long prompt, and reading st
   const { engine } = await opened(5000);
   const [slow, quick] = [question(engine, long, 1), question(engine, short, 1)];
   while (engine.isFetching && !engine.hasWork()) await nextTurn();
-  // The short one is there first, though the long one was asked for before.
+  // The short prompt is read first, although the long one was requested earlier.
   expect(engine.blocks.describe(short).tokens).toBe(200);
   expect(engine.blocks.describe(long).tokens).toBeLessThan(1500);
   engine.abort(slow.sequence.id);
@@ -265,7 +267,7 @@ test('blocks read from disk and evicted from the cache are forgotten while the e
   await drain(first.engine);
   await saveAll(first.engine, [block]);
   const taken: WeakRef<object>[] = [];
-  // As much of a cache as reading needs, which keeps nothing.
+  // The part of a cache that reading needs. It keeps nothing.
   const prefixes = {
     takeStored: (_ids: unknown, _at: number, blocks: object[]): number => {
       for (const each of blocks) taken.push(new WeakRef(each));
@@ -365,7 +367,7 @@ test('memory used by other files is freed so that any file can be read from disk
   for (const block of blocks) question(first.engine, block, 1);
   await drain(first.engine);
   await saveAll(first.engine, blocks);
-  // Two of them fit.
+  // Two of the blocks fit.
   const { engine } = await opened(1700);
   for (const [i, block] of [...blocks, ...blocks.toReversed()].entries()) {
     const asked = question(engine, block, i);
@@ -383,7 +385,7 @@ test('for a prompt larger than the free memory, the part that fits is read from 
   await drain(first.engine);
   await saveAll(first.engine, [block]);
   const { engine } = await opened(1200);
-  // Holds its slots while the block comes.
+  // This request keeps its slots while the block is read.
   const long = ask(engine, other, { prefillTokens: 500, maxTokens: 60 });
   for (let i = 0; i < 20; i++) await engine.step();
   const asked = question(engine, block, 1);
@@ -425,7 +427,7 @@ test(`${NUM_OPERATIONS} random operations over files, memory and disk keep the b
     else if (what < 0.21) engine.blocks.evict();
     else if (what < 0.212) engine.setMaxBytes((800 + below(random, 2000)) * 72 + Snapshots.bufferBytes(fakeShape()));
     else if (what < 0.2125) {
-      // A new process, nothing in memory.
+      // A new process starts with empty memory.
       await drain(engine);
       settle();
       ({ engine, clock, disk } = await opened(1500, 200_000));
@@ -443,7 +445,7 @@ test(`${NUM_OPERATIONS} random operations over files, memory and disk keep the b
   expect(numAsked).toBeGreaterThan(part(200));
 }, 120_000);
 
-test('maintenance checks a file once more than it has something to write of it, whatever is written or encoded of other files', async () => {
+test('maintenance checks a file once per segment to write and once more, whatever is written or encoded of other files', async () => {
   const shape = { ...fakeShape(), headSize: 16 };
   const disk = await DiskTier.open(folder, 1e9, log);
   const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
@@ -474,7 +476,7 @@ test('maintenance checks a file once more than it has something to write of it, 
   expect(looks.mock.calls.length).toBe(10 * (4 + 1));
 });
 
-test('a file that becomes idle after maintenance looked is written as soon as it is idle, and so are rows computed since', async () => {
+test('a file that became idle after the last maintenance is written as soon as it is idle, and so are rows computed since', async () => {
   const { engine, clock, disk } = await opened(3000);
   const [another, half] = [tokens(300, 99), tokens(600, 98)];
   const files = filesOf([another, half]);

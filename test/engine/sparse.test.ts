@@ -1,4 +1,7 @@
-/** Contexts that are longer than the pool, under the engine: what they attend to, where their rows are, and that they disturb nobody. */
+/**
+ * Contexts longer than the pool, in the engine: which tokens they attend to, where their rows are, and that they do not
+ * affect other requests.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SLOTS = 2048;
 const BYTES = kvBytesPerToken(fakeShape());
-/** Whole blocks. */
+/** A multiple of the block size. */
 const LONG = 56 * 64;
 
 function opened(
@@ -46,16 +49,16 @@ test('a context 75% larger than the pool is read once, answered, and asked about
   expect(first.ended).toBe('length');
   expect(first.tokenIds).toHaveLength(30);
   const most = Math.max(...spans.map(({ contextSlots }) => contextSlots.length));
-  // Sketches of 113 blocks leave five pages, less two parts of 256 and a block: 736 slots, and a part beside them.
+  // Sketches of 113 blocks leave five pages, minus two parts of 256 and a block: 736 slots, and one part beside them.
   expect(most).toBeLessThanOrEqual(736 + 256 + 32);
   expect(most).toBeGreaterThan(736);
-  // In memory there is a sketch of each block, the rows are outside.
+  // Memory holds a sketch of each block. The rows are in the spill file.
   const stats = engine.stats();
   expect(stats.poolBytes + stats.storeBytes).toBeLessThanOrEqual(SLOTS * BYTES);
   expect(spillFile.bytes).toBeGreaterThanOrEqual(LONG * (BYTES - 8));
   expect(stats.storeBytes).toBeGreaterThan(112 * sketchBytes(fakeShape(), 32));
 
-  // The last sixteen tokens of the question are computed twice.
+  // The question's last sixteen tokens are computed twice.
   const { numComputed } = runner;
   const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
   await drain(engine);
@@ -130,13 +133,13 @@ test('contexts that fit stay exact, also over a prefix read by a long context; r
   await drain(engine);
   ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 4 });
   await drain(engine);
-  // Its first tokens had all before them in the pool.
+  // All tokens before its first tokens were in the pool.
   expect(engine.blocks.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codecs: ['int8'] });
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 3000, codecs: ['sketch'] });
   const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
   await drain(engine);
   expect(again.tokenIds).toEqual(exact.tokenIds);
-  // Nor what was read in parts for what fits.
+  // A request that fits reuses no rows that were read in parts.
   const fits = [...block.slice(0, 1400), ...tokens(20, 8)];
   const short = ask(engine, fits, { prefillTokens: 1400, maxTokens: 6 });
   await drain(engine);
@@ -177,7 +180,7 @@ test('a spill file full of unused contexts evicts them for a new one', async () 
 });
 
 test('a request that does not fit gets one message, and others continue', async () => {
-  // Without a file, with one too small, and beyond what sketches of fit into memory.
+  // Three cases: no spill file, a spill file that is too small, and more tokens than sketches fit into memory.
   const without = opened({ spillFile: null });
   const tooLong = ask(without.engine, tokens(3000, 1), { maxTokens: 4 });
   await drain(without.engine);
@@ -187,7 +190,7 @@ test('a request that does not fit gets one message, and others continue', async 
   const taken = ask(small.engine, tokens(2300, 1), { maxTokens: 4 });
   const short = ask(small.engine, tokens(100, 3), { maxTokens: 4 });
   await drain(small.engine);
-  // It is the disk's cap that bounds it.
+  // The disk limit is the cause.
   expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
   expect(refused.message).toMatch(
     /3,?000 tokens\. .* disk limit of .* holds 2,?\d{3}\. Raise kvasir\.cache\.diskBytes/,
@@ -226,7 +229,7 @@ test.each<Refused>([
       /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. Check that the folder/,
   },
 ])(
-  'a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason',
+  'the disk fills while a context is read: the request ends with the reason, and others continue: $failure.reason',
   async ({ failure, code, words }) => {
     const { engine, runner, spillFile } = opened();
     let numPuts = 0;
@@ -245,7 +248,7 @@ test.each<Refused>([
     expect(long.numEnds).toBe(1);
     expect(long.ended).toBe(code);
     expect(long.message).toMatch(words);
-    // What it could not give away does not pile up in the pool, and in the scratch.
+    // Rows that cannot be spilled do not accumulate in the pool or the scratch.
     expect(most).toBeLessThanOrEqual(736 + 256 + 32);
     const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
     await drain(engine);
@@ -307,7 +310,7 @@ test.each([
 );
 
 test.each([0, 13])(
-  'rows that cannot be read back end the request that needs them, no other; asked again, it is read anew: %i tokens behind a block',
+  'unreadable rows end only the request that needs them; asked again, its context is read anew: %i tokens behind a block',
   async (rest) => {
     const { engine, spillFile } = opened();
     const block = tokens(LONG + rest, 1);
@@ -320,7 +323,7 @@ test.each([0, 13])(
     };
     const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
     const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
-    // Fits into memory, but begins as what is on the disk.
+    // This prompt fits into memory, but it begins with the same tokens as the context on disk.
     const alike = ask(engine, [...block.slice(0, 300), 7], { prefillTokens: 300, maxTokens: 5 });
     await drain(engine);
     expect(alike.tokenIds).toEqual(
@@ -341,7 +344,7 @@ test.each([0, 13])(
 );
 
 test.skipIf(!CAN_REACH)(
-  'one bit that changes on the disk ends the request that needs the block, no other; asked again, it is read anew',
+  'one flipped bit on disk ends only the request that needs the block; asked again, its context is read anew',
   async () => {
     const own = mkdtempSync(path.join(folder, 'damaged-'));
     const spillFile = new SpillFile(own, 10_000_000, () => {});
@@ -352,7 +355,7 @@ test.skipIf(!CAN_REACH)(
     const first = question(2);
     await drain(engine);
     expect(first.ended).toBe('length');
-    // Of the first block, which every token attends to.
+    // A bit of the first block, to which every token attends.
     damage(own, 700);
     const broken = question(3);
     const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
@@ -373,7 +376,7 @@ test.skipIf(!CAN_REACH)('one flipped bit on disk affects only the context that r
   const own = mkdtempSync(path.join(folder, 'alone-'));
   const lines: string[] = [];
   const spillFile = new SpillFile(own, 10_000_000, (line) => lines.push(line));
-  // The sketches of both fit into memory.
+  // The sketches of both contexts fit into memory.
   const { engine } = opened({ spillFile, slots: 3072 });
   const [block, other, short] = [tokens(LONG, 1), tokens(LONG, 2), tokens(400, 3)];
   const question = (of: readonly number[], seed: number): Watched =>
@@ -412,7 +415,7 @@ test('an error other than a disk error is not treated as lost rows: it fails the
 });
 
 test('cached rows of a long prompt that cannot be spilled are recomputed within the available scratch memory', async () => {
-  // The prefill lane has 1,023 tokens, then 511.
+  // The prefill lane holds 1,023 tokens, and later 511.
   const { engine, runner, spillFile } = opened({
     slots: 600_000 / BYTES,
     prefillTokens: undefined,
@@ -439,7 +442,10 @@ test('cached rows of a long prompt that cannot be spilled are recomputed within 
   spillFile.close();
 });
 
-/** Rows of a context are of its tokens, in order, each once, up to the one before the span; that may end with a draft. */
+/**
+ * Checks a context's rows: they belong to the sequence's tokens, in order, without duplicates, and end right before the
+ * span. The span may end with a draft.
+ */
 function checkContext(
   { startIndex, tokenIds, contextSlots }: BatchSpan,
   pool: KvPool,
@@ -453,7 +459,7 @@ function checkContext(
   );
   const positions = [...pool.positionsOf(contextSlots)];
   const rows = pool.read(contextSlots);
-  // As the fake runner writes them.
+  // The fake runner's format of rows.
   const ids = positions.map((_, i) => (rows.keys[i]! & 255) | ((rows.keys[positions.length + i]! & 255) << 8));
   if (!of.some(({ sequence }) => positions.every((position, i) => sequence.tokenIds[position] === ids[i])))
     throw new Error(`Rows of other tokens before ${startIndex}.`);
@@ -503,7 +509,7 @@ test('property: with random arrivals and aborts each request ends once, byte cou
   }
   await drain(engine);
   for (const { numEnds } of asked) expect(numEnds).toBe(1);
-  // What always fits is what it is alone, whatever others have left in the cache.
+  // A request that always fits gives the same tokens as alone, whatever other requests left in the cache.
   const fit = asked.filter(
     ({ ended, sequence }) => ended === 'length' && sequence.numPromptTokens + sequence.sampling.maxTokens < 1000,
   );

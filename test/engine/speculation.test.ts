@@ -1,4 +1,4 @@
-/** Speculation over the fake model: drafts change how many steps an answer takes, and nothing else. */
+/** Speculation over the fake model: drafts change only the number of steps of an answer. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
@@ -18,7 +18,7 @@ import {
 
 const LIMITS = { maxContext: 4096, capacity: 4096 };
 
-/** A text to draft from: what the model will say, with mistakes. */
+/** A text for drafts: the model's future answer, with mistakes. */
 function foretold(promptIds: readonly number[], sampling: SamplingParams, mistakes: number, random: Random): number[] {
   const { tokenIds } = runAlone(promptIds, { ...sampling, maxTokens: sampling.maxTokens! + 4 }, LIMITS);
   const text = [...promptIds.slice(-2), ...tokenIds];
@@ -47,7 +47,7 @@ test('a predictable answer gets many tokens per step; an unpredictable one takes
     expect(answer.ended).toBe('length');
     const { generated, drafted, accepted } = engine.stats().tokens;
     expect(generated).toBe(100);
-    // Every step gives one token and those accepted.
+    // Every step gives one token plus the accepted ones.
     expect(steps + accepted).toBe(100);
     expect(drafted).toBeGreaterThanOrEqual(accepted);
     return steps;
@@ -58,8 +58,9 @@ test('a predictable answer gets many tokens per step; an unpredictable one takes
   expect(await stepsOf(true, tokens(500, 3))).toBeGreaterThan(90);
 });
 
-test('drafting stops soon for a text in which every token pair is followed by anything', async () => {
-  // A penalty far below 1 has the model say in random order what stands in the prompt: every guess is right one time in twelve.
+test('drafting stops soon for a text in which every pair of tokens has random successors', async () => {
+  // With a repetition penalty far below 1, the model repeats tokens of the prompt in random order. Each guess is right
+  // one time in twelve.
   const sampling = { maxTokens: 400, repetitionPenalty: 0.01 };
   const prompt = Array.from({ length: 12 }, (_, i) => i);
   const { engine } = harness({ slots: 2048 });
@@ -130,7 +131,7 @@ test('draft tokens after an end token, a stop string or a complete text are drop
   const sampling = { maxTokens: 60 };
   const { tokenIds } = runAlone(prompt, sampling, LIMITS);
   const source = [...prompt.slice(-2), ...tokenIds];
-  // Where the copied run is long, many tokens are accepted at once.
+  // A long copied run lets many tokens be accepted at once.
   const at = tokenIds.findIndex((id, i) => i > 30 && !tokenIds.slice(0, i).includes(id));
   const upTo = tokenIds.slice(0, at + 1);
 
@@ -217,7 +218,7 @@ test('the sampled distribution is unchanged: chi-square of the token after a dra
   for (const [i, after] of [afterFirst, afterSecond].entries()) {
     const total = counts[i]!.reduce((sum, count) => sum + count, 0);
     expect(total).toBeGreaterThan(300);
-    // Rare tokens together, so that each class expects enough.
+    // Rare tokens are counted together, so that each class has a large enough expectation.
     let chi2 = 0;
     let classes = 0;
     let [rareSeen, rareExpected] = [0, 0];
@@ -232,7 +233,8 @@ test('the sampled distribution is unchanged: chi-square of the token after a dra
       classes++;
     }
     chi2 += (rareSeen - rareExpected) ** 2 / Math.max(rareExpected, 1);
-    // Mean `classes`, deviation sqrt(2 * classes): four deviations above it is less than one in a thousand.
+    // The mean is `classes`, the deviation sqrt(2 * classes). Four deviations above the mean have a probability below
+    // one in a thousand.
     expect(chi2).toBeLessThan(classes + 4 * Math.sqrt(2 * classes));
   }
 }, 60_000);

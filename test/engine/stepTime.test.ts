@@ -1,9 +1,11 @@
-/** Steps keep to their target on a machine whose speed the engine has to find out, by the clock of the test. */
+/** Steps keep to their target time on a machine whose speed the engine has to learn, measured by the test's clock. */
 import { expect, test } from 'vitest';
 import type { PolicySwitches } from '../support/engine/policies.ts';
 import { ask, drain, type Harness, harness, tokens } from '../support/engine/harness.ts';
 
-/** A machine where a step takes 14 ms and each token 0.8 ms and 1 us per column; `times` are those of its steps. */
+/**
+ * A machine on which a step takes 14 ms plus 0.8 ms per token and 1 us per column. `times` has the times of its steps.
+ */
 function timed(policies: PolicySwitches = {}, slowness = 1): Harness & { times: number[] } {
   const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: undefined, policies });
   const times: number[] = [];
@@ -16,7 +18,7 @@ function timed(policies: PolicySwitches = {}, slowness = 1): Harness & { times: 
   return { ...h, times };
 }
 
-/** Lets the engine learn. */
+/** Lets the engine learn the machine's speed. */
 async function warmUp({ engine, times }: ReturnType<typeof timed>): Promise<void> {
   ask(engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4 });
   await drain(engine);
@@ -76,7 +78,7 @@ test('while a chat answer is being read, a summary does not make it stutter', as
   await drain(h.engine);
 });
 
-test('steps that serve a completion stay near what it takes alone, and a summary still goes on', async () => {
+test('steps that serve a completion take about as long as for it alone, and a summary still advances', async () => {
   const run = async (
     policies: PolicySwitches,
     summaries: number,
@@ -102,7 +104,7 @@ test('steps that serve a completion stay near what it takes alone, and a summary
   expect(fixed.ms).toBeGreaterThan(5 * alone.ms);
 });
 
-test('beside a completion, answers with long contexts advance slowly, but at least one token about every 300 ms', async () => {
+test('beside a completion, answers with long contexts advance slowly, but by a token at least about every 300 ms', async () => {
   const run = async (numChats: number, policies: PolicySwitches = {}): Promise<{ ms: number; gaps: number[] }> => {
     const h = timed(policies);
     await warmUp(h);
@@ -135,7 +137,7 @@ test('beside a completion, answers with long contexts advance slowly, but at lea
   expect(among.gaps.length).toBeGreaterThan(100);
 });
 
-test('a completion that cannot run yet delays nobody', async () => {
+test('a completion that cannot run yet delays no other request', async () => {
   const h = harness({ slots: 130, tokenBudget: undefined, policies: { preemption: false } });
   h.runner.beforeRun = () => {
     h.clock.now += 60;

@@ -1,6 +1,6 @@
 /**
- * All that moves rows at once: pool, store and its codecs, rows that are let go, the disk tier, contexts longer than memory and the
- * prefill lane's scratch, under a budget that moves. After each operation every byte is counted anew, and none is too many.
+ * All tiers together under a changing budget: pool, store with codecs, pruning, disk tier, contexts longer than memory,
+ * and the prefill lane's scratch. After each operation, every byte is recounted and checked against the budget.
  */
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ const MAX_CONTEXT = 12_000;
 const DISK_BYTES = 400_000;
 const MINUTE = 60_000;
 
-/** The fake model with the real scratches, as a real step uses them. */
+/** The fake model with the real scratches, used as a real step uses them. */
 class ScratchRunner extends FakeRunner {
   readonly #feeds: PrefillFeeds;
 
@@ -56,7 +56,7 @@ class ScratchRunner extends FakeRunner {
     this.#feeds.release();
   }
 
-  /** Of the arrays that there are. */
+  /** Bytes of the arrays that exist. */
   countScratch(): number {
     const buffers = new Set<ArrayBufferLike>();
     for (const scratch of this.#feeds.scratches) {
@@ -72,7 +72,7 @@ class ScratchRunner extends FakeRunner {
   }
 }
 
-// Rows that break the chain are many here: what is thrown for each is looked at by nobody.
+// Many rows break the chain here. Each throws an error whose stack nobody reads.
 Error.stackTraceLimit = 0;
 
 let folder: string;
@@ -90,9 +90,9 @@ interface Opened {
 
 interface Setting {
   readonly compression: Compression;
-  /** Of the prefill lane; left out: as many as a quarter of the budget holds. */
+  /** Tokens of the prefill lane. By default, as many as a quarter of the budget holds. */
   readonly prefillTokens?: number;
-  /** Budgets are from the first to the second, in bytes. */
+  /** The lowest and the highest budget, in bytes. */
   readonly budgets: readonly [number, number];
 }
 
@@ -133,12 +133,12 @@ async function opened({ compression, prefillTokens, budgets }: Setting): Promise
   return { engine, runner, clock, spillFile };
 }
 
-// They take nothing twice.
+// These codecs throw if they encode a row twice.
 const auto = compressionOf('auto', tracedCodecs(codecNames('auto'), SHAPE, new CodedRows()))!;
 const kvzip = compressionOf(KVZIP, tracedCodecs([KEPT_CODEC], SHAPE, new CodedRows()))!;
-/** What codes and sketches, in whichever test it has been used first. */
+/** Memory of codec and sketch kernels. It depends on which test used them first. */
 const KERNELS = Math.max(codingBytes(auto), codingBytes(kvzip), sketchingBytes(SHAPE));
-/** A scratch that comes and goes with the budget, and two of them that leave little. */
+/** `moving`: the scratch comes and goes with the budget. `two`: two scratches leave little memory. */
 const moving = { budgets: [200_000 + KERNELS, 600_000 + KERNELS] } as const;
 const two = { prefillTokens: 4095, budgets: [850_000 + KERNELS, 1_150_000 + KERNELS] } as const;
 
@@ -148,7 +148,7 @@ test.each<Setting & { name: string }>([
   { name: 'kvzip, one scratch', compression: kvzip, ...moving },
   { name: 'kvzip, two scratches', compression: kvzip, ...two },
 ])(
-  '2,500 random operations with all tiers under a budget that moves: the bytes are exact, and each request ends once: $name',
+  '2,500 random operations with all tiers under a changing budget: byte counts are exact, and each request ends once: $name',
   async (setting) => {
     const random = seededRandom(setting.name.length);
     let { engine, runner, clock, spillFile } = await opened(setting);
@@ -167,11 +167,11 @@ test.each<Setting & { name: string }>([
       scratch: new Set<number>(),
       readFailed: 0,
     };
-    /** What the file gives back when it is asked, for a while. */
+    /** While true, reads of the spill file fail. */
     let fails = false;
 
     const numPreempted = (): number => engine.stats().events.preemptions;
-    /** Pool and store are counted by the cache's own check. */
+    /** The cache's own check counts pool and store. */
     const check = (): void => {
       engine.checkIntegrity();
       const scratch = runner.countScratch();
@@ -193,7 +193,7 @@ test.each<Setting & { name: string }>([
         else if (ended !== 'length' && ended !== 'abort') expect(['outOfMemory', 'diskFull']).toContain(ended);
         if (ended !== 'length' || sequence.sampling.maxTokens === 0) continue;
         if (sequence.inParts) seen.inParts++;
-        // Nothing of it was ever out of the pool.
+        // None of its rows ever left the pool.
         if (sequence.inParts || sequence.cachedTokens > 0 || numPreempted() > preemptions) continue;
         seen.exact++;
         const { numPromptTokens, tokenIds } = sequence;
@@ -242,7 +242,7 @@ test.each<Setting & { name: string }>([
       const of = below(random, files.length);
       fails = random() < 0.05;
       clock.now += what < 0.75 ? below(random, 200) : random() < 0.2 ? 6 * MINUTE : below(random, 3000);
-      // What comes while a step is under way is done behind it.
+      // Operations during a step take effect after it.
       const stepping = engine.hasWork() && random() < 0.2 ? engine.step() : null;
       if (what < 0.15 && asked.length < 8) {
         const block = files[of]!;
@@ -274,7 +274,7 @@ test.each<Setting & { name: string }>([
       else if (what < 0.27) engine.blocks.pin('a file', random() < 0.5 ? null : files[of]!);
       else if (what < 0.275) await engine.blocks.forgetDisk(random() < 0.3 ? undefined : `${of}.ts`);
       else if (what < 0.277 && !stepping) {
-        // A new process, nothing in memory.
+        // A new process starts with empty memory.
         await drain();
         settle();
         engine.close();
@@ -287,7 +287,7 @@ test.each<Setting & { name: string }>([
         await stepping;
         if (engine.hasWork()) await engine.step();
       } else if (random() < 0.12) {
-        // A quiet while: nobody waits, and what can be done is.
+        // A quiet period: no request waits, and maintenance does what it can.
         await stepping;
         await drain();
         clock.now += below(random, 7) * MINUTE;
@@ -295,7 +295,7 @@ test.each<Setting & { name: string }>([
       } else if (!stepping) {
         let numParts = below(random, 6);
         const maintaining = engine.runMaintenance(filesOf(files), { mustEnd: () => numParts-- < 0 });
-        // Somebody asks while it is at it.
+        // A request arrives during maintenance.
         if (random() < 0.2) put(files[of]!, files[of]!.length);
         await maintaining;
       }
@@ -304,7 +304,7 @@ test.each<Setting & { name: string }>([
       settle();
       if (i % 8 === 0) {
         const { poolBytes, storeBytes, scratchBytes, bufferBytes, maxBytes, diskBytes } = engine.stats();
-        // Beside them, what has been measured of a context's rows.
+        // In addition to them, the buffers hold measurements of a context's rows.
         expect((bufferBytes - buffers - kernelBytes()) % AttentionMeter.bytes(SHAPE.numLayers * SHAPE.kvHeads, 1)).toBe(
           0,
         );
@@ -330,7 +330,7 @@ test.each<Setting & { name: string }>([
     engine.blocks.evict();
     check();
     expect([engine.stats().storeBytes, spillFile.bytes]).toEqual([0, 0]);
-    // All of it was there.
+    // Every case occurred.
     expect([...seen.codecs]).toEqual(
       expect.arrayContaining(['int8', 'kvzip', ...(setting.compression === auto ? codecNames('auto') : [])]),
     );
@@ -342,7 +342,7 @@ test.each<Setting & { name: string }>([
       { count: seen.fromDisk, least: 5000 },
     ])
       expect(count).toBeGreaterThanOrEqual(least);
-    // What a segment takes on its way, as a file, as rows and encoded, is what is counted for it.
+    // A segment in transit exists as a file, as rows and encoded. The counted bytes cover all three.
     for (const name of await readdir(folder))
       expect(3 * (await stat(path.join(folder, name))).size).toBeLessThanOrEqual(buffers);
     spillFile.close();

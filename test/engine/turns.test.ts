@@ -1,4 +1,4 @@
-/** Sequences with pools of their own take turns: what each has of a machine with known costs, and how long nobody waits. */
+/** Sequences with separate pages take turns: their shares of a machine with known costs, and their longest waits. */
 import { expect, test, vi } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
 import type { PolicySwitches } from '../support/engine/policies.ts';
@@ -23,7 +23,7 @@ function machine({ a, b, c }: typeof SMALL, policies: PolicySwitches = {}): Harn
   return { ...h, sum };
 }
 
-/** Steps of all sizes, so that the costs are known. */
+/** Runs steps of all sizes, so that the engine learns their costs. */
 async function learn(h: Harness): Promise<void> {
   ask(h.engine, tokens(1500, 63), { maxTokens: 8 });
   await drain(h.engine);
@@ -48,7 +48,7 @@ test('completions in one file do not pay for the columns of an answer about anot
   const grouped = await run(true);
   expect(grouped.products).toBeLessThan(0.7 * together.products);
   expect(grouped.ms).toBeLessThan(0.7 * together.ms);
-  // A token at least so often as somebody who reads would miss it.
+  // At least one token per 400 ms, so that a reader does not notice the pauses.
   expect(grouped.answered).toBeGreaterThan(grouped.ms / 400);
 });
 
@@ -56,7 +56,7 @@ test.each([
   ['small', SMALL],
   ['big', BIG],
 ] as const)(
-  'a completion is hardly slower beside a prompt that is computed in the paged lane, which goes on as well (%s)',
+  'a completion is hardly slower beside a prompt that is computed in the paged lane, and that prompt advances too (%s)',
   async (_, costs) => {
     const ttft = async (beside: boolean): Promise<{ ms: number; computed: number }> => {
       const h = machine(costs);
@@ -91,7 +91,7 @@ test('consecutive completions are hardly slower beside a long prefill, which adv
         batch.filter((span) => (span.lane ?? 'paged') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
       const [paged, prefill] = [numTokens('paged'), numTokens('prefill')];
       if (prefill > 0) chunks.push(prefill);
-      // Few tokens cost nearly as much as many in that lane.
+      // In the prefill lane few tokens cost nearly as much as many.
       h.clock.now += 28 + paged * (1.3 + 0.001 * h.runner.paidColumns) + (prefill > 0 ? 60 + prefill : 0);
     };
     for (const prefillTokens of [1500, 0])
@@ -128,11 +128,11 @@ test('a chat does not starve summaries about other files, whichever came first',
 });
 
 test.each(['its own', 'theirs'])(
-  'a long summary has its turn, however many short ones come after it and share their steps: client %s',
+  'a long summary gets its turn, however many later short ones share their steps: client %s',
   async (client) => {
     const h = machine(SMALL);
     await learn(h);
-    // As a folder has its files summarised: the next one comes when one has ended.
+    // As for a folder's summaries, the next one arrives when one has ended.
     const files: Watched[] = [];
     const next = (): number =>
       files.push(ask(h.engine, tokens(300, files.length), { clientId: 'folder', priority: 'summary', maxTokens: 30 }));
@@ -150,7 +150,7 @@ test.each(['its own', 'theirs'])(
     expect(long.sequence.status).toBe('waiting');
     const chat = ask(h.engine, tokens(100, 61), { maxTokens: 2 });
     while (long.sequence.status === 'waiting' && files.length < 50) await step();
-    // Those that ran have ended first, and a chat is not held up.
+    // The running ones end first, and a chat is not delayed.
     expect(files.length).toBeLessThan(14);
     expect(chat.ended).toBe('length');
     while (!long.ended && files.length < 50) await step();
@@ -164,7 +164,7 @@ test.each([
   ['small', SMALL, 500],
   ['big', BIG, 900],
 ] as const)(
-  'eight chats about eight files: whoever reads an answer does not wait for the prompts of all the others (%s)',
+  'eight chats about eight files: an answer that is being read does not wait for the prompts of all the others (%s)',
   async (_, costs, most) => {
     const h = machine(costs);
     await learn(h);
@@ -211,7 +211,7 @@ test('without priority classes a generating completion gets no preference', asyn
     while (!completion.ended) await h.engine.step();
     return h.clock.now - start;
   };
-  // Each token beside a chunk of the prompt, at most.
+  // At most one chunk of the prompt runs beside each token.
   expect(await run(false)).toBeLessThan(30 * 330);
 });
 
@@ -219,7 +219,7 @@ test('parallel answers do not cause slot packing at every step', async () => {
   const exchange = vi.spyOn(KvPool.prototype, 'exchange');
   try {
     const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 256, policies: { speculation: false } });
-    // Free pages everywhere: those of what has gone.
+    // Leaves free pages everywhere, from texts that are gone.
     for (const seed of [40, 41, 42]) ask(h.engine, tokens(3000, seed), { maxTokens: 1 });
     await drain(h.engine);
     h.engine.blocks.evict();

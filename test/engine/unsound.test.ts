@@ -1,4 +1,4 @@
-/** Logits and K/V rows that are not finite: they end the sequence that they are of, and nobody else meets them. */
+/** Logits and KV rows that are not finite. They end their own sequence and never reach another one. */
 import { expect, test } from 'vitest';
 import type { BatchSpan } from '../../engine/model/batch.ts';
 import type { SamplingParams } from '../../engine/protocol/tasks.ts';
@@ -11,7 +11,7 @@ const LIMITS = { maxContext: 4096, capacity: 4096 };
 const alone = (prompt: readonly number[], sampling: SamplingParams): number[] =>
   runAlone(prompt, sampling, LIMITS).tokenIds;
 
-/** Makes the logits, or the row, of each token of which `isUnsound` says so not finite. Returns how many they were. */
+/** Makes logits or rows non-finite for each token for which `isUnsound` is true. Returns how many it changed. */
 function spoil(
   { runner, pool }: Harness,
   what: 'logits' | 'rows',
@@ -44,7 +44,7 @@ function spoil(
   return () => numUnsound;
 }
 
-/** Whatever slots they are in, also free ones: steps attend to pages as a whole. */
+/** Checks all slots, also free ones, because steps attend to whole pages. */
 function expectFinite({ pool }: Harness): void {
   for (const numbers of [...pool.keyScales, ...pool.valueScales, ...pool.keys, ...pool.values])
     expect(numbers.every(Number.isFinite)).toBe(true);
@@ -60,11 +60,11 @@ test.each(
     (['int8', 'float32'] as const).flatMap((kv) => [0, 1, 6].map((numBefore) => ({ what, kv, numBefore }))),
   ),
 )(
-  '$what after $numBefore tokens, $kv: one error, for each of three in a row; the others have the tokens that they have alone',
+  '$what after $numBefore tokens, $kv: three requests in a row end with one error each; others give the tokens they give alone',
   async ({ what, kv, numBefore }) => {
     const h = harness({ slots: 2048, tokenBudget: 48, shape: fakeShape(kv) });
     const sampling = { maxTokens: 20 };
-    // Longer than the others ever get.
+    // Longer than the other sequences ever become.
     const prompt = tokens(100, 9);
     spoil(h, what, (_, position) => position === prompt.length - 1 + numBefore);
     const others = [tokens(20, 1), tokens(30, 2)];
@@ -99,7 +99,7 @@ test('after non-finite logits, the rows of the step and of the answer before it 
   const { tokenIds } = ask(h.engine, prompt, { maxTokens: 9 });
   await drain(h.engine);
   expect(tokenIds).toHaveLength(5);
-  // The prompt's logits were in order.
+  // The prompt's logits were finite.
   expect(h.engine.blocks.describe([...prompt, ...tokenIds]).tokens).toBe(40);
   expect(h.engine.stats().poolSlots.held).toBe(40);
   at = -1;
@@ -110,7 +110,7 @@ test('after non-finite logits, the rows of the step and of the answer before it 
 });
 
 test.each(['idle', 'summary'] as const)(
-  'rows within a prompt, whose logits nobody asks for, do not get into the tree (%s)',
+  'rows within a prompt, whose logits are not requested, do not get into the tree (%s)',
   async (priority) => {
     const h = harness({ slots: 2048, tokenBudget: 32 });
     const prompt = tokens(90);
@@ -159,7 +159,7 @@ test('non-finite logits after a rejected draft token are ignored; accepted token
   expect(whole).toMatchObject({ ended: 'length', tokenIds: answer });
 });
 
-test('one of three candidates ends; the two others go on, over a prompt that stays cached', async () => {
+test('one of three candidates ends; the other two continue over a prompt that stays cached', async () => {
   const h = harness({ slots: 2048, tokenBudget: 64, policies: { speculation: false } });
   const prompt = tokens(50);
   const samplings = [3, 4, 5].map((seed) => ({ maxTokens: 12, temperature: 100, seed }));

@@ -1,6 +1,6 @@
 /**
- * Sequences with pages of their own attend apart from each other: a token's logits, and the rows that it leaves in the pool,
- * have the bits that they have alone, whoever is in the step, and wherever its sequence's slots lie.
+ * Sequences with separate pages attend separately. A token's logits and KV rows have the same bits as alone, whatever
+ * else is in the step and wherever its sequence's slots are.
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -13,13 +13,16 @@ import { writeRandomModel } from '../support/model/randomModel.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-/** Slots [first, first + n) of some pages each, side by side. */
+/** Joins runs of slots: slots [first, first + n) of each page. */
 const slotsOf = (...runs: readonly (readonly [page: number, first: number, n: number])[]): Int32Array =>
   Int32Array.from(
     runs.flatMap(([page, first, n]) => Array.from({ length: n }, (_, i) => page * PAGE_SLOTS + first + i)),
   );
 
-/** Sequences of one page, of three in no order, of one by halves, one that shares a page with the first, one token, a whole page, and nothing yet. */
+/**
+ * Contexts on one page, on three unordered pages, on two swapped halves of a page, on a page shared with the first one,
+ * of one token, of a whole page, and empty.
+ */
 const CONTEXTS = [
   slotsOf([0, 0, 100]),
   slotsOf([3, 5, 90], [2, 0, 30], [8, 7, 9]),
@@ -29,7 +32,7 @@ const CONTEXTS = [
   slotsOf([7, 0, 256]),
   slotsOf(),
 ];
-/** New tokens of each: some have drafts. */
+/** Numbers of new tokens of each sequence. Some include drafts. */
 const NEW = [1, 1, 4, 1, 2, 1, 3];
 
 const next = random(11);
@@ -65,7 +68,7 @@ const spanOf = (i: number): BatchSpan => {
     numLogits: NEW[i]!,
   };
 };
-/** Part of a prompt in the other lane. */
+/** A part of a prompt in the prefill lane. */
 const prompt: BatchSpan = {
   tokenIds: PROMPT,
   startIndex: 0,
@@ -76,7 +79,7 @@ const prompt: BatchSpan = {
   numLogits: 1,
 };
 
-/** As many KV heads as heads, or a single one, with large key biases. */
+/** With as many KV heads as heads, or a single KV head, and large key biases. */
 const config = {
   model_type: 'qwen2',
   hidden_size: 48,
@@ -114,7 +117,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
         expect(runner.gathered).toBe(false);
         alone.push({ logits, rows: runner.pool.read(span.newSlots) });
       }
-      // Places that are not in the order of pages.
+      // Moves some rows to slots that are not in the order of pages.
       for (const [from, to] of [
         [7, 10],
         [2, 11],
@@ -136,7 +139,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
         expect(together, members.join()).toEqual(Float32Array.from(members.flatMap((i) => [...alone[i]!.logits])));
         for (const [j, i] of members.entries()) expect(runner.pool.read(spans[j]!.newSlots)).toEqual(alone[i]!.rows);
       }
-      // Those that share a page do so together.
+      // Sequences that share a page attend together.
       const together = (await runner.run([spanOf(0), spanOf(3)])).slice();
       expect(runner.gathered).toBe(false);
       expect(together).toEqual(Float32Array.from([0, 3].flatMap((i) => [...alone[i]!.logits])));

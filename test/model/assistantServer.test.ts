@@ -1,4 +1,7 @@
-/** The engine behind its protocol, with the built-in model: shared file block, one end per request, the error boundary, the worker. */
+/**
+ * The engine behind its protocol, with the built-in model: shared file block, one end per request, the error boundary,
+ * the worker.
+ */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +41,10 @@ const SOURCE = Array.from(
   .join('\n')
   .slice(0, 3400);
 
-/** Speaks to an engine and keeps what it answers; `post` may be an AssistantServer's `handle` or a worker's `postMessage`. */
+/**
+ * Sends messages to an engine and keeps its answers. `post` is an AssistantServer's `handle` or a worker's
+ * `postMessage`.
+ */
 class Talk {
   readonly messages: EngineMessage[] = [];
   #waiting: { id: string; resolve: (end: EngineMessage) => void }[] = [];
@@ -107,7 +113,7 @@ test('the budget follows the free memory down and up while an answer is written,
     const budgets: number[] = [];
     talk.post({ ...LOAD, maxBytes: 0 });
     talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    // Raw: of an answer about the file all is written before the budget falls.
+    // A raw prompt, because an answer about the file would end before the budget falls.
     const question: Task = { kind: 'raw', prompt: SOURCE };
     const alone = done(await talk.generate('alone', question, { maxTokens: 40, ignoreEos: true }));
     budgets.push((await talk.stats()).maxBytes);
@@ -116,7 +122,7 @@ test('the budget follows the free memory down and up while an answer is written,
       await new Promise((resolve) => setImmediate(resolve));
     availableBytes = 600e6;
     skipped += 4000;
-    // After the step under way.
+    // The budget falls after the current step.
     while ((await talk.stats()).maxBytes === budgets[0]) await new Promise((resolve) => setImmediate(resolve));
     expect(talk.ends('pressed')).toEqual([]);
     budgets.push((await talk.stats()).maxBytes);
@@ -132,7 +138,7 @@ test('the budget follows the free memory down and up while an answer is written,
       skipped += 61_000;
       budgets.push((await talk.stats()).maxBytes);
     }
-    // As a share of what is there and what the cache has; rising by a half each minute.
+    // The budget is a share of the free memory and the cache's memory. It rises by half each minute.
     expect(budgets[0]).toBe(1.2e9);
     expect(budgets[1]! / 1e6).toBeGreaterThan(360);
     expect(budgets[1]! / 1e6).toBeLessThan(480);
@@ -160,7 +166,7 @@ test('two windows share one budget: it falls when the second loads, without chan
     };
     one.post(load);
     one.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    // Raw: of an answer about the file all is written before the budget falls.
+    // A raw prompt, because an answer about the file would end before the budget falls.
     const question: Task = { kind: 'raw', prompt: SOURCE };
     const text = (id: string) =>
       one.messages
@@ -179,7 +185,7 @@ test('two windows share one budget: it falls when the second loads, without chan
     expect(await shared(one)).toEqual([25e6, 2]);
     await answer;
     expect(text('pressed')).toBe(text('alone'));
-    // What it had computed alone is found.
+    // Its cached rows from when it was alone are found.
     const again = await ask('again');
     expect(again.usage.cachedTokens).toBeGreaterThan(0.9 * again.usage.promptTokens);
     await two.ask({ type: 'unload', requestId: 'unload' });
@@ -199,8 +205,7 @@ test('two windows share one budget: it falls when the second loads, without chan
   }
 });
 
-/** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
-/** `inStep` is called in each step. */
+/** Loads the real model and calls `inStep` in each step. */
 const watched =
   (inStep: () => void): typeof loadModel =>
   (options, progress) =>
@@ -267,7 +272,7 @@ test('completion, chat and summary of one file share its block, computed once, a
   for (const { usage } of (await ask('2')).map(done))
     expect(usage.cachedTokens).toBeGreaterThan(0.8 * usage.blockTokens);
   const after = (await talk.stats()).tokens;
-  // What lies before the edit is not computed again: three requests cost little more than their tails.
+  // Tokens before the edit are not computed again. Three requests compute little more than their tails.
   expect(after.promptComputed - before.promptComputed).toBeLessThan(0.6 * read);
 
   const {
@@ -276,7 +281,7 @@ test('completion, chat and summary of one file share its block, computed once, a
     storeBytes,
   } = await talk.stats();
   expect(file).toMatchObject({ docId: 'd', path: 'src/fields.ts', tier: 'pool', hits: 6 });
-  // A run that left the pool for a while keeps its copy in the store.
+  // Rows that left the pool for a while keep their copy in the store.
   expect(file!.bytes).toBeGreaterThanOrEqual(file!.tokens * kvBytesPerToken);
   expect(file!.bytes).toBeLessThanOrEqual(file!.tokens * kvBytesPerToken + storeBytes);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
@@ -318,7 +323,7 @@ test('the completion after a pending one equals that of the text with the pendin
   const next = done(
     await talk.generate('next', { kind: 'complete', docId: 'd', offset, inserted: `${first.text};\n` }),
   );
-  // All but the tail's new end.
+  // Only the end of the tail is new.
   expect(next.usage.promptTokens - next.usage.cachedTokens).toBeLessThan(30);
   talk.post({
     type: 'documentChanged',
@@ -418,7 +423,7 @@ test('bad requests fail alone, aborts end as done, and every request ends once',
   talk.post({ type: 'abort', requestId: 'long' });
   expect(done(await long).finishReason).toBe('abort');
   talk.post({ type: 'abort', requestId: 'long' });
-  // Dropped in the middle: the requests end, each once, before the model goes.
+  // An unload in the middle: each request ends once before the model is released.
   const pending = Array.from({ length: 5 }, (_, i) =>
     talk.generate(`p${i}`, { kind: 'raw', prompt: [300 + i, 301] }, { maxTokens: 1000, ignoreEos: true }),
   );
@@ -556,11 +561,11 @@ test('a bug in shaping text that was held back to the end is an error of that re
     return false;
   });
   try {
-    // All that it writes may be the beginning of the stop string until it is given up.
+    // The whole answer could be the beginning of the stop string, so it is held back to the end.
     const held = talk.generate('held', task, { maxTokens: 400, ignoreEos: true, stop: [`${text}never`] });
     const other = talk.generate('other', task, { maxTokens: 20, ignoreEos: true });
     let numSteps = 0;
-    // While the engine computes: it ends with the step.
+    // An abort while the engine computes takes effect at the end of the step.
     inStep = () => {
       if (++numSteps === 5) talk.post({ type: 'abort', requestId: 'held' });
     };
@@ -662,7 +667,7 @@ test('the measured size of a chat equals the usage of its answer', async () => {
   };
   const measured = await talk.ask({ type: 'measure', requestId: 'measure', task });
   const answer = done(await talk.generate('chat', task));
-  // Not what is said of the answer itself.
+  // Without the notes about the answer itself.
   const notes = answer.diagnostics.filter((note) => !note.startsWith('stopped'));
   expect(answer.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines/));
   expect(measured).toMatchObject({
@@ -708,13 +713,13 @@ test('on battery idle maintenance only frees memory; on mains power it does the 
     _blocks,
     { sparing } = {},
   ) {
-    // Assistants of other tests of this file may still have idle maintenance of their own.
+    // Assistants of other tests in this file may still run idle maintenance.
     if (!own.includes(this)) return false;
     power.onBattery = false;
     return moments.push(sparing) === 1;
   });
   const later = globalThis.setTimeout;
-  // A idle moment comes after ten seconds in which nothing is asked: here sooner.
+  // An idle moment starts after ten seconds without requests. Here it starts sooner.
   const timers = vi
     .spyOn(globalThis, 'setTimeout')
     .mockImplementation(((work: () => void, ms?: number) =>
@@ -724,7 +729,7 @@ test('on battery idle maintenance only frees memory; on mains power it does the 
     timers.mockRestore();
   });
   await talk.ask(LOAD);
-  // A file to read ahead waits for mains power, and that is no reason to keep memory.
+  // Reading a file ahead waits for mains power. Freeing memory does not wait for it.
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
   await expect.poll(() => moments, { timeout: 120_000 }).toEqual([true, false]);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
@@ -761,7 +766,7 @@ test('a question about a fact is answered from the syntax tree, and all other qu
   );
   expect(later.usage.promptTokens).toBeGreaterThan(100);
 
-  // Python's grammar is not loaded yet: it waits, and may be stopped meanwhile.
+  // Python's grammar is not loaded yet. The request waits for it and can be stopped meanwhile.
   talk.post({ type: 'documentChanged', docId: 'p', version: 1, path: 'src/a.py', text: 'def f(x):\n    return x\n' });
   const stopped = talk.generate('stopped', {
     kind: 'chat',
@@ -776,7 +781,8 @@ test('a question about a fact is answered from the syntax tree, and all other qu
     code: 'unknownDocument',
   });
 
-  // Nor is that of JavaScript, which one of two files takes: they are answered together, as they stood when they were asked about.
+  // JavaScript's grammar is not loaded yet either. Both files are answered together, with their texts at the time of
+  // the question.
   talk.post({ type: 'documentChanged', docId: 'j', version: 1, path: 'src/b.js', text: 'class B {}\n' });
   const both = talk.generate('both', {
     kind: 'chat',

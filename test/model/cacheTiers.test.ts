@@ -24,9 +24,12 @@ const LOAD: LoadOptions = {
   threads: 1,
 };
 const FILE = await readFile('test/fixtures/samples/slots.ts.txt', 'utf8');
-/** Of a question about it with its answer, a few more than there are. */
+/** Tokens of a question about the file and its answer, rounded up. */
 const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
-/** Budgets under which it is read whole, without the memory that the disk takes; in parts, if there is a file for them; and not at all. */
+/**
+ * Budgets that read the file whole but without memory for the disk tier; in parts, if a spill file is allowed; and not
+ * at all.
+ */
 const WHOLE = 1e5 * Math.ceil(leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9, true) / 0.9e5);
 const IN_PARTS = 1.1 * leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9);
 const TOO_LITTLE = IN_PARTS / 4;
@@ -83,7 +86,7 @@ function talk(loading = loadModel) {
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
     },
-    /** Computes what idle time would. */
+    /** Runs the work of idle time at once. */
     flush: () => ask({ type: 'flush', requestId: 'flush' }),
     stats,
     files: async (): Promise<FileStats[]> => (await stats()).files,
@@ -105,7 +108,7 @@ test('after a restart the first question about a file finds over 90% of it on di
   const after = await second.question('a.ts');
   expect(after.text).toBe(before.text);
   expect(after.usage.cachedTokens / after.usage.blockTokens).toBeGreaterThan(0.9);
-  // Its block begins with its own path: nothing of the other's is its.
+  // The block begins with the file's path, so another file shares nothing with it.
   expect((await second.question('.env', true)).usage.cachedTokens).toBeLessThan(50);
   second.send({ type: 'evict' });
   await second.close();
@@ -118,7 +121,7 @@ test('clearing keeps pinned files on disk, also those of another model', async (
   const { load, question, send, close } = talk();
   await load({ disk, precision: 'int4' });
   await question('a.ts');
-  // The model that is let go writes.
+  // The unloaded model writes its rows to disk.
   await load({ disk });
   const pinned = (await readdir(disk.dir)).sort();
   expect(pinned.length).toBeGreaterThan(1);
@@ -136,7 +139,7 @@ test('evicting a file removes it from the disk, with versions that differ from t
   const { load, question, send, close } = talk();
   await load({ disk });
   await question('b.ts');
-  // The model that is let go writes.
+  // The unloaded model writes its rows to disk.
   await load({ disk });
   const other = (await readdir(disk.dir)).sort();
   expect(other.length).toBeGreaterThan(1);
@@ -195,7 +198,7 @@ test('in a layout without headers an evicted file is not written again, because 
   await flush();
   await load({ modelDir, disk });
   expect((await readdir(disk.dir)).length).toBeGreaterThan(other.length);
-  // Read back into memory.
+  // Idle prefill reads the file back into memory.
   await flush();
   send({ type: 'evict', docId: 'a.ts' });
   await close();
@@ -242,7 +245,7 @@ test('a codec is measured once per model and used if it loses little; an unusabl
 test('with a budget that is too small for disk buffers nothing is kept on disk, requests still work, and the figures say why', async () => {
   const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
   const { load, question, flush, stats, send, lines, close } = talk();
-  // The whole file, with less than the disk's own memory on top of what it takes.
+  // Enough memory for the whole file, and less than the disk tier needs beyond that.
   await load({ maxBytes: WHOLE });
   const { text } = await question('a.ts');
   await load({ maxBytes: WHOLE, disk });
@@ -252,7 +255,7 @@ test('with a budget that is too small for disk buffers nothing is kept on disk, 
   expect((await stats()).diskFault).toBe(`the KV cache limit of ${formatBytes(WHOLE)} is too small for disk buffers`);
   await flush();
   expect(await readdir(disk.dir)).toEqual([]);
-  // Without more memory than that a longer context is read in parts, from a temporary file.
+  // With this budget a longer context is read in parts, from a temporary file.
   send({ type: 'configure', maxBytes: IN_PARTS });
   expect((await question('a.ts')).usage.inParts).toBe(true);
   expect(lines.filter((line) => line.includes('nothing is kept on disk'))).toHaveLength(1);
@@ -303,7 +306,7 @@ test('disk buffers take no larger share when several windows divide a budget, an
   last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
   expect(await last.stats()).toMatchObject({ numEngines: 4, maxBytes: Number(figure) * 0.25e6 });
   const longest = await last.question('b.ts', false, FILE.repeat(Math.ceil(BUILT_IN.contextTokens / 1000)));
-  // What a file leaves to the conversation is kept free of it.
+  // A file may use the context except for the part reserved for the conversation.
   expect(longest.usage.promptTokens).toBeGreaterThan(0.6 * BUILT_IN.contextTokens);
   expect(longest.usage.inParts).toBeUndefined();
   for (const each of pools) await each.close();
@@ -317,7 +320,7 @@ test('a folder that cannot be written is not reported as a disk that is switched
     new RegExp(
       ` Raise kvasir\\.cache\\.maxBytes or send less text: about ([\\d.]+) MB are enough for ${BUILT_IN.contextTokens} tokens\\.$`,
     ).exec(String(refused)) ?? [];
-  // Two digits of it, rounded up.
+  // The figure is rounded up to two digits.
   const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, true);
   expect((Number(figure) * 1e6) / least).toBeGreaterThanOrEqual(1);
   expect((Number(figure) * 1e6) / least).toBeLessThan(1.1);

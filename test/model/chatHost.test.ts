@@ -1,4 +1,7 @@
-/** The chat's host half over the real engine with the built-in model: stopping while it loads, asking again, the exact meter, what does not fit, commands, and the second question about a file. */
+/**
+ * The chat host over the real engine with the built-in model: stopping during the load, asking again, the exact meter,
+ * parts that do not fit, commands, and a second question about a file.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -202,7 +205,7 @@ test('/explain asks about the definition at the cursor; /fix is refused, and tri
     prompt: 'What does `totalValue` do?',
     context: [{ kind: 'file' }, { kind: 'selection', name: 'totalValue' }],
   });
-  // Its comment says it: no model is asked.
+  // The definition's comment answers the question, so no model is asked.
   expect(lastOf(chat)).toMatchObject({
     text: expect.stringMatching(
       /^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/,
@@ -217,8 +220,8 @@ test('/explain asks about the definition at the cursor; /fix is refused, and tri
   expect(lastOf(chat).footer).toBeDefined();
 });
 
-test('parts that do not fit are reported before, as in the notes of the answer', async () => {
-  // What it writes is of no matter here.
+test('parts that do not fit are reported before the question, as in the notes of the answer', async () => {
+  // The content of the answer does not matter here.
   chatSettings.maxTokens = 32;
   chat.newChat();
   const numLines = Math.ceil(BUILT_IN.contextTokens / 5);
@@ -235,9 +238,9 @@ test('parts that do not fit are reported before, as in the notes of the answer',
   ]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
-  // The answer may have more to say of itself.
+  // The answer may have further notes.
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
-  // A summary begins at the file's start, wherever the cursor is.
+  // A summary reads the file from its start, wherever the cursor is.
   other.draft = '/summarize';
   await vi.waitFor(
     () =>

@@ -1,4 +1,4 @@
-/** Completions copy from the other files that the host names, and from no others. */
+/** Completions copy from other files that the host names, and from no others. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,6 +68,6 @@ test('a completion copies from another file that the host names, and an unknown 
   expect(await complete('not named')).toBe(alone);
   expect(await complete('named', { copySources: ['gone', 'there'] })).toBe('options.fiscalYear, options.accountPlan);');
   expect(alone).not.toContain('fiscalYear');
-  // Its own text is there already.
+  // The file's own text is in the prompt already.
   expect(await complete('itself', { copySources: ['here'] })).toBe(alone);
 });

@@ -1,4 +1,4 @@
-/** Speculation over the real graph: the same tokens, greedy and sampled, whether drafts are right or wrong. */
+/** Speculation over the real graph: the same tokens, greedy and sampled, with right and wrong drafts. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,13 +19,13 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 const MAX_CONTEXT = 260;
 const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
-// The second has a key bias, hence the remedy in its graph.
+// The second model has a key bias, for which its graph contains rotations.
 test.each([
   ['qwen3-tied-sharded', 'int8'],
   ['qwen2-untied-bf16', 'int8'],
   ['qwen2-untied-bf16', 'int4'],
   ['qwen3-tied-sharded', 'float32'],
-] as const)('%s, %s: with drafts the tokens are those without', async (name, precision) => {
+] as const)('%s, %s: tokens with drafts equal those without', async (name, precision) => {
   const { config, ...model } = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision });
   const pool = new KvPool(kvShape(config, usualKv(precision)), 0);
   const runner = await OnnxRunner.create({ config, ...model }, pool, { threads: 1 });

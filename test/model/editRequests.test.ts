@@ -1,4 +1,7 @@
-/** Edits, commit messages and folders through the whole engine, with a tiny random model: its text means nothing, its way is the real one. */
+/**
+ * Edits, commit messages and folder summaries through the whole engine, with a tiny random model. Its text has no
+ * meaning; everything else is real.
+ */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -12,7 +15,7 @@ const client = new Client();
 beforeAll(async () => {
   const modelDir = join(folder.dir, 'model');
   cpSync(join(MODELS, 'qwen3-tied-sharded'), modelDir, { recursive: true });
-  // Its tokenizer knows hardly more than bytes: a file and a question take more than the 512 tokens that it was made for.
+  // The model's tokenizer has few tokens beyond bytes. A file and a question take more than its original 512 tokens.
   const config = join(modelDir, 'config.json');
   writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }));
   await client.load({ modelDir, cacheDir: join(folder.dir, 'cache'), precision: 'int8', maxBytes: 50e6, threads: 1 });
@@ -81,7 +84,8 @@ test('a folder counts its files as they end, and uses existing summaries', async
     8,
   );
   expect(joined.progress).toEqual([]);
-  // Three files' prompts and answers, and those of what is made of them; the times are of all of it, too.
+  // Usage covers the prompts and answers of three files and of the summary made from them. The times cover all of it
+  // too.
   const { usage, timings } = done;
   expect(usage.completionTokens).toBeGreaterThan(joined.done.usage.completionTokens);
   expect(timings.tpotMs).toBeGreaterThan(0);
@@ -98,7 +102,7 @@ test('the notes on the summaries of files are repeated for the folder', async ()
   for (const name of names) {
     at(name, `export const ${name[4]} = 1;\n`.repeat(3));
     const { done } = await run({ kind: 'summarize', docId: name }, 700);
-    // A random model does not end by itself; most of its texts go round in circles before that.
+    // A random model does not end by itself. Most of its texts start to repeat themselves before the limit.
     marked.push(...done.diagnostics.map((note) => `${name}: ${note}`));
   }
   expect(marked).toContainEqual(expect.stringMatching(/only repeats itself/));

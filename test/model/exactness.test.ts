@@ -1,8 +1,9 @@
 /**
- * The central promise, over the real graph: a sequence's tokens are the same alone, batched, prefix-hit, chunked, preempted
- * and resumed, up to rounding noise, which is measured first (teacher-forced, chunks of 1, 7 and 64): a token may differ only
- * where noise of that size decides, and for fewer than 0.1% of tokens. Greedy tokens differ nowhere in float32; a drawn one
- * may where the oracle's own logits, disturbed by no more than the noise, draw it too.
+ * The main promise, over the real graph: a sequence gets the same tokens alone, batched, from a cached prefix, in
+ * chunks, and preempted and resumed. The only exception is rounding noise, which is measured first (teacher-forced,
+ * chunks of 1, 7 and 64). A token may differ only where noise of that size decides, and fewer than 0.1% of tokens may.
+ * In float32 no greedy token differs. A sampled token may differ if the oracle's own logits, changed by at most the
+ * noise, also give it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,11 +29,14 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 const NUM_REQUESTS = part(2000);
 const CEILING_SLOTS = 300;
 const MAX_CONTEXT = 260;
-/** Weights that let what stands in a prompt win about every other time. */
+/** Weights with which copies from the prompt win about every second time. */
 const COPYING = { share: 1, doubt: 0.5, match: 1, agreement: 1, confidence: 1, others: 0.5 };
 const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
-/** Models as small as these take two thirds more processor time with two threads, which wait for each other at each operator. */
+/**
+ * Small models take two thirds more processor time with two threads, because the threads wait for each other at each
+ * operator.
+ */
 async function withRunner<T>(
   model: string,
   precision: Precision,
@@ -49,10 +53,10 @@ async function withRunner<T>(
   }
 }
 
-/** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
+/** The most tokens of a prompt in the prefill lane. Some prompts are longer. */
 const PREFILL_TOKENS = 90;
 
-/** A budget that leaves `slots` for pool and store beside the prefill lane's scratch. */
+/** A budget with `slots` for pool and store beside the prefill lane's scratch. */
 function budget(
   runner: OnnxRunner,
   pool: KvPool,
@@ -66,7 +70,7 @@ function budget(
   };
 }
 
-/** Each request by itself, one after the other, in an engine with room for everything and nothing cached. */
+/** Runs each request by itself in an engine with enough memory and an empty cache. */
 async function alone(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { abortAfter: _, ...item } of items) {
@@ -83,7 +87,7 @@ async function alone(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[
   return outcomes;
 }
 
-/** All requests together under a budget that holds about one and a half of them, or as many as it says, in small chunks. */
+/** Runs all requests together in small chunks. The budget is `slots`, by default about one and a half requests. */
 async function together(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[], slots = CEILING_SLOTS) {
   const engine = new Engine({
     runner,
@@ -128,7 +132,7 @@ function workload(
   });
 }
 
-/** Only an abort, or an answer that has filled the budget alone, may say less than the oracle. */
+/** Only an aborted answer, or one that filled the budget by itself, may be shorter than the oracle's. */
 function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots = CEILING_SLOTS): boolean {
   return finishReason === 'abort' || (finishReason === 'length' && item.promptIds.length + tokenIds.length >= slots);
 }
@@ -189,7 +193,9 @@ test(`float32: ${NUM_REQUESTS} requests, aborts and edits under a tight budget g
   });
 });
 
-// Fewer than in float32; 2,000 in int8 are soak.test.ts's, without a key bias. The second has one, hence the remedy in its graph. The last has a pool of many pages, and tokens attend apart, and has two threads.
+// Fewer requests than in float32. soak.test.ts runs 2,000 in int8 without a key bias. The second model has a key bias,
+// for which its graph contains rotations. The last run has a pool of many pages, where tokens attend separately, and
+// two threads.
 test.each([
   ['int8', 'qwen3-tied-sharded', part(500), CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', part(600), CEILING_SLOTS],
@@ -201,7 +207,7 @@ test.each([
     const inPages = slots >= 4 * PAGE_SLOTS;
     await withRunner(name, precision, inPages ? 2 : 1, async (runner, pool, { config }) => {
       const noise = await chunkNoise(runner, pool, config.vocabSize);
-      // Greedy, with the runner-up reported, so that a difference can be judged.
+      // Greedy, with the second-best token reported, so that a difference can be judged.
       const items = workload(
         config.vocabSize,
         0,
@@ -209,7 +215,7 @@ test.each([
         inPages ? { fileTokens: 110, numFiles: 16, arrivalsPerStep: 3 } : {},
       ).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
       const { outcomes, numApart, stats } = await together(runner, pool, items, slots);
-      // How many depends on what steps take here: 99 to 140 of 500 requests.
+      // The number depends on the steps' times: 99 to 140 for 500 requests.
       expect(numApart > part(100), `${numApart} steps apart`).toBe(inPages);
       const expected = await alone(runner, pool, items);
       let compared = 0;
@@ -225,7 +231,7 @@ test.each([
           if (got[i] === oracle[i]) continue;
           different++;
           expect(gaps[i], `${item.id}, token ${i}: noise ${noise}`).toBeLessThan(noise);
-          // From here on the two go on from different texts.
+          // From here on the two texts differ.
           break;
         }
       }

@@ -1,4 +1,6 @@
-/** Candidates and cursors of one file, asked for together: they fork what they have in common, and it is computed once. */
+/**
+ * Candidates and cursors of one file, requested together. They fork from their common prefix, which is computed once.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../engine/cli/cliClient.ts';
 import { candidateSampling } from '../../engine/protocol/tasks.ts';
@@ -22,7 +24,7 @@ const SOURCE = Array.from(
 const CURSORS = [24, 30, 36].map((i) => SOURCE.indexOf(`field${i} ??`));
 
 test('three candidates at each of three cursors compute the file once and the text at each cursor once', async () => {
-  // Not read ahead: what is computed, the requests compute.
+  // Without idle prefill, the requests compute everything themselves.
   client.send({ type: 'configure', idleWork: false });
   client.send({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
   const ask = (offset: number, candidate: number) =>
@@ -36,7 +38,7 @@ test('three candidates at each of three cursors compute the file once and the te
   const block = Math.max(...usages.map(({ blockTokens }) => blockTokens));
   expect(block).toBeGreaterThan(400);
   const own = usages.reduce((sum, { promptTokens, blockTokens }) => sum + promptTokens - blockTokens, 0);
-  // A token more for each further candidate: the prompt's last, whose logits it wants.
+  // One more token for each further candidate: the prompt's last token, for its logits.
   expect(promptComputed).toBeLessThanOrEqual(block + own + together.length);
   for (const [i, offset] of CURSORS.entries()) {
     for (const candidate of [0, 1, 2]) {

@@ -1,16 +1,16 @@
-/** The same through the real graph: many requests of one engine's life, in a process of its own. */
+/** The soak test over the real graph: many requests of one engine in a separate process. */
 import { afterAll, expect, test } from 'vitest';
 import { MAX_GROWTH_BYTES, soakProcess } from '../support/soak/startSoak.ts';
 import { slope } from '../support/soak/soakRun.ts';
 import { part } from '../support/testLength.ts';
 import { temporaryFolder } from '../support/model/fixtures.ts';
 
-// With fewer, the slope of the heap says more about the start than about a leak.
+// With fewer requests, the slope of the heap depends more on the start than on a leak.
 const NUM_REQUESTS = Math.max(1000, part(2000));
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test(`${NUM_REQUESTS} requests through the graph, many of them evicted and preempted: the tokens of each alone, and nothing of them left behind`, async () => {
+test(`${NUM_REQUESTS} requests through the graph, many evicted and preempted: same tokens as each request alone, and no memory left behind`, async () => {
   const result = await soakProcess({
     numRequests: NUM_REQUESTS,
     seed: 2,
@@ -22,6 +22,7 @@ test(`${NUM_REQUESTS} requests through the graph, many of them evicted and preem
   expect(result.events.evictions).toBeGreaterThanOrEqual(NUM_REQUESTS / 10);
   expect(result.events.preemptions).toBeGreaterThanOrEqual(NUM_REQUESTS / 10);
   expect(1000 * slope(result.samples, 'heapBytes')).toBeLessThan(MAX_GROWTH_BYTES);
-  // The inference library keeps memory for the largest step of each kind so far, and rare ones come late: over so few requests that is a bound, no slope.
+  // The inference library keeps memory for the largest step of each kind so far, and rare kinds come late. With so few
+  // requests this checks a bound and not a slope.
   expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(250e6);
 });

@@ -1,4 +1,6 @@
-/** Import: what is refused and how, the cache folder under crashes, races and damage, and the built-in model. */
+/**
+ * Import: which models are refused and how, the cache folder under crashes, races and damage, and the built-in model.
+ */
 import {
   cpSync,
   existsSync,
@@ -49,7 +51,7 @@ async function refusal(modelDir: string, cacheDir = fresh()): Promise<RequestErr
     await importModel({ modelDir, cacheDir, precision: 'int8' });
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    // Nothing half-made stays behind.
+    // No incomplete entry remains.
     expect(existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name !== 'products.json') : []).toEqual([]);
     return error;
   }
@@ -176,7 +178,7 @@ describe('refused', () => {
     const dir = variant({ 'model.safetensors': null });
     symlinkSync(path.join(GOOD, 'model.safetensors'), path.join(dir, 'model.safetensors'));
     expect((await refusal(dir)).message).toMatch(/model\.safetensors is a symbolic link that leaves/);
-    // A link that stays inside, and a folder that is itself a link, are fine.
+    // A link that stays inside the folder is accepted, and so is a folder that is itself a link.
     const inside = variant({});
     cpSync(path.join(inside, 'model.safetensors'), path.join(inside, 'w.bin'));
     rmSync(path.join(inside, 'model.safetensors'));
@@ -286,7 +288,7 @@ describe('8-bit weights', () => {
   });
 
   test.each(['F32', 'F16', 'BF16'] as const)(
-    'scales in %s: in every precision and form the weight file is that of the same numbers in float32',
+    'scales in %s: in every precision and form the weight file equals the one from the same numbers in float32',
     async (scaleType) => {
       const { int8, float } = pair(scaleType);
       for (const precision of ['int8', 'int4', 'float32'] as const) {
@@ -538,7 +540,7 @@ describe('cache folder', () => {
     const config = parseConfig(JSON.parse(readFileSync(path.join(GOOD, 'config.json'), 'utf8')));
     const now = entryKey('f', config, 'int8', 'rows');
     expect(entryKey('f', config, 'int8', 'rows')).toBe(now);
-    // One byte of one graph.
+    // One byte of one graph changes.
     const changed = entryKey('f', config, 'int8', 'rows', (c, plan, options) => {
       const bytes = buildStepGraph(c, plan, options);
       if (options.kv === 'int8') bytes[bytes.length - 1]! ^= 1;
@@ -554,14 +556,14 @@ describe('cache folder', () => {
       const models: ImportedModel[] = [];
       for (const products of forms) models.push(await importModel({ ...options(cacheDir), precision, products }));
       expect(new Set(models.map(({ key }) => key)).size).toBe(3);
-      // What is measured to be best may change: blocks have replaced rows.
+      // The form that is measured to be best may change. Here blocks have replaced rows.
       for (const [i, products] of forms.slice(1).entries())
         expect(await importModel({ ...options(cacheDir), precision, products })).toEqual({
           ...models[i + 1],
           imported: false,
         });
       expect(existsSync(models[0]!.dir)).toBe(false);
-      // Of those only blocks take rows together, and they would saturate where codes are narrow.
+      // Only blocks combine several rows in a product, and they would saturate with narrow codes.
       expect(models.map((model) => paddedProducts(model).head)).toEqual([false, false, true]);
     }
   });
@@ -632,7 +634,7 @@ describe('cache folder', () => {
     const second = await importModel(options(cacheDir, dir));
     expect(keys()).toEqual([float.key, elsewhere.key, second.key].sort());
     expect(first.key).not.toBe(second.key);
-    // This test's parent is alive, and no process has the other id.
+    // The parent process of this test is alive. No process has the other id.
     writeFileSync(path.join(second.dir, `used-by-${process.ppid}`), '');
     edit();
     const third = await importModel(options(cacheDir, dir));
@@ -649,7 +651,7 @@ describe('cache folder', () => {
 
   test('files of a crash do no harm', async () => {
     const cacheDir = fresh();
-    // No process has this id: the kernel's limit is 2^22.
+    // No process has this id, because the kernel's limit is 2^22.
     mkdirSync(path.join(cacheDir, '.import-4194999-00ff'), { recursive: true });
     writeFileSync(path.join(cacheDir, '.import-4194999-00ff/weights.bin'), 'half');
     expect((await importModel(options(cacheDir))).imported).toBe(true);
@@ -690,7 +692,8 @@ describe('built-in model', () => {
     expect(await inspectModel(dir)).toMatchObject({ architecture, tied, vocabSize, contextTokens, parameters });
     const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 64);
     const none = new Int32Array(0);
-    // No logits wanted, then one sequence on top of it, together with another: the same as in one go.
+    // First a step without logits, then one sequence on top of it, together with another. The result equals one single
+    // step.
     expect(
       (
         await runner.run([

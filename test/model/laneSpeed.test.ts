@@ -1,4 +1,4 @@
-/** Which lane reads short texts faster, measured with a real runner. */
+/** Measures with a real runner which lane reads short texts faster. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -31,7 +31,7 @@ test('both lanes are measured once and leave the pool empty; a small model keeps
       fractions.push(fraction),
     );
     expect(fractions).toEqual([0, 0.25, 0.5, 0.75]);
-    // Behind other rows at every run: the prefill lane has to be given them, as in use.
+    // Each run follows other rows, so the prefill lane has to receive them, as in real use.
     for (const starts of Object.values(before))
       expect(starts.every((start, i) => i === 0 || start !== starts[i - 1])).toBe(true);
     expect(before.prefill!.length).toBeGreaterThan(10);
@@ -42,7 +42,7 @@ test('both lanes are measured once and leave the pool empty; a small model keeps
     for (const { paged, prefill } of result.times) expect(Math.min(paged, prefill)).toBeGreaterThan(0);
     expect([chosen, result.fewest]).toEqual([crossoverOf(result.times), crossoverOf(result.times)]);
     expect([pool.numSlots, runner.scratchBytes]).toEqual([0, 0]);
-    // Whoever gives up loading the model does not wait for it, and leaves nothing either.
+    // A cancelled load stops this measurement at once and leaves no entry.
     runner.run = run;
     await expect(
       laneCrossover(path.join(folder, 'nowhere'), runner, { parameters: 1e9, contextTokens: 2048 }, (fraction) => {

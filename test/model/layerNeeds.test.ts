@@ -1,4 +1,4 @@
-/** Which layers of the built-in model need their rows most: measured once, and better known than not. */
+/** Which layers of the built-in model lose most from coded rows. The result is measured once and improves the codec. */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -31,7 +31,7 @@ test('built-in model: all layers are ranked, the second time without a step, and
   expect(await layerNeeds(format, measuring)).toEqual(needs);
   await expect(layerNeeds(format, { ...measuring, contextTokens: 512 })).rejects.toThrow('a step');
   runner.run = run;
-  // Of each layer by itself and three contexts. A load that is given up ends there, and holds nothing.
+  // One step for each layer and one for each of three contexts. A cancelled load ends at once and keeps no slots.
   const given: number[] = [];
   const stop = (fraction: number): void => {
     given.push(fraction);
@@ -57,11 +57,11 @@ test('built-in model: all layers are ranked, the second time without a step, and
     ))!.klMean;
   };
   const best = await lossOf('needs', needs);
-  // 0.019 with 7-bit activations.
+  // Measured with 7-bit activations: 0.019.
   expect(best).toBeLessThan(isNarrowHere ? 0.03 : 0.01);
   expect(await lossOf('reversed', needs.toReversed())).toBeGreaterThan(2 * best);
 
-  // In the product it is the one that goes by them.
+  // The product uses the codec with this order of layers.
   const rows = randomRows(runner.pool.shape, 128, 1);
   const bytesOf = (codec: KvCodec): Uint8Array => codec.encode(rows, { startIndex: 0 });
   expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(

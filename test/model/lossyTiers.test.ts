@@ -1,4 +1,7 @@
-/** What a codec of the store costs is its loss and nothing else: answers are those over the same rows coded where they stand, wherever they lie. */
+/**
+ * A codec of the store costs its loss and nothing else. Answers equal those over the same rows coded in place, wherever
+ * the rows are.
+ */
 import { readFile } from 'node:fs/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scratchRows } from '../../engine/model/batch.ts';
@@ -24,11 +27,11 @@ afterAll(() => folder.remove());
 
 const PREFILL_TOKENS = 1023;
 const NUM_TOKENS = 24;
-/** Of the shorter ones. */
+/** Tokens of the shorter answers. */
 const ANSWER_TOKENS = 12;
 const range = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
 
-/** The rows of a block into the pool's first slots, as the prefill lane computes them. */
+/** Computes a block in the prefill lane and puts its rows into the pool's first slots. */
 async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promise<void> {
   const n = block.length;
   runner.pool.resize(8 * PAGE_SLOTS);
@@ -45,7 +48,7 @@ async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promi
   ]);
 }
 
-/** A greedy answer behind the rows in the pool's first n slots, without engine, store or tree. */
+/** A greedy answer over the rows in the pool's first n slots, without engine, store or tree. */
 async function answerAlone(
   runner: OnnxRunner,
   n: number,
@@ -70,7 +73,7 @@ async function answerAlone(
   return answer;
 }
 
-/** Answers over a block in the pool that has been through the codec there. */
+/** Answers over a block in the pool whose rows were encoded and decoded in place. */
 async function coded(
   runner: OnnxRunner,
   codec: KvCodec,
@@ -94,7 +97,7 @@ async function coded(
 
 let exactAnswers: number[][] | undefined;
 
-/** Tells of each row that it codes what it was given and what it makes of it. */
+/** Reports each row that it encodes: the input and the decoded result. */
 class ToldCodec extends KvCodec {
   readonly #tell: (position: number, rows: KvRows, made: KvRows, i: number) => void;
 
@@ -137,11 +140,11 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       '\n    this.#',
       '\n  /** Slots',
     ].map((text) => tokenizer.encode(text));
-    // The same for all codecs.
+    // The exact answers are the same for all codecs.
     exactAnswers ??= await coded(runner, codecNamed('int8', pool.shape, null), block, tails);
     const [exact, expected] = [exactAnswers, await coded(runner, codec, block, tails)];
 
-    // Otherwise rows that no codec has touched would do.
+    // If they were equal, rows that were never encoded would pass the test.
     expect(expected).not.toEqual(exact);
     const clock = { now: 0 };
     const compression = { levels: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
@@ -178,8 +181,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     expect(engine.blocks.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.promotions).toBeGreaterThan(0);
-    // Under a budget that has no room for the copies, and for two of them at a time.
-    // What coding takes meanwhile is beside them.
+    // A budget with no room for the copies and no room for two answers at a time. The memory for encoding is added.
     engine.setMaxBytes(bytes(950) + codingReserve(compression, pool.shape));
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.preemptions).toBeGreaterThan(0);
@@ -204,7 +206,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     await computeAlone(alone, block);
     const exact = alone.pool.read(range(0, block.length));
     const contents = block.map((_, i) => contentOf(shape, exact, i));
-    /** Those of the block, by position, as they have been coded. */
+    /** The block's encoded rows by position. */
     const codedRows = new Map<number, KvRows>();
     const rope = new RopeTable(
       parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null).rope,
@@ -238,7 +240,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const asked: { watched: Watched; cut: number; tail: number[]; rows: ReadonlyMap<number, KvRows> }[] = [];
     const put = (): void => {
       const i = asked.length;
-      // Each goes on from a place of its own: what stands behind the file is nobody else's.
+      // Each request continues from its own position, so no two share rows after the file.
       const cut = 150 + ((i * 137) % 751);
       const tail = tokenizer.encode(`\n${lines[i % lines.length]!}`);
       asked.push({
@@ -250,13 +252,13 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     };
     const check = (): void => {
       engine.checkIntegrity();
-      // Otherwise some of it would be computed anew.
+      // Otherwise a part of the block would be computed again.
       expect(engine.blocks.describe(block).tokens).toBe(block.length);
     };
     for (let round = 0; round < 12; round++) {
       for (let n = below(random, 4); n > 0; n--) put();
       while (engine.hasWork()) {
-        // What begins before a step, and ends in it.
+        // Maintenance that begins before a step and ends during it.
         const maintaining = engine.runMaintenance(filesOf([block]));
         await engine.step();
         await maintaining;
@@ -268,7 +270,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       clock.now += 100_000;
       for (let n = 2 + below(random, 12); n > 0; n--) {
         const maintaining = engine.runMaintenance(filesOf([block]));
-        // Somebody asks while it is at it.
+        // A request arrives during maintenance.
         if (random() < 0.05) put();
         await maintaining;
         check();
@@ -284,10 +286,10 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       alone.pool.write(range(0, block.length), exact, 0, 0);
       if (watched.tokenIds.join() !== (await answerAlone(alone, cut, tail, ANSWER_TOKENS)).join()) numOther++;
     }
-    // Otherwise rows that no codec has touched would do, or all of them at once.
+    // If they were equal, rows that were never encoded, or all encoded at once, would pass the test.
     expect(numOther).toBeGreaterThan(0);
     expect(new Set(asked.map(({ rows }) => rows.size)).size).toBeGreaterThan(2);
-    // Answers may go, under the budget, but nothing of the block: see above.
+    // The budget may evict answers, but no row of the block (see `check`).
     expect(engine.stats().events).toMatchObject({ promotions: expect.toSatisfy((n: number) => n > 10) });
     await runner.dispose();
     await alone.dispose();

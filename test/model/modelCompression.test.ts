@@ -1,4 +1,7 @@
-/** Which levels of the cache's ladder a model bears: measured once with the built-in one, then with what the files beside it say. */
+/**
+ * Which levels of the cache's compression a model tolerates: measured once with the built-in model, then with changed
+ * result files.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -49,7 +52,7 @@ test('auto uses the codecs that lose little with the model, and a rejected codec
 
   const all = await bears('auto');
   expect([levels(all), lines, all.pruning]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], undefined]);
-  // Two codecs, three contexts each, one bar; of the second its layers come first, each by itself.
+  // Two codecs with three contexts each share one progress bar. The second codec first measures its layers one by one.
   expect(shown.slice(0, 3)).toEqual([1, 2, 3].map((part) => expect.closeTo(part / 6)));
   expect(shown.slice(-3)).toEqual([10, 11, 12].map((part) => expect.closeTo(part / 12)));
   expect(shown.length).toBeGreaterThan(6 + imported.config.numLayers);
@@ -73,7 +76,8 @@ test('auto uses the codecs that lose little with the model, and a rejected codec
   await spoil('turboquant', 0.01);
   expect([levels(await bears('auto')), lines]).toEqual([['turboquant', 'turboquant'], [tooMuch('int4-kivi')]]);
   expect([levels(await bears('turboquant')), levels(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
-  // The layers that need their rows most, a fifth of all, decide which go; what stays goes by the same order.
+  // The fifth of the layers that need their rows most decides which rows are pruned. Kept rows are encoded in the same
+  // order of layers.
   const kvzip = await bears('kvzip');
   const neediest = (
     JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]
@@ -84,10 +88,10 @@ test('auto uses the codecs that lose little with the model, and a rejected codec
     kvzip.pruning!.layers,
     kvzip.qualities.map(({ codec }) => codec),
   ]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
-  // 0.039 with 7-bit activations, 0.021 with 8 bits.
+  // Measured: 0.039 with 7-bit activations, 0.021 with 8 bits.
   expect(kvzip.qualities[0]!.klMean).toBeLessThan(isNarrowHere ? 0.045 : 0.03);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(1.05 * hard.compression);
-  // Measured with another order of the layers it would be another codec's.
+  // With another order of the layers it would be a different codec.
   const layers = path.join(imported.dir, 'layers-turboquant.json');
   const needs = JSON.parse(await readFile(layers, 'utf8')) as { key: object; result: number[] };
   await writeFile(layers, JSON.stringify({ ...needs, result: needs.result.toReversed() }));

@@ -1,4 +1,7 @@
-/** What the monitor is told, by the engine with the built-in model: files open and closed, the tree, pins, evictions, the trace. */
+/**
+ * What the engine with the built-in model reports to the monitor: open and closed files, the tree, pins, evictions, the
+ * trace.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,7 +79,7 @@ test('both files are listed, and the tree has them and the chat after one', asyn
   const nodes = flat(now.tree!);
   for (const { path, tokens } of now.files) {
     expect(tokens).toBeGreaterThan(200);
-    // What both begin with counts for each of them and is told once.
+    // The common beginning counts for each of the two files, and the tree reports it once.
     const header = nodes.find(({ kind }) => kind === 'header')?.tokens ?? 0;
     expect(
       nodes

@@ -1,6 +1,7 @@
 /**
- * Rows of several blocks, of which the runtime's products of blocks take some together: the bits of a token's logits do not
- * depend on how many rows are computed with it. The fixtures' layers are no wider than a block, where nothing is left to round.
+ * The runtime's block products combine several rows. The bits of a token's logits do not depend on how many rows are
+ * computed together. The fixtures cannot show this: their layers are no wider than a block, so no partial sums are
+ * rounded.
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -43,7 +44,7 @@ test.each([
     };
     const alone = await logits(1);
     for (const chunk of [2, 3, 5, 8, 33]) expect(await logits(chunk), `${chunk} rows`).toEqual(alone);
-    // Of several sequences that are in the step, some want no logits.
+    // Some of the sequences in the step want no logits.
     const spanOf = (first: number, numLogits: number) => ({
       tokenIds: ids.slice(0, 4),
       startIndex: 0,

@@ -1,4 +1,7 @@
-/** The prefill lane's scratches over the real graph: prompts that go on by turns, long and short, have the bits of prompts computed alone. */
+/**
+ * The prefill lane's scratches over the real graph. Long and short prompts that take turns have the same bits as
+ * prompts computed alone.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +16,7 @@ import { below, seededRandom } from '../support/engine/workload.ts';
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-scratches-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
-// The second has a key bias, which the scratch adds.
+// The second model has a key bias, which the scratch adds.
 test.each(['qwen3-tied-sharded', 'qwen2-untied-bf16'])(
   '%s: two long and two short prompts in turns get exact results',
   async (name) => {

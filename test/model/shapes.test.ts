@@ -1,4 +1,4 @@
-/** Shapes that no fixture has, against a plain float64 forward pass. */
+/** Shapes that no fixture has, compared with a plain float64 forward pass. */
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { forEachLogits } from '../../engine/model/calibrate/measurement.ts';
@@ -132,7 +132,8 @@ describe.each(Object.entries(models))('%s', (name, model) => {
         },
         chunk,
       );
-      // Scores of a large key bias are differences of large numbers: see the fixtures' note on float32 against float64.
+      // With a large key bias, scores are differences of large numbers. See the fixtures' note on float32 against
+      // float64.
       expect(worst).toBeLessThan((model.keyBias ?? 0) > 1 ? 5e-4 : 2e-4);
     }
     await runner.dispose();

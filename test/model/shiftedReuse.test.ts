@@ -1,4 +1,7 @@
-/** Position-shifted reuse with the built-in model: what it costs, that it is used only where that is little, and that nothing of it is left once idle time has come. */
+/**
+ * Position-shifted reuse with the built-in model: its loss, that it is used only where the loss is small, and that idle
+ * time removes all of it.
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -70,7 +73,7 @@ test('shifted rows are reused until idle prefill computes exact ones; the loss i
     expect(before.files[0]!.shiftedTokens).toBe(shiftedTokens);
     await client.flush();
     const after = await client.stats();
-    // What idle time computes is what was taken over: none of it counts as computed.
+    // Idle time computes exactly the shifted rows. None of them counted as computed before.
     expect(after.tokens.idleComputed - before.tokens.idleComputed).toBe(shiftedTokens);
     expect(after.files[0]!.shiftedTokens).toBe(0);
     const again = await ask(client);
@@ -105,7 +108,7 @@ test('shifted reuse loses about as much as rounding, and rows at a wrong positio
     expect(shifted.agreed).toBeGreaterThan(0.95 * rounding.agreed);
     expect(runner.pool.numSlots).toBe(0);
     runner.shiftKeys = () => {};
-    // 27 times with 7-bit activations, whose rounding is larger.
+    // Measured with 7-bit activations, whose rounding is larger: 27 times.
     expect(mean((await measure(false)).shifted)).toBeGreaterThan((isNarrowHere ? 20 : 30) * mean(shifted));
   } finally {
     await runner.dispose();

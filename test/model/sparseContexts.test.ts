@@ -1,6 +1,6 @@
 /**
- * Contexts that are longer than the pool, over the real graph: the queries that a step gives are those whose products with the
- * keys it attends by, blocks that are asked for come back, and answers are the same whoever shares their steps.
+ * Contexts longer than the pool, over the real graph. Returned queries times keys give the attention, blocks come back
+ * on request, and answers do not depend on other requests in the step.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -21,7 +21,7 @@ import { loadRunner, maxDifference, MODELS, random, temporaryFolder } from '../s
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-// Without key biases, which the products have beside them.
+// Models without key biases, because the products of queries and keys do not include them.
 const models = ['qwen3-tied-sharded', 'llama-mha-f16'];
 const NUM_TOKENS = 200;
 const range = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
@@ -63,7 +63,7 @@ test.each(models)('%s: the softmax of a query times the keys equals the measured
   const queries = runner.queries!;
   const groupSize = queries.length / (numLayers * kvHeads * headSize);
   expect(Number.isInteger(groupSize)).toBe(true);
-  // The last token alone, measured.
+  // Measures the last token alone.
   await runner.run([
     {
       ...goOn(1),
@@ -92,7 +92,7 @@ test.each(models)('%s: the softmax of a query times the keys equals the measured
       const total = scores.reduce((all, score) => all + Math.exp(score - top), 0);
       for (const [i, score] of scores.entries()) sum[i]! += Math.exp(score - top) / total;
     }
-    // The graph codes queries in 7 or 8 bits.
+    // The graph encodes queries in 7 or 8 bits.
     for (let i = 0; i < n; i++) expect(Math.abs(sum[i]! - received.sum[h * n + i]!)).toBeLessThan(0.04);
   }
   await runner.dispose();
@@ -183,7 +183,7 @@ test('built-in model: a context of nearly twice the pool answers from an old blo
   const first = question();
   await drain(engine);
   expect(first.ended).toMatch(/length|stop/);
-  // Some of the first tokens, some of the last, and others between them that are not side by side with either.
+  // Some of the first tokens, some of the last, and separate ones between them.
   const positions = contexts.at(-1)!;
   const gaps = positions.filter((position, i) => i > 0 && position !== positions[i - 1]! + 1);
   expect(positions.length).toBeLessThan(600);

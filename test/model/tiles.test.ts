@@ -1,6 +1,6 @@
 /**
- * Many tokens behind a long context attend in tiles of the pool: their logits, and the rows that they leave, have the bits
- * that fewer of them at a time get, which attend all at once; also beside another sequence, and in pages in no order.
+ * Many tokens after a long context attend in tiles of the pool. Logits and KV rows have the same bits as fewer tokens
+ * at a time, which attend all at once, also beside another sequence and with unordered pages.
  */
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ afterAll(() => folder.remove());
 
 const NEW = 96;
 const BEHIND = 9 * PAGE_SLOTS + 40;
-/** Of the other sequence, which shares the first half. */
+/** Tokens of the other sequence, which shares the first half. */
 const OWN = 30;
 
 const config = {
@@ -41,7 +41,7 @@ const slots = (from: number, n: number): Int32Array => Int32Array.from({ length:
 const next = random(5);
 const ids = (n: number): number[] => Array.from({ length: n }, () => Math.floor(next() * 100));
 const [CONTEXT, TEXT, OTHER] = [ids(BEHIND), ids(NEW), ids(OWN + 1)];
-/** The context's pages lie backwards. */
+/** The context's pages are in reverse order. */
 const contextSlots = Int32Array.from(
   slots(0, BEHIND),
   (slot) => (11 - Math.floor(slot / PAGE_SLOTS)) * PAGE_SLOTS + (slot % PAGE_SLOTS),

@@ -1,4 +1,6 @@
-/** The worker thread with the engine's real bundle and the built-in model: answers, documents, a missing native library. */
+/**
+ * The worker thread with the engine's real bundle and the built-in model: answers, documents, a missing native library.
+ */
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

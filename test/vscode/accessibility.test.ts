@@ -1,6 +1,6 @@
 /**
- * The webviews as assistive technology meets them: axe finds nothing serious in any theme. The scan runs inside the
- * view's own page, because a webview's content is two frames deep and of another origin.
+ * Checks with axe that the webviews have no serious accessibility violation in any theme.
+ * The scan runs inside the webview's own page, because that page is two frames deep and has another origin.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,10 +10,10 @@ import { type Editor, PATIENCE, type Theme } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const require = createRequire(import.meta.url);
-/** axe-core as a script for a page; it comes with the package that drives it through playwright. */
+/** axe-core as a script for a page. It is installed with @axe-core/playwright, which runs it through Playwright. */
 const AXE = readFileSync(createRequire(require.resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What the scan uses of a page with axe in it. */
+/** The part of a page with axe that the scan uses. */
 interface AxePage {
   axe?: {
     run(): Promise<{
@@ -28,11 +28,11 @@ interface AxePage {
   };
 }
 
-/** Serious and critical findings, one line each; fails where axe could not look at anything. */
+/** Serious and critical findings, one per line. Throws if axe could not examine anything. */
 async function findings(view: FrameLocator): Promise<string[]> {
   const page = await (await view.locator('body').elementHandle())?.ownerFrame();
   if (!page) throw new Error('the view has no page');
-  // The page's policy forbids scripts that are not its own; what the debugger evaluates is not subject to it.
+  // The page's content security policy forbids foreign scripts. Code that the debugger evaluates is exempt.
   await page.evaluate(AXE);
   const { violations, passes } = await page.evaluate(async () => {
     const { violations, passes } = (await (globalThis as AxePage).axe?.run()) ?? { violations: [], passes: [] };
@@ -47,7 +47,7 @@ async function findings(view: FrameLocator): Promise<string[]> {
     );
 }
 
-/** The one view that is shown. */
+/** The only webview that is shown. */
 const panel = (window: Editor): FrameLocator =>
   window.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
 
@@ -60,13 +60,13 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     await window.ask('What is this file for?');
     await window.chat.locator('[data-role="assistant"][data-state="done"]').waitFor({ timeout: 2 * PATIENCE });
-    // A theme's colour takes a while to come; for so long that a picture taken too early has that of before.
+    // A theme's colours fade in. With a transition this long, a screenshot taken too early shows the previous colours.
     await window.page.addStyleTag({
       content: '.monaco-workbench .part.statusbar { transition-duration: 1s !important; }',
     });
   });
 
-  /** One view at a time: the conversation with its answer, or the cache panel with the file that was read. */
+  /** Shows one webview at a time: the conversation with its answer, or the cache panel with the cached file. */
   async function showChat(): Promise<void> {
     const window = editor();
     await window.hidePanel();

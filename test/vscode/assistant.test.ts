@@ -1,10 +1,10 @@
-/** Chat, summary and status bar for one file: the engine computes the file once, as the footer and the hover show. */
+/** Chat, summary and status bar for one file. The engine computes the file once; the footer and the hover show that. */
 import type { Locator } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** The footer's counts of prompt tokens. */
+/** Reused tokens and prompt tokens in an answer's footer. */
 function reuse(footer: string): { reused: number; prompt: number } {
   const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(footer.trim()) ?? [];
   return { reused: Number(reused?.replaceAll(',', '')), prompt: Number(prompt?.replaceAll(',', '')) };
@@ -22,7 +22,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     return { text: text.replace(footer, '').trim(), ...reuse(footer) };
   }
 
-  /** Completes in the file and waits until idle prefill has computed the whole of it. */
+  /** Requests a completion in the file and waits until idle prefill has computed the whole file. */
   async function computed(): Promise<void> {
     const window = editor();
     await window.openFile('src/inventory.ts', 37, 1);
@@ -32,7 +32,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await window.unhover();
       return Number(/inventory\.ts\s+([\d,]+)/.exec(hover)?.[1]?.replaceAll(',', '') ?? 0);
     };
-    // A token is hardly ever more than four characters of code.
+    // A token rarely has more than four characters of code.
     await expect.poll(tokensInHover, { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
   }
 
@@ -52,7 +52,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.unhover();
   });
 
-  test('the first question about the file reuses it, and the answer streams; a second does not compute it again', async () => {
+  test('the first question about the file reuses it and streams its answer; a second question does not compute it again', async () => {
     const window = editor();
     await computed();
     await window.runCommand('Kvasir: Open Chat');

@@ -1,6 +1,6 @@
 /**
- * What can be attached to a question: from the menus of explorer and editor, from the list of "Add context", and from
- * the light bulb.
+ * Tests what can be attached to a question: from the explorer and editor menus, the "Add context" list and the light
+ * bulb.
  */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -29,14 +29,14 @@ editorSuite('attaching', FILES, (editor) => {
     page().locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
   const pickerRow = (text: string | RegExp) => page().locator('.quick-input-list .monaco-list-row', { hasText: text });
 
-  /** An empty conversation to which only the active file is attached. */
+  /** Starts an empty conversation to which only the active file is attached. */
   async function start(): Promise<void> {
     const window = editor();
     await window.openFile('src/inventory.ts', 1, 1);
     await window.runCommand('Kvasir: Open Chat');
     await window.runCommand('Kvasir: New Conversation');
     await window.chatIsEmpty();
-    // What is attached stays attached in a new conversation.
+    // Attached parts stay attached in a new conversation.
     for (const name of await names()) if (name !== 'inventory.ts') await takeOut(name);
     await poll(names).toEqual(['inventory.ts']);
   }
@@ -53,7 +53,7 @@ editorSuite('attaching', FILES, (editor) => {
         .click();
   }
 
-  /** The list of what can be attached. */
+  /** Opens the list of what can be attached. */
   async function openPicker(): Promise<Locator> {
     await chat().getByRole('button', { name: 'Add context' }).click();
     const input = page().locator('.quick-input-widget input[placeholder="Files, folders, open editors"]');
@@ -61,7 +61,7 @@ editorSuite('attaching', FILES, (editor) => {
     return input;
   }
 
-  /** Chooses in the light bulb's list at a place once the problem there is known. */
+  /** Chooses an action from the light bulb at a place. Waits until the editor has found the problem there. */
   async function lightBulb(file: string, [line, column]: [number, number], action: string): Promise<void> {
     const window = editor();
     await window.openFile(file);

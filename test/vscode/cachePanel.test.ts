@@ -1,6 +1,6 @@
 /**
- * The cache panel and the status bar item in the editor: cached files, pin and evict, polling only while visible, the
- * trace.
+ * The cache panel and the status bar item in the editor: cached files, pinning and eviction, polling only while
+ * visible, and the trace.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -14,7 +14,7 @@ import type { EditorServerAddress } from './server.ts';
 import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** What the counter of messages leaves in the page. */
+/** Fields that the message counter adds to the page. */
 interface Counting {
   numMessages?: number;
   addEventListener(type: 'message', listener: () => void): void;
@@ -24,31 +24,31 @@ const SECONDS = 4;
 const OTHER = `import { Inventory } from './inventory';\n\nexport function report(inventory: Inventory): string {\n  return \`worth \${inventory.totalValue()}\`;\n}\n`;
 
 editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }, (editor) => {
-  /** Where the editor has the extension's storage. */
+  /** The folder of the extension's disk tier. */
   const keptDir = () =>
     path.join((ownServer() as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
   const kept = () => (existsSync(keptDir()) ? readdirSync(keptDir()) : []);
   const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
   const row = (name: string): Locator => panel().locator(`[data-file="${name}"]`);
   const figure = async (name: string, attribute: string) => Number(await row(name).getAttribute(attribute));
-  /** Wakes of the engine's thread while nobody asks it for anything but figures. */
+  /** Wakes of the engine's thread while it gets no requests except for statistics. */
   const wakesIn = async (seconds: number) => {
     const before = wakeUps(editor().extensionHost, 'kvasir');
     await editor().page.waitForTimeout(seconds * 1000);
     return wakeUps(editor().extensionHost, 'kvasir') - before;
   };
 
-  /** Asks for a completion in a file and waits until the panel shows the whole file as cached. */
+  /** Requests a completion in a file and waits until the panel shows the whole file as cached. */
   async function completed(name: string, text: string, line: number, column: number): Promise<void> {
     const window = editor();
-    // One webview at a time. The panel first, because a request is given up when the editor loses the focus.
+    // One webview at a time. The panel opens first, because a request is cancelled when the editor loses the focus.
     await window.runCommand('View: Close Primary Side Bar');
     await window.runCommand('Kvasir: Show Cache');
     await window.openFile(name, line, column);
-    // Another file in its tab would close it.
+    // Otherwise the next file that opens in this tab would close this one.
     await window.runCommand('View: Keep Editor');
     await window.runCommand('Kvasir: Trigger Completion');
-    // A token is hardly ever more than five characters of code.
+    // A token rarely has more than five characters of code.
     await expect.poll(() => figure(name, 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(text.length / 5);
   }
   const inventoryCompleted = () => completed('src/inventory.ts', INVENTORY, 37, 1);
@@ -70,7 +70,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
   test('a cached file has a row with its tokens, bytes and tier', async () => {
     await inventoryCompleted();
     expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
-    // What the disk has of this text, from a window before, stands in the store until the request uses it.
+    // Rows that an earlier window left on disk are in the store until the request uses them.
     await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('pool');
     expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter\s· int8\s· \d+ threads/);
     await expect
@@ -122,7 +122,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.screenshot('cache-panel');
     await window.runCommand('View: Toggle Maximized Panel');
     await window.page.waitForTimeout(1500);
-    // From its top, and without what the mouse stands on.
+    // Screenshots start at the top, and the mouse must not hover anything.
     await panel()
       .locator('body')
       .evaluate((body) => body.scrollIntoView());
@@ -164,7 +164,8 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.runCommand('View: Hide Panel');
     await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
     await window.page.waitForTimeout(1000);
-    // What was under way when it went (collecting garbage, a last message) ends; what recurs does not.
+    // Work in progress (garbage collection, a last message) ends when the panel is hidden. Recurring work would not
+    // end.
     await expect.poll(() => wakesIn(SECONDS), { timeout: PATIENCE }).toBeLessThan(SECONDS);
     await window.runCommand('Kvasir: Show Cache');
     await row('src/inventory.ts').waitFor();
@@ -190,13 +191,13 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
     await window.press('Control+S');
     const input = window.page.locator('.quick-input-widget input');
-    // The folder is read before the name is suggested.
+    // The dialog reads the folder before it suggests a name.
     await expect.poll(() => input.inputValue(), { timeout: PATIENCE }).toMatch(/json$/);
     const file = window.file('kvasir-trace.json');
     await input.fill(file);
     await window.page.waitForTimeout(500);
     await input.press('Enter');
-    // It is there before it is written.
+    // The file exists before it has content.
     const saved = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
     await expect.poll(saved, { timeout: PATIENCE }).toMatch(/\]\}\s*$/);
     const text = saved();
@@ -255,10 +256,10 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.hidePanel();
     await window.runCommand('Kvasir: Open Chat');
     await window.openFile('src/inventory.ts');
-    /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
+    /** Asks a question. Returns the number of reused prompt tokens and the number of all prompt tokens. */
     const ask = async () => {
       await window.runCommand('Kvasir: New Conversation');
-      // The one before may be drawn still: its answers would be counted.
+      // The previous conversation may still be drawn. Its answers would be counted.
       await window.chatIsEmpty();
       const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
@@ -270,7 +271,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await ask();
     await window.page.reload();
     await window.statusItem.waitFor();
-    // The editor writes down some time later that the panel was hidden; it may be there again.
+    // The editor saves the panel's hidden state with a delay, so the panel may be visible again after the reload.
     await expect
       .poll(
         async () => {
@@ -280,14 +281,14 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
         { timeout: PATIENCE },
       )
       .toBeLessThan(2);
-    // Written when the engine went.
+    // The engine writes these files when it stops.
     await expect.poll(() => kept().length, { timeout: PATIENCE }).toBeGreaterThan(0);
     for (const name of kept()) expect(statSync(path.join(keptDir(), name)).mode & 0o777).toBe(0o600);
     await window.openFile('src/inventory.ts');
     const before = Date.now();
     const [reused, all] = await ask();
     expect(reused).toBeGreaterThan(0.9 * all);
-    // A file that is read is used then; the last part of its name is its number of tokens.
+    // Reading a file updates its modification time. The last part of a file's name is its number of tokens.
     const read = kept().filter((name) => statSync(path.join(keptDir(), name)).mtimeMs >= before);
     expect(read.reduce((sum, name) => sum + Number(/-(\d+)\.kv$/.exec(name)![1]), 0)).toBeGreaterThan(0.9 * all);
     const hover = await window.statusHover();

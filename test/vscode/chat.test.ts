@@ -1,6 +1,4 @@
-/**
- * The chat view in the editor: questions and their context, answers and actions on them, and what survives a reload.
- */
+/** The chat view in the editor: questions and their context, answers and their actions, and what survives a reload. */
 import type { Locator } from 'playwright-core';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
@@ -16,13 +14,13 @@ const FILES = {
   'src/.env': 'TOKEN=1\n',
   'src/.svn/envelope.ts': 'hidden();\n',
 };
-/** What the window shows sooner or later. */
+/** Polls what the window shows. */
 const poll: typeof expect.poll = (get) => expect.poll(get, { timeout: PATIENCE / 3 });
 const BLOCK = 'Use this:\n```ts\ntotalValue(): number {\n  return 42;\n}\n```';
 
 const HOSTILE =
   '<img src=x onerror="globalThis.obeyed=1"> [a](command:workbench.action.quit) [b](javascript:globalThis.obeyed=1) [c](https://example.com) <command:x.y>\n\n```ts"><img/src=x/onerror=globalThis.obeyed=1>\n"</code><img src=x onerror=globalThis.obeyed=1>";\n```\n';
-/** What the test uses of the page's globals. */
+/** The page's globals that the test uses. */
 interface HostilePage {
   obeyed?: number;
   MessageEvent: new (type: 'message', options: { data: unknown }) => object;
@@ -32,8 +30,8 @@ interface HostilePage {
 type Box = { x: number; y: number; width: number; height: number };
 
 /**
- * Runs in the page: footers of which a line begins with the dot between two parts, at whatever width, and how many
- * lines there were at most.
+ * Runs in the page and tries every width. Returns the texts of footers with a line that begins with the dot between two
+ * parts, and the largest number of lines.
  */
 function begunWithDot(footers: Element[]): { begun: string[]; mostLines: number } {
   const begun: string[] = [];
@@ -82,7 +80,7 @@ editorSuite('chat', FILES, (editor) => {
     return answer;
   }
 
-  /** An empty conversation with the inventory attached. */
+  /** Starts an empty conversation with inventory.ts attached. */
   async function newConversation(): Promise<void> {
     const window = editor();
     await window.openFile('src/inventory.ts', 1, 1);
@@ -92,7 +90,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
   }
 
-  /** The same with one question, which the model has answered. */
+  /** Starts the same conversation with one question and waits for the model's answer. */
   async function oneTurn(question = 'Tell me what `Inventory` does'): Promise<void> {
     await newConversation();
     await askToTheEnd(question);
@@ -111,7 +109,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await editor().toasts()).toEqual([]);
   });
 
-  /** Drags the sidebar's edge; keeps its place between the screenshots. */
+  /** Drags the sidebar's edge. The sidebar keeps its place between the screenshots. */
   async function sidebarWidth(width: number): Promise<void> {
     const { page } = editor();
     const box = await page.locator('.part.sidebar').boundingBox();
@@ -135,7 +133,7 @@ editorSuite('chat', FILES, (editor) => {
     async (question) => {
       const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
       await oneTurn();
-      // The last answer is counted, too, by then.
+      // By now the meter also counts the last answer.
       const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
       await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
       const before = await meter().textContent();
@@ -157,7 +155,7 @@ editorSuite('chat', FILES, (editor) => {
     },
   );
 
-  /** A click while another view is on its way loses against that; one on the view that is shown hides it. */
+  /** A click is lost while another view is still opening. A click on the icon of the visible view hides that view. */
   async function showByIcon(): Promise<void> {
     const { page } = editor();
     const shown = async () => {
@@ -280,7 +278,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     await editor().openFile('src/inventory.ts');
-    // The same question about the same place: only their number tells it from the one before.
+    // The question and its place are the same. Only the number of questions distinguishes it from the previous one.
     const before = await questions().count();
     await editor().runCommand('Kvasir: Explain');
     await poll(() => questions().count()).toBe(before + 1);
@@ -319,7 +317,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     await window.screenshot('chat-diff');
     await window.runCommand('Kvasir: Accept Edit');
-    // Closed once the edit is in the file.
+    // The diff closes after the edit is in the file.
     await window.page.locator('.diff-editor, .monaco-diff-editor').first().waitFor({ state: 'detached' });
     await window.openFile('src/inventory.ts');
     const applied = INVENTORY.replace(
@@ -347,7 +345,7 @@ editorSuite('chat', FILES, (editor) => {
 
   test('parts that do not fit are named before the question is sent', async () => {
     const window = editor();
-    // The meter counts once the model is loaded.
+    // The meter shows a count only after the model is loaded.
     await oneTurn();
     await window.openFile('src/large.ts', 300, 1);
     const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
@@ -368,12 +366,12 @@ editorSuite('chat', FILES, (editor) => {
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
     const composer = chat().locator('.composer');
     await editor().screenshotThemes('chat-narrow');
-    // Made anew when it has been counted again.
+    // The meter is redrawn after it has counted again.
     await poll(async () => {
       const [label, send] = await Promise.all([meter(), chat().locator('.send')].map((part) => part.boundingBox()));
       return label && send ? label.x + label.width - send.x : Number.POSITIVE_INFINITY;
     }).toBeLessThanOrEqual(0);
-    // Of a language's name the end may be left out, and of what an attached file is called and lacks; code is scrolled.
+    // Language names, names of attached files and their notes may be truncated. Code scrolls.
     expect(
       await chat()
         .locator('body')
@@ -394,7 +392,7 @@ editorSuite('chat', FILES, (editor) => {
       const box = (await part.boundingBox())!;
       expect(box.x + box.width, (await part.getAttribute('title')) ?? '').toBeLessThanOrEqual(place.x + place.width);
     }
-    // What takes a file out stands in the line of its name.
+    // The button that removes a file is on the same line as the file's name.
     for (const chip of await chat().locator('[data-part="context"]').all()) {
       const [name, remove] = (await Promise.all(
         [chip.locator('.name'), chip.locator('button.icon')].map((part) => part.boundingBox()),
@@ -423,7 +421,7 @@ editorSuite('chat', FILES, (editor) => {
     await oneTurn();
     await oneTurn('Is `compute` quick?');
     await input().fill('half a thou');
-    // A browser writes to its disk when it comes to it.
+    // A browser writes to its disk with a delay.
     for (const text of ['Is `compute` quick?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
@@ -452,7 +450,7 @@ editorSuite('chat', FILES, (editor) => {
     await undo('The conversation is deleted.');
     await poll(() => questions().count()).toBe(numTurns);
     expect(await questions().first().innerText()).toContain(first);
-    // From the list, which stays open.
+    // Chooses from the list, which stays open.
     const row = await window.runPicker('Kvasir: Open Conversation', 'Is `compute` quick?');
     await row.hover();
     await row.locator('.action-label.codicon-trash').click();
@@ -574,7 +572,7 @@ editorSuite('first question', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     await poll(() => input.evaluate((element) => element.matches(':focus'))).toBe(true);
     await poll(() => chat().locator('[data-part="context"] .name').allInnerTexts()).toEqual(['inventory.ts']);
-    // Nothing is counted before somebody has asked: that would load the model.
+    // Nothing is counted before the first question, because counting would load the model.
     expect(await chat().locator('[data-part="meter"] .label').count()).toBe(0);
     await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
     await editor().screenshot('chat-empty');
@@ -585,7 +583,7 @@ editorSuite('first question', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.press('Escape');
     await poll(() => lastAnswer().getAttribute('data-state')).toBe('done');
     expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
-    // Shift+Tab from the input leads over the chips to the tools of the answer.
+    // Shift+Tab moves from the input over the chips to the buttons of the answer.
     for (
       let presses = 0;
       presses < 8 &&

@@ -1,6 +1,6 @@
 /**
- * Every contributed command is in the palette and the menus that the manifest names. Commands that no other test runs
- * are run here.
+ * Checks that every contributed command is in the palette and in the menus that the manifest names. Runs the commands
+ * that no other test runs.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const titles = new Map(
 );
 
 /**
- * Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected.
+ * Commands that the palette hides while there is no edit to accept, no snooze to end, no repository and no selection.
  */
 const HIDDEN = [
   'kvasir.acceptEdit',
@@ -29,20 +29,20 @@ const HIDDEN = [
 const FILES = {
   'src/inventory.ts': INVENTORY,
   'src/other.ts': 'export const other = 1;\n',
-  // So that the command about languages changes the settings of this folder, and not those of all windows.
+  // With this the language command changes the folder's settings and not the user's.
   '.vscode/settings.json': '{"kvasir.completion.languages":["*"]}',
 };
 
 editorSuite('commands', FILES, (editor) => {
-  /** What is said of a completion after a key at the start of a line. */
+  /** Returns the explanation of a completion after a key at the start of a line. */
   async function explanation(line: number): Promise<string> {
     const window = editor();
     await window.openFile('src/inventory.ts', line, 1);
     await window.type('x');
-    // The editor asks a moment after a key, and not at all once the focus has gone to the palette.
+    // The editor requests a completion a moment after a key. It requests none after the focus has moved to the palette.
     await window.page.waitForTimeout(500);
     await window.runCommand('Kvasir: Explain Last Completion');
-    // The page takes the file's place.
+    // The page replaces the file in the editor.
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('Last completion');
     return await window.editorText();
   }
@@ -53,7 +53,7 @@ editorSuite('commands', FILES, (editor) => {
     await editor().chatIsEmpty();
   }
 
-  /** Labels of the menu that is open, the innermost last. */
+  /** Labels of the open menus, innermost last. */
   const menu = () => editor().page.locator('.monaco-menu .action-label');
   async function menuItems(): Promise<string[]> {
     await menu().first().waitFor();
@@ -70,7 +70,7 @@ editorSuite('commands', FILES, (editor) => {
     const input = await window.palette('>Kvasir: ', '[aria-label^="Kvasir"]');
     const rows = window.page.locator('.quick-input-list .monaco-list-row');
     const seen = new Set<string>();
-    // Only what fits is drawn.
+    // The list draws only the rows that fit.
     for (let presses = 0; presses < titles.size + 5; presses++) {
       for (const label of await rows.evaluateAll((all) => all.map((row) => row.getAttribute('aria-label') ?? '')))
         seen.add(label.split(',')[0] as string);
@@ -80,7 +80,7 @@ editorSuite('commands', FILES, (editor) => {
     const expected = [...titles]
       .filter(([command]) => !HIDDEN.includes(command))
       .map(([, title]) => `Kvasir: ${title}`);
-    // The editor itself adds one command for each view. Whether there is a repository is known only when git has looked.
+    // The editor adds one command for each view. It knows about a repository only after git has looked for one.
     const own = [...seen].filter(
       (label) =>
         label.startsWith('Kvasir: ') &&
@@ -120,7 +120,7 @@ editorSuite('commands', FILES, (editor) => {
     const window = editor();
     const row = (name: string) =>
       window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).first();
-    // The explorer unfolds the folder of the active file.
+    // The explorer expands the folder of the active file.
     await window.openFile('src/inventory.ts');
     await window.press('Control+Shift+E');
     for (const [name, has, hasNot] of [
@@ -186,7 +186,7 @@ editorSuite('commands', FILES, (editor) => {
     await expect
       .poll(() => window.chat.locator('[data-part="context"]').innerText(), { timeout: PATIENCE })
       .toContain('other.ts');
-    // The chat takes the keyboard; what follows must not be typed into it.
+    // The chat takes the keyboard focus. The next keys must not be typed into it.
     await expect
       .poll(
         () => window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).evaluate((input) => input.matches(':focus')),
@@ -219,7 +219,7 @@ editorSuite('commands', FILES, (editor) => {
 
   test('Kvasir: Show Log opens the log, which contains no code', async () => {
     const window = editor();
-    // As far as the body of `remove`.
+    // The file up to the body of `remove`.
     writeFileSync(window.file('src/begun.ts'), `${INVENTORY.split('\n').slice(0, 39).join('\n')}\n    `);
     await window.openFile('src/begun.ts', 40, 5);
     const panel = window.page.locator('.part.panel');

@@ -1,6 +1,6 @@
 /**
  * Ghost text in the editor: it appears while typing, Tab accepts it, Escape dismisses it, and it equals the command
- * line's text.
+ * line's output.
  */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -9,26 +9,26 @@ import { editorSuite } from './suite.ts';
 
 const NEW_METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {';
 const STUB = insertion('    return total;\n  }\n', NEW_METHOD, '\n  }\n');
-/** Places at which the built-in model has something to say, on the cursor's line and below it. */
+/** Places at which the built-in model suggests text on the cursor's line and below it. */
 const PLACES: Record<string, Place> = {
   'rest-of-line.ts': unfinishedLine('let total = '),
   'arguments.ts': unfinishedLine('super('),
   'statement.ts': insertion('    return total;\n  }\n', `${NEW_METHOD}\n    `, '\n  }\n'),
   'condition.ts': insertion("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n'),
 };
-/** Where a block opens that the model fills with several lines. */
+/** The start of a block that the model fills with several lines. */
 const BODY = insertion(
   '    return total;\n  }\n',
   '\n  /** Sets the number of an article. */\n  set(article: Article, count: number): void {',
   '\n  }\n',
 );
-/** In a file that is excluded by its name. */
+/** The place in the file that is excluded by its name. */
 const EXCLUDED = PLACES['arguments.ts'] as Place;
 const FILES = Object.fromEntries(
   Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]),
 );
 
-// What is copied from other files has a suite of its own.
+// Copying from other files is tested in copying.test.ts.
 editorSuite(
   'completion',
   {
@@ -39,7 +39,7 @@ editorSuite(
     'src/secret.key': EXCLUDED.before + EXCLUDED.after,
   },
   (editor) => {
-    // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
+    // The first completion is requested before the engine exists. It must appear once the model is loaded.
     test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
       const window = editor();
       const expected = await commandLineCompletion(window.file(`src/${name}`), place);
@@ -63,7 +63,8 @@ editorSuite(
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
       expect(await window.savedText('src/typed.ts')).toBe(typed.before + typed.after);
 
-      // The editor may show the first part of a completion while the rest is decoded; the command line tells the whole.
+      // The editor may show the first part of a completion while the rest is decoded. The command line prints all of
+      // it.
       const whole = await commandLineCompletion(window.file('src/typed.ts'), typed);
       await window.runCommand('Kvasir: Trigger Completion');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(whole);
@@ -93,7 +94,7 @@ editorSuite(
       const { line, column } = cursorOf(EXCLUDED);
       await window.openFile('src/secret.key', line, column);
       await window.runCommand('Kvasir: Trigger Completion');
-      // An observation, not a wait for something.
+      // Observes for three seconds; does not wait for an event.
       for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100))
         expect(await window.ghostText()).toBe('');
     });

@@ -17,7 +17,7 @@ const place = (anchor: string, text: string, after: string) => {
 };
 const BODY = place('    return total;\n  }\n', METHOD, '\n  }\n');
 const CONDITION = place("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n');
-/** What is typed before the list of suggestions is open, and the one that is selected in it. */
+/** The text typed before the suggestion list opens, and the entry selected in it. */
 const [TYPED, SELECTED] = ['return this.ent', 'return this.entries'];
 const NOTEBOOK = {
   cells: [
@@ -45,8 +45,8 @@ const FILES = {
   'src/condition.ts': CONDITION.content,
   'src/off.ts': BODY.content,
   'src/language.ts': BODY.content,
-  // Set in the folder, it is changed there; the user's own settings are those of all windows. The files are nearly one: what stands in
-  // others that are open, unfinished, would be said here.
+  // The command changes this setting where it is set. It is set in the folder, because the user's settings apply to all
+  // windows. The files are nearly identical: unfinished text in other open files would be copied here.
   '.vscode/settings.json': JSON.stringify({
     'kvasir.completion.languages': ['*'],
     'kvasir.completion.snippets': false,
@@ -59,12 +59,12 @@ const FILES = {
 editorSuite('completion behaviour', FILES, (editor) => {
   const ghost = (text: string) => expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).toBe(text);
 
-  /**
-   * What the model says at the places above, by the command line; `completion.test.ts` compares such texts with ghost
-   * text.
-   */
+  /** The command line's completions at the places above. `completion.test.ts` compares such texts with ghost text. */
   let said: { body: string; listed: string; condition: string; next: string };
-  /** Of the first of them: up to a place within it, the word before that, and up to its opening bracket. */
+  /**
+   * Parts of the first completion: the text up to a place within it, the word before that place, and the text up to its
+   * opening bracket.
+   */
   let parts: { typed: string; word: string; opened: string };
   beforeAll(async () => {
     if (typeof ownServer() === 'string') return;
@@ -94,7 +94,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await editor().openFile(name, line, column);
   }
 
-  /** The page that says where the last completion came from; it stays in front. */
+  /** Opens the page that explains the last completion. The page stays in front. */
   async function explanation(): Promise<string> {
     const window = editor();
     await window.runCommand('Kvasir: Explain Last Completion');
@@ -111,7 +111,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.type(parts.typed);
     await ghost(said.body.slice(parts.typed.length));
     await window.screenshot('typed-through');
-    // VS Code trims what it shows by itself and asks only after a pause of its own.
+    // VS Code itself shortens the text that it shows. It requests a new completion only after a pause.
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toContain('typed as suggested');
     await open('src/body.ts', { line: BODY.line, column: BODY.column + parts.typed.length });
@@ -141,7 +141,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await open('src/condition.ts', CONDITION);
     await window.runCommand('Kvasir: Trigger Completion');
     await ghost(said.condition);
-    // Asked for by hand while the first is on the screen, the same; meanwhile the next is computed.
+    // Requested by hand while the same completion is on the screen. Meanwhile the next one is computed.
     await window.page.waitForTimeout(1500);
     await window.press('Tab');
     await ghost(said.next);
@@ -171,7 +171,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const list = window.page.locator('.suggest-widget.visible .monaco-list-row.focused');
     await list.waitFor();
     await expect.poll(() => list.innerText(), { timeout: PATIENCE }).toContain('entries');
-    // By itself the model may write another word; the list decides. Its own part is drawn apart from the rest.
+    // Without the list the model may write another word; the list decides. The entry's own part is drawn separately.
     const drawn = async () =>
       (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
     await expect.poll(drawn, { timeout: PATIENCE }).toContain(SELECTED + said.listed);

@@ -1,4 +1,4 @@
-/** Ghost text copied from other files of the project, open and not open. */
+/** Ghost text copied from other files of the project, both open and not open. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -13,14 +13,14 @@ const ledger = (
   return ${name.toLowerCase()};
 }
 `;
-/** What has been written of the same in another file. */
+/** The beginning of a similar function in another file. */
 const begun = (name: string): string =>
   `export function copy${name}(options: ${name}Options): ${name} {\n  const ${name.toLowerCase()} = create${name}(`;
 const COLUMN = begun('Ledger').split('\n')[1]!.length + 1;
 const FILES = {
   'lib/open.ts': ledger('Ledger', 'fiscalYear', 'accountPlan'),
   'lib/copy.ts': `${begun('Ledger')}\n`,
-  // Nobody opens these.
+  // The tests never open these files.
   'lib/stored.ts': ledger('Parcel', 'sealNumber', 'grossWeight'),
   'lib/secret.key.ts': ledger('Sample', 'hiddenName', 'hiddenPlace'),
   'built/made.ts': ledger('Sample', 'madeName', 'madePlace'),
@@ -60,7 +60,7 @@ editorSuite(
       expect(await complete('--open-file', window.file('lib/open.ts'))).toContain('options.fiscalYear');
       expect(await complete()).not.toContain('fiscalYear');
       await window.openFile('lib/open.ts');
-      // Another file in its tab would close it.
+      // Otherwise the next file that opens in this tab would close this one.
       await window.runCommand('View: Keep Editor');
       expect(await ghostTextIn('lib/copy.ts')).toContain('options.fiscalYear');
       await window.screenshot('ghost-text-copied');
@@ -69,7 +69,7 @@ editorSuite(
 
     test('code of a file that is not open is completed, but not of an excluded or ignored file', async () => {
       const window = editor();
-      // They are read while somebody writes: the first completions may come before.
+      // Other files are read while the user types. The first completions may come before that.
       await expect
         .poll(
           async () => {

@@ -1,4 +1,7 @@
-/** While switched off, Kvasir has no engine, view, request or processor time. Switched on, it works at once. */
+/**
+ * While switched off, Kvasir has no engine, no view, no requests and uses no processor time. Switched on, it works at
+ * once.
+ */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { cpuMs, mappedFiles, threadNames } from './processes.ts';
@@ -22,7 +25,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     }
     expect(engine()).toEqual({ threads: [], processes: [] });
     expect(await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').count()).toBe(0);
-    // A command of VS Code's own that the same words find: with it the list is that of these words.
+    // These words also match a command of VS Code. Once that command is listed, the list is complete for these words.
     await window.palette('>Clear C', '[aria-label^="Clear "]');
     expect(await window.page.locator('.quick-input-list .monaco-list-row[aria-label^="Kvasir: "]').count()).toBe(0);
     await window.press('Escape');
@@ -50,7 +53,7 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
       await window.page.waitForTimeout(2_000);
       return cpuMs(window.extensionHost).all - before;
     };
-    // Other extensions live in the same host and may have something to finish, for minutes on a slow machine.
+    // Other extensions share the host and may have work to finish. That takes minutes on a slow machine.
     await expect.poll(used, { timeout: 2.5 * PATIENCE }).toBeLessThanOrEqual(40);
     expect(window.problems).toEqual([]);
   });

@@ -1,7 +1,7 @@
 /**
- * One window of the VS Code under test: opens a folder and offers what a user does (open, type, press, run a command, ask)
- * and sees (ghost text, status bar, chat, toasts). Waits on what the window shows, never on time. Starts no process:
- * server.ts did; what the extension host holds is read through `extensionHost` and processes.ts.
+ * Drives one window of the VS Code under test like a user and reads what the window shows. Waits for what it shows,
+ * never for time. Starts no process: server.ts does that. `extensionHost` and processes.ts give access to the extension
+ * host's process.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,18 +10,18 @@ import { commandLine, processesWith } from './processes.ts';
 import { KEYS } from './keys.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 
-/** For whatever the machine's load decides; a wait that lasts this long is a failure. */
+/** Timeout for waits whose length depends on the machine's load. A wait this long is a failure. */
 export const PATIENCE = 60_000;
 
-/** For the quick input to be open with its list, before its key is pressed again. */
+/** How long the quick input may take to open with its list before its key is pressed again. */
 const ATTEMPT_MS = 5_000;
 
-/** Where screenshots go; without it none are taken. */
+/** The folder for screenshots. If unset, no screenshots are taken. */
 const SCREENSHOTS = process.env.KVASIR_SCREENSHOTS;
 
 export type Theme = 'dark' | 'light' | 'contrast' | 'contrastLight';
 
-/** What a theme is called in the settings, and the classes by which a window and a webview's page show it. */
+/** A theme's name in the settings, and the classes of a window and of a webview's page with that theme. */
 const THEMES: Record<Theme, { name: string; workbench: string; webview: string }> = {
   dark: { name: 'Default Dark Modern', workbench: 'vs-dark', webview: 'vscode-dark' },
   light: { name: 'Default Light Modern', workbench: 'vs', webview: 'vscode-light' },
@@ -29,22 +29,25 @@ const THEMES: Record<Theme, { name: string; workbench: string; webview: string }
   contrastLight: { name: 'Default High Contrast Light', workbench: 'hc-light', webview: 'vscode-high-contrast-light' },
 };
 
-/** A setting of the user's; a folder has no say in it. */
+/** A user setting. A folder's settings cannot change it. */
 const TRUST = 'security.workspace.trust.enabled';
 
 const STATUS_ID = 'kvasir.kvasir.kvasir.status';
 
-/** How a window may differ from the usual one. */
+/** How a window may differ from the default one. */
 export interface EditorOptions {
-  /** The user's language, "en-US" unless told; Kvasir's own texts follow it, VS Code's stay English for want of its language packs. */
+  /**
+   * The user's language, "en-US" by default. Kvasir's texts follow it. VS Code's texts stay English because its
+   * language packs are not installed.
+   */
   locale?: string;
-  /** Only what VS Code brings runs: a window without Kvasir (and without the tests' helpers). */
+  /** Runs only VS Code's own extensions: a window without Kvasir and without the tests' helpers. */
   withoutExtensions?: boolean;
-  /** The folder's authors are not trusted: restricted mode. */
+  /** The folder's authors are not trusted (restricted mode). */
   untrusted?: boolean;
 }
 
-/** What the recorder uses of the chat view's globals: a browser's types are no part of this project's program. */
+/** Globals of the chat view's page that the recorder uses. This project does not include the browser's types. */
 interface ChatGlobals {
   answerHistory: { state: string; length: number }[];
   answerObserver?: { disconnect(): void };
@@ -53,7 +56,7 @@ interface ChatGlobals {
   ) => { observe(target: unknown, options: object): void; disconnect(): void };
 }
 
-/** What is used of a browser's IndexedDB. */
+/** The part of the browser's IndexedDB that is used here. */
 interface DatabaseRequest<T> {
   readonly result: T;
   readonly error: unknown;
@@ -76,7 +79,7 @@ export class Editor {
   readonly folder: string;
   /** Process id of this window's extension host. */
   readonly extensionHost: number;
-  /** Error lines of the window's console that name the extension. */
+  /** Error lines in the window's console that name the extension. */
   readonly problems: string[];
   readonly #browser: Browser;
   readonly #server: EditorServerAddress;
@@ -97,7 +100,7 @@ export class Editor {
     this.problems = problems;
   }
 
-  /** Opens a new window on a new folder that holds `files` (relative path to content), with an extension host of its own. */
+  /** Opens a new window with its own extension host on a new folder that holds `files` (relative path to content). */
   static async open(
     address: EditorServerAddress,
     files: Record<string, string>,
@@ -108,7 +111,7 @@ export class Editor {
       mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
       writeFileSync(path.join(folder, name), content);
     }
-    // The user's, so each window sets it for itself.
+    // This is a user setting, so each window sets it.
     mergeJson(path.join(address.folder, 'user/User/settings.json'), { [TRUST]: options.untrusted === true });
     const hosts = () =>
       processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
@@ -134,7 +137,7 @@ export class Editor {
     return new Editor(address, browser, page, folder, extensionHost, problems);
   }
 
-  /** Closes the window. Its extension host ends by itself once the server no longer expects the window to come back. */
+  /** Closes the window. Its extension host ends by itself when the server no longer expects the window to return. */
   async close(): Promise<void> {
     await this.#browser.close();
   }
@@ -143,10 +146,10 @@ export class Editor {
     return path.join(this.folder, name);
   }
 
-  /** Brings a file of the folder to the front, with the keyboard in it and the cursor at a 1-based line and column. */
+  /** Shows a file of the folder in front, with the keyboard focus in it and the cursor at a 1-based line and column. */
   async openFile(name: string, line?: number, column = 1): Promise<void> {
     const tab = this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first();
-    // The list may be drawn anew beneath the click.
+    // The list may be redrawn during the click.
     for (const end = performance.now() + PATIENCE; ; ) {
       await this.#choose(
         'Control+P',
@@ -162,7 +165,7 @@ export class Editor {
         break;
       if (performance.now() > end) throw new Error(`${name} does not come to the front`);
     }
-    // A view that was opened just before may take the keyboard when its page is there.
+    // A view that was opened just before may take the keyboard focus when its page is ready.
     const focused = this.page.locator('.editor-instance .monaco-editor.focused');
     for (let tries = 0; tries < 3; tries++) {
       if (
@@ -197,7 +200,7 @@ export class Editor {
     await this.page.keyboard.press(key);
   }
 
-  /** Runs a command by its exact title in the palette, such as "Kvasir: Open Chat"; by its key where `KEYS` has one. */
+  /** Runs a command by its exact palette title, such as "Kvasir: Open Chat". Uses the key in `KEYS` if there is one. */
   async runCommand(title: string): Promise<void> {
     const key = KEYS.get(title);
     if (key) return this.press(key);
@@ -205,13 +208,13 @@ export class Editor {
     await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
   }
 
-  /** Runs a command of the palette that asks something itself, in the palette's place. */
+  /** Runs a palette command that opens its own input or list in place of the palette. */
   async startCommand(title: string): Promise<void> {
     // A keybinding may follow the title.
     await this.#choose('F1', `>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
   }
 
-  /** Runs a command of the palette that offers a list; returns the list's row with this text once it is there. */
+  /** Runs a palette command that shows a list. Returns the list's row with this text once it exists. */
   async runPicker(title: string, row: string | RegExp): Promise<Locator> {
     await this.startCommand(title);
     const found = this.page.locator('.quick-input-list .monaco-list-row', { hasText: row }).first();
@@ -219,27 +222,31 @@ export class Editor {
     return found;
   }
 
-  /** The palette's input with this text in it, once its list begins with a `row`: an attribute selector. */
+  /**
+   * Opens the palette with this text. Returns its input once the first row of the list matches `row`, an attribute
+   * selector.
+   */
   async palette(text: string, row: string): Promise<Locator> {
     await this.#quickInput('F1', text, row, async () => {});
     return this.page.locator('.quick-input-widget input').first();
   }
 
-  /** Takes the row on top by the mouse: a key would go into the text where the input has just closed. */
+  /** Clicks the first row. A key would go into the editor's text if the input has just closed. */
   #choose(key: string, query: string, row: string): Promise<void> {
     return this.#quickInput(key, query, row, (top) => top.click({ timeout: ATTEMPT_MS }));
   }
 
   /**
-   * Opens the quick input by its key, types the query and has `take` the row on top once it is a `row`. A page that takes the focus
-   * at the same moment closes the input again, or keeps its key: then all over again, as a user would.
+   * Opens the quick input by its key, types the query and calls `take` with the first row once it matches `row`. A page
+   * that takes the focus at the same moment closes the input or swallows its key. In that case this starts again, as a
+   * user would.
    */
   async #quickInput(key: string, query: string, row: string, take: (top: Locator) => Promise<void>): Promise<void> {
     const input = this.page.locator('.quick-input-widget input').first();
     const top = this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).first();
     for (const end = performance.now() + PATIENCE; ; ) {
       try {
-        // Also where a list of something else is open still: it gives way.
+        // This also works while another list is open: that list closes.
         await this.press(key);
         await input.fill(query, { timeout: ATTEMPT_MS });
         await top.waitFor({ timeout: ATTEMPT_MS });
@@ -250,7 +257,10 @@ export class Editor {
     }
   }
 
-  /** What the suggestion shown at the cursor would insert, "" where none is shown. Tabs appear as the spaces VS Code draws. */
+  /**
+   * The text that the suggestion at the cursor would insert, "" if none is shown. Tabs appear as the spaces that VS
+   * Code draws.
+   */
   async ghostText(): Promise<string> {
     const [first = []] = await this.#linesOf(
       '.view-lines .view-line:has(.ghost-text-decoration)',
@@ -260,15 +270,15 @@ export class Editor {
     return [first, ...further].map((pieces) => pieces.join('')).join('\n');
   }
 
-  /** The lines that the window draws of the active file (not those scrolled out of sight), ghost text left out. */
+  /** The lines of the active file that the window draws, without ghost text and without lines scrolled out of sight. */
   async editorText(): Promise<string> {
     const lines = await this.#linesOf('.view-lines .view-line', 'span > span:not([class*="ghost-text"])');
     return lines.map((pieces) => pieces.join('')).join('\n');
   }
 
-  /** The lines that the window draws of the active file, whole, and the number of the first (from 1). */
+  /** The complete lines of the active file that the window draws, and the number of the first one (1-based). */
   async visibleText(): Promise<{ firstLine: number; lines: string[] }> {
-    // In one look, so that nothing scrolls in between.
+    // Reads everything in one call, so that nothing scrolls in between.
     const drawn = await this.page.locator('.editor-instance').evaluate((editor) => {
       const top = (element: unknown) => Number.parseInt((element as { style: { top: string } }).style.top, 10);
       return {
@@ -305,7 +315,7 @@ export class Editor {
       .map((line) => line.pieces.map((piece) => piece.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')));
   }
 
-  /** Saves the active file and returns the whole of it as it is on disk. */
+  /** Saves the active file and returns its content on disk. */
   async savedText(name: string): Promise<string> {
     await this.press('Control+S');
     await this.page
@@ -319,17 +329,18 @@ export class Editor {
     return this.page.locator(`[id="${STATUS_ID}"]`);
   }
 
-  /** Text of the status bar item's hover. The mouse stays on it until `unhover`. */
+  /** Text of the status bar item's hover. The mouse stays on the item until `unhover`. */
   async statusHover(): Promise<string> {
     const hover = this.page.locator('.monaco-hover:visible', { hasText: /\S/ });
-    // VS Code closes a hover whose item changes under it, also before it is shown, and between waiting for it and reading it: then the mouse comes anew.
+    // VS Code closes a hover when its item changes. This can also happen before the hover is shown, or between waiting
+    // for it and reading it. In that case the mouse moves onto the item again.
     for (let attempt = 0; attempt < 5; attempt++) {
       await this.statusItem.hover();
       await hover
         .last()
         .waitFor({ timeout: PATIENCE / 5 })
         .catch(() => {});
-      // It stands on the status bar; the mouse may have passed a tab on its way, whose hover is somewhere else.
+      // The right hover is at the status bar. On its way the mouse may have opened a tab's hover elsewhere.
       const texts = await hover.evaluateAll((all) =>
         all
           .filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60)
@@ -343,8 +354,9 @@ export class Editor {
 
   async unhover(): Promise<void> {
     const hover = this.page.locator('.monaco-hover:visible');
-    // One that is shown only after the mouse has left stays until it moves again, and not over a view's frame, which keeps what it sees to
-    // itself: behind the last tab there is nothing. There may be two, the old one and a new one.
+    // A hover that appears after the mouse has left stays until the mouse moves again. The move must not be over a
+    // webview's frame, which receives the mouse events itself. The space behind the last tab is empty. There may be two
+    // hovers, an old one and a new one.
     for (let attempt = 0; attempt < 25; attempt++) {
       const tabs =
         attempt > 0
@@ -365,7 +377,7 @@ export class Editor {
     throw new Error(`A hover does not go: ${(await hover.allInnerTexts()).join(' | ')}`);
   }
 
-  /** Whether the browser has written `text` into the state that a window in a browser keeps. */
+  /** Whether the browser has saved `text` in the window's stored state. */
   async stored(text: string): Promise<boolean> {
     return await this.page.evaluate(async (wanted) => {
       const { indexedDB } = globalThis as unknown as { indexedDB: Databases };
@@ -389,12 +401,12 @@ export class Editor {
     }, text);
   }
 
-  /** The panel at the bottom, if there is one. */
+  /** Hides the bottom panel if it is visible. */
   async hidePanel(): Promise<void> {
     if (await this.page.locator('.part.panel').isVisible()) await this.runCommand('View: Hide Panel');
   }
 
-  /** The inside of the chat view. */
+  /** The page of the chat view. */
   get chat(): FrameLocator {
     return this.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
   }
@@ -403,14 +415,14 @@ export class Editor {
     return this.chat.locator('[data-role="assistant"]');
   }
 
-  /** Waits until the conversation that was in the chat view is gone from it. */
+  /** Waits until the chat view shows no conversation. */
   async chatIsEmpty(): Promise<void> {
-    // A view that is not there yet has no answers either.
+    // A view that does not exist yet has no answers either.
     await this.chat.getByRole('textbox', { name: 'Ask Kvasir' }).waitFor();
     await this.answers.first().waitFor({ state: 'hidden' });
   }
 
-  /** Asks in the chat view and returns the answer once it has appeared; it may still be streaming. */
+  /** Asks in the chat view and returns the answer once it has appeared. The answer may still be streaming. */
   async ask(question: string): Promise<Locator> {
     const input = this.chat.getByRole('textbox', { name: 'Ask Kvasir' });
     await input.waitFor();
@@ -430,7 +442,7 @@ export class Editor {
       view.answerObserver = observer;
     });
     await input.fill(question);
-    // What was opened just before may take the keyboard meanwhile, and the key with it.
+    // A view that was opened just before may take the keyboard focus, and the key with it.
     for (const end = performance.now() + PATIENCE; ; ) {
       await input.press('Enter');
       if (
@@ -446,7 +458,7 @@ export class Editor {
     return answer;
   }
 
-  /** Each different appearance of the last answer since it was asked for, in order: its state and the length of its text. */
+  /** Every appearance of the last answer since its question, in order: its state and the length of its text. */
   async answerHistory(): Promise<{ state: string; length: number }[]> {
     return await this.chat.locator('body').evaluate(() => (globalThis as unknown as ChatGlobals).answerHistory);
   }
@@ -455,7 +467,7 @@ export class Editor {
     return await this.page.locator('.notification-toast').allInnerTexts();
   }
 
-  /** Milliseconds between an extension's activation call and its end, as the workbench itself measured them. */
+  /** Milliseconds that an extension's activation took, as the workbench measured them. */
   async activationMs(displayName: string): Promise<number> {
     await this.runCommand('Developer: Show Running Extensions');
     const row = this.page.locator('.runtime-extensions-editor .monaco-list-row', {
@@ -463,7 +475,7 @@ export class Editor {
     });
     const list = this.page.locator('.runtime-extensions-editor .monaco-list');
     await list.hover();
-    // Sorted by what they took, slowest first, and only what fits is drawn.
+    // The list is sorted by duration, slowest first, and draws only the rows that fit.
     for (
       const end = performance.now() + PATIENCE;
       !(await row.count()) && performance.now() < end;
@@ -476,17 +488,19 @@ export class Editor {
     return Number(/Activation:\s*(\d+)\s*ms/.exec(text)?.[1] ?? Number.NaN);
   }
 
-  /** Changes settings of this window's folder; `undefined` takes one back. Those of machine scope go through `configureMachine`. */
+  /** Changes settings of this window's folder; `undefined` removes one. Machine settings need `configureMachine`. */
   configure(settings: Record<string, unknown>): void {
     mergeJson(this.file('.vscode/settings.json'), settings);
   }
 
-  /** Changes settings of the machine (`kvasir.model`, `kvasir.engine.*`), which all windows share: take them back afterwards. */
+  /**
+   * Changes machine settings (`kvasir.model`, `kvasir.engine.*`). All windows share them, so tests must restore them.
+   */
   configureMachine(settings: Record<string, unknown>): void {
     mergeJson(path.join(this.#server.folder, 'user/Machine/settings.json'), settings);
   }
 
-  /** Changes the colours of this window and returns when it has them, the webviews' pages included. */
+  /** Changes this window's colour theme and waits until the window and the webviews' pages show it. */
   async setTheme(theme: Theme): Promise<void> {
     const { name, workbench, webview } = THEMES[theme];
     this.configure({ 'workbench.colorTheme': name });
@@ -495,13 +509,16 @@ export class Editor {
       const body = frame.name() === 'active-frame' ? frame.locator('body') : undefined;
       if (body && (await body.count())) await frame.locator(`body.${webview}`).waitFor();
     }
-    // The status bar's colour takes a while to become the new one.
+    // The status bar changes its colour gradually.
     await this.page.waitForFunction(
       () => !document.getAnimations().some((animation) => animation instanceof CSSTransition),
     );
   }
 
-  /** `screenshot` once in each theme, as NAME-dark.png, NAME-light.png and NAME-contrast.png; the window is dark again afterwards. */
+  /**
+   * Takes a `screenshot` in each theme: NAME-dark.png, NAME-light.png and NAME-contrast.png. The window is dark again
+   * afterwards.
+   */
   async screenshotThemes(name: string): Promise<void> {
     if (!SCREENSHOTS) return;
     for (const theme of ['light', 'contrast', 'dark'] as const) {
@@ -510,7 +527,7 @@ export class Editor {
     }
   }
 
-  /** Saves a picture of the window under the folder that KVASIR_SCREENSHOTS names, if it does. */
+  /** Saves a picture of the window in the folder named by KVASIR_SCREENSHOTS, if it is set. */
   async screenshot(name: string): Promise<void> {
     if (SCREENSHOTS) await this.picture(path.join(SCREENSHOTS, `${name}.png`));
   }
@@ -521,7 +538,7 @@ export class Editor {
   }
 }
 
-/** Writes `changes` into a file of settings, made if there is none. */
+/** Writes `changes` into a settings file. Creates the file if it does not exist. */
 function mergeJson(file: string, changes: Record<string, unknown>): void {
   mkdirSync(path.dirname(file), { recursive: true });
   const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : {};

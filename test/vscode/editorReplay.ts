@@ -1,22 +1,22 @@
 /**
- * Plays the recorded session in a window of the editor with real keystrokes, at the times that it tells, and accepts
- * completions as session.ts says. Checks the text in the window after every accept and undo, and every file when it is
- * saved. Tells what was done and when; the figures are editorFigures.ts's.
+ * Plays the recorded session in an editor window with real keystrokes at the recorded times; accepts completions as
+ * session.ts says. Checks the window's text after every accept and undo, and every saved file. Reports what was done
+ * and when; editorFigures.ts computes the figures.
  */
 import type { Editor } from './editor.ts';
 import { Author } from '../support/session/author.ts';
 import { type Recording, recorded, shownNow, startRecording } from './ghostRecorder.ts';
 import { LOOK_MS, offsetAt, type Session, type SessionEvent, type WriteEvent } from '../support/session/session.ts';
 
-/** Something done to the text. */
+/** One change to the text. */
 export interface Stroke {
   /** Milliseconds since the epoch. */
   at: number;
-  /** What was typed: a character, "\n" with indentation, "Backspace", "Undo", or "Tab" for an accept. */
+  /** The input: a character, "\n" with indentation, "Backspace", "Undo", or "Tab" for an accept. */
   key: string;
-  /** Ghost text on the screen right before it, as far as the replay looked. */
+  /** Ghost text on the screen right before the stroke, if the replay looked. */
   accepted?: string;
-  /** Milliseconds until the next stroke in the same passage; left out at its end. */
+  /** Milliseconds until the next stroke in the same passage. Absent for the last one. */
   pauseMs?: number;
 }
 
@@ -25,18 +25,21 @@ export interface Replay {
   startedAt: number;
   endedAt: number;
   strokes: Stroke[];
-  /** Texts that were not what they had to be after an accept, an undo or a save. */
+  /** Texts that differed from the expected text after an accept, an undo or a save. */
   wrong: string[];
   recording: Recording;
 }
 
-/** How long a window may take to draw what was done. */
+/** How long a window may take to draw a change. */
 const DRAWN_MS = 5_000;
 
 const now = (): number => performance.timeOrigin + performance.now();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 
-/** `assistant`: whether there is a chat to ask and to summarise in; without one, those events are only waited for. */
+/**
+ * `assistant`: whether the window has a chat for questions and summaries. Without one, the replay only waits for the
+ * duration of those events.
+ */
 export async function replay(
   window: Editor,
   session: Pick<Session, 'files' | 'events'>,
@@ -62,7 +65,7 @@ class Player {
   readonly #texts: Map<string, string>;
   readonly #assistant: boolean;
   #file = '';
-  /** When the last thing was done: the next one's wait counts from there. */
+  /** Time of the last action. The wait before the next action starts here. */
   #last = now();
 
   constructor(window: Editor, { files }: Pick<Session, 'files'>, assistant: boolean) {
@@ -90,7 +93,9 @@ class Player {
     this.#last = now();
   }
 
-  /** While the answer is being written. The chat may take the keyboard a moment after it has been opened. */
+  /**
+   * Returns the focus to the editor while the answer is written. The chat may take the focus a moment after it opens.
+   */
   async #backToTheText(): Promise<void> {
     const focused = this.#window.page.locator('.editor-instance .monaco-editor.focused');
     for (const end = now() + 60_000; now() < end; ) {
@@ -128,7 +133,7 @@ class Player {
       }
       this.#stroke({ key: act.do === 'backspace' ? 'Backspace' : act.text });
       if (act.do === 'backspace') await this.#window.press('Backspace');
-      // As an editor that indents by itself does: one change.
+      // One change, as in an editor that indents automatically.
       else if (act.text.startsWith('\n')) await page.keyboard.insertText(act.text);
       else await page.keyboard.type(act.text);
       author.typed(act);
@@ -138,7 +143,7 @@ class Player {
     for (const [i, stroke] of strokes.entries()) if (strokes[i + 1]) stroke.pauseMs = strokes[i + 1]!.at - stroke.at;
   }
 
-  /** Undoes until no more than `to` characters of the passage are there; returns what is left of it. */
+  /** Undoes until at most `to` characters of the passage are left. Returns the rest of the passage. */
   async #undo(withPassage: (written: string) => string, passage: string, written: string, to: number): Promise<string> {
     let left = written;
     for (let times = 0; left.length > to; times++) {
@@ -169,7 +174,7 @@ class Player {
     if (!right) this.wrong.push(`${this.#file} ${when}`);
   }
 
-  /** Whether a text is what the window draws of the file in front. */
+  /** Returns a function that tells whether a text equals what the window draws of the active file. */
   async #matcher(): Promise<(text: string) => boolean> {
     const { firstLine, lines } = await this.#window.visibleText();
     return (text) =>

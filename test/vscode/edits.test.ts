@@ -1,6 +1,7 @@
 /**
- * Edit Selection and Write Commit Message in the editor: the built-in model refuses; another one streams a diff that is
- * accepted in one undo step, rejected or in conflict, and a message for a real repository. Each test runs alone, too.
+ * Edit Selection and Write Commit Message in the editor. The built-in model refuses. Another model streams a diff,
+ * which is accepted in one undo step, rejected or in conflict, and a message for a real repository. Each test can run
+ * alone.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +13,7 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
 
-/** What makes a folder a repository, so that the window finds one when it opens. */
+/** The files that make a folder a git repository, so that the window finds it when it opens. */
 const REPOSITORY = {
   '.git/HEAD': 'ref: refs/heads/main\n',
   '.git/config': '[core]\n\trepositoryformatversion = 0\n\tbare = false\n',
@@ -42,7 +43,7 @@ editorSuite(
     const commitButton = () =>
       editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
 
-    /** It is there while it is in use. */
+    /** The folder exists only while the model is in use. */
     const noiseModel = () => path.join(editor().folder, '../noise-model');
 
     async function useBuiltIn(): Promise<void> {
@@ -61,8 +62,8 @@ editorSuite(
     }
 
     /**
-     * Switches to a tiny model with a context for one file. It follows instructions and writes noise. The built-in
-     * model is loaded first: the status item then shows when the engine has stopped for the new setting.
+     * Switches to a tiny model whose context holds one file. It follows instructions and writes noise. The built-in
+     * model is loaded first, so that the status item shows when the engine has stopped for the new setting.
      */
     async function useNoiseModel(): Promise<void> {
       const window = editor();
@@ -88,7 +89,7 @@ editorSuite(
       await toast('kvasir-starter is too small to change code by instruction').waitFor();
     }
 
-    /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
+    /** Runs the command, which opens its own input. Returns that input once it is shown. */
     async function editSelection(): Promise<Locator> {
       const { page } = editor();
       await editor().startCommand('Kvasir: Edit Selection');
@@ -96,7 +97,7 @@ editorSuite(
       return input();
     }
 
-    /** Until the proposed edit is complete. */
+    /** Waits until the proposed edit is complete. */
     const proposed = () =>
       expect
         .poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE })
@@ -110,7 +111,7 @@ editorSuite(
       await proposed();
     }
 
-    /** The file itself, beside its diff, which goes by the same name. */
+    /** Opens the file itself. Its diff is open beside it under the same name. */
     async function openTheFile(name: string): Promise<void> {
       await editor().page.locator(`.tabs-container .tab[data-resource-name="${name}"]`).first().click();
       await diff().waitFor({ state: 'hidden' });
@@ -136,7 +137,7 @@ editorSuite(
         await useBuiltIn();
         await dismissToasts();
         await window.runCommand('Source Control: Focus on Changes View');
-        // Its buttons show under the mouse.
+        // The view's buttons appear only under the mouse.
         await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
         await commitButton().click();
         await toast('kvasir-starter is too small to write commit messages').waitFor();

@@ -14,15 +14,15 @@ import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /**
- * What stays in memory of weights of 4 bits, in the form that a processor is best at: all but the embedding, of which
- * rows are looked up in the file.
+ * Memory of 4-bit weights in the form that suits the processor best. It excludes the embedding, whose rows are read
+ * from the file.
  */
 function int4Bytes(form: ProductForm): number {
   const { bytes, stored } = planWeights(BUILT_IN.config, 'int4', BUILT_IN.tied, form);
   return ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
 }
 
-/** The first request, with the cache panel open. */
+/** Makes the first request with the cache panel open. */
 async function completeBesidePanel(window: Editor): Promise<void> {
   await window.openFile('src/inventory.ts');
   await window.runCommand('View: Keep Editor');
@@ -34,7 +34,7 @@ async function completeBesidePanel(window: Editor): Promise<void> {
 editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
   const panel = (): FrameLocator =>
     editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
-  /** Opened after the panel. */
+  /** The chat, which is opened after the panel. */
   const chat = (): FrameLocator =>
     editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
   const cell = (column: string) => panel().locator(`[data-file="src/inventory.ts"] .${column}`);
@@ -54,14 +54,14 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.screenshot('engine-int4-hover');
     await window.unhover();
     expect(hover).toMatch(/int4/);
-    // The file has more.
+    // The weight file is larger than this.
     expect((['blocks', 'narrow', 'rows'] as const).map((form) => formatBytes(int4Bytes(form)))).toContain(
       /Memory: weights ([\d.]+ MB)/.exec(hover)?.[1],
     );
     expect(window.problems).toEqual([]);
   });
 
-  // With 7-bit activations the built-in model loses too much for it, so it is not used there.
+  // With 7-bit activations shifted reuse loses too much for the built-in model, so it is not used there.
   test.skipIf(isNarrowHere)(
     'approximated tokens after an edit are shown separately until they are computed',
     async () => {
@@ -82,14 +82,14 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await cell('tokens').scrollIntoViewIfNeeded();
       const exact = await cell('tokens').textContent();
       await window.openFile('src/inventory.ts', 1, 1);
-      // As when a file is changed on disk: nothing is asked for before the question.
+      // As when another program changes the file: no request precedes the question.
       writeFileSync(
         window.file('src/inventory.ts'),
         INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'),
       );
       await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
       await ask('How are articles counted?');
-      // For a second or more: idle time computes them.
+      // The approximate tokens are visible for a second or more, until idle time computes them.
       await cell('tokens')
         .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
         .waitFor({ timeout: PATIENCE });
@@ -107,7 +107,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
   );
 });
 
-/** Longer than the memory that it gets below, and shorter than the model's context. */
+/** Longer than the memory that the test configures, and shorter than the model's context. */
 const LONG = Array.from({ length: 3 }, (_, i) =>
   INVENTORY.replaceAll(/\b(Article|StockEntry|OutOfStockError|Inventory)\b/g, `$1${i}`),
 ).join('\n');
@@ -133,7 +133,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const hover = await window.statusHover();
     await window.screenshot('codec-hover');
     await window.unhover();
-    // By the model's layers and heads; how many bytes the cache has makes no difference to it.
+    // This depends on the model's layers and heads, not on the cache's size.
     const { codecs } = cacheReach(BUILT_IN.config, 1e9, 1e9);
     const [, smaller, same] =
       /int4-kivi: ([\d.]+) times smaller than 16 bits, picks the same next token ([\d.]+)% of the time/.exec(hover) ??

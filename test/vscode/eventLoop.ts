@@ -1,8 +1,11 @@
-/** The tests' side of the helper extension in test/vscode/helpers/event-loop: how late an extension host's event loop runs. */
+/**
+ * Measures how late an extension host's event loop runs, through the helper extension in
+ * test/vscode/helpers/event-loop.
+ */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Editor } from './editor.ts';
 
-/** Milliseconds. */
+/** Delays are in milliseconds. */
 export interface EventLoopDelay {
   seconds: number;
   samples: number;
@@ -14,7 +17,7 @@ export interface EventLoopDelay {
   maxMs: number;
 }
 
-/** Has to be among a window's files for the helper to run in it. */
+/** A window needs these files for the helper to run in it. */
 export const HELPER_FILES = { '.event-loop/command': '' };
 
 /** Measures while `work` runs. */

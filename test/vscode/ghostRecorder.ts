@@ -1,10 +1,10 @@
 /**
- * Watches a window from inside its page: when which ghost text was on the screen, and when keys were pressed, both by the
- * page's own clock. Observes the editors' elements and changes nothing.
+ * Records a window from inside its page: when each ghost text was on the screen and when keys were pressed, both by the
+ * page's clock. Observes the editors' elements and changes nothing.
  */
 import type { Page } from 'playwright-core';
 
-/** What was shown from `at` (milliseconds since the epoch) until the next entry; "" is nothing. */
+/** The text shown from `at` (milliseconds since the epoch) until the next entry. "" means that none was shown. */
 interface Shown {
   at: number;
   text: string;
@@ -12,11 +12,11 @@ interface Shown {
 
 export interface Recording {
   shown: Shown[];
-  /** When each key went down. */
+  /** The time of each key press. */
   keys: { at: number; key: string }[];
 }
 
-/** What the recorder uses of the page's globals: a browser's types are no part of this project's program. */
+/** Globals of the page that the recorder uses. This project does not include the browser's types. */
 interface PageGlobals {
   ghostRecording: Recording;
   MutationObserver: new (changed: () => void) => { observe(target: unknown, options: object): void };
@@ -58,7 +58,7 @@ export async function startRecording(page: Page): Promise<void> {
   });
 }
 
-/** The ghost text on the screen. */
+/** The ghost text that is on the screen now. */
 export async function shownNow(page: Page): Promise<string> {
   return await page.evaluate(() => (globalThis as unknown as PageGlobals).ghostRecording.shown.at(-1)?.text ?? '');
 }

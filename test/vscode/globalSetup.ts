@@ -1,6 +1,6 @@
 /**
- * Builds the package, prepares VS Code and the browser, starts one server of each for every test process and ends them.
- * KVASIR_VSIX names a package that was built already. Where the tests cannot run they are skipped, and the reason is shown.
+ * Builds the package, prepares VS Code and the browser, and starts and stops one server of each per test process.
+ * KVASIR_VSIX names a package that is already built. If the tests cannot run, they are skipped and the reason is shown.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { WORKERS } from './workers.mts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The running servers, one for each test process, or why there are none. */
+    /** The running servers, one for each test process, or the reason why there are none. */
     servers: EditorServerAddress[] | string;
     /** Absolute path of the package under test. */
     vsix: string;
@@ -27,7 +27,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     return undefined;
   }
   const cache = path.resolve('.cache');
-  // The command line that the tests compare with comes from here, too; packaging builds it as well.
+  // This also builds the command line that the tests compare with. Packaging builds it as well.
   if (process.env.KVASIR_VSIX) run('esbuild.mjs', '--minify', '--quiet');
   const vsix = process.env.KVASIR_VSIX ? path.resolve(process.env.KVASIR_VSIX) : buildPackage(cache, platform);
   const files = await prepareEditor(cache);
@@ -52,7 +52,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   return stop;
 }
 
-/** Absolute path of a package made from the working tree. */
+/** Builds a package from the working tree and returns its absolute path. */
 export function buildPackage(cache: string, target: string): string {
   const vsix = path.join(cache, 'kvasir.vsix');
   mkdirSync(cache, { recursive: true });

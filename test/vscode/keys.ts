@@ -1,6 +1,7 @@
 /**
- * Keys for the commands that the tests run most, as a user may bind them: a key takes a tenth of the time of the palette.
- * That the palette has each command is tested in commands.test.ts. Not for what opens a view: it takes the focus late.
+ * Keybindings for the commands that the tests run most: a key takes a tenth of the time of the palette.
+ * commands.test.ts checks that the palette has each command. No keys for commands that open a view, because a view
+ * takes the focus late.
  */
 const COMMANDS: Record<string, string> = {
   'Kvasir: Trigger Completion': 'kvasir.triggerCompletion',
@@ -15,12 +16,12 @@ const COMMANDS: Record<string, string> = {
   'Notifications: Clear All Notifications': 'notifications.clearAll',
 };
 
-/** Playwright's name of the key of each title. */
+/** Playwright's key name for each title. */
 export const KEYS: ReadonlyMap<string, string> = new Map(
   Object.keys(COMMANDS).map((title, i) => [title, `Control+Alt+Shift+F${i + 1}`]),
 );
 
-/** What VS Code's keybindings.json says for them. */
+/** The entries of VS Code's keybindings.json for them. */
 export const KEYBINDINGS = Object.entries(COMMANDS).map(([title, command]) => ({
   key: KEYS.get(title)!.replace('Control', 'ctrl').toLowerCase(),
   command,

@@ -1,4 +1,4 @@
-/** The language model provider, used by another extension through the editor's API (helpers/language-model). */
+/** Tests the language model provider. Another extension uses it through the editor's API (helpers/language-model). */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -29,7 +29,7 @@ async function written<T>(window: Editor, name: string): Promise<T> {
   return JSON.parse(readFileSync(window.file(name), 'utf8')) as T;
 }
 
-/** What its answer and the chat template leave of the context. */
+/** The context without the room for the model's answer and the chat template. */
 const MAX_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
 
 /** Whether the engine has loaded its runtime. */
@@ -75,7 +75,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
       `answer in ${used.chunks.length} parts: ${JSON.stringify(answer)}; cancelled after ${used.cancelMs} ms: ${JSON.stringify(used.cancelled)}`,
     );
     expect(answer.trim()).not.toBe('');
-    // Answers come part by part; VS Code gathers them for 30 ms.
+    // Answers arrive in parts. VS Code collects them for 30 ms.
     expect(used.chunks.length).toBeGreaterThan(1);
     expect(used.tooLong).toMatchObject({
       languageModelError: true,

@@ -1,6 +1,5 @@
 /**
- * Little memory, and a disk that cannot be written: what still works, and what chat, hover and panel say about the
- * rest.
+ * Little memory and a disk that cannot be written: what still works, and what chat, hover and panel say about the rest.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,10 +15,10 @@ import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const QUESTION = 'What is this file for?';
-/** For a text as long as the model takes, with the usual file for its parts. */
+/** Memory needs of a text that fills the model's context, with the usual spill file for its parts. */
 const NEEDS = needsOf(BUILT_IN.config, BUILT_IN.contextTokens, 1e9);
 
-/** Rounded up, as it is told. */
+/** Rounded up to two digits, as the messages show it. */
 function inTwoDigits(bytes: number): string {
   const unit = 10 ** (Math.floor(Math.log10(bytes)) - 1);
   return formatBytes(Math.ceil(bytes / unit) * unit);

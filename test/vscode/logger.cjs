@@ -1,6 +1,6 @@
 /**
- * Stands in for `@vscode/spdlog`, which VS Code writes its logs with, where no compiler has built that: as much of it as VS Code
- * calls. Lines go to the file at once; no file is ever rotated.
+ * Replaces `@vscode/spdlog`, with which VS Code writes its logs, on machines where no compiler has built it. Implements
+ * the part that VS Code calls. Writes lines to the file at once and never rotates a file.
  */
 const { appendFileSync, mkdirSync } = require('node:fs');
 const path = require('node:path');
@@ -18,7 +18,7 @@ class Logger {
     appendFileSync(file, '');
   }
 
-  /** From this number on; one beyond the last is none. */
+  /** Lines of this level and above are written. A level beyond the last one writes nothing. */
   setLevel(level) {
     this.#level = level;
   }
@@ -27,7 +27,7 @@ class Logger {
     return this.#level;
   }
 
-  /** VS Code knows one pattern only, that of `#write`. */
+  /** VS Code uses only one pattern, the one of `#write`. */
   setPattern() {
     this.#isPlain = false;
   }
@@ -57,14 +57,15 @@ class Logger {
         this.#isPlain ? text : `${local.slice(0, 10)} ${local.slice(11, 23)} [${LEVELS[level]}] ${text}\n`,
       );
     } catch {
-      // Its folder has been removed: the editor is ending.
+      // The folder has been removed because the editor is ending.
     }
   }
 }
 
 const create = async (name, file) => new Logger('', name, file);
 
-// One by one: VS Code imports it as a module, and Node finds the names of those only.
+// Separate assignments: VS Code imports this as a module, and Node finds only export names that are assigned one by
+// one.
 exports.version = 0;
 exports.Logger = Logger;
 exports.setLevel = () => {};

@@ -1,9 +1,12 @@
-/** Context menus as a mouse uses them. The menu itself is opened by the test: by a right click or by its key. */
+/** Clicks in context menus. The test opens the menu itself, by a right click or by its key. */
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { PATIENCE } from './editor.ts';
 
-/** Chooses an entry of the open menu by its label; those before the last are submenus. A menu takes no click while it is opening. */
+/**
+ * Chooses an entry of the open menu by its label. All labels but the last name submenus. A menu ignores clicks while it
+ * is opening.
+ */
 export async function chooseFromMenu(page: Page, ...labels: string[]): Promise<void> {
   const item = (label: string) => page.locator(`.context-view .action-label[aria-label="${label}"]`);
   await page.locator('.context-view .action-label').first().waitFor();

@@ -1,4 +1,4 @@
-/** Kvasir opens no network connection: an extension host at work has the same sockets as one without Kvasir. */
+/** Kvasir opens no network connection: a working extension host has the same sockets as one without Kvasir. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -68,7 +68,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     );
     try {
       await without.openFile('src/inventory.ts');
-      // The editor gives each window a socket with an id of its own in its name.
+      // The editor gives each window a socket whose name contains its own id.
       const kinds = (pid: number) => [
         ...new Set(
           namedSockets(pid).map((socket) =>
@@ -79,7 +79,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
           ),
         ),
       ];
-      // The editor's own extensions start in their own time.
+      // The editor's own extensions start at their own times.
       const more = () => {
         const others = kinds(without.extensionHost);
         return kinds(editor().extensionHost).filter((socket) => !others.includes(socket));
@@ -90,7 +90,8 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     }
   });
 
-  // onnxruntime collects and sends telemetry unless it is told not to before it starts; its id and its queue would be there. (The editor has an id of its own.)
+  // onnxruntime collects and sends telemetry unless it is told not to before it starts. Its id and its queue would be
+  // in the home folder. (The editor has an id of its own there.)
   test('onnxruntime writes no record to the home folder', () => {
     const left = readdirSync(path.join((ownServer() as EditorServerAddress).folder, 'home'), {
       recursive: true,
@@ -104,7 +105,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test.skipIf(isolated !== true)(
     `all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`,
     () => {
-      // And the watch sees sockets at all: the browser talks to the server.
+      // The test really sees sockets: it finds the browser's connection to the server.
       const everything = processesWith(RUN_VARIABLE, (server as EditorServerAddress).runId);
       const addresses = remoteAddresses(everything);
       expect(addresses.filter(isLoopback)).not.toEqual([]);

@@ -1,7 +1,6 @@
 /**
- * Files that nobody thinks of when writing an assistant: 20,000 lines, one line of 5 MB, binary, renamed and deleted
- * while in use; and a window that is reloaded in the middle of an answer. No text is lost, nothing pops up, the next
- * request works.
+ * Unusual files: 20,000 lines, one line of 5 MB, binary, renamed or deleted while in use; and a window reloaded during
+ * an answer. No text is lost, no message appears, and the next request works.
  */
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Locator } from 'playwright-core';
@@ -9,7 +8,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-// Python: VS Code's own server for TypeScript would be busy with files of this size, and this is about Kvasir.
+// Python, because VS Code's TypeScript server would be busy with files of this size.
 const LINES = Array.from(
   { length: 20_000 },
   (_, i) => `def value${i}(a, b): return ${i === 9999 ? '' : `a * ${i} + b`}`,
@@ -45,7 +44,8 @@ editorSuite('odd files', FILES, (editor) => {
     writeFileSync(window.file('src/picture.bin'), Buffer.from(picture));
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
-    // An answer shows that the chat has the keyboard, which it takes late: what follows must not be typed into it.
+    // The chat takes the keyboard focus late, and an answer shows that it has it. The next keys must not be typed into
+    // it.
     await window.ask('What does this file define?');
     await window.chat.locator('[data-role="assistant"][data-state="done"]').waitFor({ timeout: 2 * PATIENCE });
   });
@@ -98,7 +98,7 @@ editorSuite('odd files', FILES, (editor) => {
     expect(await ask()).toMatch(/^done/);
     rmSync(editor().file('src/gone.ts'));
     await editor().page.locator('.tab.active .strikethrough').waitFor();
-    // The keyboard was where the question was asked.
+    // The keyboard focus was in the chat, where the question was asked.
     await editor().goTo(2, 1);
     await editor().type('// more\n');
     expect(await ask()).toMatch(/^done/);
@@ -109,13 +109,13 @@ editorSuite('odd files', FILES, (editor) => {
 
   test('after a reload during an answer, the conversation is restored with a note and continues', async () => {
     const window = editor();
-    // Of what has been read an answer may be over before it is looked at: thousands of tokens of something else.
+    // With a file already read, an answer may be over before the test looks. This needs thousands of new tokens.
     writeFileSync(window.file('src/anew.py'), LINES.replaceAll('value', 'anew'));
     await window.openFile('src/anew.py');
     const numAnswers = await window.answers.count();
     const answer = await window.ask('What is this file for?');
     expect(await answer.getAttribute('data-state')).toBe('streaming');
-    // The question is on its way to the disk, which takes as long as the machine is busy.
+    // The question is being written to disk. On a busy machine this takes long.
     await window.page.waitForTimeout(500);
     await window.page.reload();
     await window.statusItem.waitFor();

@@ -6,9 +6,7 @@ import path from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-/**
- * First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype.
- */
+/** The first bytes of a native file by platform, and its processor type: ELF e_machine, PE Machine, Mach-O cputype. */
 const FORMATS = {
   linux: { start: '7f454c46', machine: 18 },
   win32: { start: '4d5a', machine: -1 },
@@ -37,9 +35,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/**
- * What a zip archive holds, by name, from the directory at its end; a file's content is unpacked when it is asked for.
- */
+/** The entries of a zip archive by name, from the directory at its end. Content is unpacked on request. */
 function entriesOf(archive: string): Map<string, () => string> {
   const data = readFileSync(archive);
   const end = data.lastIndexOf(Buffer.from('504b0506', 'hex'));
@@ -70,7 +66,7 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
   expect(native.sort()).toEqual(
     [LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`).sort(),
   );
-  // Apart from that, all are the same.
+  // All other files are the same in each package.
   const rest = files.filter((file) => !native.includes(file)).sort();
   expect(rest).toEqual(common ?? rest);
   common = rest;
@@ -85,7 +81,7 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
     expect(files).toContain(`extension/${file}`);
   expect(files.filter((file) => /\.(ts|map)$|(^|\/)(test|src|scripts|\.cache)\//.test(file))).toEqual([]);
 
-  // They are programs for that platform, and the binding links the library by the name under which it is there.
+  // The files are native code for that platform, and the binding links the library by its file name in the package.
   for (const file of native) {
     const data = readFileSync(file.replace('extension/', ''));
     const { start, machine } = FORMATS[platform];
@@ -116,7 +112,7 @@ test('the package’s page has no broken pictures or links, and the package cont
   const readme = entries.get('extension/readme.md')!();
   expect(readme).not.toMatch(/!\[|media\/|pictures?\b/);
   expect(readme).not.toMatch(/\]\((?!https?:|#)/);
-  // All sections but those that only somebody with a checkout can follow.
+  // All sections except those that need a checkout.
   for (const [, heading, marked] of readFileSync('README.md', 'utf8').matchAll(
     /^(## .+)\n\n(<!-- about a checkout)?/gm,
   ))

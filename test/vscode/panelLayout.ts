@@ -1,20 +1,23 @@
 /**
- * Whether all that the cache panel says is to be seen: at every width at which its page is laid out in another way and some between, with
- * the figures that it has and with those of a long day.
+ * Checks that the cache panel shows everything it says, at each width with a different layout and at some between.
+ * Uses the current figures and the large figures of a long day.
  */
 import type { FrameLocator } from 'playwright-core';
 import type { Editor } from './editor.ts';
 
 /**
- * Of the window, in pixels. The page is 58 narrower and changes at 860, 760, 620 and 480: it has the least room just above those, and
- * the table of files has where it is about to leave out columns, at 930, 640 and 500.
+ * Widths of the window in pixels. The page is 58 narrower and changes its layout at 860, 760, 620 and 480. It has the
+ * least room just above those widths. The table of files has the least room just before it drops columns, at 930, 640
+ * and 500.
  */
 const WIDTHS = [1280, 990, 920, 820, 780, 700, 680, 560, 540, 520, 440, 360];
 const HEIGHT = 900;
 
 /**
- * Texts that reach out of what they stand in, or of which a line begins with the dot between two parts, each with the width of the window.
- * What the end of a run's or a file's name is, is told elsewhere. The panel is to be shown; the sidebar is closed afterwards.
+ * Texts that overflow their element, and texts with a line that begins with the dot between two parts, each with the
+ * window's width.
+ * Ends of run names and file names may be cut, because they are shown elsewhere. The panel must be visible. The sidebar
+ * is closed afterwards.
  */
 export async function outOfPlace(window: Editor, panel: FrameLocator, name: string): Promise<string[]> {
   const found: string[] = [];
@@ -22,7 +25,7 @@ export async function outOfPlace(window: Editor, panel: FrameLocator, name: stri
   await window.runCommand('View: Toggle Maximized Panel');
   for (const width of WIDTHS) {
     await window.page.setViewportSize({ width, height: HEIGHT });
-    // The page is told when the window has been laid out.
+    // The page learns its size after the window has been laid out.
     await window.page.waitForTimeout(500);
     const faults = await panel.locator('body').evaluate(reachingOut);
     await window.screenshot(`${name}-${width}`);
@@ -36,7 +39,7 @@ export async function outOfPlace(window: Editor, panel: FrameLocator, name: stri
 /** Runs in the page. */
 async function reachingOut(): Promise<string[]> {
   type Figures = { stats: Record<string, unknown>; files: Record<string, unknown>[] };
-  /** Twice a second there are some. */
+  /** Figures arrive twice a second. */
   const figures = await new Promise<Figures>((resolve) => {
     const take = ({ data }: MessageEvent<{ type: string; figures: Figures }>) => {
       if (data.type !== 'figures') return;
@@ -83,7 +86,7 @@ async function reachingOut(): Promise<string[]> {
           outer.left - inner.left,
           style.overflowY !== 'visible' && around !== document.body ? inner.bottom - outer.bottom : 0,
         );
-        // Less than a pixel is rounding.
+        // A difference of less than one pixel is rounding.
         if (over < 1) continue;
         found.push(
           `"${text.textContent.trim()}" reaches out of ${around.tagName.toLowerCase()}.${around.className} by ${Math.ceil(over)} pixels, ${kind}`,

@@ -1,21 +1,24 @@
-/** Places in the sample at which a completion is asked for, and what the command line says there: the model's words are in no test. */
+/**
+ * Places in the sample where tests request completions, and the command line's output there.
+ * Tests never contain the model's words.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { INVENTORY } from './suite.ts';
 
-/** A file around a cursor. */
+/** The text before and after a cursor. */
 export interface Place {
   before: string;
   after: string;
 }
 
-/** The sample with `text` written behind `anchor` and the cursor after it. */
+/** The sample with `text` inserted after `anchor` and the cursor after that text. */
 export function insertion(anchor: string, text: string, after = ''): Place {
   const at = INVENTORY.indexOf(anchor) + anchor.length;
   return { before: INVENTORY.slice(0, at) + text, after: after + INVENTORY.slice(at) };
 }
 
-/** The sample without the rest of the line behind `anchor`, where the cursor is. */
+/** The sample without the rest of the line after `anchor`. The cursor is there. */
 export function unfinishedLine(anchor: string): Place {
   const at = INVENTORY.indexOf(anchor) + anchor.length;
   return { before: INVENTORY.slice(0, at), after: INVENTORY.slice(INVENTORY.indexOf('\n', at)) };
@@ -27,7 +30,7 @@ export function cursorOf({ before }: Place): { line: number; column: number } {
   return { line: lines.length, column: (lines.at(-1) as string).length + 1 };
 }
 
-/** What `kvasir complete` prints; one line break ends its output. */
+/** Output of `kvasir complete` without its final line break. */
 export async function commandLineCompletion(file: string, place: Place): Promise<string> {
   const { line, column } = cursorOf(place);
   const { stdout } = await promisify(execFile)(process.execPath, [

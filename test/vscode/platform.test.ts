@@ -1,4 +1,4 @@
-/** Choosing a model, the walkthrough and the problem report in the real editor. */
+/** Choosing a model, the walkthrough and the problem report in a real editor. */
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 const fixture = (name: string) => path.resolve('test/fixtures', name);
 
-/** As Hugging Face's tool leaves a download: every file a link to a blob. */
+/** Creates a download as Hugging Face's tool does: every file is a link to a blob. */
 function snapshot(hub: string, repository: string, source: string): void {
   const root = path.join(hub, repository);
   const dir = path.join(root, 'snapshots', 'abc');
@@ -26,7 +26,7 @@ function snapshot(hub: string, repository: string, source: string): void {
 editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   let hub: string;
   let models: string;
-  /** Where nothing is looked for. */
+  /** A folder that is not among the model folders. */
   let elsewhere: string;
 
   beforeAll(() => {
@@ -49,7 +49,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   const row = (text: RegExp) => editor().page.locator('.quick-input-list .monaco-list-row', { hasText: text });
-  /** A hover that is open keeps what it says. */
+  /** Reads the status hover anew, because an open hover keeps its text. */
   async function hover(): Promise<string> {
     const text = await editor().statusHover();
     await editor().unhover();
@@ -73,7 +73,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('the list has the built-in, folder and Hugging Face models, and the reason why one cannot run', async () => {
     const window = editor();
     await choose('kvasir-starter');
-    // The editor takes the folders of the settings over in its own time.
+    // The editor applies the folder settings with a delay.
     const listed = async () => {
       await openList(window);
       const there = await row(/tiny-qwen/).count();
@@ -90,7 +90,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       );
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
-    // Away from the input, whose tip would stand before the list.
+    // Moves the mouse away from the input, because the input's tooltip would cover the list.
     await window.page.mouse.move(1200, 600);
     await window.screenshotThemes('choose-model');
     await window.page.locator('.quick-input-widget input').fill('broken');
@@ -101,7 +101,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('larger models are listed with licence, memory and the basis of the estimate, and choosing one copies its command', async () => {
     const window = editor();
-    // What a terminal shows is text in the page then.
+    // Without GPU acceleration the terminal's text is in the page.
     window.configure({ 'terminal.integrated.gpuAcceleration': 'off' });
     await openList(window, 'Qwen2.5-Coder-0.5B');
     expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(
@@ -113,7 +113,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       .poll(() => window.toasts(), { timeout: PATIENCE })
       .toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Paste into Terminal' }).click();
-    // Nobody has pressed Enter there.
+    // The command is not run: nobody has pressed Enter.
     await expect
       .poll(
         async () =>
@@ -159,7 +159,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');
   });
 
-  /** Chooses the entry for a folder and, in the editor's dialog, the folder. */
+  /** Chooses the folder entry, and then the folder in the editor's dialog. */
   async function browse(folder: string): Promise<void> {
     const window = editor();
     await openList(window, 'Choose a folder');
@@ -171,7 +171,8 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const window = editor();
     await window.page.locator('.quick-input-title', { hasText: 'Choose the folder of a model' }).waitFor();
     const input = window.page.locator('.quick-input-widget input').first();
-    // While it opens, the dialog writes where it begins; with a slash at its end a folder is that folder.
+    // While the dialog opens, it writes its start folder into the input. A path that ends with a slash names the folder
+    // itself.
     const written = async () => {
       const before = await input.inputValue();
       await input.fill(`${folder}/`);

@@ -1,4 +1,4 @@
-/** The user interface in Portuguese, for a browser in that language: commands, views, status bar and pages. */
+/** The user interface in Portuguese, in a browser with that language: commands, views, status bar and pages. */
 import { readFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
@@ -19,16 +19,16 @@ editorSuite(
       editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
     afterAll(() => editor()?.configureMachine({ 'kvasir.cache.maxBytes': undefined }));
 
-    /** Those with English separators, and the first size in bytes. */
+    /** Numbers with English separators, and the first size in bytes. */
     const numbersIn = (text: string) => ({
       english: text.match(/\d+,\d{3}\b|\b\d+\.\d\b(?!\.)/g) ?? [],
       bytes: /\d\S* [kMG]B/.exec(text)?.[0],
     });
 
-    /** Opens the chat and waits for a summary in it, so that the engine has something to show. */
+    /** Opens the chat and waits for a summary in it, so that the engine has figures to show. */
     async function summarized(): Promise<void> {
       const window = editor();
-      // One webview at a time.
+      // Only one webview can be open at a time.
       await window.hidePanel();
       await window.openFile('src/inventory.ts');
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
@@ -84,7 +84,7 @@ editorSuite(
       await expect
         .poll(() => input.getAttribute('placeholder'))
         .toBe(bundle['Ask about your code: / for commands, @ for files']);
-      // The summary is the model's own text, in the language that it was trained in. Facts are in the user's.
+      // The summary is the model's text, in the language of its training. Facts are in the user's language.
       await input.fill('Quais classes este arquivo define?');
       await input.press('Enter');
       await expect.poll(() => window.answers.count()).toBe(numAnswers + 1);
@@ -106,7 +106,7 @@ editorSuite(
       const hover = await window.statusHover();
       await window.screenshot('portuguese-status');
       await window.unhover();
-      // What it says depends on what is known by then: some sentence of it is a translation, whatever its figures are.
+      // The text depends on what is known by then. At least one sentence is a translation, whatever its figures are.
       const fixed = (text: string): string[] =>
         text
           .replaceAll('**', '')
@@ -140,7 +140,7 @@ editorSuite(
     test('after a failed question, the tile that says so is not cut off', async () => {
       const window = editor();
       window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
-      // One webview at a time.
+      // Only one webview can be open at a time.
       await window.hidePanel();
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
       const question = async () => {

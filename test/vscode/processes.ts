@@ -1,6 +1,6 @@
 /**
- * What Linux tells about processes under /proc: who belongs to whom, which libraries and threads one has, which sockets it
- * holds open. Reads only; a process that ends meanwhile counts as empty.
+ * Reads what Linux shows about processes under /proc: parents, libraries, threads and open sockets. Changes nothing. A
+ * process that ends meanwhile counts as empty.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
@@ -20,17 +20,17 @@ const allProcesses = (): number[] =>
 
 export const commandLine = (pid: number): string => text(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
 
-/** A process that has ended but whose parent has not asked for its exit status is no longer alive. */
+/** A zombie (an ended process whose parent has not read its exit status) counts as not alive. */
 export const isAlive = (pid: number): boolean => /^State:\s+[^ZX]/m.test(text(`/proc/${pid}/status`));
 
-/** The processes that inherited `name=value` in their environment, wherever they ended up in the process tree. */
+/** The processes that inherited `name=value` in their environment, anywhere in the process tree. */
 export function processesWith(name: string, value: string): number[] {
   return allProcesses().filter(
     (pid) => text(`/proc/${pid}/environ`).split('\0').includes(`${name}=${value}`) && isAlive(pid),
   );
 }
 
-/** `pid` and everything it started, directly or not. */
+/** `pid` and all its descendants. */
 export function processTree(pid: number): number[] {
   const parents = new Map(
     allProcesses().map((each) => [each, Number(/^PPid:\s+(\d+)/m.exec(text(`/proc/${each}/status`))?.[1] ?? 0)]),
@@ -44,7 +44,7 @@ export function processTree(pid: number): number[] {
 export const residentBytes = (pid: number): number =>
   1024 * Number(/^VmRSS:\s+(\d+)/m.exec(text(`/proc/${pid}/status`))?.[1] ?? 0);
 
-/** Names of the native modules and shared libraries that are mapped into the process's memory. */
+/** Names of the native modules and shared libraries that are mapped into the process. */
 export function mappedFiles(pid: number): string[] {
   return [
     ...new Set(
@@ -60,9 +60,9 @@ export function threadNames(pid: number): string[] {
   return quiet(() => readdirSync(`/proc/${pid}/task`), []).map((task) => text(`/proc/${pid}/task/${task}/comm`).trim());
 }
 
-/** Processor time that a process has used so far, and that of its living threads by name, in milliseconds. */
+/** Processor time that a process has used so far, and the time of each living thread by name, in milliseconds. */
 export function cpuMs(pid: number): { all: number; threads: Map<string, number> } {
-  // Fields 14 and 15, counted behind the name, which may hold spaces; in ticks of 10 ms.
+  // Fields 14 and 15 in ticks of 10 ms, counted after the name, because the name may contain spaces.
   const used = (file: string): number => {
     const [utime = 0, stime = 0] = text(file)
       .replace(/^.*\) /s, '')
@@ -79,12 +79,12 @@ export function cpuMs(pid: number): { all: number; threads: Map<string, number> 
   return { all: used(`/proc/${pid}/stat`), threads };
 }
 
-/** Names the network namespace that the process lives in. */
+/** Name of the process's network namespace. */
 export const networkNamespace = (pid: number): string => quiet(() => readlinkSync(`/proc/${pid}/ns/net`), '');
 
 /**
- * Remote addresses ("127.0.0.1:80", "[::1]:80") of the TCP and UDP sockets that the given processes hold, listening ones
- * ("0.0.0.0:0") left out. Covers every network namespace, because each process is asked about its own.
+ * Remote addresses ("127.0.0.1:80", "[::1]:80") of the given processes' TCP and UDP sockets, without listening sockets
+ * ("0.0.0.0:0"). Covers every network namespace, because it reads each process's own table.
  */
 export function remoteAddresses(pids: number[]): string[] {
   const addresses = new Set<string>();
@@ -106,8 +106,8 @@ export function remoteAddresses(pids: number[]): string[] {
 }
 
 /**
- * The sockets that one process holds by which it could be reached or reach somebody: TCP and UDP by their remote host, without
- * the port, and UNIX sockets that have a name. Sorted, once for each socket.
+ * The sockets of a process that can connect it to others: TCP and UDP sockets by remote host without the port, and UNIX
+ * sockets that have a name. Sorted, without duplicates.
  */
 export function namedSockets(pid: number): string[] {
   const inodes = new Set(
@@ -144,7 +144,7 @@ function ipv6(hex: string): string {
   return `[${groups === '0:0:0:0:0:0:0:1' ? '::1' : groups}]`;
 }
 
-/** How often the process's threads of that name have given up the processor by themselves: each wake-up adds to it. */
+/** How often the process's threads with that name have gone to sleep voluntarily. Each wake-up adds one. */
 export function wakeUps(pid: number, name: string): number {
   const tasks = quiet(() => readdirSync(`/proc/${pid}/task`), []).filter((task) =>
     text(`/proc/${pid}/task/${task}/comm`).trim().startsWith(name),

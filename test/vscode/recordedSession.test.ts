@@ -1,6 +1,6 @@
 /**
- * The beginning of the recorded session with real keystrokes: accepted text equals the shown text, and the final file
- * is right. A benchmark replays the whole session.
+ * Replays the beginning of the recorded session with real keystrokes. Checks that accepted text equals the shown text
+ * and that the final file is right. A benchmark replays the whole session.
  */
 import { expect, test } from 'vitest';
 import { replay } from './editorReplay.ts';
@@ -10,7 +10,7 @@ import { residentBytes } from './processes.ts';
 import { editorSuite } from './suite.ts';
 
 const session = readSession();
-/** One file, one passage: some twenty seconds. */
+/** One file, one passage: about twenty seconds. */
 const events = session.events.slice(0, session.events.findIndex((event) => event.do === 'save') + 1);
 const files = Object.fromEntries(session.files.map(({ file, text }) => [file, text]));
 
@@ -26,7 +26,7 @@ editorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
     expect(result.recording.shown.filter(({ text }) => text !== '').length).toBeGreaterThan(2);
   });
 
-  // The benchmark has the real figures; these bounds hold on a machine that is busy with something else, too.
+  // The benchmark measures the real figures. These bounds also hold on a busy machine.
   test('complaint: freezes and memory of the extension host', () => {
     const grown = residentBytes(editor().extensionHost) - before;
     console.log(

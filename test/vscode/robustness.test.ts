@@ -1,6 +1,6 @@
 /**
- * Faults of the engine, its model, its disk and its settings during work: at most one clear message each, no lost text,
- * and recovery.
+ * Faults of the engine, the model, the disk and the settings during work. Each gives at most one clear message, loses
+ * no text and can be recovered from.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 const SETTINGS = ['kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
 const QUESTION = 'What is this file for?';
-/** An answer that has ended well: whether it is right is another matter. */
+/** An answer that ended without an error. Its correctness is not checked. */
 const DONE = /^done: This file/;
-/** Where any model has something to add. */
+/** A place where any model suggests text. */
 const UNFINISHED = unfinishedLine('let total = ');
 
 editorSuite(
@@ -72,7 +72,7 @@ editorSuite(
       cpSync('model', copy(), { recursive: true });
       editor().configureMachine({ 'kvasir.model': copy() });
       try {
-        // The change of the setting stops the engine.
+        // The changed setting stops the engine.
         await expect.poll(() => editor().statusItem.innerHTML(), { timeout: PATIENCE }).toContain('not loaded');
         await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
         rmSync(copy(), { recursive: true });
@@ -115,7 +115,7 @@ editorSuite(
       typeof server !== 'string' &&
       spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']).status === 0;
     test.skipIf(!mayMount)(
-      `disk full${mayMount ? '' : ' (this machine permits no mount)'}: what is needed and where; nothing half-made is left`,
+      `disk full${mayMount ? '' : ' (this machine permits no mount)'}: the message says what is needed and where; no incomplete file is left`,
       async () => {
         mkdirSync(cacheDir(), { recursive: true });
         expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', cacheDir()]).status).toBe(0);
@@ -149,7 +149,7 @@ editorSuite(
       renameSync(library, `${library}.whole`);
       try {
         writeFileSync(library, 'damaged');
-        // The extension host keeps a library that it has loaded, so it needs a new one.
+        // The extension host keeps a loaded library, so this needs a new host.
         await editor().page.reload();
         await editor().statusItem.waitFor();
         await editor().runCommand('Kvasir: Restart Engine');
@@ -189,7 +189,7 @@ editorSuite(
         'kvasir.completion.snippets': {},
         'kvasir.completion.pauseOnBattery': 'x',
       });
-      // Each is told of once, a few by name.
+      // Each invalid setting is reported once, a few of them by name.
       await expect
         .poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE })
         .toMatch(/kvasir\.cache\.maxBytes cannot be -5; 0 is used instead/);
@@ -198,7 +198,7 @@ editorSuite(
         .toMatch(/kvasir\.enable cannot be "yes"; true is used instead/);
       await editor().screenshot('wrong-settings');
       await dismissToasts();
-      // Another one with the same text would have this one's lines said again.
+      // Completions would copy lines from another open editor with the same text.
       await editor().runCommand('View: Close All Editors');
       await editor().openFile('src/inventory.ts');
       await expectWorking();
@@ -221,7 +221,7 @@ editorSuite(
     });
 
     test('the extension reported no error, and no text has changed', async () => {
-      // A message that is shown to the user is in the console as well.
+      // Messages that are shown to the user are also in the console.
       expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
       expect(await editor().savedText('src/inventory.ts')).toBe(INVENTORY);
     });

@@ -1,7 +1,7 @@
 /**
- * One code-server and one browser for the whole suite, both in a network namespace that has nothing but loopback where the
- * machine permits that, so that every editor test also shows that no network is needed. Every process carries RUN_VARIABLE
- * in its environment, by which `stop` finds what is left. Test files open windows on it through editor.ts.
+ * Runs one code-server and one browser, where possible in a network namespace with loopback only: then each test also
+ * shows that it needs no network. Every process has RUN_VARIABLE in its environment; `stop` finds remaining processes
+ * by it. Test files open windows through editor.ts.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,20 +14,20 @@ import { KEYBINDINGS } from './keys.ts';
 import { commandLine, processesWith } from './processes.ts';
 import type { EditorFiles } from './setup.ts';
 
-/** Inherited by everything the server and the browser start. */
+/** All processes that the server and the browser start inherit this variable. */
 export const RUN_VARIABLE = 'KVASIR_EDITOR_TEST_RUN';
 
-/** What a test file needs to open a window; plain data, because vitest hands it to another process. */
+/** What a test file needs to open a window. Plain data, because vitest sends it to another process. */
 export interface EditorServerAddress {
   url: string;
   browser: string;
   /** Value of RUN_VARIABLE. */
   runId: string;
-  /** The folder of this run; workspaces go below it. */
+  /** The folder of this run. Workspaces are created in it. */
   folder: string;
-  /** Whether the extension is installed; otherwise there are only the tests' helpers. */
+  /** Whether the extension is installed. If not, only the tests' helpers are. */
   installed: boolean;
-  /** Whether the server and the browser see nothing but loopback; otherwise why they do. */
+  /** `true` if the server and the browser can reach loopback only. Otherwise the reason why they can reach more. */
   isolated: true | string;
 }
 
@@ -48,12 +48,12 @@ const SETTINGS = {
   'problems.decorations.enabled': false,
   'workbench.editor.enablePreviewFromQuickOpen': true,
   'editor.fontFamily': "'DejaVu Sans Mono', KaTeX_Typewriter, monospace",
-  // Typed text has to stay what was typed.
+  // The editor must not change typed text.
   'editor.autoClosingBrackets': 'never',
   'editor.autoClosingQuotes': 'never',
   'editor.autoIndent': 'none',
   'editor.formatOnType': false,
-  // An open list of suggestions takes the place of ghost text that does not go on as its selected entry does.
+  // An open suggestion list hides ghost text that does not continue its selected entry.
   'editor.quickSuggestions': { other: 'off', comments: 'off', strings: 'off' },
   'editor.suggestOnTriggerCharacters': false,
   'window.restoreWindows': 'none',
@@ -62,10 +62,13 @@ const SETTINGS = {
   'files.autoSave': 'off',
 };
 
-/** The tests' own extensions, installed beside the product; each one does nothing until its activation event. */
+/** The tests' own extensions, installed beside the product. Each does nothing before its activation event. */
 const HELPERS = path.resolve('test/vscode/helpers');
 
-/** Starts both with `vsix` installed, or with the helpers alone; `stop` ends everything and fails, naming them, if a process had to be killed. */
+/**
+ * Starts the server and the browser, with `vsix` installed or with the helpers only. `stop` ends everything. It fails
+ * and names the processes if it had to kill any.
+ */
 export async function startServer(
   files: EditorFiles,
   vsix?: string,
@@ -76,7 +79,8 @@ export async function startServer(
     mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
   writeFileSync(path.join(folder, 'user/User/keybindings.json'), JSON.stringify(KEYBINDINGS));
-  // With this file and no locale in it, each window has its browser's language. A language pack that translates nothing of VS Code itself is enough for an extension's own texts to appear in that language.
+  // With this file and no locale in it, each window uses its browser's language. An extension's texts are translated if
+  // any language pack for that language exists. This one translates nothing of VS Code.
   writeFileSync(path.join(folder, 'user/User/argv.json'), '{}');
   const messages = path.join(folder, 'user/empty.i18n.json');
   writeFileSync(messages, '{"contents":{}}');
@@ -94,7 +98,8 @@ export async function startServer(
   const port = await freePort();
   writeFileSync(path.join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
 
-  // Nothing of the outer editor, test runner or npm may leak in; code-server inside a VS Code terminal would open a tab there.
+  // Nothing of the outer editor, test runner or npm may leak in. Inside a VS Code terminal, code-server would open a
+  // tab there instead.
   const kept = ['PATH', 'LANG', 'LC_ALL', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR'].filter(
     (name) => process.env[name] !== undefined,
   );
@@ -116,7 +121,7 @@ export async function startServer(
   const started: ChildProcess[] = [];
   let browser: BrowserServer | undefined;
 
-  // When the tests are interrupted, nobody calls `stop`.
+  // Nobody calls `stop` when the tests are interrupted.
   const abandon = () => {
     for (const pid of processesWith(RUN_VARIABLE, runId)) process.kill(pid, 'SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -165,7 +170,7 @@ export async function startServer(
     started.push(server);
     await output(server, /HTTP server listening on/, 60_000, 'code-server');
 
-    // Playwright starts one file: a script that enters the namespace first.
+    // Playwright can start only one file: this script, which enters the namespace first.
     const launcher = path.join(folder, 'chromium.sh');
     writeFileSync(
       launcher,
@@ -204,12 +209,16 @@ export async function startServer(
   }
 }
 
-/** Every address is behind loopback, where nobody answers: an attempt to reach one hangs and can be seen instead of failing at once. */
+/**
+ * Routes every address to loopback, where nothing answers. An attempt to reach one hangs, so that it can be seen,
+ * instead of failing at once.
+ */
 const LOOPBACK_ONLY = 'ip link set lo up && ip route add default dev lo';
 
 /**
- * A process that holds a network namespace with loopback only and ends with this one (its input closes), and the words
- * that start another process in there. As an ordinary user the namespace needs a user namespace around it.
+ * Starts a process that holds a network namespace with loopback only. It ends with this process, when its input closes.
+ * Also returns the command that starts another process in the namespace. For an ordinary user the network namespace
+ * needs a user namespace around it.
  */
 async function loopbackOnly(
   env: NodeJS.ProcessEnv,
@@ -244,7 +253,7 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): void {
   }
 }
 
-/** Resolves when the child has written `pattern`; what it writes later is read and dropped, so that it never blocks. */
+/** Resolves when the child has written `pattern`. Later output is read and dropped, so that the child never blocks. */
 function output(child: ChildProcess, pattern: RegExp, timeoutMs: number, name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let seen = '';

@@ -1,7 +1,7 @@
 /**
- * Fetches what a real VS Code and a browser to drive it need, from npm packages alone, into the git-ignored cache folder.
- * Each part has a marker file that is written last: a part without its marker is removed and made anew, so an interrupted
- * run leaves nothing half-made behind. Knows nothing of Kvasir; editor.ts starts what this file prepares.
+ * Installs a real VS Code and a browser for it into the git-ignored cache folder, from npm packages only. Writes each
+ * part's marker file last and rebuilds parts without one, so an interrupted run leaves no incomplete part. Knows
+ * nothing of Kvasir. editor.ts opens windows on the result.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,16 +11,16 @@ import { pathToFileURL } from 'node:url';
 
 const CODE_SERVER_VERSION = '4.139.1';
 
-/** Absolute paths of what `prepareEditor` made. */
+/** Absolute paths of the files that `prepareEditor` installs. */
 export interface EditorFiles {
   /** code-server's entry script, for Node 24. */
   codeServer: string;
   chromium: string;
-  /** Variables Chromium needs on a machine without its shared libraries and fonts. */
+  /** Environment variables that Chromium needs on a machine without its shared libraries and fonts. */
   chromiumEnv: Record<string, string>;
 }
 
-/** Makes or reuses the parts under `cacheDir`; under a minute the first time, nothing to do after that. */
+/** Creates or reuses the parts under `cacheDir`. The first run takes less than a minute; later runs do nothing. */
 export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
   const require = createRequire(import.meta.url);
   const chromiumEntry = require.resolve('@sparticuz/chromium');
@@ -45,7 +45,7 @@ export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
   };
 }
 
-/** VS Code's server alone: its folder, and its entry script for Node 24. */
+/** Prepares VS Code's server alone. Returns its folder and its entry script for Node 24. */
 export async function prepareCodeServer(cacheDir: string): Promise<{ folder: string; entry: string }> {
   const folder = path.join(cacheDir, 'code-server');
   await makeOnce(folder, `code-server ${CODE_SERVER_VERSION}`, () => installCodeServer(folder));
@@ -53,7 +53,10 @@ export async function prepareCodeServer(cacheDir: string): Promise<{ folder: str
   return { folder, entry: path.join(folder, 'node_modules/code-server/out/node/entry.js') };
 }
 
-/** Without a logger VS Code's logs, the extensions' own among them, are empty pages: its own is native, and no package brings it built. */
+/**
+ * Replaces the logger. VS Code's logger is native, and no package contains it built. Without one, all logs are empty,
+ * also those of the extensions.
+ */
 function giveLogger(folder: string): void {
   const own = path.join(folder, 'node_modules/code-server/lib/vscode/node_modules/@vscode/spdlog');
   if (existsSync(path.join(own, 'build/Release/spdlog.node'))) return;
@@ -64,7 +67,10 @@ function giveLogger(folder: string): void {
   renameSync(whole, entry);
 }
 
-/** A bare machine has no fonts: the browser's package brings a proportional one, code-server (in KaTeX) a monospaced one. */
+/**
+ * A bare machine has no fonts. The browser's package contains a proportional font; code-server (in KaTeX) contains a
+ * monospaced one.
+ */
 function fontConfiguration(chromium: string, codeServer: string): string {
   const folders = [
     path.join(chromium, 'fonts/fonts'),
@@ -94,20 +100,20 @@ async function makeOnce(folder: string, content: string, make: () => void | Prom
   console.log(`${content} is ready after ${((performance.now() - started) / 1000).toFixed(0)} s`);
 }
 
-/** No package's install script runs: the native modules that the workbench needs come prebuilt. */
+/** Runs no package's install script. The native modules that the workbench needs are prebuilt. */
 function installCodeServer(folder: string): void {
   writeFileSync(path.join(folder, 'package.json'), '{"private":true}\n');
   npm(folder, ['install', '--save-exact', `code-server@${CODE_SERVER_VERSION}`]);
   const vscode = path.join(folder, 'node_modules/code-server/lib/vscode');
   npm(vscode, ['install', '--omit=dev']);
   npm(path.join(vscode, 'extensions'), ['install', '--omit=dev']);
-  // It starts by itself and would pollute the ghost-text and network tests.
+  // Copilot starts by itself and would disturb the ghost text and network tests.
   rmSync(path.join(vscode, 'extensions/copilot'), { recursive: true, force: true });
 }
 
 /**
- * Runs npm with the user's own configuration (registry, proxy, certificates), but without what an outer `npm run` hands
- * down: its `npm_config_*` variables describe this project and this project's flags, not the folder installed here.
+ * Runs npm with the user's own configuration (registry, proxy, certificates), but without the `npm_config_*` variables
+ * that an outer `npm run` sets. Those describe this project and its flags, not the folder installed here.
  */
 function npm(cwd: string, args: string[]): void {
   const passedOn =
@@ -115,7 +121,7 @@ function npm(cwd: string, args: string[]): void {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || passedOn.test(name)),
   );
-  // An outer npm names itself; without one, the npm on the PATH.
+  // An outer npm names its own path. Otherwise the npm on the PATH runs.
   const outer = process.env.npm_execpath?.replace(/npx-cli\.js$/, 'npm-cli.js');
   const [command, first] =
     outer?.endsWith('npm-cli.js') && existsSync(outer) ? [process.execPath, [outer]] : ['npm', []];
@@ -136,8 +142,9 @@ function npm(cwd: string, args: string[]): void {
 }
 
 /**
- * The package's own unpacker (a file it does not export, hence the path) writes to the temporary folder whatever it is
- * told, and skips the shared libraries outside of AWS: so it is called archive by archive, with the folder in its place.
+ * The package's own unpacker always writes to the temporary folder and skips the shared libraries outside of AWS. So
+ * this calls its inner function for each archive with the right folder. The package does not export that function,
+ * hence the path.
  */
 async function unpackChromium(packageDir: string, folder: string): Promise<void> {
   const { inflate } = (await import(pathToFileURL(path.join(packageDir, 'build/esm/lambdafs.js')).href)) as {

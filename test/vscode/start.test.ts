@@ -12,7 +12,7 @@ import { processesWith } from './processes.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-/** By which what it starts is found; its temporary folder goes below ours. */
+/** The environment variable that identifies the started processes. Their temporary folder is inside this test's. */
 const MARK = 'KVASIR_START_TEST';
 
 function start(env: NodeJS.ProcessEnv, ...args: string[]) {

@@ -1,10 +1,10 @@
-/** What the extension costs before the first request, and that nothing of it remains after its window. */
+/** What the extension loads before the first request, and that nothing of it remains after its window closes. */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { isAlive, mappedFiles, threadNames } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** Kvasir's thread by the name it gives it, and its native library, in the extension host. */
+/** Kvasir's threads (by the name that Kvasir gives them) and its native library in the extension host. */
 const engineIn = (pid: number) => ({
   threads: threadNames(pid).filter((name) => /kvasir/i.test(name)),
   libraries: mappedFiles(pid).filter((file) => /onnxruntime/.test(file)),
@@ -19,7 +19,7 @@ editorSuite('startup', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(ms).not.toBeNaN();
     await window.openFile('src/inventory.ts');
     const offered = window.page.locator('.monaco-hover .hover-row', { hasText: 'Summarize with Kvasir' });
-    // The language server tells what is a method once it has started.
+    // The language server recognises methods only after it has started.
     const isOffered = async () => {
       await window.press('Escape');
       await window.goTo(26, 4);
@@ -36,7 +36,7 @@ editorSuite('startup', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await panel.locator('.empty[data-state="stopped"]').waitFor();
     expect(await panel.locator('.empty').textContent()).toContain('starts with the first request');
     await window.screenshot('cache-empty');
-    // An observation of ten seconds, not a wait for something.
+    // Observes for ten seconds; does not wait for an event.
     for (const end = performance.now() + 10_000; performance.now() < end; await window.page.waitForTimeout(500))
       expect(engineIn(extensionHost)).toEqual({ threads: [], libraries: [] });
     await window.goTo(37, 1);

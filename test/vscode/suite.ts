@@ -1,13 +1,13 @@
 /**
- * The folder that the editor tests open, and the tests' own frame: a suite over one window, skipped by name with the reason
- * where no editor runs.
+ * The folder that the editor tests open, and `editorSuite`, which runs tests over one window. Where no editor runs, the
+ * suite is skipped and its name shows the reason.
  */
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import { Editor, type EditorOptions } from './editor.ts';
 import { ownServer } from './ownServer.ts';
 
-/** Something to complete in, to ask about and to summarise: ordinary code, long enough that its reuse shows. */
+/** Sample code to complete, ask about and summarise. It is long enough that its reuse shows. */
 export const INVENTORY = `/** Keeps what is in stock, by article number. */
 export interface Article {
   id: string;
@@ -75,7 +75,7 @@ export class Inventory {
 }
 `;
 
-/** Runs `tests` over one window with `files` open to it. `editor()` is for use inside tests and hooks. */
+/** Runs `tests` over one window with `files` in its folder. Call `editor()` only inside tests and hooks. */
 export function editorSuite(
   name: string,
   files: Record<string, string>,

@@ -1,6 +1,6 @@
 /**
  * Summaries of symbols (hover, CodeLens) and of a folder (progress, report, cache), and files that cannot be
- * summarised. Each test runs alone, too.
+ * summarised. Each test can run alone.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -39,7 +39,7 @@ editorSuite('summaries', FILES, (editor) => {
   test('the hover of a method offers a summary, computes it on request, and then shows it', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts', 26, 4);
-    // Where a method is the language tells once it has started: a hover from before that offers nothing.
+    // The language server finds methods only after it has started. A hover from before that offers nothing.
     const isOffered = async () => {
       await window.press('Escape');
       await window.runCommand('Show or Focus Hover');
@@ -92,7 +92,7 @@ editorSuite('summaries', FILES, (editor) => {
   });
 
   test('a second summary of a folder computes only what has changed', async () => {
-    // Without the reports of other tests, the heading is that of the first summary here.
+    // Without the reports of other tests, the heading belongs to the first summary of this test.
     await editor().runCommand('View: Close All Editors');
     await summarizeFolder();
     await report()
@@ -106,7 +106,7 @@ editorSuite('summaries', FILES, (editor) => {
   test('a cancelled folder summary shows no report and no message', async () => {
     const window = editor();
     await listFolder();
-    // Enough work to cancel it halfway; the binary file counts, too.
+    // Enough files to cancel the work halfway. The binary file is counted too.
     for (let i = 0; i < 90; i++) writeFileSync(window.file(`src/many${i}.ts`), `// ${i}\n${INVENTORY}${INVENTORY}`);
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="many20.ts"]').waitFor();
     await summarizeFolder();

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** The sample, cut off where the model has something to say. */
+/** The sample, cut off at a place where the model suggests text. */
 const UNFINISHED = INVENTORY.replace(/(?<=let total = ).*/, '');
 const LINE = UNFINISHED.split('\n').findIndex((text) => text.endsWith('let total = ')) + 1;
 const FOLDER = {
@@ -38,7 +38,7 @@ editorSuite(
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       await window.screenshot('trust-restricted');
       expect(await window.toasts()).toEqual([]);
-      // Nothing computed of its files may go to the disk.
+      // Nothing computed from these files may be written to disk.
       expect(await window.statusHover()).not.toContain('On disk');
       await window.unhover();
     });

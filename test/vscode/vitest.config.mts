@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: 'test/vscode/globalSetup.ts',
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    // One second, the default, is too short for a window on a busy machine.
+    // The default of one second is too short for a window on a busy machine.
     expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
     maxWorkers: WORKERS,

@@ -1,14 +1,17 @@
 /**
- * Measures, inside the extension host that it shares with the extension under test, how late that host's event loop runs.
- * Runs only in a workspace with a file `.event-loop/command`: a line `start …` or `stop …` in it begins and ends a measurement, and
- * `stop` writes the result beside it.
+ * Measures how late the event loop of its extension host runs. The extension under test shares that host. Runs only in
+ * a workspace with a file `.event-loop/command`. Its lines `start …` and `stop …` begin and end a measurement. `stop`
+ * also writes the result beside that file.
  */
 const { readFileSync, renameSync, watch, writeFileSync } = require('node:fs');
 const path = require('node:path');
 const { monitorEventLoopDelay, performance } = require('node:perf_hooks');
 const vscode = require('vscode');
 
-/** Milliseconds between two looks at the loop: the smallest delay that shows, and what is taken off each of them. */
+/**
+ * Milliseconds between two checks of the loop. It is the smallest delay that shows, and it is subtracted from each
+ * delay.
+ */
 const RESOLUTION_MS = 1;
 
 exports.activate = (context) => {

@@ -1,4 +1,4 @@
-// Another extension that uses the model through the editor's own API, and writes what it got into the opened folder.
+// An extension that uses the model through the editor's API and writes the results into the opened folder.
 const { renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 const vscode = require('vscode');
@@ -8,7 +8,7 @@ const user = (text) => vscode.LanguageModelChatMessage.User(text);
 
 function write(name, value) {
   const file = path.join(vscode.workspace.workspaceFolders[0].uri.fsPath, name);
-  // Whoever waits for the file reads all of it.
+  // Renames the finished file, so that a waiting reader never sees a part of it.
   writeFileSync(`${file}.part`, JSON.stringify(value));
   renameSync(`${file}.part`, file);
 }
@@ -46,7 +46,7 @@ async function useModel() {
     const question = 'def area(width, height):\n    return width * height\n\nWhat does `area` do?';
     const response = await model.sendRequest([user(question)], { modelOptions: { maxTokens: 40 } }, neverCancelled);
     for await (const text of response.text) found.chunks.push(text);
-    // A second that is cancelled at its first text.
+    // A second request, which is cancelled at its first text.
     const source = new vscode.CancellationTokenSource();
     const cancelled = await model.sendRequest([user('Write a long text about stock. '.repeat(20))], {}, source.token);
     const begun = Date.now();
