@@ -1,6 +1,6 @@
 /**
- * How fast this machine reads memory: several ways to read a buffer of eight times the last-level cache once, with as many
- * threads as the engine has. The best of them is what a step that reads all weights once is held against.
+ * Measures how fast this machine reads memory. Several ways read a buffer of eight times the last-level cache once,
+ * with as many threads as the engine has. The best result is the reference for a step that reads all weights once.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,12 +10,12 @@ import { median } from './spread.ts';
 import { TURN_BYTES, WasmScan } from './wasmScan.ts';
 
 const CACHES = '/sys/devices/system/cpu/cpu0/cache';
-/** Where the system does not tell. */
+/** Used where the system does not report the cache size. */
 const USUAL_CACHE_BYTES = 32 * 2 ** 20;
-/** Inner dimension of the products, and elements of a reduced row. */
+/** Inner dimension of the products, and number of elements in a reduced row. */
 const WIDTH = 4096;
 
-/** "32768K", "1M". */
+/** Parses sizes such as "32768K" and "1M". */
 export function parseSize(text: string): number {
   const [, number, unit] = /^(\d+)([KMG]?)$/.exec(text.trim()) ?? [];
   return Number(number) * 2 ** ({ K: 10, M: 20, G: 30 }[unit ?? ''] ?? 0);
@@ -33,7 +33,7 @@ export function lastLevelCacheBytes(): number {
 }
 
 export interface Scan {
-  /** What reads. */
+  /** Name of the way to read. */
   name: string;
   bytes: number;
   scan(): Promise<void>;
@@ -42,7 +42,7 @@ export interface Scan {
 
 const SCANS = 5;
 
-/** The middle one of a few scans. */
+/** Median speed of a few scans. */
 export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < SCANS; i++) {
@@ -55,10 +55,13 @@ export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number>
 
 const roundedUp = (bytes: number): number => Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
 
-/** Of what the runtime reads: it keeps a matrix twice, and servers' caches have hundreds of megabytes, for all machines on them together. */
+/**
+ * Most bytes that the runtime reads. The limit exists because the runtime keeps a matrix twice. It is large because the
+ * caches of a server's CPU, which all virtual machines on it share, hold hundreds of megabytes.
+ */
 const MAX_OF_RUNTIME = 2 ** 30;
 
-/** @param dir keeps a file of about that size. */
+/** @param dir keeps a file of about `bytes` bytes, but at most MAX_OF_RUNTIME. */
 export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
   const ofRuntime = roundedUp(Math.min(bytes, MAX_OF_RUNTIME));
   const ort = await import('onnxruntime-node');
@@ -69,7 +72,10 @@ export async function openScans(bytes: number, threads: number, dir: string): Pr
   ];
 }
 
-/** The way that needs no runtime. @param bytes read at a time, or a little more. */
+/**
+ * Reads without the runtime.
+ * @param bytes bytes read at a time. The real number may be a little larger.
+ */
 export async function openWasmScan(bytes: number, threads: number): Promise<Scan> {
   const scan = new WasmScan(roundedUp(bytes), threads);
   await scan.ready();
@@ -92,7 +98,7 @@ function session(ort: typeof Ort, graph: Uint8Array | string, threads: number): 
     : ort.InferenceSession.create(graph, options);
 }
 
-/** The largest value of each row of a float32 matrix. */
+/** Computes the largest value of each row of a float32 matrix. */
 async function reduceMax(ort: typeof Ort, bytes: number, threads: number): Promise<Scan> {
   const rows = bytes / WIDTH / 4;
   const g = new OnnxWriter();
@@ -109,7 +115,7 @@ async function reduceMax(ort: typeof Ort, bytes: number, threads: number): Promi
   };
 }
 
-/** One row times an int8 matrix that is packed at load: the operator of the engine's linear layers. */
+/** Multiplies one row by an int8 matrix that is packed at load. The engine's linear layers use this operator. */
 async function integerProduct(ort: typeof Ort, bytes: number, threads: number, dir: string): Promise<Scan> {
   const columns = bytes / WIDTH;
   const file = `scan-${bytes}.bin`;

@@ -4,14 +4,14 @@ import { figure, median, short, table, withSpread } from './spread.ts';
 import { axis, barChart } from './svgPlot.ts';
 import { scanModule, TURN_BYTES, WasmScan } from './wasmScan.ts';
 
-test('the median is the middle one, or the mean of the middle two', () => {
+test('the median is the middle value or the mean of the two middle values', () => {
   expect(median([3, 1, 2])).toBe(2);
   expect(median([4, 1, 2, 3])).toBe(2.5);
   expect(median([])).toBeNaN();
   expect(figure([5, 1, 9])).toEqual({ median: 5, least: 1, most: 9, samples: [5, 1, 9] });
 });
 
-test('figures have three digits, and a spread where there is one', () => {
+test('figures have three digits, and a spread if there are several samples', () => {
   expect([1234.5, 31.44, 0.03779, 0, Number.NaN].map(short)).toEqual(['1235', '31.4', '0.0378', '0', '–']);
   expect(withSpread(figure([31.44]))).toBe('31.4');
   expect(withSpread(figure([30, 31.44, 33]))).toBe('31.4 (30.0–33.0)');
@@ -29,7 +29,7 @@ test.each([
   expect(step).toBeCloseTo(expected.step);
 });
 
-test('a chart has a bar for each value, in proportion, and a whisker where there is a spread', () => {
+test('a chart has a proportional bar for each value and a whisker for each spread', () => {
   const svg = barChart({
     title: 'a < b',
     unit: 'ms',
@@ -53,7 +53,7 @@ test('a chart has a bar for each value, in proportion, and a whisker where there
   expect(svg).not.toMatch(/NaN|undefined|null/);
 });
 
-test('sizes of caches are read as the system writes them', () => {
+test('cache sizes are parsed in the format of the system', () => {
   expect(['32768K', '1M\n', '64', 'x'].map(parseSize)).toEqual([32 * 2 ** 20, 2 ** 20, 64, Number.NaN]);
 });
 
@@ -73,7 +73,7 @@ test('a scan adds up every word between its bounds', () => {
   }
 });
 
-test('threads scan all of their memory, again and again', async () => {
+test('threads scan all of their memory several times', async () => {
   const scan = new WasmScan(10 * 65_536, 3);
   await scan.ready();
   expect(scan.bytes).toBe(12 * 65_536);

@@ -1,4 +1,4 @@
-/** Tables and charts of the suites `strategies`, `tiers` and `heads`, from small results. */
+/** Checks the tables and charts of the suites `strategies`, `tiers` and `heads` on small results. */
 import { expect, test } from 'vitest';
 import { headsReport } from './headsBench.ts';
 import { figure } from './spread.ts';
@@ -26,7 +26,7 @@ const STRATEGIES: StrategiesBench = {
   ),
 };
 
-test('strategies: means over turns of 0.5 s and 1 s with 32 tokens each, beside the study', () => {
+test("strategies: means over turns of 0.5 s and 1 s with 32 tokens each, with the study's figures", () => {
   const text = strategiesReport(STRATEGIES);
   expect(text).toContain('| window | 0.750 | 0 | 48.0 | 2.00 |');
   expect(text).toContain('| none | 54.3 | 0.0098 | 6.33 |');
@@ -36,7 +36,7 @@ test('strategies: means over turns of 0.5 s and 1 s with 32 tokens each, beside 
   expect(strategiesCsv(STRATEGIES.records).split('\n')).toHaveLength(1 + STRATEGIES.records.length + 1);
 });
 
-test('tiers: by tier and by codec; P95 of three is the largest', () => {
+test('tiers: figures by tier and by codec; the P95 of three values is the largest', () => {
   const text = tiersReport({
     model: 'qwen2.5-0.5b',
     threads: 2,

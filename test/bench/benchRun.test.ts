@@ -1,4 +1,7 @@
-/** `npm run bench` with wrong arguments: one line that says what there is, status 2, and nothing is measured or written. */
+/**
+ * Runs `npm run bench` with wrong arguments. It must print one line that lists the valid choices and exit with status
+ * 2. It must not measure or write anything.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +23,7 @@ test.each([
   [['engine'], '--out DIR is missing'],
   [['editor', '--out', OUT, '--shape', 'tiny'], 'suite editor has no --shape; it has --out'],
   [['engine', '--out', OUT, '--rounds', 'some'], '--rounds some: it must be a whole number'],
-  // Checked here for all suites, as some of them would find it out in the middle,
+  // `npm run bench` checks these values for all suites. Some suites would fail only halfway through the run.
   ...['engine', 'tiers', 'long', 'kv', 'peers'].map(
     (suite) =>
       [
@@ -32,7 +35,7 @@ test.each([
     ['mixed', '--out', OUT, '--shape', 'huge'],
     '--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny, starter\n',
   ],
-  // and by the suite.
+  // The suite checks these values.
   [['engine', '--out', OUT, '--only', 'nothing'], '--only nothing: it must be one of '],
   [['quality', '--out', OUT, '--model', '.cache/none'], '--model .cache/none: there is no config.json in it'],
 ] as const)('%j', (args, message) => {

@@ -1,6 +1,7 @@
 /**
- * Suite `products`: how long the linear layers of one step take in each form that the runtime has a kernel for, on the shape of
- * qwen2.5-0.5b without its head: what int4 weights could gain on a processor, and what was tried for them. Forms take turns.
+ * Suite `products`: measures the linear layers of one step in each weight format that the runtime has a kernel for. The
+ * shape is qwen2.5-0.5b without its head. Shows what int4 weights could gain on a CPU, and what was tried. Formats take
+ * turns.
  */
 import { MS } from '../../engine/model/graph/graphOps.ts';
 import { isNarrow, loadOnnxruntime, openSession } from '../../engine/model/runtime/onnxSession.ts';
@@ -15,7 +16,7 @@ const THREADS = 2;
 const ROUNDS = 5;
 const RUNS = 15;
 
-/** Something that goes through all layers; null: the runtime has no such kernel. */
+/** A weight format, with a function that runs all layers. `run` is null if the runtime has no such kernel. */
 interface Form {
   name: string;
   run: ((rows: number) => Promise<void>) | null;
@@ -25,18 +26,24 @@ interface Form {
 type Product = (g: OnnxWriter, x: string, width: number, outputs: number) => string;
 
 let numTensors = 0;
-/** Others at every call: equal ones might be kept once, and then be read from the processor's cache. */
+/**
+ * Returns different bytes at every call. The runtime might keep equal tensors once, and then read them from the CPU
+ * cache.
+ */
 function bytes(count: number): Uint8Array<ArrayBuffer> {
   const start = 7919 * numTensors++;
   return Uint8Array.from({ length: count }, (_, i) => Math.imul(i + start, 2_654_435_761) >>> 24);
 }
 
-/** The same ones at every call: the runtime keeps them once. */
+/** Returns the same bytes at every call, so the runtime keeps them once. */
 function equalBytes(count: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length: count }, (_, i) => Math.imul(i, 2_654_435_761) >>> 24);
 }
 
-/** @param accuracy 0: products of float32, 4: of codes of 8 bits. @param zeroPoints whether the codes have them, or 2 ** (bits - 1) stands for zero. */
+/**
+ * @param accuracy 0: products of float32 values; 4: products of 8-bit codes.
+ * @param zeroPoints whether the codes have zero points. Without them, 2 ** (bits - 1) stands for zero.
+ */
 function blocks(bits: number, block: number, accuracy: number, zeroPoints = false): Product {
   return (g, x, width, outputs) => {
     const count = outputs * Math.ceil(width / block);
@@ -69,7 +76,11 @@ function blocks(bits: number, block: number, accuracy: number, zeroPoints = fals
   };
 }
 
-/** As the step graph has it: codes by row, and one scale for each output. @param narrow codes of 7 bits, where those of 8 would saturate. @param content of the weights. */
+/**
+ * The same format as in the step graph: codes by row, and one scale for each output.
+ * @param narrow uses 7-bit codes on CPUs where 8-bit codes saturate.
+ * @param content makes the weights.
+ */
 function byRow(narrow: boolean, content = bytes): Product {
   const most = narrow ? 63 : 127;
   return (g, x, width, outputs) => {
@@ -90,7 +101,7 @@ function stack(product: Product): Uint8Array {
   g.input('x', 'float32', ['T', HIDDEN]);
   let x = 'x';
   for (let l = 0; l < LAYERS; l++) {
-    // Queries, keys and values would be a little wider than this.
+    // The real matrix of queries, keys and values is a little wider than this one.
     const mixed = product(g, product(g, x, HIDDEN, HIDDEN), HIDDEN, HIDDEN);
     const inner = g.node('Add', [product(g, mixed, HIDDEN, INNER), product(g, mixed, HIDDEN, INNER)], 1)[0]!;
     x = product(g, inner, INNER, HIDDEN);
@@ -100,7 +111,7 @@ function stack(product: Product): Uint8Array {
   return g.finish();
 }
 
-/** Milliseconds of all layers, by form and rows; null: the runtime has no such kernel. */
+/** Milliseconds of all layers, by format and rows. `ms` is null if the runtime has no such kernel. */
 export interface ProductsBench {
   rows: readonly number[];
   forms: { name: string; ms: Figure[] | null }[];
@@ -119,7 +130,8 @@ export async function productsBench(): Promise<{ result: ProductsBench; report: 
     ['int4, blocks of 128, float32', blocks(4, 128, 0)],
     ['int2, blocks of 128, 8-bit codes', blocks(2, 128, 4)],
     ['int8, blocks of 128, 8-bit codes', blocks(8, 128, 4)],
-    // Not a form: what a measurement finds whose weights are the same in every layer, so that they stay in the processor's cache.
+    // Not a format. It shows the error of a measurement that uses the same weights in every layer: they stay in the CPU
+    // cache.
     ['int8 by row, the same weights in every layer', byRow(narrow, equalBytes)],
   ];
   const forms: Form[] = [];
@@ -157,7 +169,7 @@ export async function productsBench(): Promise<{ result: ProductsBench; report: 
     close: () => outside.close(),
     ms: ROWS.map(() => []),
   });
-  // The first round warms up, and so do the first runs of each turn.
+  // The first round is a warm-up. The first runs of each turn are also a warm-up.
   for (let round = 0; round <= ROUNDS; round++) {
     for (const { run, ms } of forms) {
       for (const [r, count] of ROWS.entries()) {

@@ -1,6 +1,6 @@
 /**
- * What it takes to hand a step's feeds to the runtime and to get its outputs back: the same tensors through a graph that computes
- * nothing. The step's own call cannot say it, and profiling makes the crossing slower, too.
+ * Measures how long the runtime takes to accept a step's feeds and return its outputs. Runs the same tensors through a
+ * graph that computes nothing. The step's own call does not show this time, and the profiler makes the transfer slower.
  */
 import type { InferenceSession, OnnxValue, Tensor } from 'onnxruntime-node';
 import { type DataTypeName, OnnxWriter } from '../../engine/model/graph/onnxWriter.ts';
@@ -8,13 +8,13 @@ import { median } from './spread.ts';
 
 const CALLS = 200;
 
-/** A call of `run`: what went in, and what came out. */
+/** One call of `run` with its feeds and outputs. */
 export interface Call {
   feeds: Readonly<Record<string, OnnxValue>>;
   outputs: Readonly<Record<string, OnnxValue>>;
 }
 
-/** Milliseconds, the median of many calls. */
+/** Median milliseconds of many calls. */
 export async function crossingMs({ feeds, outputs }: Call, threads: number): Promise<number> {
   const { InferenceSession } = await import('onnxruntime-node');
   const g = new OnnxWriter();
@@ -24,7 +24,7 @@ export async function crossingMs({ feeds, outputs }: Call, threads: number): Pro
   }
   for (const [name, value] of Object.entries(outputs)) {
     const { type, dims, data } = value as Tensor;
-    // Folded when the session is made: what is left is its copy to the outputs.
+    // The runtime folds this node when it makes the session. Only the copy to the outputs is left.
     g.node(
       'Identity',
       [g.constant(type as DataTypeName, dims, new Uint8Array((data as Uint8Array).byteLength))],

@@ -1,7 +1,7 @@
 /**
- * Suite `editor`: the recorded session in the packaged extension, in code-server and Chromium, and the same keys in the same
- * editor without the extension. What the extension host's event loop and processor time cost is measured in both.
- * Needs what the editor tests need; KVASIR_VSIX names the package, otherwise it is built.
+ * Suite `editor`: replays the recorded session in code-server and Chromium, with the packaged extension and without it.
+ * Measures event loop and processor time of the extension host in both. Needs the tools of the editor tests.
+ * KVASIR_VSIX names the package; by default the suite builds one.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,34 +15,37 @@ import { type EventLoopDelay, HELPER_FILES, whileMeasured } from '../vscode/even
 import { type Replay, replay } from '../vscode/editorReplay.ts';
 import { readSession, type Session } from '../support/session/session.ts';
 
-/** Processor time after the session: nothing is typed any more. */
+/** Processor time after the session, when nobody types. */
 export interface Quiet {
-  /** Seconds that were watched. */
+  /** Length of the measurement in seconds. */
   seconds: number;
-  /** Milliseconds of the engine's threads in the first five seconds, queued idle work included, and in all the others. */
+  /**
+   * Milliseconds of the engine's threads in the first five seconds, including queued idle work, and in all later
+   * seconds.
+   */
   engineFirstMs: number;
   engineLaterMs: number;
-  /** Of one processor, the whole extension host, after the first five seconds. */
+  /** Share of one processor that the whole extension host used after the first five seconds. */
   laterPercent: number;
-  /** Milliseconds by the name of the thread, second by second. */
+  /** Milliseconds by thread name, for each second. */
   eachSecond: Record<string, number>[];
 }
 
 export interface EditorBench {
   withKvasir: { figures: EditorFigures; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
   without: { eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
-  /** Every key and every ghost text with its time, and the extension's log, which has no code in it. */
+  /** Every key and every ghost text with its time, and the extension's log. The log contains no code. */
   raw: Replay & { log: string };
 }
 
 const SAMPLE_MS = 250;
-/** By then everything has to have ended. */
+/** All work must have ended after this time. */
 const SETTLE_SECONDS = 5;
 const ENGINE_THREADS = /^kvasir/;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** `watchedSeconds`: how long the extension host is watched after the session. */
+/** @param watchedSeconds how long the extension host is watched after the session. */
 export async function editorBench({ session = readSession(), watchedSeconds = 40 } = {}): Promise<EditorBench> {
   const files = await prepareEditor(path.resolve('.cache'));
   const vsix = process.env.KVASIR_VSIX ?? buildPackage(path.resolve('.cache'), `${process.platform}-${process.arch}`);
@@ -55,7 +58,7 @@ export async function editorBench({ session = readSession(), watchedSeconds = 40
   };
 }
 
-/** One run in a server of its own, with the extension in it or without. */
+/** One run in its own server, with or without the extension. */
 export async function play(
   files: EditorFiles,
   session: Session,
@@ -82,7 +85,7 @@ export async function play(
   }
 }
 
-/** Watches an extension host after the session: nothing is typed any more. */
+/** Watches an extension host after the session, when nobody types. */
 async function watch(pid: number, seconds: number): Promise<Quiet> {
   const started = performance.now();
   const samples: Sample[] = [];
@@ -112,7 +115,7 @@ interface Sample {
   threads: Map<string, number>;
 }
 
-/** Milliseconds by the name of the thread, where it was any. */
+/** Milliseconds by thread name. Omits threads that used no time. */
 function usedBetween(first: Sample, last: Sample): Record<string, number> {
   return Object.fromEntries(
     [...last.threads]

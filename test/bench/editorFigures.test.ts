@@ -7,7 +7,7 @@ const stamp = (ms: number) => {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 };
 
-test('the log tells what was computed, what was not, and why nothing was shown', () => {
+test('the log shows what was computed, what was not, and why nothing was shown', () => {
   const at = new Date(2026, 3, 5, 6, 7, 8, 90).getTime();
   const log = [
     `${stamp(at)} [info] loaded kvasir-starter (int8, 2048 tokens) in 753 ms, imported`,
@@ -27,17 +27,17 @@ test('the log tells what was computed, what was not, and why nothing was shown',
   ]);
 });
 
-test('pauses count what was shown in time, what was late and what was never there', () => {
+test('pauses count completions that were in time, late or never shown', () => {
   const strokes = [
     // Shown after 100 ms.
     { at: 0, key: 'a', pauseMs: 400 },
-    // Typed through without a request; shown again after 10 ms.
+    // The user types through the completion without a request. It is shown again after 10 ms.
     { at: 400, key: 'b', pauseMs: 900 },
-    // Late: after 500 ms.
+    // Late: shown after 500 ms.
     { at: 1300, key: 'x', pauseMs: 800 },
-    // The model had nothing.
+    // The model had nothing to add.
     { at: 2100, key: 'y', pauseMs: 300 },
-    // Never shown, nobody says why.
+    // Never shown; the log gives no reason.
     { at: 2400, key: 'z', pauseMs: 800 },
     { at: 3200, key: 'Tab', accepted: 'four' },
   ];

@@ -1,4 +1,7 @@
-/** What a replay of the recorded session comes to: figures from what was typed, what was on the screen and what the extension logged. Pure. */
+/**
+ * Computes the figures of a replay of the recorded session from the keys, the shown completions and the extension's
+ * log. Pure.
+ */
 import type { Replay, Stroke } from '../vscode/editorReplay.ts';
 
 const SILENCES: readonly string[] = [
@@ -6,25 +9,27 @@ const SILENCES: readonly string[] = [
   'the confidence of the model is too low here',
 ];
 
-/** A line of Kvasir's log about one completion. */
+/** A line about one completion in Kvasir's log. */
 export interface LoggedCompletion {
   /** Milliseconds since the epoch. */
   at: number;
-  /** Where it came from; undefined where nothing was shown. */
+  /** Source of the completion; undefined if nothing was shown. */
   source?: string;
   reason?: string;
-  /** The engine computed it; otherwise it was there already. */
+  /** Whether the engine computed the completion. Otherwise it already existed. */
   computed: boolean;
 }
 
 interface Pauses {
-  /** Pauses of at least the limit. */
+  /** Number of pauses that last at least the limit. */
   count: number;
-  /** Those in which the model had nothing to add that it was sure of, by its own account, and nothing was shown. */
+  /**
+   * Number of pauses in which nothing was shown because the model reported that it had nothing to add with confidence.
+   */
   nothingToAdd: number;
-  /** Those in which a completion was on the screen within the limit. */
+  /** Number of pauses in which a completion was on the screen within the limit. */
   shownInTime: number;
-  /** Of the pauses in which there was something to show; 0 to 1. */
+  /** Share of pauses with a completion in time, of the pauses in which there was something to show; 0 to 1. */
   share: number;
 }
 
@@ -36,20 +41,23 @@ export interface EditorFigures {
   wrong: number;
   /** By limit in milliseconds. */
   within: Record<string, Pauses>;
-  /** Milliseconds from a key to the next completion on the screen, over all keys that had one before the next key. */
+  /**
+   * Milliseconds from a key to the next completion on the screen. Counts only keys that had a completion before the
+   * next key.
+   */
   latencyMs: { count: number; p50: number; p90: number; p99: number };
   typedThrough: {
-    /** Keys that the shown completion began with. */
+    /** Number of keys that matched the start of the shown completion. */
     keys: number;
     withoutRequest: number;
     share: number;
   };
-  /** Completions that the engine computed, and those answered without it. */
+  /** Number of completions that the engine computed, and number of those answered without the engine. */
   computed: number;
   answeredWithout: number;
 }
 
-/** Times in the log have no zone: they are this machine's. */
+/** Parses the log. Its times have no zone, so they are in the time zone of this machine. */
 export function readLog(text: string): LoggedCompletion[] {
   return text.split('\n').flatMap((line) => {
     const [, date, , rest] = /^(\S+ \S+) \[(\w+)\] completion at \S+ \(\w+\): (.*)$/.exec(line) ?? [];
@@ -74,7 +82,7 @@ export function editorFigures(
 ): EditorFigures {
   const { shown } = recording;
   const until = (stroke: Stroke): number => stroke.at + (stroke.pauseMs ?? 0);
-  /** Milliseconds from a key to what is shown next; null when nothing is before the next key. */
+  /** Milliseconds from a key to the next shown completion; null if none appears before the next key. */
   const latency = (stroke: Stroke): number | null => {
     const next = shown.find(({ at, text }) => at > stroke.at && at <= until(stroke) && text !== '');
     return next ? next.at - stroke.at : null;

@@ -1,4 +1,4 @@
-/** The editor suite's result as a Markdown table, each figure beside its target. */
+/** Formats the editor suite's result as a Markdown table, with the target of each figure. */
 import type { EditorBench } from './editorBench.ts';
 
 const percent = (share: number): string => `${(100 * share).toFixed(0)}%`;

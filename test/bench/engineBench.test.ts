@@ -1,4 +1,7 @@
-/** The benchmark suite `engine` on a tiny shape: that everything is measured and reported, not how long it takes. */
+/**
+ * Runs the benchmark suite `engine` on a tiny shape. Checks that everything is measured and reported. Does not check
+ * times.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -14,7 +17,7 @@ import { temporaryFolder } from '../support/model/fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('a shape is a model folder: its weights, its tokenizer, the same from the same seed', async () => {
+test('a shape folder holds weights and a tokenizer, and equal seeds give equal folders', async () => {
   const dir = await shapeFolder('tiny', folder.dir);
   const imported = await importModel({ modelDir: dir, cacheDir: path.join(folder.dir, 'imported'), precision: 'int8' });
   expect(imported.tied).toBe(true);
@@ -31,7 +34,7 @@ test('a shape is a model folder: its weights, its tokenizer, the same from the s
   expect(weights(other).equals(weights(dir))).toBe(false);
 });
 
-test('random weights are spread as asked for, norms are 1', async () => {
+test('random weights have the requested spread, norms are 1', async () => {
   const bytes = readFileSync(path.join(await shapeFolder('tiny', folder.dir), 'model.safetensors'));
   const start = 8 + Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.toString('utf8', 8, start)) as Record<string, { data_offsets: [number, number] }>;
@@ -43,14 +46,14 @@ test('random weights are spread as asked for, norms are 1', async () => {
     );
     const average = values.reduce((a, b) => a + b, 0) / values.length;
     const spread = Math.sqrt(values.reduce((sum, v) => sum + (v - average) ** 2, 0) / values.length);
-    // Six times the error of the mean and of the deviation.
+    // Six times the standard error of the mean and of the deviation.
     const error = (6 * deviation) / Math.sqrt(values.length);
     expect(Math.abs(average - mean), name).toBeLessThanOrEqual(error);
     expect(Math.abs(spread - deviation), name).toBeLessThanOrEqual(error);
   }
 });
 
-test('every case is measured once unmeasured and then in each round', async () => {
+test('each case runs once unmeasured and then in each round', async () => {
   const order: string[] = [];
   const made = (name: string, long = false): Case => ({
     group: 'decode',
@@ -64,7 +67,7 @@ test('every case is measured once unmeasured and then in each round', async () =
   expect(results.map(({ figures }) => figures.ms!.samples.length)).toEqual([3, 3, 1]);
 });
 
-test('options that make no sense are refused', () => {
+test('nonsensical options are refused', () => {
   expect(engineOptions({ shape: 'tiny', rounds: '2', only: 'decode,whole', profile: true })).toMatchObject({
     shape: 'tiny',
     precision: 'int8',
@@ -108,7 +111,7 @@ test('the whole suite, with profiles, tables and charts', async () => {
       ).toBe(true);
     }
   }
-  // Beside the logits, a step leaves little to collect.
+  // A step leaves little garbage apart from the logits.
   for (const { figures } of bench.results.filter(({ group }) => group === 'decode'))
     expect(figures.allocatedKb!.median - figures.logitsKb!.median).toBeLessThan(200);
   expect(GROUPS.map((group) => [group, bench.results.filter((result) => result.group === group).length])).toEqual([

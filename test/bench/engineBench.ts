@@ -1,6 +1,7 @@
 /**
- * Suite `engine`: what the engine reaches on this machine by itself, driven in this process on a model of a published shape with
- * random weights. All cases take turns in seeded order, round after round, so that a disturbance falls on all of them.
+ * Suite `engine`: measures the engine alone on this machine. It runs in this process on a model with a published shape
+ * and random weights. All cases take turns in seeded random order, round after round, so that a disturbance affects all
+ * of them.
  */
 import path from 'node:path';
 import { seededRandom } from '../support/engine/workload.ts';
@@ -19,19 +20,19 @@ const PRECISIONS = ['int8', 'int4'] as const;
 
 export interface EngineBenchOptions {
   shape?: ShapeName;
-  /** Of the weights. */
+  /** Precision of the weights. */
   precision?: (typeof PRECISIONS)[number];
-  /** 0 chooses as the engine does. */
+  /** With 0, the number is chosen as in the engine. */
   threads?: number;
   rounds?: number;
-  /** Of what takes a minute. */
+  /** Number of rounds for cases that take a minute. */
   longRounds?: number;
   only?: readonly Group[];
   profile?: boolean;
   seed?: number;
-  /** Buffer of the bandwidth's scans; eight times the last-level cache when left out. */
+  /** Size of the buffer that the bandwidth scans read. Default: eight times the last-level cache. */
   scanBytes?: number;
-  /** Where models are written and imported. */
+  /** Folder for written and imported models. */
   cache?: string;
   onProgress?: (line: string) => void;
 }
@@ -54,7 +55,7 @@ export interface EngineBench {
   profiles: StepProfile[];
 }
 
-/** @throws Error with one sentence that says what is wrong with the options. */
+/** @throws Error with one sentence that names the wrong option. */
 export function engineOptions(values: Record<string, string | boolean | undefined>): EngineBenchOptions {
   const text = (name: string): string | undefined => (typeof values[name] === 'string' ? values[name] : undefined);
   const count = (name: string): number | undefined => {
@@ -144,7 +145,7 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   return { shape, precision, ...facts, seed, scanBytes, results, profiles: profiled };
 }
 
-/** One unmeasured sample of each short case, then round after round in changing order. */
+/** Takes one unmeasured sample of each short case, then measures round after round in changing order. */
 export async function takeTurns(
   cases: readonly Case[],
   rounds: number,

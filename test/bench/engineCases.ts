@@ -1,6 +1,6 @@
 /**
- * What the suite `engine` measures: each case sets its context up and gives one sample per call, so that the suite can
- * alternate between them. Nothing here keeps or prints a result.
+ * Defines what the suite `engine` measures. Each case sets up its own context and gives one sample per call, so that
+ * the suite can alternate between cases. Does not keep or print results.
  */
 import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
@@ -25,31 +25,31 @@ export type Sample = Record<string, number>;
 
 export interface Case {
   group: Group;
-  /** What tells it from the others of its group. */
+  /** Distinguishes the case from others of its group. */
   key: Record<string, string | number>;
-  /** Repeated less often. */
+  /** Whether the case is repeated less often. */
   long?: boolean;
   measure(): Promise<Sample>;
 }
 
 export interface Workload {
   contexts: readonly number[];
-  /** At which a window grows by a page. */
+  /** Contexts at which a window grows by a page. */
   growthContexts: readonly number[];
-  /** Chunks of a prompt: tokens before them, and tokens in them. */
+  /** Chunks of a prompt: number of tokens before them, and number of tokens in them. */
   chunkContexts: readonly number[];
   chunks: readonly number[];
-  /** Chunks in the window lane, in tiles of the window and at once. */
+  /** Chunks in the window lane. Each is computed in tiles of the window and all at once. */
   tileContexts: readonly number[];
   tileChunks: readonly number[];
   sequenceContexts: readonly number[];
   sequenceCounts: readonly number[];
   prompts: readonly number[];
-  /** Tokens of the file that the questions are about. */
+  /** Number of tokens in the file that the questions are about. */
   fileTokens: number;
   questionTokens: number;
   lineTokens: number;
-  /** Of the answers that are dictated, and at most of their prompts. */
+  /** Largest number of tokens in the prompt of a dictated answer, and number of tokens in the answer. */
   dictatedPrompt: number;
   dictatedAnswer: number;
   decodeSteps: number;
@@ -73,7 +73,7 @@ export const WORKLOAD: Workload = {
   decodeSteps: 16,
 };
 
-/** For tests: everything happens, nothing takes long. */
+/** Workload for tests: it covers every case and is fast. */
 export const TINY_WORKLOAD: Workload = {
   contexts: [32, 96],
   growthContexts: [256],
@@ -93,20 +93,23 @@ export const TINY_WORKLOAD: Workload = {
 };
 
 const WARM_UP_STEPS = 3;
-/** Tokens of a chunk times tokens before it, above which a chunk takes many seconds. */
+/** Limit for the product of a chunk's tokens and the tokens before it. Above this limit a chunk takes many seconds. */
 const LONG_PRODUCT = 2e6;
-/** An answer must not end while it is measured. */
+/** Extra tokens, so that an answer does not end during its measurement. */
 const SPARE_TOKENS = 4;
-/** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
+/**
+ * Number of tokens that an engine computes before a whole prompt is measured. The engine learns the cost of a step from
+ * them.
+ */
 const ACQUAINTANCE_TOKENS = 256;
-/** Steps up to which a window has grown: it does so by 256 slots. */
+/** Most steps until a window has grown. It grows by 256 slots. */
 const MAX_BEFORE_GROWTH = 300;
-/** Tokens of the sequence before it, whose rows leave when it shrinks. */
+/** Fewest tokens of the earlier sequence. Its rows leave when the window shrinks. */
 const MIN_EARLIER = 1024;
-/** One would be disturbed by whatever else the machine does. */
+/** Number of steps to take the median of. A single step could be disturbed by other work on the machine. */
 const TILE_STEPS = 3;
 let tilesFirst = false;
-/** Above any context: filling one is a single step. */
+/** Larger than any context, so that one step fills a context. */
 const WHOLE_CONTEXT = 1 << 16;
 
 export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] {
@@ -172,7 +175,7 @@ export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] 
   ];
 }
 
-/** Bytes that JavaScript objects take, and their arrays outside the heap. */
+/** Bytes of JavaScript objects and of their arrays outside the heap. */
 function allocatedBytes(): number {
   const { used_heap_size: heap, external_memory: outside } = getHeapStatistics();
   return heap + outside;
@@ -192,8 +195,8 @@ async function timedSteps(
     allocated.push((allocatedBytes() - bytes) / 1000);
   }
   const total = times.reduce((a, b) => a + b, 0);
-  // The median of the steps, as single ones are disturbed, by a collection of garbage for one; the time outside the runner
-  // as a mean, as it is small.
+  // Times are medians, because events such as a garbage collection disturb single steps. The time outside the runner is
+  // a mean, because it is small.
   return {
     ms: median(times),
     outsideMs: (total - (bench.runMs - before)) / steps,
@@ -202,7 +205,7 @@ async function timedSteps(
   };
 }
 
-/** One sequence, one token per step. */
+/** Decodes one sequence, one token per step. */
 async function decode(bench: EngineUnderTest, context: number, steps: number): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const answer = bench.add(bench.tokens(context), WARM_UP_STEPS + steps + SPARE_TOKENS);
@@ -211,8 +214,10 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
 }
 
 /**
- * One sequence whose rows outgrow the window, behind rows of an earlier one: the step in which it grows; then the ceiling falls to what
- * the sequence needs and some, so that the others' rows leave and its own move, and the step that waits for that. And those around them.
+ * Measures growth and shrinking of the window. One sequence has its rows behind those of an earlier sequence and
+ * outgrows the window. The step in which the window grows is timed. Then the memory budget falls to slightly more than
+ * the sequence needs. The rows of the earlier sequence leave, and the sequence's own rows move. The step that waits for
+ * this is timed, and so are the steps around both.
  */
 async function resizing(bench: EngineUnderTest, context: number): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
@@ -238,7 +243,7 @@ async function resizing(bench: EngineUnderTest, context: number): Promise<Sample
   return { ms: median(times), growthMs, shrinkMs, poolSlots, slotsAfter: bench.poolSlots };
 }
 
-/** Several sequences, one token each per step. */
+/** Decodes several sequences together, one token each per step. */
 async function together(
   bench: EngineUnderTest,
   context: number,
@@ -248,7 +253,7 @@ async function together(
 ): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const prefix = bench.tokens(context - 1);
-  // Prompts are read one after the other, and who is read first has written some tokens when the last one is.
+  // Prompts are read one after another. The first sequence has written some tokens before the last prompt is read.
   const answers = Array.from({ length: count }, (_, i) =>
     bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS + 2 * count),
   );
@@ -259,7 +264,7 @@ async function together(
   return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, poolSlots: bench.poolSlots };
 }
 
-/** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
+/** Measures a chunk inside a prompt. All earlier rows exist. The chunk before it is the warm-up. */
 async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
   bench.renew({ tokenBudget: chunk });
   const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, [[0, length]]);
@@ -274,7 +279,10 @@ async function prefillChunk(bench: EngineUnderTest, context: number, chunk: numb
   return { ms, tokensPerSecond: (1000 * chunk) / ms, poolSlots: bench.poolSlots };
 }
 
-/** Chunks in the window lane: in tiles where they have enough tokens for them, and at once, by turns which comes first. */
+/**
+ * Measures chunks in the window lane, in tiles if they have enough tokens, and all at once. Each way comes first every
+ * second time.
+ */
 async function tiles(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
   const sample: Sample = { tiled: 0 };
   tilesFirst = !tilesFirst;
@@ -296,7 +304,9 @@ async function tiles(bench: EngineUnderTest, context: number, chunk: number): Pr
   return { ...sample, gain: sample.atOnceMs! / sample.ms!, poolSlots: bench.poolSlots };
 }
 
-/** From the arrival of a prompt to its first token, as in use: the engine chooses its own steps. */
+/**
+ * Measures the time from the arrival of a prompt to its first token. The engine chooses its own steps, as in real use.
+ */
 async function wholePrompt(bench: EngineUnderTest, tokens: number): Promise<Sample> {
   await acquaint(bench);
   const steps = bench.engine.stats().events.steps;
@@ -304,7 +314,10 @@ async function wholePrompt(bench: EngineUnderTest, tokens: number): Promise<Samp
   return { ms, tokensPerSecond: (1000 * tokens) / ms, steps: bench.engine.stats().events.steps - steps };
 }
 
-/** Milliseconds to the first token of a question about a file; of a second one about the same; and of a third, after a line in the middle has changed. */
+/**
+ * Milliseconds to the first token of three questions: the first about a file, the second about the same file, and the
+ * third after a line in the middle of the file has changed.
+ */
 async function questions(
   bench: EngineUnderTest,
   { fileTokens, questionTokens, lineTokens }: Workload,

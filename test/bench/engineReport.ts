@@ -1,4 +1,6 @@
-/** The engine suite's result as Markdown tables and charts; the shares of the memory's bandwidth are worked out here. Pure. */
+/**
+ * Formats the engine suite's result as Markdown tables and charts. Computes the shares of the memory bandwidth. Pure.
+ */
 import type { CaseResult, EngineBench } from './engineBench.ts';
 import type { Group } from './engineCases.ts';
 import { byPart, linearMs, oneToken, profileReport, type StepProfile, tokensTogether } from './profileTable.ts';
@@ -10,16 +12,19 @@ const bar = ({ median, least, most }: Figure): Bar => ({ value: median, least, m
 const percent = (share: number): string => `${(100 * share).toFixed(0)}%`;
 
 export interface Shares {
-  /** The best scan's, GB/s. */
+  /** Bandwidth of the best scan in GB/s. */
   bandwidth: number;
-  /** Reading all weights once at that, milliseconds. */
+  /** Milliseconds to read all weights once at this bandwidth. */
   weightsMs: number;
-  /** Of it: the whole step of one token at the shortest context, and its linear layers where a profile was taken (at the bandwidth of that moment). */
+  /**
+   * Shares that `weightsMs` has of two times: of the whole step of one token at the shortest context, and of its linear
+   * layers. The second needs a profile and uses the bandwidth measured with that profile.
+   */
   step?: number;
   linear?: number;
 }
 
-/** Null where the bandwidth was not measured. */
+/** Returns null if the bandwidth was not measured. */
 export function shares(bench: EngineBench): Shares | null {
   const scans = of(bench, 'bandwidth').map(({ figures }) => figures.gigabytesPerSecond!.median);
   if (scans.length === 0) return null;
@@ -176,7 +181,7 @@ export function engineReport(bench: EngineBench): string {
   ].join('\n\n');
 }
 
-/** The runner's part of the same step, where it was measured. */
+/** Milliseconds of the runner in the same step without the profiler, if they were measured. */
 function unprofiledMs(bench: EngineBench, { name }: StepProfile): number | undefined {
   const ms = (result: CaseResult | undefined, step: string): number | undefined =>
     result && result.figures[step]!.median - result.figures.outsideMs!.median;

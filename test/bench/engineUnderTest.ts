@@ -1,7 +1,7 @@
 /**
- * The engine as the worker assembles it (importer, runner, pool, Engine), for measurements: contexts can be filled
- * without computing them, and the time inside the runner is known. Everything here that knows the engine's insides is
- * meant to be the only such place in the benchmarks.
+ * The engine as the worker assembles it (importer, runner, pool, Engine), for measurements. Contexts can be filled
+ * without computing them, and the time inside the runner is known. Keeps the engine's internals out of the other
+ * benchmarks.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
@@ -24,23 +24,24 @@ import { Sequence } from '../../engine/sequence/sequence.ts';
 import { below, type Random, seededRandom } from '../support/engine/workload.ts';
 
 const SAMPLE_ROWS = 256;
-/** Window and store; enough for every case, so that nothing is evicted. */
+/** Bytes of window and store. Large enough for every case, so that nothing is evicted. */
 const MAX_BYTES = 3 * 2 ** 30;
 
 /**
- * Computes, or only pretends to: then the new slots get rows that the model has computed for other tokens. How long a
- * step takes does not depend on the values of the rows that it attends to, so a context of any length costs a copy.
+ * Computes, or only pretends to compute. When it pretends, the new slots get rows that the model has computed for other
+ * tokens. The time of a step does not depend on the values of the rows that it attends to, so a context of any length
+ * costs only a copy.
  */
 class BenchRunner implements ModelRunner {
   readonly vocabSize: number;
   pretends = false;
-  /** What the sequences of a step say from a position on, whatever the model makes of it. */
+  /** Tokens that the sequences of a step choose from position `startIndex` on, regardless of the model. */
   dictation: { startIndex: number; tokenIds: readonly number[] } | null = null;
   /** Milliseconds of all runs that computed. */
   runMs = 0;
-  /** Of the last step, those of rows that fill up included. */
+  /** Bytes of the last step's logits, including those of padding rows. */
   logitsBytes = 0;
-  /** Told of each step that computed. */
+  /** Called after each step that computed. */
   watch: ((batch: readonly BatchSpan[], ms: number) => void) | null = null;
   readonly #runner: OnnxRunner;
   #rows: KvRows | undefined;
@@ -115,7 +116,7 @@ class BenchRunner implements ModelRunner {
     this.#runner.shiftKeys(rows, by);
   }
 
-  /** Rows to pretend with. */
+  /** Computes the rows to pretend with. */
   async takeSample(tokenIds: number[]): Promise<void> {
     const { pool } = this.#runner;
     pool.resize(tokenIds.length);
@@ -127,7 +128,7 @@ class BenchRunner implements ModelRunner {
   }
 }
 
-/** What steps cost is learnt from those that compute. */
+/** Learns the cost of steps only from steps that compute. */
 class BenchCost extends StepCost {
   readonly #runner: BenchRunner;
 
@@ -149,10 +150,13 @@ export interface Watched {
 export class EngineUnderTest {
   readonly model: ImportedModel;
   readonly threads: number;
-  /** Bytes of weights that a step reads once, whatever its size: all but the embedding, of which it reads single rows. */
+  /**
+   * Bytes of weights that a step of any size reads once: all but the embedding. A step reads only single rows of the
+   * embedding.
+   */
   readonly weightBytesPerStep: number;
   readonly random: Random;
-  /** Tokens of a text that go through the prefill lane, at least: as measured for this model on this machine. */
+  /** A text with fewer tokens does not go through the prefill lane. Measured for this model on this machine. */
   readonly fewestPrefill: number;
   readonly #onnx: OnnxRunner;
   readonly #runner: BenchRunner;
@@ -221,16 +225,17 @@ export class EngineUnderTest {
     return this.#runner.runMs;
   }
 
-  /** Of the last step, those of rows that fill up included. */
+  /** Bytes of the last step's logits, including those of padding rows. */
   get logitsBytes(): number {
     return this.#runner.logitsBytes;
   }
 
-  /** Whether the last step attended in tiles of the pool; whether steps may. */
+  /** Whether the last step attended in tiles of the pool. */
   get tiled(): boolean {
     return this.#onnx.tiled;
   }
 
+  /** Whether steps may attend in tiles of the pool. */
   set mayTile(mayTile: boolean) {
     this.#onnx.mayTile = mayTile;
   }
@@ -240,7 +245,10 @@ export class EngineUnderTest {
     return this.#engine.stats().poolSlots.total;
   }
 
-  /** The least ceiling, but for a sixteenth, under which so many slots fit beside the prefill lane's share. */
+  /**
+   * The smallest memory budget in which this many slots fit beside the prefill lane's share. It may be too large by a
+   * sixteenth of the slots' bytes.
+   */
   ceilingWith(numSlots: number): number {
     const slotBytes = kvBytesPerToken(this.#onnx.pool.shape);
     const perToken = this.#onnx.prefillBytesPerToken;
@@ -255,14 +263,18 @@ export class EngineUnderTest {
     return tokens(this.random, count, this.#runner.vocabSize);
   }
 
-  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param options other than the usual ones */
+  /**
+   * Continues with an engine that has nothing cached. The learnt cost of steps is kept.
+   * @param options options that differ from the defaults.
+   */
   renew(options: Partial<EngineOptions> = {}): void {
     this.#engine = this.#newEngine(options);
   }
 
   /**
-   * Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps.
-   * @param prefill what is for the prefill lane; as of a raw prompt when left out.
+   * Adds a request. It has no drafts by default: models with random weights soon repeat themselves, and the cases
+   * measure the steps.
+   * @param prefill ranges for the prefill lane. Default: those of a raw prompt.
    */
   add(
     promptIds: number[],
@@ -295,7 +307,7 @@ export class EngineUnderTest {
     return watched;
   }
 
-  /** Steps without computing until `until` holds. */
+  /** Runs steps without computing until `until` holds. */
   async pretend(until: () => boolean): Promise<void> {
     this.#runner.pretends = true;
     try {
@@ -305,7 +317,10 @@ export class EngineUnderTest {
     }
   }
 
-  /** While `work` runs, what is at position `startIndex` and on is chosen from `tokenIds`; the steps are computed all the same. */
+  /**
+   * While `work` runs, the tokens from position `startIndex` on are chosen from `tokenIds`. The steps are still
+   * computed.
+   */
   async dictate<T>(startIndex: number, tokenIds: readonly number[], work: () => Promise<T>): Promise<T> {
     this.#runner.dictation = { startIndex, tokenIds };
     try {
@@ -315,7 +330,11 @@ export class EngineUnderTest {
     }
   }
 
-  /** One step, or a while for what is read from the disk. @returns milliseconds. @throws Error where there is nothing to do: a case that waits for it would wait for ever. */
+  /**
+   * Runs one step, or waits briefly for a read from the disk.
+   * @returns milliseconds.
+   * @throws Error if there is nothing to do, because the case would otherwise wait forever.
+   */
   async step(): Promise<number> {
     if (!this.#engine.hasWork() && this.#engine.isFetching) {
       await nextTurn();
@@ -327,7 +346,7 @@ export class EngineUnderTest {
     return performance.now() - start;
   }
 
-  /** While `work` runs, `onStep` is told of each step that computed, and how long the runner took. */
+  /** While `work` runs, calls `onStep` after each step that computed, with the runner's milliseconds. */
   async watch<T>(onStep: (batch: readonly BatchSpan[], ms: number) => void, work: () => Promise<T>): Promise<T> {
     this.#runner.watch = onStep;
     try {
@@ -337,7 +356,10 @@ export class EngineUnderTest {
     }
   }
 
-  /** Steps until a sequence has ended. @returns milliseconds. */
+  /**
+   * Runs steps until a sequence has ended.
+   * @returns milliseconds.
+   */
   async finish(watched: Watched): Promise<number> {
     const start = performance.now();
     while (!watched.finished) await this.step();

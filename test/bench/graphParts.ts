@@ -1,7 +1,7 @@
 /**
- * Which part of the model each node of a step graph belongs to, so that a profile can be read: the nodes of the ONNX file
- * in the order in which they were written, told apart by the weights and feeds that they take. Knows the names of
- * weightPlan and stepGraph; what it does not know is "other". Pure.
+ * Finds the part of the model that each node of a step graph belongs to, so that a profile can be read. Reads the ONNX
+ * file's nodes in the order in which they were written and identifies each by the weights and feeds that it takes.
+ * Knows the names of weightPlan and stepGraph; calls unknown nodes "other". Pure.
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 
@@ -25,17 +25,20 @@ function* fields(bytes: Uint8Array): Generator<{ field: number; bytes?: Uint8Arr
   }
 }
 
-/** Their time is that of the nodes inside them. */
+/** Operators that contain a graph. Their time is the time of the nodes inside them. */
 export const NESTING = new Set(['If', 'Scan']);
 
-/** The nodes of an ONNX model file, those of graphs inside a node behind it, which know what they are given by its name outside; field numbers as in onnx.proto. */
+/**
+ * The nodes of an ONNX model file. The nodes of an inner graph follow the node that contains it. Their inputs have the
+ * names of the outer graph. Field numbers are those of onnx.proto.
+ */
 export function readGraph(model: Uint8Array): GraphNode[] {
   const nodes: GraphNode[] = [];
   for (const { field, bytes: graph } of fields(model)) if (field === 7 && graph) readNodes(graph, nodes, new Map());
   return nodes;
 }
 
-/** @param outside names of the graph's inputs there. */
+/** @param outside maps names of the graph's inputs to names in the outer graph. */
 function readNodes(graph: Uint8Array, nodes: GraphNode[], outside: ReadonlyMap<string, string>): void {
   const decoder = new TextDecoder();
   for (const { field: part, bytes } of fields(graph)) {
@@ -61,7 +64,10 @@ function readNodes(graph: Uint8Array, nodes: GraphNode[], outside: ReadonlyMap<s
   }
 }
 
-/** Names of a graph's inputs: of a branch none, of a scan's body what it goes over, in the order in which the node has them. */
+/**
+ * Names of a graph's inputs, in the order of the node's inputs. A branch has none. The body of a scan has the tensors
+ * that the scan iterates over.
+ */
 function inputsOf(graph: Uint8Array): string[] {
   const decoder = new TextDecoder();
   return [...fields(graph)].flatMap(({ field, bytes }) =>
@@ -76,19 +82,19 @@ const PRODUCT = /MatMul|Gemm/;
 const CODING = new Set(['Abs', 'ReduceMax', 'Div', 'QuantizeLinear']);
 
 export const LINEAR_PREFIX = 'linear: ';
-/** Its result has a column for each window slot. */
+/** The result of these products has a column for each window slot. */
 export const WINDOW_KEYS = 'attention: queries times window keys';
-/** Element by element; their size tells those over the whole window from the others. */
+/** Element-wise operators. Their size shows which of them cover the whole window. */
 export const PASSES = 'attention: passes';
 
-/** Part of each node, by its name. */
+/** The part of each node, by node name. */
 export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
   const producer = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
   const consumers = new Map<string, GraphNode[]>();
   for (const node of nodes)
     for (const input of node.inputs) consumers.set(input, [...(consumers.get(input) ?? []), node]);
   const parts = new Map<string, string>();
-  /** The passes that turn an operand into codes belong to its product. */
+  /** The passes that convert an operand to codes belong to its product. */
   const markCoding = (value: string | undefined): void => {
     const node = value === undefined ? undefined : producer.get(value);
     if (!node || parts.has(node.name) || !CODING.has(node.op)) return;
@@ -101,7 +107,7 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
     if (!layer) continue;
     parts.set(node.name, LINEAR_PREFIX + (layer[1] ?? layer[2]));
     markCoding(node.inputs[0]);
-    // Scale of the rows, then the bias.
+    // First the scale of the rows, then the bias.
     for (
       let [output] = node.outputs, next = consumers.get(output!)?.[0];
       next && (next.op === 'Mul' || next.op === 'Add') && !parts.has(next.name);
@@ -126,10 +132,10 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
   return parts;
 }
 
-/** Between the projections in and out. */
+/** The part of a node between the input and output projections of attention. */
 function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, GraphNode>): string {
   const right = producer.get(inputs[1] ?? '');
-  // Pages are gathered where tokens attend apart.
+  // Pages are gathered when tokens attend separately.
   const all = right?.op === 'Gather' ? [...inputs, ...right.inputs] : inputs;
   const takes = (pattern: RegExp): boolean => all.some((input) => pattern.test(input));
   if (NESTING.has(op)) return PASSES;

@@ -1,4 +1,7 @@
-/** The suite `heads` on short contexts: everything is measured, and bytes go with the heads. */
+/**
+ * Runs the suite `heads` on short contexts. Checks that everything is measured and that the bytes follow the number of
+ * heads.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +12,7 @@ import { BUILT_IN } from '../support/builtIn.ts';
 const cache = await mkdtemp(join(tmpdir(), 'kvasir-heads-'));
 afterAll(() => rm(cache, { recursive: true, force: true }));
 
-test('models that differ in their KV heads alone', async () => {
+test('models that differ only in their KV heads', async () => {
   const { hiddenSize, headSize, numLayers, numHeads, kvHeads } = BUILT_IN.config;
   const all = [numHeads, kvHeads, 1];
   const result = await headsBench({ threads: 1, rounds: 1, contexts: [32, 96], cache });
@@ -17,11 +20,11 @@ test('models that differ in their KV heads alone', async () => {
   expect(result.models.map(({ float16Bytes }) => float16Bytes)).toEqual(
     all.map((heads) => heads * 2 * headSize * numLayers * 2),
   );
-  // A scale for each head's keys and values, and of the token its position and stamp.
+  // Each head has a scale for its keys and one for its values. Each token has a position and a stamp.
   expect(result.models.map(({ kvBytes }) => kvBytes)).toEqual(
     all.map((heads) => heads * 2 * (headSize + 4) * numLayers + 8),
   );
-  // What makes keys and values in each layer: nothing else differs.
+  // Only the weights that make keys and values in each layer differ.
   expect(result.models.map(({ parameters }) => parameters - result.models[2]!.parameters)).toEqual(
     all.map((heads) => (heads - 1) * 2 * headSize * hiddenSize * numLayers),
   );

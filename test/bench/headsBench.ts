@@ -1,7 +1,7 @@
 /**
- * Suite `heads`: what grouped heads and fewer KV heads save. Models of the built-in one's shape with random weights that differ
- * in their KV heads alone: bytes of a token, decoding and prompts, in turns. What fewer heads cost in quality only training
- * tells, and is not measured here.
+ * Suite `heads`: measures what grouped heads and fewer KV heads save. Models with the built-in model's shape and random
+ * weights differ only in their KV heads. Measures bytes of a token, decoding and prompts, in turns. Does not measure
+ * the quality loss of fewer heads: only training shows it.
  */
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
@@ -23,13 +23,13 @@ const SEED = 1;
 export interface HeadsResult {
   kvHeads: number;
   parameters: number;
-  /** Of a token in the window, int8. */
+  /** Bytes of a token in the window, in int8. */
   kvBytes: number;
-  /** At two bytes a value. */
+  /** Bytes of a token at two bytes per value. */
   float16Bytes: number;
-  /** By context: milliseconds to write a token. */
+  /** Milliseconds to write a token, by context. */
   decode: { context: number; ms: Figure }[];
-  /** By length: a whole prompt, tokens a second. */
+  /** Tokens per second of a whole prompt, by length. */
   prefill: { context: number; tokensPerSecond: Figure }[];
 }
 
@@ -58,9 +58,9 @@ export async function headsBench({
   const workload: Workload = { ...WORKLOAD, contexts, prompts: contexts };
   const subjects: { bench: EngineUnderTest; cases: Case[]; samples: number[][] }[] = [];
   try {
-    // One for each query head, as the built-in model has them, one for all.
+    // One KV head for each query head; as many as the built-in model has; one for all query heads.
     for (const kvHeads of [starter.num_attention_heads, starter.num_key_value_heads, 1]) {
-      // A prompt as long as the starter's context has an answer here.
+      // The larger limit leaves room for an answer after a prompt as long as the starter model's context.
       const modelDir = await headsFolder(
         { ...starter, num_key_value_heads: kvHeads, max_position_embeddings: 4096 },
         cache,
@@ -75,7 +75,7 @@ export async function headsBench({
       subjects.push({ bench, cases, samples: cases.map(() => []) });
     }
     const random = seededRandom(SEED);
-    // The first round warms up.
+    // The first round is a warm-up.
     for (let round = 0; round <= rounds; round++) {
       const turns = subjects
         .flatMap(({ cases, samples }) => cases.map((each, i) => ({ each, samples: samples[i]!, order: random() })))
@@ -104,7 +104,7 @@ export async function headsBench({
   }
 }
 
-/** A folder is there completely or not at all. */
+/** Writes a model folder. The folder exists completely or not at all. */
 async function headsFolder(config: ReferenceConfig, cache: string): Promise<string> {
   const folder = path.join(
     cache,

@@ -17,7 +17,7 @@ import { sessionArrivals } from './sessionArrivals.ts';
 const session = readSession();
 const writes = session.events.filter((event) => event.do === 'write');
 
-test('the published session is what its seed and texts make', () => {
+test('the published session follows from its seed and texts', () => {
   expect(printSession(makeSession(session, finalTexts(session)))).toBe(printSession(session));
   expect(printSession(makeSession({ ...session, seed: session.seed + 1 }, finalTexts(session)))).not.toBe(
     printSession(session),
@@ -34,7 +34,7 @@ test('about three minutes of typing in files of 200 to 2,000 lines, in less than
   expect(statSync(TRACE).size).toBeLessThan(1e6);
 });
 
-test('each passage is written by its keys, slips and undo included, with pauses to look in', () => {
+test('the keys of each passage write it, with slips, undo and pauses long enough to read a completion', () => {
   for (const { text, keys } of writes) expect(keys.reduce(pressed, '')).toBe(text);
   const keys = writes.flatMap((event) => event.keys);
   const share = (holds: (key: (typeof keys)[number]) => boolean) => keys.filter(holds).length / keys.length;
@@ -44,14 +44,14 @@ test('each passage is written by its keys, slips and undo included, with pauses 
   expect(share(([wait]) => wait < 150)).toBeGreaterThan(0.4);
 });
 
-test('questions, summaries and switches between files come in between', () => {
+test('the session also has questions, summaries and switches between files', () => {
   const count = (what: string) => session.events.filter((event) => event.do === what).length;
   expect(count('ask')).toBeGreaterThanOrEqual(2);
   expect(count('summarize')).toBeGreaterThanOrEqual(2);
   expect(count('open')).toBeGreaterThan(session.files.length);
 });
 
-test('its engine messages lead to the same texts; each completion is asked for at the cursor and given up once at most', () => {
+test('its messages lead to the same texts; completions are requested at the cursor and aborted at most once', () => {
   const documents = new Documents();
   const open = new Set<string>();
   let last = 0;

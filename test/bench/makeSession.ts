@@ -1,9 +1,9 @@
 /**
- * Makes the recorded editing session: the plan's passages typed with the pauses, bursts, slips and corrections of a person,
- * all of it drawn from one seed. The same seed and texts give the same trace.
+ * Makes the recorded editing session. Types the passages of the plan with the pauses, bursts, slips and corrections of
+ * a person, all drawn from one seed. The same seed and texts give the same trace.
  *
- * node test/bench/makeSession.ts            makes it anew from the texts in the published trace
- * node test/bench/makeSession.ts COMMIT     takes the texts from that commit of this repository
+ * node test/bench/makeSession.ts            uses the texts in the published trace
+ * node test/bench/makeSession.ts COMMIT     uses the texts of that commit of this repository
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -21,21 +21,21 @@ import {
 } from '../support/session/session.ts';
 import { FILES, PLAN, type PlanStep } from './sessionPlan.ts';
 
-/** Milliseconds: median and spread (of the logarithm) of the wait before a key, by what the key is. */
+/** Median in milliseconds, and spread of the logarithm, of the wait before a key, by kind of key. */
 const WAITS = {
   within: [112, 0.3],
   wordStart: [165, 0.4],
   symbol: [185, 0.4],
   enter: [260, 0.4],
-  /** At the start of a line, where one thinks what comes next. */
+  /** At the start of a line, where the author thinks about the next words. */
   lineStart: [800, 0.5],
-  /** Now and then before a word. */
+  /** Sometimes before a word. */
   thought: [750, 0.5],
-  /** Until a slip is noticed. */
+  /** Time until the author notices a slip. */
   noticed: [330, 0.3],
   backspace: [95, 0.2],
   undo: [900, 0.3],
-  /** Between things done: reading, finding the place. */
+  /** Between two actions: the author reads and finds the next place. */
   between: [1800, 0.4],
 } as const;
 const THOUGHT_SHARE = 0.15;
@@ -43,7 +43,7 @@ const SLIP_SHARE = 0.022;
 const MIN_WAIT = 38;
 const MAX_WAIT = 4000;
 
-/** Keys beside each letter. */
+/** Adjacent keys of each letter. */
 const NEIGHBOURS: Record<string, string> = {
   q: 'wa',
   w: 'qes',
@@ -73,7 +73,10 @@ const NEIGHBOURS: Record<string, string> = {
   m: 'nj',
 };
 
-/** A trace of the plan over `texts` (by file, as they are at the end). */
+/**
+ * Makes a trace of the plan.
+ * @param texts final text of each file.
+ */
 export function makeSession(header: { seed: number; commit: string }, texts: ReadonlyMap<string, string>): Session {
   const random = seededRandom(header.seed);
   const passages = findPassages(texts);
@@ -100,13 +103,16 @@ export function makeSession(header: { seed: number; commit: string }, texts: Rea
 
 interface Passage {
   file: string;
-  /** Its text, which stands behind `before` once and nowhere else. */
+  /** Text of the passage. It occurs once after `before` and nowhere else. */
   text: string;
   before: string;
   after: string;
 }
 
-/** Where in the final texts each passage stands, with enough around it to find the place while others are still missing. */
+/**
+ * Finds each passage in the final texts. Keeps enough text around it to find its place while other passages are
+ * missing.
+ */
 function findPassages(texts: ReadonlyMap<string, string>): Map<PlanStep, Passage> {
   const passages = new Map<PlanStep, Passage>();
   let file = '';
@@ -130,9 +136,9 @@ function findPassages(texts: ReadonlyMap<string, string>): Map<PlanStep, Passage
   return passages;
 }
 
-/** The text without a passage that it has in full; others may be missing already. */
+/** Removes a passage from a text that contains it completely. Other passages may already be missing. */
 function without(text: string, { before, text: passage, after }: Passage): string {
-  // Other passages leave at least these many characters around this one as they are.
+  // The removal of other passages leaves at least this many characters around this one unchanged.
   const around = before.slice(-20) + passage + after.slice(0, 20);
   const at = text.indexOf(around) + 20;
   if (at < 20 || text.indexOf(around, at) >= 0)
@@ -140,7 +146,7 @@ function without(text: string, { before, text: passage, after }: Passage): strin
   return text.slice(0, at) + text.slice(at + passage.length);
 }
 
-/** Types a passage where it is missing, and puts it into `current`. */
+/** Types a passage where it is missing, and inserts it into `current`. */
 function write(
   random: Random,
   current: Map<string, string>,
@@ -159,7 +165,7 @@ function write(
   return { wait, do: 'write', line, column: at - now.lastIndexOf('\n', at - 1), text, keys: typed(random, text, undo) };
 }
 
-/** The keys that write `text`, with slips, and with an undo of some words where asked for. */
+/** The keys that write `text`, with slips. With `undo`, the author also undoes some words. */
 export function typed(random: Random, text: string, undo: boolean): Key[] {
   const units = text.match(/\n[ \t]*|[^\n]/g) ?? [];
   const keys: Key[] = [];
@@ -174,14 +180,17 @@ export function typed(random: Random, text: string, undo: boolean): Key[] {
       undoAt = Number.POSITIVE_INFINITY;
       const to = wordStartBefore(text, position - 12);
       keys.push([draw(random, 'undo'), 'Undo', to]);
-      // The author has changed their mind once more and writes the same.
+      // The author changes their mind again and writes the same text.
       while (position > to) position -= units[i--]!.length;
     }
   }
   return keys;
 }
 
-/** A wrong key instead of units[at], maybe some right ones after it before it is noticed, and as many times Backspace. */
+/**
+ * Types a wrong key instead of units[at]. Some right keys may follow before the author notices. Then Backspace removes
+ * them all.
+ */
 function slip(random: Random, units: readonly string[], at: number, keys: Key[]): void {
   const wrong = NEIGHBOURS[units[at] ?? ''];
   if (!wrong) return;
@@ -205,21 +214,21 @@ function wordStartBefore(text: string, position: number): number {
   return [...text.slice(0, Math.max(0, position)).matchAll(/\b\w/g)].at(-1)?.index ?? 0;
 }
 
-/** Whole milliseconds, log-normal. */
+/** Draws whole milliseconds from a log-normal distribution. */
 function draw(random: Random, what: keyof typeof WAITS): number {
   const [median, spread] = WAITS[what];
   return Math.round(Math.min(MAX_WAIT, Math.max(MIN_WAIT, median * Math.exp(spread * normal(random)))));
 }
 
-/** Of mean 0 and variance 1. */
+/** Draws from a normal distribution with mean 0 and variance 1. */
 export function normal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/** The session's files as they are in a commit. */
+/** The session's files at a commit. */
 function textsOf(commit: string): Map<string, string> {
   const show = (path: string): string => execFileSync('git', ['show', `${commit}:${path}`], { encoding: 'utf8' });
-  // Put together, imports would stand in the middle of the file.
+  // In the joined file, imports would appear in the middle.
   const body = (path: string): string => show(path).replace(/^import .*;\n+/gm, '');
   return new Map(FILES.map(({ file, parts }) => [file, parts ? parts.map(body).join('\n') : show(file)]));
 }

@@ -1,10 +1,10 @@
-/** Reads from the system which instruction sets decide how fast integer products are. */
+/** Reads from the system which instruction sets the CPU has that decide the speed of integer products. */
 import { readFileSync } from 'node:fs';
 
-/** As Linux names them. */
+/** Names as in Linux. */
 const FEATURES = ['avx2', 'avx512f', 'avx_vnni', 'avx512_vnni', 'avx512_bf16', 'amx_int8', 'amx_bf16'];
 
-/** Those of FEATURES that are there; null where the system does not tell. */
+/** Returns the FEATURES that the CPU has; null if the system does not report them. */
 export function processorFeatures(): string[] | null {
   try {
     const flags = new Set(/^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(/\s+/));

@@ -19,7 +19,7 @@ test('the nodes of a graph file are read back as written', () => {
   ]);
 });
 
-test("every part of the engine's own graph is told apart", () => {
+test("every node of the engine's own graph is assigned to its part", () => {
   const config = parseConfig({ ...SHAPES.tiny });
   const nodes = readGraph(
     buildStepGraph(config, planWeights(config, 'int8', true, 'blocks'), { kv: 'int8', weightFile: 'w' }),
@@ -30,15 +30,18 @@ test("every part of the engine's own graph is told apart", () => {
   for (const linear of ['qkv', 'o', 'gate', 'up', 'down'])
     expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
   expect(count('linear: head')).toBe(1);
-  // Where it is in blocks, the head's operator codes its input itself.
+  // The head is in blocks here, so its operator codes its input itself.
   expect(count('linear layers: coding their input')).toBe(4 * 4 * config.numLayers);
-  // Scale and bias of the projection in; of `up` the scale goes to that of `down`'s input; scale alone elsewhere.
+  // The input projection has a scale and a bias. The scale of `up` multiplies the scale of the input of `down`. The
+  // others have only a scale.
   expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers);
-  // The window lane is there six times: together and apart, by itself and beside the prefill lane, to measure, and in tiles. Apart its operand is gathered.
+  // The graph has the window lane six times: together and separate, each of them alone and beside the prefill lane; for
+  // measuring; and in tiles. When separate, its operand is gathered.
   expect(count('attention: queries times window keys')).toBe((4 + 2 * 2) * config.numLayers);
   expect(count('attention: prefill lane')).toBe(config.numLayers);
   expect(count('attention: probabilities times window values')).toBe((4 + 2 * 2) * config.numLayers);
-  // In tiles one product with what turns the bias for the window's, one for the step's own.
+  // In tiles there are three products: for the coefficients, for the window and for the step's own tokens. Elsewhere
+  // there are two.
   expect(count('attention: key bias')).toBe((2 * 5 + 3) * config.numLayers);
   expect(count('norms')).toBe(2 * config.numLayers + 1);
 });
@@ -86,6 +89,6 @@ test('a profile is the mean over its last runs, by part and by operator', () => 
   expect(profileReport(profile)).toContain('| feeds and outputs across the border | 2.00 | 28.6% |');
 });
 
-test('a profile with fewer runs than were made is no profile', () => {
+test('a profile with fewer runs than calls is refused', () => {
   expect(() => profileOf('x', step(0, 1), [1, 2], parts)).toThrow('The profile has 1 runs; 2 were made.');
 });

@@ -1,8 +1,10 @@
-/** What onnxruntime's profile of some steps comes to: milliseconds per step by part of the model and by operator. Pure. */
+/**
+ * Summarizes onnxruntime's profile of some steps: milliseconds per step, by part of the model and by operator. Pure.
+ */
 import { LINEAR_PREFIX, NESTING, PASSES, WINDOW_KEYS } from './graphParts.ts';
 import { short, table } from './spread.ts';
 
-/** An event of the profile, times in microseconds. */
+/** An event of the profile. Times are in microseconds. */
 export interface ProfileEvent {
   cat: string;
   name: string;
@@ -22,28 +24,28 @@ interface ProfileRow {
   shape: string;
   /** Milliseconds of all such nodes in one step. */
   ms: number;
-  /** Nodes in one step. */
+  /** Number of such nodes in one step. */
   count: number;
 }
 
 export interface StepProfile {
   name: string;
   steps: number;
-  /** Milliseconds per step: of the call from JavaScript, of onnxruntime's own part of it, and of its operators. */
+  /** Milliseconds per step: of the call from JavaScript, of onnxruntime's part of the call, and of its operators. */
   callMs: number;
   runMs: number;
   operatorsMs: number;
   rows: ProfileRow[];
-  /** GB/s of the best scan, just before and after. */
+  /** GB/s of the best scan, measured just before and after the profile. */
   bandwidth?: number;
-  /** Milliseconds that feeds and outputs take by themselves, nothing profiled; results of before 2026-11-23 lack it. */
+  /** Milliseconds to pass feeds and outputs, without the profiler. Results from before 2026-11-23 do not have it. */
   crossingMs?: number;
 }
 
-/** What the profile of one token is called. */
+/** Name of the profile of one token. */
 export const oneToken = (context: string | number = ''): string => `one token, context ${context}`;
 
-/** What the profile of several sequences with texts of their own is called. */
+/** Name of the profile of several sequences with different texts. */
 export const tokensTogether = (context: string | number, count: string | number): string =>
   `${count} sequences, context ${context} each`;
 
@@ -53,7 +55,10 @@ function outputShape({ args }: ProfileEvent): number[] {
   return Object.values(args?.output_type_shape?.[0] ?? {})[0] ?? [];
 }
 
-/** Columns of the widest tensor by head that comes in or goes out; matrices of all heads side by side may be as wide as a window. */
+/**
+ * Number of columns of the widest input or output tensor that is split by head. Ignores matrices that hold all heads
+ * side by side, because they may be as wide as a window.
+ */
 function columns({ args }: ProfileEvent): number {
   const shapes = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map(
     (tensor) => Object.values(tensor)[0] ?? [],
@@ -62,8 +67,8 @@ function columns({ args }: ProfileEvent): number {
 }
 
 /**
- * @param callMs of each step, the last of them matched with the last runs of the profile; earlier runs were warm-up.
- * @param parts part by node name; nodes that the runtime has put in itself are not in it.
+ * @param callMs milliseconds of each step. They match the last runs of the profile; earlier runs were warm-up.
+ * @param parts part by node name. Nodes that the runtime has inserted are not in it.
  */
 export function profileOf(
   name: string,
@@ -75,7 +80,7 @@ export function profileOf(
   if (runs.length < callMs.length) throw new Error(`The profile has ${runs.length} runs; ${callMs.length} were made.`);
   const from = Math.min(...runs.map(({ ts }) => ts));
   const steps = runs.length;
-  // What has a graph inside it takes the time of that one's nodes, which have events of their own.
+  // The time of a node with an inner graph is the time of the inner nodes, which have their own events.
   const kernels = events.filter(
     (event) =>
       event.cat === 'Node' && KERNEL.test(event.name) && !NESTING.has(event.args?.op_name ?? '') && event.ts >= from,
@@ -114,7 +119,7 @@ export function profileOf(
   };
 }
 
-/** Milliseconds of the products with weights alone. */
+/** Milliseconds of the products with weights only. */
 export function linearMs({ rows }: StepProfile): number {
   return rows.reduce((sum, { part, ms }) => sum + (part.startsWith(LINEAR_PREFIX) ? ms : 0), 0);
 }
@@ -128,7 +133,7 @@ export function byPart({ rows }: StepProfile): { part: string; ms: number; count
   return [...parts.values()].sort((a, b) => b.ms - a.ms);
 }
 
-/** @param withoutMs the call when nothing is profiled, where it was measured. */
+/** @param withoutMs milliseconds of the call without the profiler, if measured. */
 export function profileReport(profile: StepProfile, withoutMs?: number, mostOperators = 25): string {
   const { name, steps, callMs, runMs, operatorsMs, rows, crossingMs } = profile;
   const percent = (ms: number): string => `${((100 * ms) / callMs).toFixed(1)}%`;

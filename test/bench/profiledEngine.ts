@@ -1,4 +1,7 @@
-/** Runs steps of the engine under onnxruntime's profiler. Sets the profiler on from outside, so the engine has no switch for it. */
+/**
+ * Runs steps of the engine under onnxruntime's profiler. Turns the profiler on from outside, so the engine needs no
+ * switch for it.
+ */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { InferenceSession } from 'onnxruntime-node';
@@ -16,13 +19,16 @@ interface Profiled {
   last: Call | null;
 }
 
-/** Everything that `open` loads from a graph file is profiled into `prefix`. */
+/**
+ * Profiles every graph file that `open` loads.
+ * @param prefix prefix of the profile's file name.
+ */
 async function openProfiled<T>(prefix: string, open: () => Promise<T>): Promise<{ opened: T; profiled: Profiled }> {
   const { InferenceSession } = await import('onnxruntime-node');
   const create = InferenceSession.create;
   let profiled: Profiled | undefined;
   const creating = async (model: unknown, options: InferenceSession.SessionOptions): Promise<InferenceSession> => {
-    // Graphs made in memory are probes.
+    // Graphs in memory are probes and are not profiled.
     if (typeof model !== 'string') return create.call(InferenceSession, model as Uint8Array, options);
     const session = await create.call(InferenceSession, model as unknown as Uint8Array, {
       ...options,
@@ -53,7 +59,7 @@ async function openProfiled<T>(prefix: string, open: () => Promise<T>): Promise<
 
 /** Ends the profile and reads it. */
 function stop(session: InferenceSession, folder: string): ProfileEvent[] {
-  // The runtime has it, its types do not.
+  // The runtime has this function; its types do not declare it.
   (session as InferenceSession & { endProfiling(): void }).endProfiling();
   const file = readdirSync(folder).find((name) => name.endsWith('.json'));
   if (!file) throw new Error(`onnxruntime wrote no profile into ${folder}.`);
@@ -65,24 +71,27 @@ export interface ProfileOptions {
   cacheDir: string;
   threads: number;
   seed: number;
-  /** Profiles are written there and removed. */
+  /** Folder in which profiles are written and removed. */
   scratch: string;
   workload: Workload;
-  /** GB/s of the best way to read memory, now; undefined when that is not measured. */
+  /** Current GB/s of the fastest way to read memory; undefined if it is not measured. */
   bandwidth(): Promise<number | undefined>;
 }
 
 const DECODE_STEPS = 8;
-/** As many as the benchmark of peers lets write together. */
+/** The same number of sequences as in the benchmark of peers. */
 const TOGETHER = 4;
 
-/** One token at each context, then four sequences at the shortest, then the largest chunk at each context. A session is profiled as a whole, so each gets its own. */
+/**
+ * Profiles one token at each context, then four sequences at the shortest context, then the largest chunk at each
+ * context. The profiler covers a whole session, so each profile has its own session.
+ */
 export async function profiles(options: ProfileOptions): Promise<StepProfile[]> {
   const { contexts, chunkContexts, chunks } = options.workload;
   const chunk = Math.max(...chunks);
   const decode = (context: number, count: number) => async (bench: EngineUnderTest) => {
     bench.renew({ tokenBudget: 1 << 16 });
-    // The first ones write while the last ones are read.
+    // The first sequences write while the prompts of the last ones are read.
     const answers = Array.from({ length: count }, () => bench.add(bench.tokens(context), DECODE_STEPS + 4 + 2 * count));
     await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
     for (let i = 0; i < DECODE_STEPS + 2; i++) await bench.step();
@@ -95,7 +104,7 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
     ...chunkContexts.map((context) => ({
       name: `chunk of ${chunk}, context ${context}`,
       run: async (bench: EngineUnderTest) => {
-        // Twice, the first time to warm up.
+        // Runs twice. The first run is a warm-up.
         for (let i = 0; i < 2; i++) {
           bench.renew({ tokenBudget: chunk });
           const { sequence } = bench.add(bench.tokens(context + chunk), 0);

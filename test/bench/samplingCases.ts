@@ -1,4 +1,7 @@
-/** What choosing a token from one row of logits takes, beside the step that computes them. Rows are normal, flatter than those of a trained model. */
+/**
+ * Measures the choice of a token from one row of logits, to compare with the step that computes the logits. Rows are
+ * normally distributed, which is flatter than the rows of a trained model.
+ */
 import { type SamplerParams, sample } from '../../engine/sequence/sampler.ts';
 import type { Random } from '../support/engine/workload.ts';
 import type { Case } from './engineCases.ts';

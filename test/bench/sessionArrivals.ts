@@ -1,7 +1,7 @@
 /**
- * The recorded session as an engine sees it: protocol messages with the times at which they arrive. No completion is
- * accepted, so every key is pressed and the messages do not depend on any answer; an editor's patience is part of it (a
- * request after a pause in typing, aborted by the next key), its cache of past results is not.
+ * Turns the recorded session into protocol messages with their arrival times. No completion is accepted, so every key
+ * is pressed and the messages do not depend on answers. Includes the editor's wait before a request and the abort at
+ * the next key. Does not include the editor's cache of past results.
  */
 import type { HostMessage } from '../../engine/protocol/messages.ts';
 import { offsetAt, pressed, type Session } from '../support/session/session.ts';
@@ -13,11 +13,16 @@ export interface Arrival {
 }
 
 export interface ArrivalOptions {
-  /** Silence before a completion is asked for; none before the first on a line. The extension's default when left out. */
+  /**
+   * Pause in typing before a completion is requested. The first completion on a line has no such pause. Default: the
+   * extension's default.
+   */
   debounceMs?: number;
 }
 
-/** In order of time. Request ids tell what they are: "complete-1", "chat-1", "summarize-1". */
+/**
+ * Returns the arrivals in order of time. Request ids show the kind of request: "complete-1", "chat-1", "summarize-1".
+ */
 export function sessionArrivals(session: Session, { debounceMs = 50 }: ArrivalOptions = {}): Arrival[] {
   const texts = new Map(session.files.map(({ file, text }) => [file, text]));
   const versions = new Map<string, number>();
@@ -30,7 +35,10 @@ export function sessionArrivals(session: Session, { debounceMs = 50 }: ArrivalOp
   };
   const nextId = (kind: keyof typeof counts): string => `${kind}-${++counts[kind]}`;
 
-  /** Types one passage; a completion is asked for where the pause before the next key is long enough, and given up at that key. */
+  /**
+   * Types one passage. Requests a completion if the pause before the next key is long enough, and aborts it at that
+   * key.
+   */
   const write = (event: Extract<Session['events'][number], { do: 'write' }>): void => {
     const start = offsetAt(texts.get(file) ?? '', event.line, event.column);
     let written = '';

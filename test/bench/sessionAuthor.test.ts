@@ -24,7 +24,7 @@ test('without completions the author presses the keys of the trace, one by one',
   }
 });
 
-test('whatever is accepted and however far an undo goes, the passage is written in the end, with no key twice', () => {
+test('the passage is always complete in the end, with no key pressed twice, after any acceptances and undos', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...writes),
@@ -56,7 +56,7 @@ test('whatever is accepted and however far an undo goes, the passage is written 
   );
 });
 
-test('wants what goes on as the passage does and saves some keys, and nothing else', () => {
+test('the author wants only a completion that continues the passage and saves some keys', () => {
   const author = new Author({ wait: 0, do: 'write', line: 1, column: 1, text: 'const a = 1;', keys: [[100, 'c']] });
   expect(['const', '', 'co', 'const b', 'onst'].map((shown) => author.wants(shown))).toEqual([
     true,

@@ -1,6 +1,6 @@
-/** What the author of the recorded session does: which files, which passages are written, what is asked in between. */
+/** Plan of the recorded session: which files are open, which passages are written, and which questions are asked. */
 
-/** A file of the session is a source of this project, or several put one after the other for its length. */
+/** A file of the session. It is a source file of this project, or several joined to make it long. */
 export const FILES: { file: string; parts?: string[] }[] = [
   { file: 'engine/scheduler.ts' },
   { file: 'src/engineClient.ts' },
@@ -42,9 +42,12 @@ export const FILES: { file: string; parts?: string[] }[] = [
 
 export type PlanStep =
   | { open: string }
-  /** Writes the lines from the first to the last of these (as they are without indentation), which the file lacks until then. */
+  /**
+   * Writes all lines from the first to the last of these two. The file lacks them until then. Both are given without
+   * indentation.
+   */
   | { lines: [first: string, last: string]; undo?: true }
-  /** Writes the rest of a line from `rest` on. */
+  /** Writes the rest of a line, starting at `rest`. */
   | { line: string; rest: string }
   | { ask: string }
   | { summarize: true };

@@ -1,9 +1,10 @@
 /**
- * Shapes of published models for benchmarks: what config.json says, and the tensors that go with it. Times do not depend
- * on the values of weights, so random ones in a real shape stand for the model. Writes nothing (see writeShape).
+ * Shapes of published models for benchmarks: the contents of config.json and the matching tensors. Times do not depend
+ * on the values of weights, so random weights in a real shape can replace the model. Does not write files (see
+ * writeShape).
  */
 
-/** config.json, as far as the engine and its peers read it. */
+/** The fields of config.json that the engine and its peers read. */
 export interface Qwen2Config {
   architectures: ['Qwen2ForCausalLM'];
   model_type: 'qwen2';
@@ -47,7 +48,7 @@ function qwen2(sizes: Sizes): Qwen2Config {
   };
 }
 
-/** `tiny` is for tests of the benchmarks themselves. */
+/** `tiny` is for tests of the benchmarks. */
 export const SHAPES = {
   'qwen2.5-0.5b': qwen2({
     hidden_size: 896,
@@ -80,12 +81,14 @@ export type ShapeName = keyof typeof SHAPES;
 export interface TensorShape {
   name: string;
   shape: number[];
-  /** Normal distribution around `mean`. */
+  /** Mean of the normal distribution. */
   mean: number;
   deviation: number;
 }
 
-/** Every tensor, in the order in which it stands in the file. Norms are 1 and the rest small: activations stay finite. */
+/**
+ * Every tensor, in the order of the file. Norms are 1 and the other values are small, so that activations stay finite.
+ */
 export function tensorsOf(config: Qwen2Config): TensorShape[] {
   const { hidden_size: hidden, intermediate_size: ffn, vocab_size: vocab } = config;
   const headSize = hidden / config.num_attention_heads;

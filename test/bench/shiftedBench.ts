@@ -1,7 +1,7 @@
 /**
- * Suite `shifted`: how long the first answer after an edit in the middle of a file takes, with and without position-shifted
- * reuse, before idle time has computed anything anew. The block from before the edit is in the cache; the edit puts a line
- * in at its middle; the question has 30 tokens. Both ways take turns.
+ * Suite `shifted`: measures the time of the first answer after an edit in the middle of a file, with and without
+ * position-shifted reuse, before idle work has recomputed anything. The block from before the edit is in the cache. The
+ * edit inserts a line in the middle of the block. The question has 30 tokens. Both ways take turns.
  */
 import path from 'node:path';
 import { EngineUnderTest } from './engineUnderTest.ts';
@@ -60,7 +60,7 @@ async function shiftedBench(
   });
   try {
     const blocks = sizes.filter((tokens) => tokens + LINE_TOKENS + QUESTION_TOKENS < bench.model.config.contextTokens);
-    // What steps cost is learnt first, in both lanes.
+    // The engine first learns the cost of steps in both lanes.
     for (let i = 0; i < 3; i++)
       await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, [[0, blocks[0]!]]));
     const results: ShiftedCase[] = [];

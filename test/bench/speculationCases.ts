@@ -1,13 +1,13 @@
 /**
- * What drafts gain and what they cost. A model with random weights writes nothing that anybody would, so its choices are
- * dictated: every step is computed as in use, then the logits are changed so that the next token is that of a given text.
- * What is measured is real but for the text, and the text decides how many drafts are right:
+ * Measures what drafts gain and what they cost. A model with random weights writes unrealistic text, so its choices are
+ * dictated: every step is computed as in real use, then the logits are changed so that the next token comes from a
+ * given text. Only the text is not real, and the text decides how many drafts are right:
  *
- * - `insert`: code of the recorded session with the lines that its author added; the prompt holds the code before.
- * - `rename`: the same code with a common name changed throughout.
- * - `fresh`: code of another file than the prompt's.
- * - `random`: random tokens; nothing in them has been seen before.
- * - `pairs`: random tokens of twelve: every pair has been seen, with anything after it. No text is worse.
+ * - `insert`: code of the recorded session with the lines that its author added. The prompt is the code without them.
+ * - `rename`: the same code with a common name changed everywhere.
+ * - `fresh`: code of a different file than the prompt's.
+ * - `random`: random tokens. They repeat nothing.
+ * - `pairs`: random tokens out of twelve. Every pair has occurred before, with any token after it: the worst case.
  */
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { below } from '../support/engine/workload.ts';
@@ -25,18 +25,18 @@ export interface Dictation {
 const FILE = 'engine/scheduler/scheduler.ts';
 const OTHER_FILE = 'src/engineClient.ts';
 const RENAMED = [/\bsequence\b/g, 'request'] as const;
-/** Lines before the first change that the answer begins with. */
+/** Number of unchanged lines with which the answer begins, before the first change. */
 const LEADING_LINES = 8;
 const NUM_PAIRED = 12;
 
-/** Prompts of at most `promptTokens`, answers of `answerTokens`. */
+/** Makes prompts of at most `promptTokens` tokens and answers of `answerTokens` tokens. */
 export async function dictations(
   bench: EngineUnderTest,
   promptTokens: number,
   answerTokens: number,
 ): Promise<Dictation[]> {
   const tokenizer = await Tokenizer.load('model');
-  // The built-in model's ids are below those of every shape but the smallest.
+  // The ids of the built-in model fit into the vocabulary of every shape but the smallest.
   const encode = (text: string): number[] => tokenizer.encode(text).map((id) => id % bench.model.config.vocabSize);
   const session = readSession();
   const textOf = (file: string): string => session.files.find((one) => one.file === file)!.text;
@@ -62,7 +62,7 @@ export async function dictations(
   ];
 }
 
-/** Two engines with the same model: each writes every answer once without and once with drafts. */
+/** Two engines have the same model. Each engine writes every answer once without drafts and once with drafts. */
 export function speculationCases(
   engines: readonly [EngineUnderTest, EngineUnderTest],
   texts: readonly Dictation[],
@@ -99,7 +99,7 @@ interface Turns {
   accepted: number;
 }
 
-/** The same answer without and with drafts, step by step in turns: what disturbs one disturbs the other. */
+/** Writes the same answer without and with drafts. The steps alternate, so that a disturbance affects both. */
 async function inTurns(plain: EngineUnderTest, drafting: EngineUnderTest, text: Dictation): Promise<Turns> {
   const [without, having] = [new Dictated(plain, text, false), new Dictated(drafting, text, true)];
   await without.begin();
@@ -117,7 +117,7 @@ class Dictated {
   readonly #bench: EngineUnderTest;
   readonly #text: Dictation;
   readonly #watched: Watched;
-  /** By rows of the step, milliseconds. */
+  /** Milliseconds of the steps, by number of rows in the step. */
   readonly #times = new Map<number, number[]>();
 
   constructor(bench: EngineUnderTest, text: Dictation, drafts: boolean) {
@@ -135,12 +135,15 @@ class Dictated {
     return this.#watched.sequence.numGenerated;
   }
 
-  /** Each step counts with the median of those with as many rows, so that one disturbed from outside does not. */
+  /**
+   * Sum over all steps. Each step counts as the median of the steps with the same number of rows, so that outside
+   * disturbances do not count.
+   */
   get ms(): number {
     return [...this.#times.values()].reduce((sum, steps) => sum + steps.length * median(steps), 0);
   }
 
-  /** Up to the first token. */
+  /** Runs up to the first token. */
   begin(): Promise<void> {
     return this.#dictate(() => this.#bench.pretend(() => this.numTokens > 0));
   }

@@ -1,21 +1,21 @@
-/** Figures of a benchmark: what repeated measurements of one thing come to. Pure. */
+/** Summarizes repeated measurements of a benchmark. Pure. */
 
 export interface Figure {
   median: number;
   least: number;
   most: number;
-  /** In the order in which they were taken. */
+  /** In the order of measurement. */
   samples: number[];
 }
 
-/** The middle one, or the mean of the middle two; NaN of nothing. */
+/** The middle value, or the mean of the two middle values; NaN for no values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
-/** The least value that at least `share` of them do not exceed; NaN of nothing. */
+/** The smallest value such that at least `share` of the values do not exceed it; NaN for no values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
@@ -32,7 +32,7 @@ export function short(value: number): string {
   return value.toFixed(Math.min(digits, 4));
 }
 
-/** "31.4 (30.9–33.0)"; only the median where there is one sample. */
+/** Formats a figure as "31.4 (30.9–33.0)", or as the median alone if there is one sample. */
 export function withSpread({ median, least, most, samples }: Figure): string {
   return samples.length > 1 ? `${short(median)} (${short(least)}–${short(most)})` : short(median);
 }

@@ -1,18 +1,20 @@
-/** Bar charts as SVG text: groups of bars with their spread as whiskers. Legible on a light and on a dark page. Pure. */
+/**
+ * Draws bar charts as SVG text: groups of bars with whiskers for their spread. Readable on light and dark pages. Pure.
+ */
 
 export interface Bar {
   value: number;
-  /** Ends of the whisker; none when left out. */
+  /** Ends of the whisker. Without them there is no whisker. */
   least?: number;
   most?: number;
 }
 
 export interface BarChart {
   title: string;
-  /** What the bars count; stands after the title. */
+  /** Unit of the bars, shown after the title. */
   unit: string;
   groups: readonly string[];
-  /** One bar for each group; null where there is none. */
+  /** One bar for each group; null for no bar. */
   series: readonly { name: string; bars: readonly (Bar | null)[] }[];
 }
 
@@ -21,14 +23,14 @@ const WIDTH = 720;
 const HEIGHT = 380;
 const MARGIN = { top: 56, right: 16, bottom: 64, left: 56 };
 const LABEL_LINE = 13;
-/** About the width of a character of a label. */
+/** Approximate width of a label's character. */
 const CHARACTER = 5.9;
 
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 const at = (value: number): string => value.toFixed(1);
 
-/** A round number at or above `top` and the distance of the axis' lines: 1, 2 or 5 times a power of ten. */
+/** A round number at or above `top`, and the distance between the lines of the axis: 1, 2 or 5 times a power of ten. */
 export function axis(top: number): { end: number; step: number } {
   if (!(top > 0)) return { end: 1, step: 1 };
   const power = 10 ** Math.floor(Math.log10(top / 4));

@@ -1,4 +1,4 @@
-/** The products that suite `products` measures outside the runtime are products: both threads, each number of rows. */
+/** Tests the products that the suite `products` measures outside the runtime: both threads, each number of rows. */
 import { expect, test } from 'vitest';
 import { WasmProducts } from './wasmProducts.ts';
 
@@ -22,7 +22,7 @@ test('sums of the last layer are those of plain arithmetic', async () => {
       for (let r = 0; r < rows; r++) {
         for (let n = 0; n < outputs; n++) {
           let sum = 0;
-          // Four outputs lie side by side, sixteen inputs of each at a time.
+          // Four outputs are stored side by side, with sixteen inputs of each at a time.
           for (let k = 0; k < width; k++)
             sum +=
               ((37 * (r * width + k)) % 127) *

@@ -1,18 +1,21 @@
 /**
- * The linear layers' products outside the runtime: WebAssembly with 128-bit integer products, two threads over one shared memory. What such
- * a lane could gain for a token is read off this; codes have 7 bits, which is what these products are sure of on every processor. Owns
- * the kernel and the hand-over between the threads.
+ * Computes the products of the linear layers outside the runtime: WebAssembly with 128-bit integer products, and two
+ * threads over one shared memory. Shows how much such a lane could gain for a token. Codes have 7 bits, which these
+ * products compute exactly on every CPU. Owns the kernel and the synchronization of the threads.
  */
 import { Worker } from 'node:worker_threads';
 import asc from 'assemblyscript/asc';
 
 const PAGE = 65_536;
-/** Outputs that are computed together, and inputs that a word has. */
+/** Number of outputs that are computed together, and number of inputs in a word. */
 const TOGETHER = 4;
 const WORD = 16;
 export const ROWS = [1, 4] as const;
 
-/** One function for each number of rows: weights int8 [outputs / 4, width / 16, 4, 16], codes [rows, width], sums int32 [rows, outputs]. */
+/**
+ * One function for each number of rows. Weights are int8 [outputs / 4, width / 16, 4, 16], codes are [rows, width],
+ * sums are int32 [rows, outputs].
+ */
 function kernel(): string {
   const functions = ROWS.map((rows) => {
     const each = (write: (row: number, column: number) => string): string =>
@@ -73,10 +76,13 @@ type Kernel = Record<
   string,
   (w: number, x: number, out: number, width: number, outputs: number, from: number, to: number) => void
 >;
-/** Index of the control words: number of the run asked for, whether it is not finished, rows. */
+/** Indices of the control words: number of the requested run, number of unfinished parts, rows. */
 const [ASKED, LEFT, WITH_ROWS] = [0, 1, 2];
 
-/** The second half of all outputs, in a thread of its own that spins for the next run, as the runtime's threads do. */
+/**
+ * Computes the second half of all outputs in its own thread. The thread spins between layers, as the runtime's threads
+ * do.
+ */
 const THREAD = `
 const { workerData: { module, memory, control, layers, x, out } } = require('node:worker_threads');
 const { exports } = new WebAssembly.Instance(module, { env: { memory } });
@@ -119,7 +125,10 @@ export class WasmProducts {
     });
   }
 
-  /** @param shapes width and outputs of each layer, in order; outputs in multiples of eight, widths of sixteen. */
+  /**
+   * @param shapes width and number of outputs of each layer, in order. Outputs are multiples of eight, widths multiples
+   * of sixteen.
+   */
   static async open(
     shapes: readonly (readonly [width: number, outputs: number])[],
     bytes: (count: number) => Uint8Array,
@@ -143,7 +152,10 @@ export class WasmProducts {
     return opened;
   }
 
-  /** All layers once. Each ends in both threads before the next begins, as its input would be the other's output. */
+  /**
+   * Runs all layers once. Both threads finish a layer before the next layer begins, because its input would come from
+   * the other thread's output.
+   */
   run(rows: number): void {
     const control = this.#control;
     control[WITH_ROWS] = rows;

@@ -1,15 +1,17 @@
 /**
- * Reads memory as fast as WebAssembly can: a module with one function that adds up 128-bit words, and threads that each
- * scan a part of one shared memory. Owns the module's bytes and the hand-over between the threads.
+ * Reads memory as fast as WebAssembly can. A module has one function that adds up 128-bit words. Each thread scans its
+ * part of one shared memory. Owns the module's bytes and the synchronization of the threads.
  */
 import { Worker } from 'node:worker_threads';
 
-/** Words read in one turn of the loop; a scan is in multiples of so many bytes. */
+/** Number of words that one iteration of the loop reads. A scan covers a multiple of TURN_BYTES. */
 const UNROLLED = 16;
 export const TURN_BYTES = 16 * UNROLLED;
 const ACCUMULATORS = 4;
 const PAGE = 65_536;
-/** Index of the control words: the number of the scan asked for, and that of threads that have not finished it. */
+/**
+ * Indices of the control words: the number of the requested scan, and the number of threads that have not finished it.
+ */
 const ASKED = 0;
 const LEFT = 1;
 
@@ -32,7 +34,10 @@ function signedLeb(value: number): number[] {
 const section = (id: number, content: number[]): number[] => [id, ...leb(content.length), ...content];
 const name = (text: string): number[] => [text.length, ...new TextEncoder().encode(text)];
 
-/** `scan(from: i32, to: i32): i64`, the sum of all 64-bit words of an imported shared memory of `pages`. */
+/**
+ * `scan(from: i32, to: i32): i64`, the sum of all 64-bit words in the range of an imported shared memory of `pages`
+ * pages.
+ */
 export function scanModule(pages: number): Uint8Array<ArrayBuffer> {
   const [I32, I64, V128] = [0x7f, 0x7e, 0x7b];
   const get = (local: number): number[] => [0x20, local];
@@ -78,7 +83,7 @@ export function scanModule(pages: number): Uint8Array<ArrayBuffer> {
   ]);
 }
 
-/** What a thread runs: it waits for each scan, does its part and adds its sum to the others'. */
+/** Code of a thread. It waits for each scan, scans its part and stores its sum. */
 const THREAD = `
 const { workerData: { module, memory, control, sums, from, to, index } } = require('node:worker_threads');
 const { exports } = new WebAssembly.Instance(module, { e: { m: memory } });
@@ -96,13 +101,13 @@ export class WasmScan {
   readonly #control = new Int32Array(new SharedArrayBuffer(8));
   readonly #sums: BigInt64Array;
 
-  /** @param bytes rounded up to what the threads share out evenly. */
+  /** @param bytes is rounded up so that all threads have equal parts. */
   constructor(bytes: number, threads: number) {
     const part = Math.ceil(bytes / threads / PAGE) * PAGE;
     this.bytes = part * threads;
     const pages = this.bytes / PAGE;
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
-    // Untouched memory would be one page of zeros, mapped all over.
+    // Untouched memory would be a single page of zeros that is mapped everywhere.
     new Uint8Array(memory.buffer).fill(1);
     this.#sums = new BigInt64Array(new SharedArrayBuffer(8 * threads));
     const module = new WebAssembly.Module(scanModule(pages));
@@ -124,7 +129,7 @@ export class WasmScan {
     );
   }
 
-  /** Waits until every thread is there, so that the first scan measures no start. */
+  /** Waits until every thread has started, so that the first scan does not measure the start. */
   async ready(): Promise<void> {
     await Promise.all(
       this.#workers.map(
@@ -134,7 +139,10 @@ export class WasmScan {
     this.scan();
   }
 
-  /** Reads everything once. @returns the sum of the 64-bit words in 64 bits, the same each time. */
+  /**
+   * Reads everything once.
+   * @returns the sum of the 64-bit words in 64 bits. It is the same each time.
+   */
   scan(): bigint {
     Atomics.store(this.#control, LEFT, this.#workers.length);
     Atomics.add(this.#control, ASKED, 1);

@@ -1,7 +1,7 @@
 /**
  * Writes a shape as a Hugging Face folder with seeded random weights in bfloat16: config.json, model.safetensors and a
- * byte-level tokenizer.json that covers the bytes only (benchmarks pass token ids). Streams in pieces, so memory stays
- * bounded whatever the size; a folder is there completely or not at all.
+ * byte-level tokenizer.json that covers only bytes, because benchmarks pass token ids. Streams in pieces, so memory use
+ * does not depend on the size. A folder exists completely or not at all.
  */
 import { existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,10 @@ function bfloat16(value: number): number {
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }
 
-/** Draws bfloat16 values of one distribution: quantiles of the normal distribution, picked by a generator of 32 random bits. */
+/**
+ * Draws bfloat16 values of one distribution. They are quantiles of the normal distribution, picked by a 32-bit random
+ * generator.
+ */
 class Weights {
   #state: number;
 
@@ -29,7 +32,7 @@ class Weights {
 
   /** @param table see `normalTable`. */
   fill(codes: Uint16Array, table: Uint16Array): void {
-    // xorshift32: two table indices from each state.
+    // xorshift32: each state gives two table indices.
     let x = this.#state;
     for (let i = 0; i < codes.length; i += 2) {
       x ^= x << 13;
@@ -82,7 +85,7 @@ async function writeWeights(file: FileHandle, tensors: readonly TensorShape[], s
   }
 }
 
-/** A byte-level BPE without merges: it brings every text back, one token for each byte. */
+/** A byte-level BPE without merges. It reproduces every text, with one token for each byte. */
 function byteTokenizer(): unknown {
   const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: false };
   return {
@@ -118,7 +121,7 @@ function byteTokenizer(): unknown {
   };
 }
 
-/** @returns the model folder in `root`, written now if it is not there. */
+/** @returns the model folder in `root`. Writes the folder if it does not exist. */
 export async function shapeFolder(name: ShapeName, root: string, seed = 1): Promise<string> {
   const folder = path.join(root, `${name}-seed${seed}`);
   if (existsSync(folder)) return folder;

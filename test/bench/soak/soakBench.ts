@@ -1,6 +1,6 @@
 /**
- * Suite `soak`: 10,000 random requests, edits, aborts and evictions through the scheduler and the cache with the fake
- * runner, and as many through the real graph, each in a process of its own. A wrong token, slot or byte ends it.
+ * Suite `soak`: sends 10,000 random requests, edits, aborts and evictions through the scheduler and the cache with the
+ * fake runner, and as many through the real graph. Each run has its own process. A wrong token, slot or byte stops it.
  */
 import path from 'node:path';
 import { short, table } from '../spread.ts';
@@ -8,7 +8,9 @@ import { type BarChart, barChart } from '../svgPlot.ts';
 import { MAX_GROWTH_BYTES, soakProcess } from '../../support/soak/startSoak.ts';
 import { slope, type SoakOptions, type SoakResult } from '../../support/soak/soakRun.ts';
 
-/** A tiny model with the shape of a real one: what matters here is who shares what, not how well it speaks. */
+/**
+ * A tiny model with the shape of a real one. The test needs the sharing between requests, not the quality of the text.
+ */
 const MODEL = 'test/fixtures/models/qwen3-tied-sharded';
 
 export interface SoakBench {
@@ -17,7 +19,7 @@ export interface SoakBench {
 }
 
 export interface SoakArguments {
-  /** Of each run: 10,000. */
+  /** Number of requests in each run. Default: 10,000. */
   requests?: string;
 }
 

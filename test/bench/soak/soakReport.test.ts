@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { slope } from '../../support/soak/soakRun.ts';
 import { soakReport } from './soakBench.ts';
 
-test('the slope is that of the last half; the report says what there was', () => {
+test('the slope covers the last half of the samples, and the report has all figures', () => {
   const samples = Array.from({ length: 40 }, (_, i) => ({
     ended: 100 * i,
     bytes: i < 20 ? 1e6 * i : 2e7 + 300 * i,

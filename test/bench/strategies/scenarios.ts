@@ -1,6 +1,7 @@
 /**
- * Conversations with a support agent, as in the study that the strategies are compared after: insurance, banking, a shop. Each
- * has instructions for the agent and questions that build on one another, so that the context grows from turn to turn.
+ * Conversations with a support agent about insurance, banking and a shop, like those of the study that the suite
+ * repeats. Each has instructions for the agent and questions that build on each other, so that the context grows with
+ * every turn.
  */
 export interface Scenario {
   name: string;

@@ -1,4 +1,4 @@
-/** The strategies that the pool is compared with are its oracles: none, dynamic and static write what it writes. */
+/** Checks that the strategies `none`, `dynamic` and `static` write the same tokens as the pool. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { strategiesCsv, strategiesReport } from './strategiesReport.ts';
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-strategies-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
-test('two turns of a conversation: the same tokens whatever is kept', async () => {
+test('two turns of a conversation: every strategy writes the same tokens', async () => {
   const scenarios = [{ ...SCENARIOS[0]!, questions: SCENARIOS[0]!.questions.slice(0, 2) }];
   const result = await strategiesBench({ samples: 1, answerTokens: 6, threads: 1, scenarios, cacheDir });
   const of = (name: string) => result.records.filter(({ strategy }) => strategy === name);
@@ -21,12 +21,13 @@ test('two turns of a conversation: the same tokens whatever is kept', async () =
   );
   expect(of('pool')[0]!.peakBytes).toBeGreaterThan(0);
   for (const [turn, { peakBytes, contextTokens, tokens }] of of('none').entries()) {
-    // Of each token but the last written there is a row; growing by one of them, an array is there beside the one before.
+    // Every token except the last written one has a row. An array that grows by one row exists beside the previous
+    // array.
     const numRows = contextTokens + tokens - 1;
     expect(of('dynamic')[turn]!.peakBytes).toBe((peakBytes / numRows) * (2 * numRows - 1));
     expect(of('static')[turn]!.peakBytes).toBe((peakBytes / numRows) * (result.contextTokens - 1));
   }
-  // Only those that are asked for.
+  // Only the requested strategies run.
   const dynamic = await strategiesBench({
     only: ['dynamic'],
     samples: 1,

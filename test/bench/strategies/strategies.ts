@@ -1,20 +1,24 @@
 /**
- * Ways to keep K/V rows while an answer is written, over one runner: not at all, in arrays that grow by each token, in arrays of
- * the longest context from the start. Each begins anew with every answer, as the study's did. Oracles for the pool, and slow.
+ * Ways to keep K/V rows during an answer, all with one runner: none; arrays that grow by each token; arrays of the
+ * longest context from the start. Each starts empty with every answer, as in the study. They are slow oracles for the
+ * pool.
  */
 import type { Lane } from '../../../engine/model/batch.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import { resolveSampling, sample } from '../../../engine/sequence/sampler.ts';
 
-/** Tokens of a run, by lane. */
+/** Largest number of tokens in a run, by lane. */
 const CHUNK: { [lane in Lane]: number } = { prefill: 256, paged: 32 };
 
 export interface Answer {
   tokenIds: number[];
-  /** Bytes of arrays for rows, the most at any time while the answer was written: while arrays grow, the old ones are there beside the new. */
+  /**
+   * Most bytes of row arrays at any time during the answer. While arrays grow, the old arrays exist beside the new
+   * ones.
+   */
   peakBytes: number;
-  /** Bytes of rows after it less those before it: what the study measured. */
+  /** Bytes of rows after the answer minus the bytes before it. The study measured this. */
   keptBytes: number;
 }
 
@@ -41,10 +45,13 @@ abstract class Direct implements Strategy {
     this.mostTokens = mostTokens;
   }
 
-  /** Room for `numTokens`, before the first token is computed and before each further one, by `resize`. Returns how many are computed. */
+  /**
+   * Makes room for `numTokens` tokens with `resize`, before the first token and before each further token. Returns the
+   * number of tokens that are still computed.
+   */
   protected abstract makeRoom(numTokens: number, numComputed: number): number;
 
-  /** New arrays, into which the old ones' rows are copied; those go then. */
+  /** Makes new arrays, copies the rows of the old arrays into them, and frees the old arrays. */
   protected resize(numTokens: number): void {
     const { pool } = this.runner;
     const before = pool.bytes;
@@ -81,7 +88,7 @@ abstract class Direct implements Strategy {
     return { tokenIds: answered, peakBytes: this.#peakBytes, keptBytes: pool.bytes - before };
   }
 
-  /** Tokens from `from` on, each in its lane; returns the logits of the last one. */
+  /** Computes the tokens from `from` on, each in its lane. Returns the logits of the last token. */
   async #compute(ids: readonly number[], from: number, prefill: readonly TokenRange[]): Promise<Float32Array> {
     let logits: Float32Array | null = null;
     for (let at = from; at < ids.length; ) {
@@ -112,7 +119,7 @@ abstract class Direct implements Strategy {
   }
 }
 
-/** Everything is computed anew for each token: rows are there while it is, and nothing is copied. */
+/** Computes everything again for each token. Rows exist only during the computation, and nothing is copied. */
 export class NoCache extends Direct {
   readonly name = 'none';
 
@@ -123,7 +130,7 @@ export class NoCache extends Direct {
   }
 }
 
-/** Rows are kept in arrays that are replaced by larger ones with each token. */
+/** Keeps rows in arrays. Each token replaces the arrays with larger ones. */
 export class DynamicCache extends Direct {
   readonly name = 'dynamic';
 
@@ -133,12 +140,12 @@ export class DynamicCache extends Direct {
   }
 }
 
-/** Rows are kept in arrays for the longest context; a token attends to all of it, under a mask. */
+/** Keeps rows in arrays for the longest context. A token attends to the whole array under a mask. */
 export class StaticCache extends Direct {
   readonly name = 'static';
 
   protected makeRoom(_: number, numComputed: number): number {
-    // One less than the context is no multiple of a page: one page, which is attended to as a whole.
+    // The context minus one is not a multiple of a page. So the pool is a single page, and a step attends to all of it.
     if (numComputed === 0) this.resize(this.mostTokens - 1);
     return numComputed;
   }

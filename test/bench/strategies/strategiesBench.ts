@@ -1,7 +1,7 @@
 /**
- * Suite `strategies`: the study of cache strategies (none, dynamic, static), repeated with its conversations' kind and with the
- * engine's own pool beside them, which keeps what it has computed from turn to turn. 90 answers each: three conversations of
- * six turns, five times. All strategies write the same tokens, or the suite fails.
+ * Suite `strategies`: repeats the study of cache strategies (none, dynamic, static) with similar conversations, and
+ * adds the engine's own pool, which keeps computed rows between turns. Each strategy gives 90 answers: three
+ * conversations of six turns, five times. The suite fails if the strategies write different tokens.
  */
 import path from 'node:path';
 import { Engine } from '../../../engine/core/engine.ts';
@@ -21,7 +21,7 @@ import { strategiesCharts, strategiesCsv, strategiesReport } from './strategiesR
 import { type Answer, DynamicCache, NoCache, StaticCache, type Strategy } from './strategies.ts';
 
 const STARTER = path.resolve(import.meta.dirname, '../../../model');
-/** Of each conversation. */
+/** Number of repetitions of each conversation. */
 const SAMPLES = 5;
 const ANSWER_TOKENS = 32;
 const MAX_BYTES = 256e6;
@@ -45,7 +45,7 @@ export interface StrategiesBench {
   records: TurnRecord[];
 }
 
-/** The engine: continuous batching's pool, prefix tree and all. */
+/** The engine with its pool, its radix tree and continuous batching. */
 class PoolCache implements Strategy {
   readonly name = 'pool';
   readonly #engine: Engine;
@@ -101,12 +101,12 @@ class PoolCache implements Strategy {
   }
 }
 
-/** By name, in the order of the study. */
+/** Strategies by name, in the order of the study. */
 const STRATEGIES = { none: NoCache, dynamic: DynamicCache, static: StaticCache, pool: PoolCache } as const;
 type StrategyName = keyof typeof STRATEGIES;
 const ALL = Object.keys(STRATEGIES) as StrategyName[];
 
-/** @param only which strategies; all when left out. */
+/** @param only strategies to run; all by default. */
 export async function strategiesBench({
   only = ALL,
   samples = SAMPLES,
@@ -134,11 +134,11 @@ export async function strategiesBench({
   try {
     for (let sample = 0; sample < samples; sample++) {
       for (const { name: scenario, system, questions } of scenarios) {
-        // In changing order, so that none has the better part of a drifting machine.
+        // The order changes, so that slow changes of the machine's speed affect all strategies equally.
         const written = new Map<string, string>();
         for (let i = 0; i < only.length; i++) {
           const strategy = new STRATEGIES[only[(i + sample) % only.length]!](runner, contextTokens);
-          // What differs from sample to sample is who asks, so that nothing is found of another's conversation.
+          // The customer's number differs between samples, so that no sample reuses another's conversation.
           const messages: ChatMessage[] = [];
           for (const [turn, question] of questions.entries()) {
             messages.push({
@@ -189,7 +189,7 @@ export async function strategiesBench({
   return { model: 'built-in', threads: runner.threads, contextTokens, records };
 }
 
-/** @throws Error naming those that there are. */
+/** @throws Error that lists the known strategies. */
 function strategiesNamed(only: string): StrategyName[] {
   const names = only.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !Object.hasOwn(STRATEGIES, name));

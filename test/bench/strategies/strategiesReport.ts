@@ -1,9 +1,12 @@
-/** The comparison of strategies as the study's table, its three figures, and a line of CSV for each turn. Pure. */
+/**
+ * Formats the comparison of strategies as the table and the three figures of the study, and as CSV with one line per
+ * turn. Pure.
+ */
 import { short, table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
 import type { StrategiesBench, TurnRecord } from './strategiesBench.ts';
 
-/** What the study reports, of Llama-3.2-1B on a GPU of Google Colab: seconds an answer, MB, tokens a second. */
+/** Results of the study for Llama-3.2-1B on a GPU of Google Colab: seconds per answer, MB, tokens per second. */
 const STUDY: { [strategy: string]: readonly [number, number, number] } = {
   none: [54.2749, 0.009814, 6.3264],
   dynamic: [3.4433, 0.009814, 34.1041],
@@ -67,7 +70,7 @@ export function strategiesReport({ model, threads, records }: StrategiesBench): 
   ].join('\n\n');
 }
 
-/** SVG texts by file name: the study's figures 1 to 3. */
+/** SVG texts by file name: figures 1 to 3 of the study. */
 export function strategiesCharts({ model, records }: StrategiesBench): { [file: string]: string } {
   const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
   const groups = turns.map((turn) => `turn ${turn + 1}`);
@@ -100,7 +103,7 @@ export function strategiesCsv(records: readonly TurnRecord[]): string {
     'keptBytes',
     'peakBytes',
   ] as const;
-  // Six digits are more than the clock knows.
+  // Six digits are more than the precision of the clock.
   const cell = (value: string | number): string =>
     typeof value === 'number' && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
   return `${[columns.join(','), ...records.map((record) => columns.map((column) => cell(record[column])).join(','))].join('\n')}\n`;

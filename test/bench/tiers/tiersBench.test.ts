@@ -1,4 +1,4 @@
-/** Suite `tiers`, tiny: every tier has hits, and coded files are found in the store. */
+/** Runs a tiny suite `tiers`. Checks that every tier has hits and that coded files are found in the store. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { tiersReport } from './tiersReport.ts';
 const cache = await mkdtemp(join(tmpdir(), 'kvasir-tiers-bench-'));
 afterAll(() => rm(cache, { recursive: true, force: true }));
 
-test('both scenes: files are found whole in pool, store and on disk, and others are read anew between', async () => {
+test('both scenes: whole files are found in pool, store and disk; other files are read in between', async () => {
   const result = await tiersBench('tiny', cache, 1, {
     numFiles: 12,
     fileTokens: 512,
@@ -32,6 +32,6 @@ test('both scenes: files are found whole in pool, store and on disk, and others 
   const report = tiersReport(result);
   expect(report).toContain('| store, int4-kivi |');
   expect(report).not.toContain('NaN');
-  // Nothing stays but the shape and its import.
+  // Only the shape and its import remain.
   expect((await readdir(cache)).filter((name) => name.startsWith('tiers-'))).toEqual([]);
 });

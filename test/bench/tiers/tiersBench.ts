@@ -1,10 +1,7 @@
 /**
- * Suite `tiers`: forty files of 4,096 tokens under a ceiling that holds a few of them, and a disk tier for the rest. Rows of other
- * tokens stand in for those of the files; then questions about the files are asked, about some far more often than about others.
- * What does the first token of such a question cost, of what reading a file anew costs, and which tier had the file?
- *
- * Two scenes: with rows kept as they are computed, questions one after the other; and as with `kvasir.cache.codec` set, with
- * pauses between the questions, in whose idle maintenance what is out of use is coded and leaves the window.
+ * Suite `tiers`: forty files of 4,096 tokens under a memory budget for a few of them, with a disk tier for the rest.
+ * The rows of the files come from other tokens. Asks about some files much more often than about others. Measures the
+ * time to the first token by the file's tier, and compares it with reading a file from nothing.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -26,7 +23,10 @@ export interface TiersOptions {
   maxBytes: number;
   diskBytes: number;
   revisits: number;
-  /** Before each so many revisits a file is read anew, so that both are of the same conditions. */
+  /**
+   * Number of revisits between two readings of a file from nothing. The readings alternate with the revisits so that
+   * both have the same conditions.
+   */
   anewEvery: number;
 }
 
@@ -38,21 +38,29 @@ const OPTIONS: TiersOptions = {
   revisits: 120,
   anewEvery: 15,
 };
-/** Of the second scene. */
+/** Codec of the second scene. */
 const SETTING = 'int4-kivi';
 const QUESTION_TOKENS = 16;
-/** Of revisits, how much more often the first files come than the last: the cube of a uniform number picks them. */
+/** Exponent that makes revisits of the first files more frequent. The cube of a uniform number picks the file. */
 const SKEW = 3;
-/** Between questions of the second scene, and after each file's reading: the clock is set ahead. One in three of the pauses is the long one. */
+/**
+ * Pauses after each file's reading and between questions in the second scene. The clock is set ahead. One pause in
+ * three between questions is the long one.
+ */
 const SHORT_PAUSE_MS = 10_000;
 const LONG_PAUSE_MS = 120_000;
 
 type Log = (line: string) => void;
 
+/**
+ * One of two scenes. In the first, rows stay as computed and the questions follow each other without pauses. In the
+ * second, `kvasir.cache.codec` is set and there are pauses between the questions. During a pause, idle maintenance
+ * codes unused rows and moves them out of the window.
+ */
 class Scene {
   readonly #bench: EngineUnderTest;
   readonly #options: TiersOptions;
-  /** null: nothing is coded, and there are no idle maintenance. */
+  /** null: nothing is coded and there is no idle maintenance. */
   readonly #setting: string | null;
   readonly #disk: DiskTier;
   #aheadMs = 0;
@@ -120,7 +128,9 @@ class Scene {
     };
   }
 
-  /** Milliseconds to the first token of a question about a file, and how many of its tokens were found. */
+  /**
+   * Milliseconds to the first token of a question about a file, and the number of the file's tokens that were found.
+   */
   async #ask(file: readonly number[]): Promise<{ ms: number; found: number }> {
     const start = performance.now();
     const asked = this.#bench.add([...file, ...this.#bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [
@@ -132,7 +142,7 @@ class Scene {
     return { ms, found: asked.sequence.cachedTokens };
   }
 
-  /** Nobody asks for so long, and what can be done meanwhile is. */
+  /** Lets this much time pass without questions, and runs the maintenance that is possible meanwhile. */
   async #pause(ms: number, files: Parameters<Engine['runMaintenance']>[0]): Promise<void> {
     if (this.#setting === null) return;
     this.#aheadMs += ms;

@@ -1,28 +1,34 @@
-/** What revisiting files costs, by the tier that had them. Pure. */
+/** Formats the cost of revisiting a file, by the tier that held it. Pure. */
 import type { Tier } from '../../../engine/protocol/stats.ts';
 import { type Figure, figure, median, quantile, short, table, withSpread } from '../spread.ts';
 
 export interface Revisit {
-  /** Where most of the file was. */
+  /** Tier that held most of the file. */
   tier: Tier;
-  /** What of it has been through, or what it is in where that is nothing. */
+  /** Codecs and pruning rules that have changed rows of the file. If none has, the format of its rows. */
   codecs: string[];
-  /** To the first token. */
+  /** Milliseconds to the first token. */
   ms: number;
-  /** Tokens of the prompt that were found. */
+  /** Number of tokens of the prompt that were found. */
   found: number;
 }
 
 export interface TiersScene {
-  /** Of `kvasir.cache.codec`; null: rows stay as they are computed, and there are no idle maintenance. */
+  /** Value of `kvasir.cache.codec`. null: rows stay as computed and there is no idle maintenance. */
   setting: string | null;
-  /** The most that the cache in memory took, buffers of the disk tier included, behind each question, each file's writing and each idle moment. */
+  /**
+   * Most bytes of the cache in memory, including buffers of the disk tier. Measured after each question, after each
+   * file's write and after each round of idle work.
+   */
   peakBytes: number;
-  /** On disk, all files. */
+  /** Bytes of all files on the disk. */
   diskBytes: number;
-  /** Reading a file from nothing, to the first token of a question about it, ms; between the revisits. */
+  /**
+   * Milliseconds to the first token of a question about a file that is read from nothing. Measured between the
+   * revisits.
+   */
   anew: Figure;
-  /** Writing a file's rows to the disk, ms. */
+  /** Milliseconds to write a file's rows to the disk. */
   written: Figure;
   revisits: Revisit[];
 }
@@ -32,9 +38,9 @@ export interface TiersBench {
   threads: number;
   numFiles: number;
   fileTokens: number;
-  /** Of the cache in memory. */
+  /** Memory budget of the cache. */
   maxBytes: number;
-  /** A file's rows. */
+  /** Bytes of a file's rows. */
   fileBytes: number;
   scenes: TiersScene[];
 }

@@ -1,4 +1,7 @@
-/** The fake editor under the names of the editor's API: what `vscode` is outside of an editor and of vitest (typingBench.ts). */
+/**
+ * Exports the fake editor under the names of the editor's API. `typingBench.ts` uses it as `vscode`, outside an editor
+ * and vitest.
+ */
 import { vscodeApi } from '../../support/editor/fakeEditor.ts';
 
 export const {

@@ -1,4 +1,4 @@
-/** Suite `typing`: what passes come to, and what its command line takes. */
+/** Tests the figures of a pass and the command line of the suite `typing`. */
 import { describe, expect, test } from 'vitest';
 import { typingOptions } from './typingBench.ts';
 import { type Pass, passFigures, variantFigures, variantTable } from './typingFigures.ts';
@@ -21,7 +21,7 @@ const pass = (variant: string, more: Partial<Pass> = {}): Pass => ({
 });
 
 describe('figures of a pass', () => {
-  test('shares are of all keys, times of those that had a completion', () => {
+  test('shares are of all keys, times only of keys with a completion', () => {
     expect(passFigures(pass('all'))).toEqual({
       keys: 5,
       asked: 4,
@@ -40,12 +40,12 @@ describe('figures of a pass', () => {
     });
   });
 
-  test('a pass in which nothing was shown has no times', () => {
+  test('a pass without any shown completion has no times', () => {
     const { shown, inTime, p50Ms } = passFigures(pass('all', { keys: [{ at: 0 }] }));
     expect({ shown, inTime, p50Ms }).toEqual({ shown: 0, inTime: 0, p50Ms: Number.NaN });
   });
 
-  test('variants are in the order in which they were first played, each over its passes', () => {
+  test('variants keep the order of their first passes, and each has figures over its passes', () => {
     const passes = [
       pass('all'),
       pass('none', { stepMs: 3000 }),
@@ -67,7 +67,7 @@ describe('figures of a pass', () => {
 });
 
 describe('options', () => {
-  test('as recorded, every variant twice, unless something else is said', () => {
+  test('by default, every variant runs twice at the recorded speed', () => {
     expect(typingOptions({})).toMatchObject({ rounds: 2, speed: 1, threads: 0, chat: false });
     expect(typingOptions({ only: 'neither,all', speed: '2.5', rounds: '3', threads: '1', chat: true })).toEqual({
       variants: ['neither', 'all'],

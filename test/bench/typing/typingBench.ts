@@ -1,8 +1,7 @@
 /**
- * Suite `typing`: what each policy of ghost text (withoutPolicies.ts) is worth while somebody types. The passages of the
- * recorded session are typed, at the times that it tells, into the true provider of completions with a fake editor in front
- * of it and the true engine, in a thread, behind it. Each pass has an engine of its own; the variants take turns, every
- * second time in the opposite order.
+ * Suite `typing`: measures the value of each policy of ghost text (withoutPolicies.ts) during typing. Types the
+ * passages of the recorded session at their recorded times into the real completion provider, between a fake editor and
+ * the real engine in a thread. Each pass has its own engine. Variants take turns, each second time in reverse order.
  */
 import { registerHooks } from 'node:module';
 import path from 'node:path';
@@ -10,7 +9,7 @@ import { readSession } from '../../support/session/session.ts';
 import type { Policy } from './withoutPolicies.ts';
 import { type Pass, type VariantFigures, variantFigures, variantTable } from './typingFigures.ts';
 
-/** By name: what is switched off. */
+/** Policies that each variant switches off. */
 const VARIANTS = {
   all: [],
   'no joining': ['joinRunning'],
@@ -24,11 +23,11 @@ export type Variant = keyof typeof VARIANTS;
 export interface TypingOptions {
   variants: readonly Variant[];
   rounds: number;
-  /** How many times faster than recorded. */
+  /** Speed of typing relative to the recording. */
   speed: number;
   /** 0 lets the engine choose. */
   threads: number;
-  /** Whether the chat is answering all the time. */
+  /** Whether the chat answers during the whole pass. */
   chat: boolean;
 }
 
@@ -53,7 +52,7 @@ export async function typingSuite(given: TypingArguments): Promise<{ result: Typ
     resolve: (specifier, context, next) =>
       specifier === 'vscode' ? { url: fake, shortCircuit: true } : next(specifier, context),
   });
-  // What imports the editor's API comes after the hook.
+  // This import loads the editor's API, so it must come after the hook.
   const { typeSession } = await import('./typist.ts');
   const session = readSession();
   const passes: Pass[] = [];
@@ -73,7 +72,7 @@ export async function typingSuite(given: TypingArguments): Promise<{ result: Typ
   return { result, report: report(result) };
 }
 
-/** @throws Error with one sentence that says what is wrong. */
+/** @throws Error with one sentence that names the wrong value. */
 export function typingOptions({
   only,
   rounds = '2',

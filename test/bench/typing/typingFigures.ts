@@ -1,13 +1,13 @@
-/** What passes of suite `typing` come to: figures of a pass, and each variant's over all of its passes. Pure. */
+/** Computes the figures of a pass in the suite `typing`, and the figures of each variant over all its passes. Pure. */
 import { type Figure, figure, quantile, table, withSpread } from '../spread.ts';
 
-/** Something done to the text: a character, Backspace, Tab or an undo. */
+/** A change of the text: a character, Backspace, Tab or an undo. */
 export interface TypedKey {
   /** Milliseconds since the pass began. */
   at: number;
-  /** When a completion was there, the first one before the next key; left out where none was. */
+  /** When the first completion before the next key was there. Absent if there was none. */
   shownAt?: number;
-  /** What this key, a Tab, has accepted. */
+  /** Text that this key, a Tab, has accepted. */
   accepted?: string;
 }
 
@@ -16,13 +16,19 @@ export interface Pass {
   seconds: number;
   keys: TypedKey[];
   /**
-   * For completions, to the engine: those that a key waited for when they were sent, how many of these were given up before their end, and those ahead of time (the next
-   * completion, where the cursor rests).
+   * Completion requests to the engine. `asked`: a key waited for them when they were sent. `givenUp`: those of them
+   * that were aborted before their end. `ahead`: requests ahead of time, for the next completion or where the cursor
+   * rests.
    */
   requests: { asked: number; givenUp: number; ahead: number };
-  /** That the engine computed for completions: of prompts, not found in the cache, and written; file blocks in idle time are not counted. */
+  /**
+   * Tokens that the engine computed for completions: prompt tokens that were not in the cache, and written tokens. File
+   * blocks of idle time are not counted.
+   */
   tokens: { prompt: number; written: number };
-  /** In steps of the engine, and processor time of the whole process, in milliseconds; of everything. */
+  /**
+   * Milliseconds in steps of the engine, and processor time of the whole process in milliseconds. Both cover all work.
+   */
   stepMs: number;
   processorMs: number;
 }
@@ -45,7 +51,10 @@ const MEASURES = [
   'accepted',
   'acceptedCharacters',
 ] as const;
-/** `shown` and `inTime`: shares of the keys, 0..1, with a completion before the next key, and within 300 ms; the times are over those that had one. */
+/**
+ * `shown` and `inTime`: shares of the keys, 0 to 1, that had a completion before the next key, and within 300 ms. The
+ * times cover only keys that had a completion.
+ */
 type PassFigures = Record<(typeof MEASURES)[number], number>;
 
 export type VariantFigures = { variant: string } & Record<keyof PassFigures, Figure>;
@@ -70,7 +79,7 @@ export function passFigures({ keys, requests, tokens, stepMs, processorMs }: Pas
   };
 }
 
-/** In the order in which the variants first come. */
+/** In the order in which the variants first occur. */
 export function variantFigures(passes: readonly Pass[]): VariantFigures[] {
   return [...new Set(passes.map(({ variant }) => variant))].map((variant) => {
     const all = passes.filter((pass) => pass.variant === variant).map(passFigures);

@@ -1,8 +1,7 @@
 /**
- * One pass: the passages of the recorded session, typed into the true provider of completions. The fake editor does what
- * VS Code does at a key: the text changes, the cursor follows, the question under way is cancelled and another one asked. What the
- * provider answers counts as shown until the next key; the author accepts it as session.ts says. Saves, questions and summaries are left
- * out, with the time before them.
+ * Runs one pass: types the passages of the recorded session into the real completion provider. The fake editor acts as
+ * VS Code does at a key: the text changes, the cursor follows, the current question is cancelled and a new one is
+ * asked. Does not replay saves, questions and summaries, nor the time before them.
  */
 import path from 'node:path';
 import type { EngineMessage, HostMessage } from '../../../engine/protocol/messages.ts';
@@ -29,11 +28,11 @@ export interface PassOptions {
   speed: number;
   threads: number;
   chat: boolean;
-  /** Of imported models. */
+  /** Folder of imported models. */
   cacheDir: string;
 }
 
-/** The settings' defaults. */
+/** The defaults of the settings. */
 const COMPLETION: Config['completion'] = {
   enable: true,
   debounceMs: 50,
@@ -46,13 +45,13 @@ const COMPLETION: Config['completion'] = {
 
 const CHAT_QUESTION = 'What does this file do, step by step?';
 
-/** So long after the last key a completion is waited for; what it has led to counts, too. */
+/** The pass waits this long for a completion after the last key. The figures include what this completion causes. */
 const END_MS = 1000;
 
 const now = (): number => performance.now();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 
-/** @throws Error when the text is not the session's in the end, or the engine fails. */
+/** @throws Error if the final text differs from the session's, or if the engine fails. */
 export async function typeSession(
   session: Session,
   { off, speed, threads, chat, cacheDir }: PassOptions,
@@ -121,7 +120,7 @@ export async function typeSession(
   };
 }
 
-/** The chat answers one question after the other about the file in front; returns what its tokens were. */
+/** The chat answers one question after another about the active file. Returns the tokens of these answers. */
 async function answerOn(client: EngineClient, docId: () => string, signal: AbortSignal): Promise<Pass['tokens']> {
   const tokens = { prompt: 0, written: 0 };
   while (!signal.aborted) {
@@ -136,7 +135,7 @@ async function answerOn(client: EngineClient, docId: () => string, signal: Abort
   return tokens;
 }
 
-/** The requests for completions that go through a transport. */
+/** Counts the completion requests that go through a transport. */
 class CountedRequests {
   readonly counts = { asked: 0, givenUp: 0, ahead: 0 };
   readonly #asked = new Set<string>();
@@ -171,6 +170,10 @@ class CountedRequests {
   }
 }
 
+/**
+ * Types the session as its author. The provider's answer counts as shown until the next key. The author accepts it by
+ * the rule in session.ts.
+ */
 class Typist {
   readonly keys: TypedKey[] = [];
   readonly #provider: CompletionProvider;
@@ -178,7 +181,7 @@ class Typist {
   readonly #documents: Map<string, FakeDocument>;
   #document: FakeDocument | undefined;
   #asked: Question | undefined;
-  /** What the provider has answered since the last key. */
+  /** The provider's answer since the last key. */
   #shown: Shown | undefined;
   #last = now();
 
@@ -192,7 +195,7 @@ class Typist {
     this.open(files[0]!.file);
   }
 
-  /** The one in front. */
+  /** The active document. */
   get document(): FakeDocument {
     return this.#document as FakeDocument;
   }
@@ -266,14 +269,14 @@ class Typist {
     });
   }
 
-  /** The cursor goes elsewhere: what is shown is gone. */
+  /** Moves the cursor elsewhere, so the shown completion disappears. */
   #leave(): void {
     this.#asked?.cancel();
     this.#asked = undefined;
     this.#shown = undefined;
   }
 
-  /** Waits as long after the key before as was recorded. */
+  /** Waits until the recorded time after the previous key. */
   async #wait(ms: number): Promise<void> {
     await sleep(this.#last + ms / this.#speed - now());
     this.#last = now();

@@ -1,4 +1,4 @@
-/** The completion provider with single policies replaced, as suite `typing` measures it. */
+/** Tests the completion provider with single policies replaced, as the suite `typing` measures it. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Harness } from '../../support/editor/completionHarness.ts';
 import { editor } from '../../support/editor/fakeEditor.ts';
@@ -10,10 +10,10 @@ const { providerWithout } = await import('./withoutPolicies.ts');
 
 useCompletions();
 
-describe('policies that a benchmark switches off; what they do is above', () => {
+describe('policies that a benchmark switches off', () => {
   const asked = (h: Harness) => h.asks.map(({ text, task }) => [text, task.offset]);
 
-  test('without joining, a key that agrees with what is streaming gives it up at once, and it is asked anew', async () => {
+  test('without joining, a key that agrees with the streaming text aborts its request and asks again', async () => {
     const h = harness('let a = |;\n', {}, (services) => providerWithout(['joinRunning'], services));
     h.ask();
     await wait(60);
@@ -30,12 +30,12 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     h.engine.running[0]!.done('oo');
     await wait(1);
     expect(await texts(question)).toEqual(['oo']);
-    // What has ended is typed through as before.
+    // The user still types through a completed completion, as before.
     expect(await texts(h.type('o'))).toEqual(['o']);
     expect(h.asks.length).toBe(2);
   });
 
-  test('without joining, a question about the same text still waits for the request that is running', async () => {
+  test('without joining, a question about the same text still waits for the running request', async () => {
     const h = harness('let a = |;\n', {}, (services) => providerWithout(['joinRunning'], services));
     h.ask();
     await wait(60);
@@ -47,7 +47,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     expect(await texts(again)).toEqual(['b']);
   });
 
-  test('without carrying over, a key typed as suggested asks anew; a completion is found again at its own place only', async () => {
+  test('without carrying over, a suggested key asks again; a completion applies only at its place', async () => {
     const h = harness('let a = |;\n', {}, (services) => providerWithout(['carryOver'], services));
     await show(h, 'b + c');
     const typed = h.type('b');
@@ -64,7 +64,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     expect(h.asks.length).toBe(2);
   });
 
-  test('without carrying over, a request that is running still serves the keys that agree with it', async () => {
+  test('without carrying over, a running request still serves the keys that agree with it', async () => {
     const h = harness('let a = |;\n', {}, (services) => providerWithout(['carryOver'], services));
     h.ask();
     await wait(60);
@@ -78,7 +78,7 @@ describe('policies that a benchmark switches off; what they do is above', () => 
     expect(h.asks.length).toBe(1);
   });
 
-  test('nothing is computed ahead of an acceptance, and nothing is read where the cursor comes to rest', async () => {
+  test('nothing is computed ahead of an acceptance or where the cursor rests', async () => {
     const h = harness('let a = |;\nlet b = 2;\n', {}, (services) => providerWithout(['ahead', 'warmup'], services));
     await show(h, 'b');
     await wait(1000);

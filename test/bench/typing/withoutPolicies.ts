@@ -1,4 +1,4 @@
-/** A completion provider with single policies switched off, to measure what each contributes. */
+/** Makes a completion provider with single policies switched off, to measure the contribution of each. */
 import { Ahead, Warmup } from '../../../src/completion/ahead.ts';
 import { Availability, Battery } from '../../../src/completion/availability.ts';
 import { CompletionCache, type Completion, samePlace } from '../../../src/completion/completionCache.ts';
@@ -11,7 +11,7 @@ import * as vscode from '../../../src/vscode.ts';
 /** A policy of ghost text that a variant of the benchmark lacks. */
 export type Policy = 'joinRunning' | 'carryOver' | 'ahead' | 'warmup';
 
-/** A completion applies at its own position only. */
+/** A completion applies only at its own position. */
 class CacheWithoutCarryOver extends CompletionCache {
   override left(completion: Completion, place: Place): Insertion | undefined {
     return samePlace(completion, place) ? super.left(completion, place) : undefined;
