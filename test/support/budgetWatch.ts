@@ -1,12 +1,12 @@
 /**
- * For all tests: whatever changes the bytes of a cache's pool or store, they are never more than its budget, not for a moment
- * between two changes either. `checkIntegrity` sees what is there after an operation; this sees what is there within it.
+ * Makes every test check that a cache's pool and store never exceed its memory budget, not even between two changes of
+ * one operation. `checkIntegrity` checks the state after an operation; this file checks the states within it.
  */
 import { vi } from 'vitest';
 import type { KvMemory as Memory, KvMemoryOptions } from '../../engine/kv/kvMemory.ts';
 import type { KvPool } from '../../engine/kv/pool.ts';
 
-/** A pool may be another cache's, once the one before has failed. */
+/** The memory that owns each pool. A pool gets a new owner after its cache has failed. */
 const inCharge = new WeakMap<KvPool, Memory>();
 
 function watchCeiling(memory: Memory): void {

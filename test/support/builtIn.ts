@@ -1,6 +1,6 @@
 /**
- * What tests expect of the built-in model, whichever it is: its own files' figures, and what follows from them by formulas that
- * are written down here once more, and are not the engine's; `config` alone is as the engine reads it.
+ * Expected figures of the built-in model, for any such model. They come from the model's own files and from formulas
+ * that are written here again, independent of the engine. Only `config` comes from the engine's parser.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ interface Note {
   pt: string;
 }
 
-/** Of config.json, what these formulas go by: a qwen3 whose output layer is its embedding. */
+/** Fields of config.json that the formulas use. They describe a qwen3 model whose output layer is its embedding. */
 interface Sizes {
   model_type: string;
   tie_word_embeddings: boolean;
@@ -29,7 +29,10 @@ interface Sizes {
 }
 const sizes = read('config.json') as Sizes;
 
-/** Queries and output, keys and values, the three matrices of the MLP; norms of the layer and of its heads. */
+/**
+ * Adds up the weights of queries and output, of keys and values, of the three MLP matrices, and of the norms of the
+ * layer and its heads.
+ */
 function parametersOf(of: Sizes): number {
   const { hidden_size: hidden, head_dim: head } = of;
   const attention = 2 * hidden * head * (of.num_attention_heads + of.num_key_value_heads);
@@ -43,11 +46,14 @@ export const BUILT_IN = {
   vocabSize: sizes.vocab_size,
   contextTokens: sizes.max_position_embeddings,
   parameters: parametersOf(sizes),
-  /** Values of keys and values that a token has over all layers. */
+  /** Number of key and value numbers that a token has over all layers. */
   kvValues: 2 * sizes.num_hidden_layers * sizes.num_key_value_heads * sizes.head_dim,
-  /** In the window, in int8: a byte a value, a float32 scale for each head's keys and values, and 8 bytes for position and stamp. */
+  /**
+   * Bytes of a token in the window, in int8: one byte per value, a float32 scale for the keys and for the values of
+   * each head, and 8 bytes for position and stamp.
+   */
   kvBytesPerToken: 2 * sizes.num_hidden_layers * sizes.num_key_value_heads * (sizes.head_dim + 4) + 8,
-  /** As what the engine has to say of a model takes it. */
+  /** The model's configuration as the engine parses it. */
   config: parseConfig(read('config.json')),
   manifest: read('kvasir.json') as {
     name: string;

@@ -1,6 +1,6 @@
 /**
- * `node liveEngine.ts FOLDER`: counts among the engines in the folder until its input ends, and prints how many there are
- * whenever that is another number. Somebody may kill it.
+ * `node liveEngine.ts FOLDER`: counts as one of the engines in the folder until its input ends. Prints the number of
+ * engines whenever it changes. A test may kill it.
  */
 import { writeSync } from 'node:fs';
 import { LiveEngines } from '../../engine/server/liveEngines.ts';

@@ -1,4 +1,7 @@
-/** A chat view over a scripted engine, with a page that can be opened, hidden and reopened. Import it after the editor has been mocked. */
+/**
+ * A chat view over a scripted engine. Tests can open, hide and reopen its page. Mock the editor before importing this
+ * file.
+ */
 import { afterEach, beforeEach, vi } from 'vitest';
 import type { ToHost, ToPage } from '../../../src/chat/chatMessages.ts';
 import { ChatView } from '../../../src/chat/chatView.ts';

@@ -1,4 +1,7 @@
-/** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
+/**
+ * A completion provider between the fake editor and a scripted engine, and a user at the keyboard. Mock the editor
+ * before importing this file.
+ */
 import type { Config, Settings } from '../../../src/config.ts';
 import {
   type CompletionProvider,
@@ -26,16 +29,19 @@ export class Harness {
   readonly snippets: SnippetSource;
   readonly mirror = new DocumentMirror(this.client);
   readonly logged: string[] = [];
-  /** The editor's question that has not been answered or cancelled. */
+  /** The editor's open question: not yet answered or cancelled. */
   asked: Question | undefined;
-  /** Requests that answer the editor: what is computed ahead and other candidates are not counted. */
+  /** Requests that answer the editor. Requests ahead of time and requests for other candidates are not counted. */
   get asks() {
     return this.engine.requests.filter(
       ({ message }) => message.priority === 'completion' && !message.sampling?.temperature,
     );
   }
 
-  /** @param marked the document with the cursor as a bar @param create makes the provider */
+  /**
+   * @param marked text of the document, with a bar as the cursor.
+   * @param create makes the provider.
+   */
   constructor(
     marked: string,
     completion: Partial<Config['completion']> = {},
@@ -76,7 +82,7 @@ export class Harness {
     return this.document.offsetAt(editor.active!.selection.active);
   }
 
-  /** The document with the cursor as a bar. */
+  /** Text of the document, with a bar as the cursor. */
   get marked(): string {
     return `${this.document.text.slice(0, this.cursor)}|${this.document.text.slice(this.cursor)}`;
   }
@@ -85,7 +91,7 @@ export class Harness {
     return this.provider.last?.reason;
   }
 
-  /** What the editor does after an edit: the last question is cancelled and a new one asked. */
+  /** Acts as the editor after an edit: cancels the last question and asks a new one. */
   ask({
     explicit = false,
     selected,
@@ -105,7 +111,10 @@ export class Harness {
     return question;
   }
 
-  /** Types at the cursor and asks; `closing` appears behind it, as brackets that the editor closes. */
+  /**
+   * Types at the cursor and asks.
+   * @param closing text that appears after the cursor, such as a bracket that the editor closes.
+   */
   type(text: string, closing = ''): Question {
     const at = this.cursor;
     this.document.change({ offset: at, deleted: 0, text: text + closing });
@@ -120,7 +129,7 @@ export class Harness {
     return this.ask();
   }
 
-  /** Takes the suggestion, or its first characters, as the editor does, and asks. */
+  /** Accepts the suggestion, or its first `count` characters, as the editor does. Then asks. */
   accept({ insertText, start, end }: Shown, count = insertText.length): Question {
     const covered = count === insertText.length ? end - start : this.cursor - start;
     this.document.change({ offset: start, deleted: covered, text: insertText.slice(0, count) });

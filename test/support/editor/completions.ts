@@ -1,4 +1,7 @@
-/** Sets up a completion provider over the fake editor with fake timers, for the test files of its behaviour. Import it after the editor has been mocked. */
+/**
+ * Sets up a completion provider over the fake editor with fake timers, for the tests of its behaviour. Mock the editor
+ * before importing this file.
+ */
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { Harness } from './completionHarness.ts';
 import { editor } from './fakeEditor.ts';
@@ -11,7 +14,7 @@ export function harness(...options: ConstructorParameters<typeof Harness>) {
   return h;
 }
 
-/** Resets the editor before each test and checks after it that no timer and no listener is left. */
+/** Resets the editor before each test. Checks after each test that no timer and no listener is left. */
 export function useCompletions(): void {
   beforeEach(() => {
     editor.reset();

@@ -1,10 +1,13 @@
-/** One question of the editor to a provider of ghost text: asked at a place in a document, answered once, ended by the editor at any time. */
+/**
+ * One question of the editor to a provider of ghost text. It is asked at a place in a document and answered once. The
+ * editor can end it at any time.
+ */
 import type { CompletionProvider } from '../../../src/completion/completionProvider.ts';
 import type { FakeDocument } from './fakeEditor.ts';
 
 export interface Shown {
   insertText: string;
-  /** Offsets of the document. */
+  /** Offsets in the document. */
   start: number;
   end: number;
 }
@@ -15,16 +18,16 @@ export interface Question {
   /** Ends the question as the editor does. */
   cancel(): void;
   readonly cancelled: boolean;
-  /** What came back; empty when it was cancelled. */
+  /** The provider's answer; empty after a cancellation. */
   items: Promise<Shown[]>;
 }
 
 interface Asked {
-  /** By hand, not after typing. */
+  /** Whether the user asked by a command instead of by typing. */
   explicit?: boolean;
-  /** What is selected in the list of suggestions. */
+  /** The selected entry in the list of suggestions. */
   selected?: { start: number; text: string };
-  /** It has been cancelled or answered; before whoever waits for its items hears of it. */
+  /** Called when the question is cancelled or answered, before the promise `items` resolves. */
   onEnd?: () => void;
 }
 

@@ -1,4 +1,4 @@
-/** A stand-in for the editor's API for tests of the chat view: its active editor, its messages and its change events. */
+/** Replaces the editor's API in tests of the chat view: its active editor, its messages and its change events. */
 /** The state of the editor, which a test sets. */
 export const editor = {
   changed: (_: unknown): void => {},
@@ -7,7 +7,7 @@ export const editor = {
 };
 
 const event = () => ({ dispose() {} });
-/** The parts of the editor's API that the chat uses. A language's extension never answers. */
+/** The parts of the editor's API that the chat uses. */
 export const vscodeApi = {
   EventEmitter: class {
     #listeners: ((value: unknown) => void)[] = [];
@@ -35,7 +35,7 @@ export const vscodeApi = {
     }
     contains = () => true;
   },
-  // A language's extension that never answers.
+  // A language's extension never answers.
   commands: {
     executeCommand: (name: string) => (name.startsWith('vscode.') ? new Promise(() => {}) : Promise.resolve()),
   },

@@ -1,6 +1,7 @@
 /**
- * As much of the editor as ghost text needs: documents with versions, cursors, change events, tokens, settings and commands.
- * `vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vscodeApi)` puts it in the editor's place.
+ * Simulates the part of the editor that ghost text needs: documents with versions, cursors, change events, tokens,
+ * settings and commands. This line replaces the editor:
+ * `vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vscodeApi)`.
  */
 import { matchesGlob } from 'node:path/posix';
 
@@ -87,7 +88,7 @@ export class FakeDocument {
     return new Position(before.length - 1, (before.at(-1) as string).length);
   }
 
-  /** Applies changes that are ordered last to first, as one version, and tells the listeners. */
+  /** Applies changes as one version and notifies the listeners. The changes must be in order from last to first. */
   change(...changes: FakeChange[]): void {
     const contentChanges = changes.map(({ offset, deleted, text }) => ({
       rangeOffset: offset,
@@ -102,7 +103,7 @@ export class FakeDocument {
   }
 }
 
-/** The editor's state; `reset` before each test. */
+/** The editor's state. Call `reset` before each test. */
 export const editor = {
   changed: new Emitter<unknown>(),
   saved: new Emitter<unknown>(),
@@ -115,10 +116,10 @@ export const editor = {
   documents: [] as FakeDocument[],
   tabs: [] as FakeDocument[],
   notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
-  /** Commands that were executed, with their first arguments. */
+  /** Executed commands with their first arguments. */
   commands: [] as unknown[][],
   onCommand: (_name: string): void => {},
-  /** Paths of the workspace's folders. */
+  /** Paths of the workspace folders. */
   folders: ['/w'],
   picks: undefined as unknown,
   messages: [] as string[],
@@ -136,18 +137,18 @@ export const editor = {
       messages: [],
     });
   },
-  /** Listeners of all events. */
+  /** Number of listeners of all events. */
   get numListeners(): number {
     return [this.changed, this.saved, this.closed, this.selected, this.activated].reduce(
       (sum, { listeners }) => sum + listeners.size,
       0,
     );
   },
-  /** Puts the cursors there and tells the listeners. */
+  /** Puts the cursors at these offsets and notifies the listeners. */
   select(document: FakeDocument, ...offsets: number[]): void {
     this.selectRanges(document, ...offsets.map((offset) => [offset, offset] as [number, number]));
   },
-  /** The same with text selected, the cursor at its end. */
+  /** Selects these ranges, with the cursor at the end of each, and notifies the listeners. */
   selectRanges(document: FakeDocument, ...ranges: [number, number][]): void {
     const selections = ranges.map(([start, end]) => ({ active: document.positionAt(end), isEmpty: start === end }));
     const textEditor = { document, selection: selections[0] as { active: Position }, selections };

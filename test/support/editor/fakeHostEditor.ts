@@ -1,7 +1,7 @@
-/** Stand-ins for the editor's API and the engine's thread, for tests of the engine's host. */
+/** Replaces the editor's API and the engine's thread in tests of the engine host. */
 import type { EngineMessage, HostMessage } from '../../../engine/protocol/messages.ts';
 
-/** What the fakes record, and what a test sets. */
+/** State that the fakes record and that a test sets. */
 export const world = {
   engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[],
   told: [] as string[],
@@ -13,7 +13,7 @@ export const world = {
   isTrusted: true,
 };
 
-/** The module src/client/transport.ts, with engines that the test answers for. */
+/** Replaces the module src/client/transport.ts. The test answers for its engines. */
 export const transport = {
   ThreadTransport: class {
     sent: HostMessage[] = [];

@@ -1,11 +1,11 @@
-/** An engine host over fake engines. Import it after the editor and the transport have been mocked. */
+/** An engine host over fake engines. Mock the editor and the transport before importing this file. */
 import { type HostMessage, PROTOCOL_VERSION } from '../../../engine/protocol/messages.ts';
 import { EngineHost } from '../../../src/client/engineHost.ts';
 import { world } from './fakeHostEditor.ts';
 
 export const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A host over fresh fakes; `set` changes settings. */
+/** A host over new fakes. Its function `set` changes settings. */
 export function hostOf(storage = '/nowhere/storage') {
   world.isTrusted = true;
   world.engines.length = 0;
@@ -67,7 +67,7 @@ export async function loaded(config: Parameters<ReturnType<typeof hostOf>['set']
   return { host, set };
 }
 
-/** Moves the focus to the window or away from it. */
+/** Sets whether the window has the focus. */
 export const focus = (focused: boolean) => {
   world.focused = focused;
   for (const listener of world.windowState) listener({ focused });

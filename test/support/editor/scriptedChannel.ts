@@ -1,4 +1,4 @@
-/** An engine client over a scripted channel: the channel's answers are functions, and everything sent is recorded. */
+/** An engine client over a scripted channel. Functions give the channel's answers, and everything sent is recorded. */
 import {
   type EngineMessage,
   type HostMessage,
@@ -22,7 +22,7 @@ export const OPTIONS: LoadOptions = {
 export const USAGE = { promptTokens: 4, cachedTokens: 3, completionTokens: 1, blockTokens: 2 };
 const TIMINGS = { queueMs: 0, ttftMs: 1, tpotMs: 1 };
 
-/** Sends `ready`, answers by `answers`, and records the messages that it gets. */
+/** Sends `ready`, answers with the function `answers`, and records the messages that it receives. */
 class ScriptedChannel implements Transport {
   readonly sent: HostMessage[] = [];
   disposed: boolean | undefined;
@@ -108,7 +108,7 @@ export const SLOW = (message: HostMessage, say: (message: EngineMessage) => void
   else if (message.type !== 'generate') WORKING(message, say);
 };
 
-/** A client over channels that answer by `answers`, with what it reports. */
+/** A client over channels that answer with `answers`. Also returns what the client reports. */
 export function clientOf(answers = WORKING, version?: number) {
   const engines: ScriptedChannel[] = [];
   const states: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The engine's end of a transport, under a test's control: it mirrors the documents as the real one does, keeps every
- * generate with the text that it is about, and says what the test tells it to.
+ * The engine's end of a transport, controlled by a test. It mirrors the documents as the real engine does, keeps every
+ * generate with the text of its document, and sends what the test specifies.
  */
 import { Documents } from '../../../engine/server/documents.ts';
 import {
@@ -21,7 +21,7 @@ export class ScriptedRequest {
   readonly #say: (message: EngineMessage) => void;
   readonly message: Extract<HostMessage, { type: 'generate' }>;
   readonly task: Complete;
-  /** The document as the engine had it. */
+  /** Text of the document in the engine when the request arrived. */
   readonly text: string;
   written = '';
   ended = false;
@@ -43,7 +43,7 @@ export class ScriptedRequest {
     this.#say({ type: 'chunk', requestId: this.message.requestId, text, tokenIds: [1], logprobs: [0] });
   }
 
-  /** Ends with what has been written and `rest`. */
+  /** Ends the request with the text written so far and `rest`. */
   done(rest = '', finishReason: 'stop' | 'abort' = 'stop', suppressed = false): void {
     if (this.ended) return;
     if (rest) this.chunk(rest);
@@ -91,15 +91,15 @@ export class ScriptedEngine implements Transport {
     copiesFiles: false,
     chatNote: { en: '', pt: '' },
   } as ModelInfo;
-  /** How long it takes to say what the machine is. */
+  /** Delay of the answer about the machine. */
   machineMs = 0;
-  /** How long it takes to load the model. */
+  /** Delay of loading the model. */
   loadMs = 0;
   /** Called with each generate. */
   onRequest: (request: ScriptedRequest) => void = () => {};
   #listener: (message: EngineMessage) => void = () => {};
 
-  /** Those that have not ended. */
+  /** Requests that have not ended. */
   get running(): ScriptedRequest[] {
     return this.requests.filter(({ ended }) => !ended);
   }

@@ -1,7 +1,7 @@
-/** The editor's l10n.t for texts that nobody has translated, and languages to go with it. */
+/** The editor's l10n.t without translations, and languages that use it. */
 import { ENGLISH, numbersIn, type Speech, type Translate } from '../../../src/format.ts';
 
 export const t: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));
 export const english: Speech = { t, numbers: ENGLISH };
-/** Its numbers; the texts stay English. */
+/** Portuguese numbers with English texts. */
 export const portuguese: Speech = { t, numbers: numbersIn('pt-br') };

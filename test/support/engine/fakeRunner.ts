@@ -1,11 +1,11 @@
 /**
- * A deterministic stand-in for the model that reveals every wrong mapping. A token's row holds its id, its position and
- * a hash of the whole prefix. A span first reads the rows of its context and checks that their hashes form one chain.
- * Then it computes its own rows from the last one. Logits depend on the hash that was READ. So a wrong slot, a stale
- * row, a wrong split, promotion or compaction either throws or changes tokens.
+ * A deterministic replacement of the model that reveals every wrong mapping. A token's row holds its id, its position
+ * and a hash of the whole prefix. A span first reads the rows of its context and checks that their hashes form one
+ * chain. Then it computes its own rows from the last one. Logits depend on the hash that was READ. So a wrong slot, a
+ * stale row, a wrong split, promotion or compaction either throws or changes tokens.
  *
- * If a context has fewer rows than tokens, the chain may have gaps: rows that break it are hashed with their contents.
- * Rows that a traced codec has made are known (see tracedCodec.ts), and the chain goes on through them.
+ * If a context has fewer rows than tokens, the chain may have gaps. Rows that break it are hashed with their contents.
+ * Rows from a traced codec are known (see tracedCodec.ts), and the chain continues through them.
  */
 import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../../engine/model/batch.ts';
 import { type KvRows, type KvShape, newKvRows } from '../../../engine/kv/kvRows.ts';
@@ -61,15 +61,15 @@ export class FakeRunner implements ModelRunner {
   /** Tokens computed so far. */
   numComputed = 0;
   readonly batches: { tokens: number; spans: number }[] = [];
-  /** Rows may have been computed from parts of their contexts. Then the chain may have gaps as well. */
+  /** Whether rows may have been computed from parts of their contexts. If so, the chain may have gaps as well. */
   hasSketched = false;
   /** The rows that codecs have made. */
   coded: CodedRows | null = null;
   /** Called before each run. May throw, or call the engine as a host does during a step. */
   beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
-  /** Result of the last run that measured: any values that depend on the rows that were read. */
+  /** Result of the last run that measured. The values are arbitrary but depend on the rows that were read. */
   received: ReceivedAttention | null = null;
-  /** Queries of the last run that were requested: likewise. */
+  /** Requested queries of the last run. The values are arbitrary but depend on the rows that were read. */
   queries: Float32Array | null = null;
 
   constructor(pool: KvPool) {
@@ -78,7 +78,7 @@ export class FakeRunner implements ModelRunner {
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     await null;
-    // Pages move as they do for a real step.
+    // Pages move as in a real step.
     const isPool = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
     const numTokens = batch.filter(isPool).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
     this.paidColumns = this.pool.attend(

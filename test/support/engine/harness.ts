@@ -10,7 +10,7 @@ import { policyOptions, type PolicySwitches } from './policies.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { below, seededRandom } from './workload.ts';
 
-/** Token n is the text "<n>", each token by itself. */
+/** Detokenizes token n as the text "<n>", each token alone. */
 export function numberDetokenizer(): Detokenizer {
   return { push: (tokenId) => `<${tokenId}>`, flush: () => '' };
 }
@@ -22,7 +22,7 @@ export interface Harness {
   clock: { now: number };
 }
 
-/** `slots`: the budget in pool slots, beside what is kept free for the codecs' kernels. */
+/** @param options `slots` is the memory budget in pool slots. The reserve for the codecs' kernels is added to it. */
 export function harness(
   options: Partial<Omit<EngineOptions, 'maxBytes' | 'policy'>> & {
     slots: number;

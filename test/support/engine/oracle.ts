@@ -5,7 +5,7 @@ import { chain, fakeLogits } from './fakeRunner.ts';
 
 export interface OracleLimits {
   maxContext: number;
-  /** Tokens that the cache holds under its budget. */
+  /** Number of tokens that fit into the cache's memory budget. */
   capacity: number;
   eosIds?: readonly number[];
 }
@@ -17,7 +17,7 @@ export interface Expected {
   error?: string;
 }
 
-/** Without stop strings, which only cut the result. */
+/** Ignores stop strings, which only cut the result. */
 export function runAlone(promptIds: readonly number[], sampling: SamplingParams, limits: OracleLimits): Expected {
   const expected: Expected = { tokenIds: [], logprobs: [] };
   if (promptIds.length >= limits.maxContext) return { ...expected, error: 'contextTooLong' };

@@ -1,8 +1,10 @@
-/** The scheduling policy without single decisions, for benchmarks and tests that show what each is worth. */
+/**
+ * The scheduling policy with single decisions switched off, for benchmarks and tests that measure the value of each.
+ */
 import type { EngineOptions } from '../../../engine/core/engineOptions.ts';
 import { type Merits, SchedulingPolicy } from '../../../engine/scheduler/policy.ts';
 
-/** Which decisions an engine makes. Each is on when left out. */
+/** The decisions that an engine makes. Each is on by default. */
 export interface PolicySwitches {
   /** Completion before chat before summary. Off: one class, in order of arrival; idle work stays last. */
   classes?: boolean;
@@ -12,9 +14,9 @@ export interface PolicySwitches {
   firstTokenFirst?: boolean;
   /** Among equals, the client served least goes first. Off: order of arrival. */
   fairness?: boolean;
-  /** Steps sized by what they have cost. Off: FIXED_TOKENS. */
+  /** Past costs decide the size of a step. Off: FIXED_TOKENS. */
   stepTarget?: boolean;
-  /** Sequences with few common columns take turns where that is faster. Off: all share each step. */
+  /** Sequences with few common columns take turns if that is faster. Off: all share each step. */
   grouping?: boolean;
   /** In-flight prefix sharing. Off: two sequences compute the same tokens. */
   leader?: boolean;
@@ -36,7 +38,7 @@ export const POLICY_NAMES = [
   'preemption',
 ] as const satisfies readonly (keyof PolicySwitches)[];
 
-/** Tokens of every step, as servers for many users have them. */
+/** Number of tokens in every step, as in servers with many users. */
 const FIXED_TOKENS = 512;
 
 /** Options of an engine with these switches. */

@@ -1,6 +1,6 @@
 /**
- * A codec that remembers the rows that it makes. It does not code rows again that such a codec has made. The fake
- * runner recognises coded rows by it, so its chain goes on through changed rows.
+ * A codec that remembers the rows that it makes. It does not code such rows again. The fake runner uses it to recognise
+ * coded rows, so that its chain continues through changed rows.
  */
 import type { RunPlace } from '../../../engine/kv/approx/codecs/codecFormat.ts';
 import { KvCodec } from '../../../engine/kv/approx/codecs/kvCodec.ts';
@@ -8,7 +8,7 @@ import { codecNamed } from '../../../engine/kv/approx/codecs/registry.ts';
 import type { KvRows, KvShape } from '../../../engine/kv/kvRows.ts';
 import { rope } from '../kv/codecRows.ts';
 
-/** Coded rows by their contents. `tokenId` and `hash`: of the row that the fake runner had written. */
+/** Coded rows by their contents. `tokenId` and `hash` belong to the row that the fake runner had written. */
 export class CodedRows {
   readonly made = new Map<string, { tokenId: number; hash: number }>();
 }
@@ -58,7 +58,7 @@ class TracedCodec extends KvCodec {
   }
 }
 
-/** `coded`: the rows that all traced codecs have made. */
+/** @param coded the rows that all traced codecs have made. */
 export function tracedCodecs(names: readonly string[], shape: KvShape, coded: CodedRows): KvCodec[] {
   return names.map((name) => new TracedCodec(name, shape, coded));
 }

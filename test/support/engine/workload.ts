@@ -1,13 +1,13 @@
 /**
- * Seeded random workloads, and the loop that runs an Engine with them, for any runner: prompts with common file
- * prefixes, files that are edited in the middle, all classes, aborts at random steps, a changing budget.
+ * Makes seeded random workloads and runs an Engine with them, for any runner. A workload has prompts with common file
+ * prefixes, files that are edited in the middle, all classes, aborts at random steps and a changing budget.
  */
 import type { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { type Detokenizer, type Prior, Sequence } from '../../../engine/sequence/sequence.ts';
 
-/** In [0, 1); mulberry32. */
+/** Returns numbers in [0, 1). The generator is mulberry32. */
 export type Random = () => number;
 
 export function seededRandom(seed: number): Random {
@@ -25,21 +25,21 @@ const pick = <T>(random: Random, items: readonly T[]): T => items[below(random, 
 
 export interface WorkItem {
   id: string;
-  /** Number of the step before which it is added. */
+  /** Number of the step before which the request is added. */
   arriveStep: number;
   priority: Priority;
   promptIds: number[];
-  /** Tokens for the prefill lane, if there is one: mostly those of the file. */
+  /** Token ranges for the prefill lane, if there is one. Most are tokens of the file. */
   prefill: readonly TokenRange[];
   sampling: SamplingParams;
   prior?: () => Prior;
-  /** Number of steps after its arrival at which it is aborted, unless it has ended. Never when left out. */
+  /** Number of steps from arrival to abort, unless the request ends earlier. Default: never. */
   abortAfter?: number;
-  /** Abort while the step runs, rather than before it. */
+  /** Whether to abort while the step runs instead of before it. */
   abortDuringStep?: boolean;
 }
 
-/** Tokens at the start and some after a gap. */
+/** A range at the start, and a range after a gap. */
 function parted(leading: number, numTokens: number): TokenRange[] {
   return [
     [0, leading],
@@ -92,7 +92,7 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
     while (random() > arrivalsPerStep / (1 + arrivalsPerStep)) step++;
     const f = below(random, numFiles);
     if (random() < 0.2) {
-      // An edit: everything before the first changed token stays.
+      // An edit keeps everything before the first changed token.
       const at = below(random, files[f]!.length + 1);
       files[f] = [...files[f]!.slice(0, at), ...tokens(below(random, 4)), ...files[f]!.slice(at + below(random, 4))];
     }

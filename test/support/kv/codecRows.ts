@@ -6,7 +6,7 @@ import { seededRandom } from '../engine/workload.ts';
 
 export const rope = (headSize: number): RopeTable => new RopeTable({ type: 'default', theta: 10_000 }, headSize);
 
-/** Rows as the graph writes them: the largest code of each row is 127. A channel has a mean and a spread of its own. */
+/** Rows in the graph's format: the largest code of each row is 127. Each channel has its own mean and spread. */
 export function randomRows(shape: CodecShape, numTokens: number, seed: number, offset = 1): KvRows {
   const random = seededRandom(seed);
   const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
@@ -50,7 +50,7 @@ export function tokenFloats(
   };
 }
 
-/** Root of the squared error over the squared values, of K and V of tokens [from, to). */
+/** Square root of the squared error divided by the sum of squares, for K and V of tokens [from, to). */
 export function relativeError(
   shape: CodecShape,
   rows: KvRows,

@@ -1,11 +1,11 @@
-/** Damages a spill file that is in use. On Linux it has no name, so this uses the open handle of the process. */
+/** Damages a spill file that is in use. On Linux the file has no name, so this uses the open handle of the process. */
 import { closeSync, openSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
-/** Elsewhere it has neither name nor such a handle. */
+/** On other systems the file has no name, and the process has no such handle. */
 export const CAN_REACH = process.platform === 'linux' || process.platform === 'win32';
 
-/** Those of a folder. */
+/** The open spill files of a folder. */
 export function openSpillFiles(folder: string): string[] {
   const start = path.join(folder, '.spill-');
   if (process.platform === 'win32')
@@ -24,7 +24,7 @@ export function openSpillFiles(folder: string): string[] {
     .filter(isOurs);
 }
 
-/** Changes one bit in each of these bytes of the only one. */
+/** Changes one bit in each of these bytes of the folder's only spill file. */
 export function damage(folder: string, ...places: readonly number[]): void {
   const [file, ...others] = openSpillFiles(folder);
   if (!file || others.length > 0) throw new Error(`There is not one spill file in ${folder}.`);

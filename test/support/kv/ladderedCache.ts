@@ -16,7 +16,10 @@ export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unkn
 ];
 export const minutes = (n: number): number => n * 60_000;
 
-/** Codec `mild` after a second, `hard` after half an hour, at any fullness. `slots`: budget, in slots of the pool. */
+/**
+ * A cache with the codec `mild` after a second and the codec `hard` after half an hour, at any fullness. `slots` is the
+ * memory budget in slots of the pool.
+ */
 export function laddered({
   slots = 1536,
   mild = 'nvfp4',
@@ -52,7 +55,7 @@ export function laddered({
     run,
     clock,
     reserve,
-    /** Computes what is missing of these tokens. */
+    /** Computes those of these tokens that are missing. */
     compute(ids: readonly number[]): void {
       const lease = cache.open();
       const known = cache.advance(lease, ids, ids.length);
@@ -63,7 +66,7 @@ export function laddered({
       cache.release(lease);
       cache.checkIntegrity();
     },
-    /** All rows that there are of a prefix, as the pool has them. */
+    /** All rows of a prefix, in the pool's format. */
     read(ids: readonly number[]): KvRows {
       const lease = cache.open();
       if (cache.advance(lease, ids, ids.length) < ids.length)
@@ -73,13 +76,13 @@ export function laddered({
       cache.checkIntegrity();
       return rows;
     },
-    /** What is out of use leaves the pool. */
+    /** Lets time pass, so that unused rows leave the pool. */
     rest(ms = minutes(2)): void {
       clock.now += ms;
       while (cache.shrink()) cache.checkIntegrity();
       cache.checkIntegrity();
     },
-    /** All rows are in the pool only, because it takes the whole budget. */
+    /** Moves all rows to the pool, which then takes the whole budget. */
     toPool(ids: readonly number[]): void {
       const lease = cache.open();
       cache.advance(lease, ids, ids.length);
@@ -87,7 +90,7 @@ export function laddered({
       cache.release(lease);
       cache.checkIntegrity();
     },
-    /** Codes all there is to code; how many blocks. */
+    /** Codes all rows that can be coded. Returns the number of blocks. */
     settle(): number {
       let numBlocks = 0;
       for (; cache.compression.compress(); numBlocks++) cache.checkIntegrity();

@@ -1,9 +1,9 @@
-/** Segments of one context with known contents, for a writing and a reading process. */
+/** Segments of one context with known contents. A writing and a reading process share them. */
 import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from '../../../engine/kv/disk/segment.ts';
 import { seededRandom } from '../engine/workload.ts';
 
 export const CHAIN_ROOT = rootKey('chain');
-/** Large enough for a write to take a while. */
+/** Large enough for a write to take some time. */
 const RUN_BYTES = 1 << 19;
 
 export interface ChainSegment extends FoundSegment {
@@ -23,13 +23,13 @@ export function chain(seed: number, length: number): ChainSegment[] {
   return segments;
 }
 
-/** What stands in a segment: two runs that follow from its key, a long one that repeats a page and a short one. */
+/** Contents of a segment: two runs that follow from its key. The long run repeats a page; the other one is short. */
 export function runsOf({ key }: FoundSegment): Uint8Array[] {
   const random = seededRandom(Number.parseInt(key.slice(0, 8), 16));
   const page = new Uint8Array(Uint32Array.from({ length: 1024 }, () => random() * 2 ** 32).buffer);
   const long = new Uint8Array(RUN_BYTES);
   for (let at = 0; at < RUN_BYTES; at += page.length) long.set(page, at);
-  // So that no page may stand in another's place.
+  // Makes the pages different, so that a swap of pages is detected.
   for (let at = 0; at < RUN_BYTES; at += page.length) long[at] = (at / page.length) & 255;
   return [long, page.slice(0, 1000)];
 }

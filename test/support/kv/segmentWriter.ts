@@ -1,6 +1,6 @@
 /**
- * `node segmentWriter.ts FOLDER SEED LENGTH`: writes the segments of a context one after another, and prints how many are
- * written after each. Somebody kills it meanwhile.
+ * `node segmentWriter.ts FOLDER SEED LENGTH`: writes the segments of a context one after another. Prints the number of
+ * written segments after each. The test kills it during the run.
  */
 import { writeSync } from 'node:fs';
 import { DiskTier } from '../../../engine/kv/disk/diskTier.ts';
@@ -12,6 +12,6 @@ const segments = chain(Number(seed), Number(length)).map((segment) => ({ segment
 writeSync(1, '0\n');
 for (const [i, { segment, runs }] of segments.entries()) {
   await disk.write(segment, runs, 'src/chain.ts');
-  // At once: what is told must not be lost with the process.
+  // Writes synchronously, so that the number is not lost when the process is killed.
   writeSync(1, `${i + 1}\n`);
 }

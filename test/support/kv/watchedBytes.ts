@@ -2,7 +2,10 @@
 import type { KvCache } from '../../../engine/kv/kvCache.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
 
-/** The most bytes that pool and store have had together, also within an operation: whatever changes them, here one or the other is read or resized. */
+/**
+ * Records the most bytes that pool and store have had together, also within an operation. Every change of these bytes
+ * reads, resizes or exchanges rows of the pool, and the bytes are checked there.
+ */
 export function watched({ cache, pool }: { cache: KvCache; pool: KvPool }): { most: number } {
   const seen = { most: 0 };
   const look = (): void => {
@@ -14,7 +17,7 @@ export function watched({ cache, pool }: { cache: KvCache; pool: KvPool }): { mo
     return read.call(pool, slots);
   };
   pool.resize = (...sizes) => {
-    // What has left the pool since is in the store by now.
+    // Rows that have left the pool are in the store by now.
     look();
     resize.apply(pool, sizes);
     look();

@@ -1,11 +1,14 @@
-/** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
+/** Measures the rounding noise of a graph: the largest change of a logit because the current load decides on chunks. */
 import { type OtherNext, sample } from '../../../engine/sequence/sampler.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
 import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
-/** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the pool; nothing else may. */
+/**
+ * Largest difference of a logit between chunkings of the same 1,000 positions into chunks of 64, 7 and 1. No other code
+ * may use the pool meanwhile.
+ */
 export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: number): Promise<number> {
   const random = seededRandom(5);
   let noise = 0;
@@ -15,7 +18,7 @@ export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: nu
     const all: Float32Array[] = [];
     for (const chunk of [64, 7, 1]) {
       const rows = new Float32Array(ids.length * vocabSize);
-      // Other slots for each chunking: where a row lies must not matter.
+      // Each chunking uses other slots, because the place of a row must not matter.
       const slots = Int32Array.from(ids, (_, i) => (i * 37 + chunk) % 256);
       for (let start = 0; start < ids.length; start += chunk) {
         const part = ids.slice(start, start + chunk);
@@ -39,8 +42,8 @@ export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: nu
 }
 
 /**
- * The tokens that the sampler takes behind `tokenIds` when each logit is off by up to `noise`: 1,000 seeded draws. Greedy is
- * the best token of the undisturbed logits alone.
+ * The tokens that the sampler may take after `tokenIds` if each logit is off by up to `noise`, from 1,000 seeded draws.
+ * Greedy sampling gives only the best token of the unchanged logits.
  */
 export async function drawsWithin(
   noise: number,

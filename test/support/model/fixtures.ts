@@ -1,4 +1,4 @@
-/** Reads the inference fixtures and drives a runner over them: shared by the model tests. */
+/** Reads the inference fixtures and runs a runner on them, for the model tests. */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -31,15 +31,15 @@ export interface Prompt {
   greedy_ids: number[];
 }
 
-/** A folder that is removed when the test file is done. */
+/** A temporary folder. Call `remove` when the test file is done. */
 export function temporaryFolder(): { dir: string; remove(): void } {
   const dir = mkdtempSync(path.join(tmpdir(), 'kvasir-model-'));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-/** Whether this processor needs the 7-bit form (see ProductForm). */
+/** Whether this CPU needs the 7-bit form (see ProductForm). */
 export const isNarrowHere = await isNarrow(await loadOnnxruntime());
-/** Those that it computes right. */
+/** The forms that this CPU computes correctly. */
 export const formsHere: readonly ProductForm[] = isNarrowHere ? ['narrow'] : ['rows', 'blocks', 'narrow'];
 
 export async function loadRunner(
@@ -112,7 +112,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Sequences in shuffled slots of one pool, any of which may be part of a step. */
+/** Sequences in shuffled slots of one pool. Any of them may be part of a step. */
 class Slots {
   private readonly free: number[];
 
@@ -145,8 +145,8 @@ class Slots {
 }
 
 /**
- * Greedy continuations of several prompts that run together: every step holds one chunk of each unfinished prompt and
- * one token of each running sequence. `onLogits` sees every row that was sampled from.
+ * Greedy continuations of several prompts that run together. Every step has one chunk of each unfinished prompt and one
+ * token of each running sequence. `onLogits` receives every row that was sampled from.
  */
 export async function generateTogether(
   runner: OnnxRunner,

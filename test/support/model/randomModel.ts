@@ -25,7 +25,7 @@ export function safetensorsBytes(
   return Buffer.concat([length, padded, ...parts]);
 }
 
-/** Stored bytes of float32 values; `values` is rounded in place to what the type holds. */
+/** Stored bytes of float32 values. Rounds `values` in place to the precision of the type. */
 export function encode(values: Float32Array, dtype: StoredType): Uint8Array {
   const bytes = new Uint8Array(values.length * (dtype === 'F32' ? 4 : 2));
   const view = new DataView(bytes.buffer);
@@ -48,7 +48,7 @@ export function encode(values: Float32Array, dtype: StoredType): Uint8Array {
   return bytes;
 }
 
-/** Quantisation as compressed-tensors has it for the format int-quantized, strategy channel; a part of config.json. */
+/** Quantisation part of config.json in the style of compressed-tensors: format int-quantized, strategy channel. */
 export const INT8_CONFIG = {
   quant_method: 'compressed-tensors',
   format: 'int-quantized',
@@ -65,7 +65,7 @@ export const INT8_CONFIG = {
   quantization_status: 'compressed',
 };
 
-/** Codes and scales [rows, 1] of a matrix; `values` becomes what they stand for. */
+/** Codes and scales [rows, 1] of a matrix. Replaces `values` with the values that the codes represent. */
 function encodeInt8(
   values: Float32Array,
   rows: number,
@@ -77,7 +77,7 @@ function encodeInt8(
     (_, r) => values.subarray(r * width, (r + 1) * width).reduce((max, v) => Math.max(max, Math.abs(v)), 0) / 127,
   );
   const scaleBytes = encode(scales, scaleType);
-  // A scale that was cut off lets the largest weight come out above 127.
+  // A truncated scale can make the code of the largest weight exceed 127.
   const codes = Int8Array.from(values, (v, i) =>
     Math.max(-127, Math.min(127, Math.round(v / scales[Math.floor(i / width)]!))),
   );
@@ -102,13 +102,13 @@ export interface RandomModel {
   /** Type of the scales if the layers' matrices are stored in 8 bits. */
   int8?: StoredType;
   seed: number;
-  /** Spread of the key biases; 0.1 when left out. */
+  /** Spread of the key biases. Default: 0.1. */
   keyBias?: number;
-  /** Weight files; 1 when left out. */
+  /** Number of weight files. Default: 1. */
   shards?: number;
 }
 
-/** @returns the tensors as the files hold them, those in 8 bits as what they stand for. */
+/** @returns the tensors as the files hold them. Tensors in 8 bits have the values that their codes represent. */
 export function writeRandomModel(
   dir: string,
   { config, dtype, int8, seed, keyBias = 0.1, shards = 1 }: RandomModel,

@@ -1,6 +1,6 @@
 /**
- * A plain float64 forward pass of the three architectures, written from the papers and the config alone: shares no code
- * with the engine, so that both agreeing on an unseen shape means something.
+ * A plain float64 forward pass of the three architectures. It is written from the papers and the config only and shares
+ * no code with the engine, so agreement on an unseen shape is meaningful.
  */
 export interface Tensor {
   shape: number[];

@@ -1,32 +1,35 @@
 /**
- * The author of a passage: which key comes next, given what is there. Follows the trace's keys; leaves out those that an
- * accepted completion has saved, and types again what an undo has taken too much of. Pure.
+ * The author of a passage: decides which key comes next, given the current text. Follows the trace's keys. Skips keys
+ * that an accepted completion has saved, and types text again that an undo has removed too much of. Pure.
  */
 import { MIN_SAVED, pressed, type WriteEvent } from './session.ts';
 
 export type Act =
-  /** One key's text: a character, a line end with its indentation, or what an accepted completion has left of one. */
+  /**
+   * Text of one key: a character, a line end with its indentation, or the part of it that an accepted completion has
+   * left.
+   */
   | { do: 'type'; wait: number; text: string }
   | { do: 'backspace'; wait: number }
-  /** Undo until no more than `to` characters of the passage are there. */
+  /** Undoes until at most `to` characters of the passage are left. */
   | { do: 'undo'; wait: number; to: number };
 
-/** Milliseconds between keys that an undo has made necessary again. */
+/** Milliseconds between keys that must be typed again after an undo. */
 const RETYPE_MS = 110;
 
 export class Author {
-  /** What of the passage is there; not its beginning while a slip is. */
+  /** The part of the passage that is written. With a slip in it, it is not a beginning of the passage. */
   written = '';
   readonly #event: WriteEvent;
   #next = 0;
-  /** What would be there without completions. */
+  /** The text that would be written without completions. */
   #traced = '';
 
   constructor(event: WriteEvent) {
     this.#event = event;
   }
 
-  /** null at the end. Changes nothing but to pass over keys that have been saved. */
+  /** Returns null at the end. Only skips keys that have been saved, and changes nothing else. */
   next(): Act | null {
     const { text, keys } = this.#event;
     const behind =
@@ -40,7 +43,7 @@ export class Author {
       if (this.written === this.#traced)
         return name === 'Backspace' ? { do: 'backspace', wait } : { do: 'type', wait, text: name };
       const after = pressed(this.#traced, key);
-      // The first key that goes beyond what has been accepted, and is no slip, types what is missing of its text.
+      // The first key that goes beyond the accepted text and is not a slip types the rest of its text.
       if (text.startsWith(after) && after.length > this.written.length)
         return { do: 'type', wait, text: after.slice(this.written.length) };
       this.#traced = after;
@@ -48,7 +51,7 @@ export class Author {
     }
   }
 
-  /** Whether a completion is what the author was about to type, and worth a key of its own. */
+  /** Whether the author was about to type this completion, and whether it is worth pressing a key to accept it. */
   wants(shown: string): boolean {
     return shown.length >= MIN_SAVED && this.#event.text.startsWith(this.written + shown);
   }
@@ -57,7 +60,7 @@ export class Author {
     this.written += shown;
   }
 
-  /** An act of `next` has been done. */
+  /** Call after the author has done an act of `next`. */
   typed(act: Act): void {
     if (act.do === 'backspace') this.written = this.written.slice(0, -1);
     if (act.do === 'type') this.written += act.text;
@@ -68,7 +71,7 @@ export class Author {
     if (key) this.#traced = pressed(this.#traced, key);
   }
 
-  /** The act was an undo, and has left this. */
+  /** Call after an undo with the text that it has left. */
   undone(written: string): void {
     this.written = written;
     const key = this.#event.keys[this.#next++];

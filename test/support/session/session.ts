@@ -1,35 +1,35 @@
 /**
- * The recorded editing session: what a trace file holds and what its events mean. Reads and walks it; makeSession.ts made
- * it, editorReplay.ts plays it in an editor, sessionArrivals.ts turns it into engine messages.
+ * The recorded editing session: the contents of a trace file and the meaning of its events. Reads the session.
+ * makeSession.ts makes it, editorReplay.ts plays it in an editor, sessionArrivals.ts turns it into engine messages.
  *
- * A trace is JSON lines: a header, one line per file (its text before the session), then the events in order. Each event
- * and each key comes `wait` milliseconds after the one before it. Offsets and positions are those of the text; lines and
- * columns count from 1. The line end is LF.
+ * A trace is JSON lines: a header, one line per file (its text before the session), then the events in order. Each
+ * event and each key comes `wait` milliseconds after the one before it. Offsets and positions refer to the text. Lines
+ * and columns count from 1. The line end is LF.
  *
- * A `write` event puts the cursor at its place and types `text` there, key by key, as its author did: with slips that are
- * taken back and with an undo. A key is
- * - a character, or "\n" with the indentation of the next line, which an editor brings along by itself;
- * - "Backspace", which takes back one character;
- * - "Undo" with a position in `text`: the author undoes until no more than that is left, and goes on from there.
+ * A `write` event puts the cursor at its place and types `text` there, key by key, as its author did: with slips that
+ * are corrected and with an undo. A key is
+ * - a character, or "\n" with the indentation of the next line, which an editor inserts by itself;
+ * - "Backspace", which removes one character;
+ * - "Undo" with a position in `text`: the author undoes until at most that much is left, and continues from there.
  *
- * Whoever plays the session with completions accepts one when the author sees it and it is right: before a key with a wait
- * of at least LOOK_MS, if what is shown saves at least MIN_SAVED keys and `text` goes on with exactly that. Those keys are
+ * A replay with completions accepts a completion if the author sees it and it is right: before a key with a wait of at
+ * least LOOK_MS, if it saves at least MIN_SAVED keys and `text` continues with exactly that text. The saved keys are
  * left out.
  */
 import { readFileSync } from 'node:fs';
 
 export const TRACE = 'test/support/session/editing-session.jsonl';
 
-/** From this pause on, an author sees what is shown. */
+/** The author sees a shown completion if the pause is at least this long. */
 export const LOOK_MS = 300;
 
-/** For less, nobody reaches for Tab. */
+/** The author does not accept a completion that saves fewer keys. */
 export const MIN_SAVED = 3;
 
 interface SessionHeader {
   session: 1;
   seed: number;
-  /** Commit of this repository that the texts are of. */
+  /** Commit of this repository that the texts come from. */
   commit: string;
 }
 
@@ -50,14 +50,14 @@ export interface WriteEvent {
 }
 
 export type SessionEvent =
-  /** Brings a file to the front. */
+  /** Makes a file the active one. */
   | { wait: number; do: 'open'; file: string }
   | WriteEvent
-  /** Saves the file in front. */
+  /** Saves the active file. */
   | { wait: number; do: 'save' }
-  /** Asks in the chat, about the file in front. */
+  /** Asks a question about the active file in the chat. */
   | { wait: number; do: 'ask'; text: string }
-  /** Has the file in front summarised. */
+  /** Summarises the active file. */
   | { wait: number; do: 'summarize' };
 
 export interface Session extends SessionHeader {
@@ -81,7 +81,7 @@ export function printSession({ files, events, ...header }: Session): string {
   return `${[header, ...files, ...events].map((line) => JSON.stringify(line)).join('\n')}\n`;
 }
 
-/** What is written of the passage after a key, given what was before; slips included. */
+/** The written part of the passage after a key, given the part before it. Slips are included. */
 export function pressed(written: string, [, key, to]: Key): string {
   if (key === 'Backspace') return written.slice(0, -1);
   if (key === 'Undo') return written.slice(0, to);
@@ -95,7 +95,7 @@ export function offsetAt(text: string, line: number, column: number): number {
   return offset + column - 1;
 }
 
-/** Milliseconds from the first event to the last, all keys pressed. */
+/** Milliseconds from the first event to the last, with all keys pressed. */
 export function duration(events: readonly SessionEvent[]): number {
   return events.reduce(
     (sum, event) => sum + event.wait + (event.do === 'write' ? event.keys.reduce((all, [wait]) => all + wait, 0) : 0),

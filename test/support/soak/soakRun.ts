@@ -1,8 +1,7 @@
 /**
- * A long random life of one engine: requests that share and edit their files, aborts, evictions, pins, a ceiling that
- * moves, so that sequences are preempted all the time. What each request gets alone is computed first; each answer is
- * compared with that as soon as it ends, slots and bytes are counted after every step, and the process' memory is read at
- * regular intervals after a garbage collection. Keeps nothing of a request that has ended, so that what grows is the engine's.
+ * Runs one engine for a long time with random requests that share and edit their files, aborts, evictions, pins and a
+ * changing memory budget that causes constant preemptions. Checks slots and bytes after every step. Keeps nothing of
+ * ended requests, so that all memory growth is the engine's.
  */
 import { scratchRows } from '../../../engine/model/batch.ts';
 import { kvBytesPerToken } from '../../../engine/kv/kvRows.ts';
@@ -18,19 +17,19 @@ import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type Wo
 import { chunkNoise } from '../model/chunkNoise.ts';
 
 const MAX_CONTEXT = 260;
-/** The ceiling moves between these, in slots; the least still holds any one request. */
+/** The memory budget moves between these limits, in slots. The smaller limit still has room for any single request. */
 const MIN_SLOTS = 300;
 const MAX_SLOTS = 450;
 const TOKEN_BUDGET = 32;
-/** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
+/** Most tokens of a prompt in the prefill lane. Some prompts are longer. */
 const PREFILL_TOKENS = 90;
-/** Memory is read this many times in a run. */
+/** Number of times that a run reads the memory. */
 const SAMPLES = 40;
 
 export interface SoakOptions {
   numRequests: number;
   seed: number;
-  /** None: the fake runner, which checks every row that it reads. */
+  /** Without a model the fake runner is used, which checks every row that it reads. */
   model?: { modelDir: string; cacheDir: string; precision: Precision };
 }
 
@@ -41,18 +40,21 @@ export interface SoakResult {
   aborted: number;
   failed: number;
   tokensCompared: number;
-  /** What chunking alone changes in a logit: a token may differ where the oracle's two best are closer than that. */
+  /**
+   * Largest change of a logit by chunking alone. A token may differ if the oracle's two best logits are closer than
+   * this.
+   */
   noise: number;
-  /** Tokens other than the oracle's, all within the noise. */
+  /** Number of tokens that differ from the oracle's, all within the noise. */
   tokensDiffering: number;
   events: { evictions: number; preemptions: number; promotions: number; demotions: number };
-  /** Memory by requests ended: of the process, and of it what JavaScript's objects and buffers hold. */
+  /** Memory by number of ended requests: of the process, and the part of it in JavaScript's objects and buffers. */
   samples: { ended: number; bytes: number; heapBytes: number }[];
 }
 
-/** What a request gets by itself. */
+/** The answer of a request alone. */
 type Expected = Pick<Outcome, 'error' | 'gaps'> & { tokenIds: readonly number[] };
-/** With nothing cached. */
+/** Runs a request with an empty cache. */
 type Oracle = (item: WorkItem) => Promise<Expected>;
 
 interface Subject {
@@ -60,15 +62,19 @@ interface Subject {
   pool: KvPool;
   vocabSize: number;
   oracle: Oracle;
-  /** Of the ceiling, for the prefill lane. */
+  /** The part of the memory budget for the prefill lane. */
   scratchBytes: number;
-  /** Frees what only the oracle needs. */
+  /** Frees the resources that only the oracle needs. */
   oracleIsDone(): Promise<void>;
   noise: number;
   dispose(): Promise<void>;
 }
 
-/** Needs `--expose-gc`. @throws Error at the first token, slot or byte that is wrong. */
+/**
+ * First computes the answer of each request alone. Compares each answer with it as soon as the request ends. Reads the
+ * process memory at regular intervals after a garbage collection. Needs `--expose-gc`.
+ * @throws Error at the first wrong token, slot or byte.
+ */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { numRequests, seed } = options;
   const subject = options.model ? await realSubject(options.model) : fakeSubject();
@@ -161,7 +167,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   }
 }
 
-/** Bytes per request of the least-squares line through the last half of the samples. */
+/** Slope of the least-squares line through the last half of the samples, in bytes per request. */
 export function slope(samples: SoakResult['samples'], of: 'bytes' | 'heapBytes' = 'bytes'): number {
   const last = samples.slice(samples.length >> 1);
   const mean = (value: (sample: SoakResult['samples'][number]) => number): number =>
@@ -170,7 +176,7 @@ export function slope(samples: SoakResult['samples'], of: 'bytes' | 'heapBytes' 
   return mean((sample) => (sample.ended - x) * (sample[of] - y)) / mean((sample) => (sample.ended - x) ** 2);
 }
 
-/** @throws Error where the outcome is not the oracle's; only an abort may say less. */
+/** @throws Error if the outcome differs from the oracle's. Only an aborted request may have fewer tokens. */
 function compare(
   item: WorkItem,
   outcome: Outcome,
@@ -184,7 +190,7 @@ function compare(
   for (const [i, tokenId] of tokenIds.entries()) {
     if (tokenId === expected.tokenIds[i]) continue;
     if (!(expected.gaps[i]! < noise)) throw wrong(`token ${i} differs`);
-    // From here on the two go on from different texts.
+    // From here on, the texts of the two differ.
     return { compared: i + 1, differing: 1 };
   }
   if (finishReason !== 'abort' && tokenIds.length !== expected.tokenIds.length) throw wrong('it is shorter');
@@ -193,7 +199,7 @@ function compare(
 
 function memory(): { bytes: number; heapBytes: number } {
   if (!globalThis.gc) throw new Error('Run with --expose-gc.');
-  // What finalizers free goes with the second one.
+  // The second collection frees what finalizers release.
   globalThis.gc();
   globalThis.gc();
   const { rss, heapUsed, external } = process.memoryUsage();
@@ -222,7 +228,7 @@ function fakeSubject(): Subject {
   };
 }
 
-/** The oracle has a session and a pool of its own. */
+/** The oracle has its own session and its own pool. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
   const imported = await importModel({ modelDir, cacheDir, precision });
   const shape = kvShape(imported.config, usualKv(precision), imported.biased);

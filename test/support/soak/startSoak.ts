@@ -1,13 +1,16 @@
-/** Starts a soak in a process of its own. Does not judge its result. */
+/** Starts a soak in its own process. Does not judge its result. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { MAX_YOUNG_MB } from '../../../src/client/transport.ts';
 import type { SoakOptions, SoakResult } from './soakRun.ts';
 
-/** Resident memory may grow by this per 1,000 requests over the last half of a run. */
+/** Resident memory may grow by this much per 1,000 requests over the last half of a run. */
 export const MAX_GROWTH_BYTES = 1e6;
 
-/** With as much young memory as the engine has in use. @throws Error with what the process had to say when it fails. */
+/**
+ * Runs a soak with the same limit for young memory as the engine.
+ * @throws Error with the output of the process if it fails.
+ */
 export function soakProcess(options: SoakOptions): Promise<SoakResult> {
   const script = path.join(import.meta.dirname, 'soakProcess.ts');
   return new Promise((resolve, reject) => {
