@@ -1,7 +1,7 @@
 /**
- * Evicts by Belady's rule: first the run with the latest next use. It knows all requests, so it is no policy for use. It
- * shows the possible gain. It is optimal for runs of one size and cost. Runs here are evicted in pieces of a few dozen
- * tokens, which is close enough. A token's cost depends on its position, which the rule ignores.
+ * Evicts by Belady's rule: first the run with the latest next use. It knows all requests, so it shows the possible gain
+ * and cannot be used in the product. It is optimal for runs of one size and cost. Runs here are evicted in pieces of a
+ * few dozen tokens, which is close enough. A token's cost depends on its position, which the rule ignores.
  */
 import type { Eviction } from '../../../engine/kv/eviction/eviction.ts';
 import { endIndex, pathTo, type RadixNode } from '../../../engine/kv/radixTree.ts';

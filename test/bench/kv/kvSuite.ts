@@ -22,7 +22,7 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 const STARTER = path.join(ROOT, 'model');
 const BIASED = path.join(ROOT, 'test/fixtures/models/qwen2-untied-bf16');
 const SPEED_TOKENS = 512;
-/** Block length of the store, and the longest span over which a format shares data. */
+/** Tokens per run: the block length of the store, and the longest span over which a format shares data. */
 const RUN_TOKENS = [32, 128];
 const PARTS = ['speed', 'rows', 'quality', 'window'] as const;
 /** Sizes of part `rows`. They are small because the queries of a text take seconds. */

@@ -8,10 +8,7 @@ export interface CopyCase {
   /** The model's probability of the written token, and of its likeliest token. */
   readonly model: number;
   readonly likeliest: number;
-  /**
-   * The copies' probability of the written token, and of their likeliest token. Then the length of the longest match in
-   * tokens.
-   */
+  /** Probability of the written token and of the likeliest one by the copies, and tokens of the longest match. */
   readonly copied: number;
   readonly agreement: number;
   readonly longest: number;

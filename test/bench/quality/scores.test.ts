@@ -46,7 +46,7 @@ describe('scores', () => {
     expect(score('foo.bar', 'foo')).toMatchObject({ firstWord: true, kept: 3, exact: false });
     // The line is right but the text continues below it, so it is exact but not accepted as a whole.
     expect(score('return a;', 'return a;\n}', 'line')).toMatchObject({ exact: true, whole: false, kept: 9 });
-    // Whole lines from the start of a block are accepted. A part of a line, or a different line, is not.
+    // Whole lines from the start of a block are accepted. A part of a line is not, nor is a different line.
     expect(score('a;\n  b;', 'a;', 'block')).toMatchObject({ exact: false, whole: true, kept: 2 });
     for (const shown of ['a', 'a;\n  b', 'a;\n  c;'])
       expect(score('a;\n  b;', shown, 'block')).toMatchObject({ exact: false, whole: false });
