@@ -128,7 +128,7 @@ class GrowingRunner extends FakeRunner {
 }
 
 test.each([1, 5])(
-  'a budget that falls while prompts are read, after step %i: computed rows stay, the rest uses the other lane, no byte too many',
+  'a budget that falls while prompts are read, after step %i: computed rows stay, the rest uses the other lane, and the budget holds',
   async (at) => {
     const pool = new KvPool(SHAPE, 0);
     const runner = new GrowingRunner(pool);

@@ -117,7 +117,7 @@ test('exceeding a limit fails only that request, with an error that says what to
   expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 3, aborted: 0 });
 });
 
-test('a generation ends with length at the end of the context, and at the budget', async () => {
+test('a generation ends with "length" at the end of the context and at the budget', async () => {
   const { engine } = harness({ slots: 100, maxContext: 60 });
   const context = ask(engine, tokens(50), { maxTokens: 100 });
   await drain(engine);
@@ -130,7 +130,7 @@ test('a generation ends with length at the end of the context, and at the budget
   expect(memory.tokenIds).toHaveLength(21);
 });
 
-test('end tokens end with stop, have no text, and can be ignored', async () => {
+test('end tokens end a generation with "stop", have no text, and can be ignored', async () => {
   const { engine } = harness({ slots: 512 });
   const { tokenIds } = runAlone(tokens(20), { maxTokens: 8 }, NO_LIMITS);
   const eosIds = [tokenIds[3]!];

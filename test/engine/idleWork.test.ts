@@ -106,7 +106,7 @@ test('with a slow model, idle prefill reads a file in parts with a pause between
   expect(files.hasStale).toBe(false);
 });
 
-test('idle prefill spends a bounded amount on each version of a text; an edit starts a new amount', async () => {
+test('idle prefill computes a limited number of tokens for each version of a text; an edit resets the number', async () => {
   // A part has 20 tokens; the limit for a version is 500.
   const { engine, model, idle, edit, computed } = setUp(5e10);
   while (idle.start(model)) await drain(engine);
@@ -142,7 +142,7 @@ test('a part of idle prefill that was stopped before it began is done later', as
   expect(computed()).toBe(1000);
 });
 
-test('repeated interruptions do not exceed the amount for a version', async () => {
+test('repeated interruptions do not exceed the token limit of a version', async () => {
   // A part has 20 tokens; the limit for a version is 500. None of these rows are kept.
   const { engine, model, idle, computed } = setUp(5e10);
   for (let i = 0; i < 100 && idle.start(model); i++) {

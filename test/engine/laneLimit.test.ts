@@ -99,7 +99,7 @@ async function question(engine: Engine, block: readonly number[], seed: number):
   return asked;
 }
 
-test('when the budget moves by a fifth, or to half and back, everything cached is found again, with scratch memory counted', async () => {
+test('when the budget changes by a fifth, or to half and back, all cached rows are found again; the scratch is counted', async () => {
   const { engine, runner } = opened();
   const block = tokens(3500, 1);
   await question(engine, block, 1);
@@ -194,7 +194,7 @@ test('after a restart with another amount of memory, a file is still found on di
 });
 
 test.each(['the higher', 'the lower'])(
-  'under %s limit: forgetting a file removes its rows of both limits from disk, whole segments and its end, and no other file',
+  'under %s limit, forgetting a file removes all its segments of both limits from disk, and no other file',
   async (which) => {
     const { restarted, numFiles } = await withDisk();
     const [block, other] = [tokens(1100, 1), tokens(300, 2)];
@@ -214,9 +214,9 @@ test.each(['the higher', 'the lower'])(
 );
 
 test.each([
-  { name: 'of which one leaves no slots for a header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
-  { name: 'behind both', numBlock: 1100, low: 5000 * PER_TOKEN, header: 1050 },
-])('a file is evicted from memory as it was computed under either limit: $name', async ({ numBlock, low, header }) => {
+  { name: 'one limit leaves no slots for the header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
+  { name: 'the header is longer than the lower limit', numBlock: 1100, low: 5000 * PER_TOKEN, header: 1050 },
+])('evicting a file from memory removes its rows of both limits: $name', async ({ numBlock, low, header }) => {
   const { engine } = opened();
   const block = tokens(numBlock, 1);
   for (const budget of [MOST, low]) {
@@ -234,7 +234,9 @@ test.each([
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });
 
-test('the limit: constant from half of the maximum budget on; its scratch is at most a quarter of the budget, or the rest beyond the rows of the half; it has few values', () => {
+// The scratch takes at most a quarter of the maximum budget. Below half of the maximum, it takes at most a quarter of the
+// budget, or what the budget has beyond the rows that half of the maximum holds.
+test('the limit is constant from half of the maximum budget on and has few values; its scratch never exceeds its share', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 64, max: 400_000 }),
@@ -348,7 +350,7 @@ test('doubling the scratch memory does not change the number of rows in the pool
   expect(tokensUnder(480e6)).toBeGreaterThan(tokensUnder(470e6));
 });
 
-test('an answer continues when the budget rises so far that the scratch could double', async () => {
+test('an answer continues when the budget rises enough to double the scratch', async () => {
   // As many bytes as the rows of 2,048 tokens. The text has more.
   const perToken = 4 * kvBytesPerToken(SHAPE);
   const half = 512 * perToken;
@@ -368,7 +370,7 @@ test('an answer continues when the budget rises so far that the scratch could do
   expect([running.ended, running.tokenIds.length, next.ended]).toEqual(['length', 400, 'length']);
 });
 
-test('the lane limit stays when other programs take and return memory, and after a restart; another setting may change it', () => {
+test('the lane limit stays the same while other programs take and return memory, and after a restart; another setting may change it', () => {
   const limits = ({ budget, most }: MemoryBudget) =>
     SCRATCHES.map((perToken) => mostPrefillTokens(budget, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });
@@ -392,8 +394,8 @@ test('the lane limit stays when other programs take and return memory, and after
 });
 
 test.each([
-  { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
-  { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
+  { rows: 2344, numPrefill: 1023, which: 'whose scratch takes more than a quarter' },
+  { rows: 2246, numPrefill: 511, which: 'with unused memory, because the next limit doubles the scratch' },
 ])('cacheReach reports what fits into an engine, to a page, under a budget $which', async ({ rows, numPrefill }) => {
   const shape = kvShape(LONG, 'int8');
   // Counted in scratch rows.

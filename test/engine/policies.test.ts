@@ -48,7 +48,7 @@ test('without in-flight prefix sharing, two requests compute some shared tokens 
   expect(await computed({ leader: false })).toBeGreaterThan(201);
 });
 
-test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
+test('property: with any policies, every request gets the tokens of the oracle', async () => {
   const switches = Object.fromEntries(POLICY_NAMES.map((name) => [name, fc.boolean()]));
   const setting = fc.record({
     seed: fc.integer(),

@@ -127,7 +127,7 @@ test.each([
   { fullness: 0, tier: 'store', codecs: [KEPT_CODEC] },
   { fullness: 0.75, tier: 'store', codecs: ['int8'] },
 ])(
-  'unused rows are encoded without a further step only if memory is full enough: from a share of $fullness on',
+  'idle rows of the pool are encoded only if memory is full enough: from a share of $fullness on',
   async ({ fullness, tier, codecs }) => {
     const { engine, clock } = opened(4000, {
       pruning: null,
@@ -173,7 +173,7 @@ test('on battery, idle maintenance returns memory but measures and encodes nothi
   expect(engine.blocks.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
 });
 
-test('a request interrupts the measuring within a step; measured parts are not measured again', async () => {
+test('a request interrupts the measuring within one step; measured parts are not measured again', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = tokens(1400, 1);
   question(engine, block, 5);
@@ -197,7 +197,7 @@ test('a request interrupts the measuring within a step; measured parts are not m
   expect(engine.stats().poolSlots.held).toBe(held - 1400 + 421 + 421 + 420);
 });
 
-test('an edited file is computed beside the pruned old version; when memory is short, rows used by one long conversation only are dropped', async () => {
+test('an edited file is computed beside the pruned old version; when memory is short, rows that only one long conversation uses are dropped', async () => {
   const { engine, clock } = opened(4000);
   const block = tokens(900, 1);
   const edited = [...block.slice(0, 300), ...tokens(600, 3)];
@@ -235,7 +235,7 @@ test('an edited file is computed beside the pruned old version; when memory is s
 
 test.each([
   { what: 'an open file', isOpen: true },
-  { what: 'what two conversations begin with', isOpen: false },
+  { what: 'the common beginning of two conversations', isOpen: false },
 ])('pruning a long conversation keeps rows that others may continue from: $what', async ({ isOpen }) => {
   const { engine, clock } = opened(6000);
   // Too short to be pruned as a file.
@@ -334,7 +334,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     return { ...all, before, now, took };
   }
 
-  test('to its end', async () => {
+  test('they are freed when the measuring ends', async () => {
     const { engine, before, now, took } = await measuring();
     // The measurements are freed with the last part, even without other work.
     while (engine.blocks.describe(block).codecs[0] !== 'kvzip')
@@ -343,7 +343,7 @@ describe('bytes used for measuring always count towards the memory budget', () =
     expect([...took]).toEqual([meterBytes(1400)]);
   });
 
-  test('where a step fails', async () => {
+  test('they are freed when a step fails', async () => {
     const { engine, runner, before, now } = await measuring();
     runner.beforeRun = () => {
       throw new Error('Out of order.');
@@ -355,9 +355,12 @@ describe('bytes used for measuring always count towards the memory budget', () =
 
   test.each<{ what: string; end: (harness: Harness) => unknown }>([
     { what: 'the file is closed', end: ({ engine }) => engine.runMaintenance([]) },
-    { what: 'on battery', end: ({ engine }) => engine.runMaintenance(filesOf([block]), { sparing: true }) },
-    { what: 'it does not fit into a lower budget', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
-  ])('given up: $what', async ({ end }) => {
+    {
+      what: 'the machine runs on battery',
+      end: ({ engine }) => engine.runMaintenance(filesOf([block]), { sparing: true }),
+    },
+    { what: 'a lower budget is too small for it', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
+  ])('they are freed when the measuring is cancelled: $what', async ({ end }) => {
     const harness = await measuring();
     await end(harness);
     expect(harness.now().bufferBytes).toBe(harness.before.bufferBytes);

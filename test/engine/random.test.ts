@@ -208,7 +208,7 @@ test('property: the budget, pins and evictions change while requests run', async
 const MINUTE = 60_000;
 
 test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
-  'idle maintenance with encoding between steps, awaited or not, while requests run and wait for the disk, codes no row twice and mixes up no rows: %s',
+  'idle maintenance between and during steps encodes no row twice and mixes up no rows, also while requests wait for the disk: %s',
   async (setting) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -92,7 +92,7 @@ test('a late chat does not overtake a chat whose prefill is nearly done', async 
   expect(await steps(true)).toBe(await steps(false));
 });
 
-test('idle work waits for every request and goes on afterwards', async () => {
+test('idle work waits for every request and continues afterwards', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16 });
   const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
   await engine.step();
@@ -108,7 +108,7 @@ test('idle work waits for every request and goes on afterwards', async () => {
   expect(engine.stats().tokens.idleComputed).toBe(100);
 });
 
-test('no class starves: under completions without end a summary goes on', async () => {
+test('no class starves: a summary advances under endless completions', async () => {
   const { engine, runner, clock } = harness({ slots: 4096, tokenBudget: 16 });
   runner.beforeRun = () => {
     clock.now += 50;
@@ -163,7 +163,7 @@ test('fairness lets a started long prefill continue for a while before a shorter
   await drain(engine);
 });
 
-test('a step waits for the next of a burst where bursts have been seen, and a completion ends the wait', async () => {
+test('after bursts of requests, a step waits for the next request of a burst; a completion ends the wait', async () => {
   const { engine, clock, runner } = harness({ slots: 8192, tokenBudget: undefined });
   runner.beforeRun = () => {
     clock.now += 100;
@@ -221,7 +221,7 @@ test('the higher class computes a shared prefix; the lower one waits for it and 
   expect(chat.sequence.cachedTokens).toBe(64);
 });
 
-test('a request that waits for an in-flight prefix takes no slots and preempts nobody', async () => {
+test('a request that waits for an in-flight prefix takes no slots and preempts no other', async () => {
   const { engine } = harness({ slots: 150, tokenBudget: 64 });
   const first = ask(engine, [...tokens(100), 1], { maxTokens: 5 });
   const second = ask(engine, [...tokens(100), 2], { maxTokens: 5 });
@@ -280,7 +280,7 @@ test('abort at every step, before it and during it', async () => {
   }
 });
 
-test('property: aborts in every order leave no reference behind', async () => {
+test('property: aborts in any order leave no reference behind', async () => {
   const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 });
   await fc.assert(
     fc.asyncProperty(
@@ -324,7 +324,7 @@ test('a request that does not fit does not block a higher class', async () => {
 });
 
 test.each([0, 100])(
-  'nobody is preempted for a request that does not fit anyway (%i tokens in common)',
+  'no request is preempted for one that does not fit anyway (%i tokens in common)',
   async (numCommon) => {
     const { engine } = harness({ slots: 1000, tokenBudget: 1024 });
     const common = tokens(numCommon, 9);
@@ -341,7 +341,7 @@ test.each([0, 100])(
   },
 );
 
-test('a context longer than the pool is preempted by another only if that one can then run', async () => {
+test('a context longer than the pool is preempted only if the other context can then run', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
   const spillFile = new SpillFile(folder, 10_000_000, () => {});
   onTestFinished(() => {
@@ -369,7 +369,7 @@ test('a context longer than the pool is preempted by another only if that one ca
 });
 
 test.each(['idle', 'summary'] as const)(
-  'a context longer than the pool gets the slots of a lower one that holds its beginning (%s)',
+  'a context longer than the pool gets the slots of a lower-priority one with the same beginning (%s)',
   async (priority) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
     const spillFile = new SpillFile(folder, 10_000_000, () => {});

@@ -103,7 +103,7 @@ test('after a restart, the first question about a file finds its whole block on 
   expect(await saveAll(engine, [block])).toBe(0);
 });
 
-test('files in use are not written to disk, idle files are', async () => {
+test('idle files are written to disk, files in use are not', async () => {
   const block = tokens(300, 4);
   const { engine, clock, disk } = await opened(3000);
   question(engine, block, 1);
@@ -260,7 +260,7 @@ test('pinned files stay in memory when everything is evicted, unless the evictio
   expect(engine.blocks.describe(block).tokens).toBe(0);
 });
 
-test('blocks read from disk and evicted from the cache are forgotten while the engine runs on', async () => {
+test('blocks that were read from disk and evicted are released while the engine runs', async () => {
   const block = tokens(700, 3);
   const first = await opened(3000);
   question(first.engine, block, 1);

@@ -39,7 +39,7 @@ function opened(
   };
 }
 
-test('a context 75% larger than the pool is read once, answered, and asked about again without another prefill', async () => {
+test('a context 75% larger than the pool is read once; a second question needs no other prefill', async () => {
   const { engine, runner, spillFile } = opened();
   const block = tokens(LONG, 1);
   const spans: BatchSpan[] = [];

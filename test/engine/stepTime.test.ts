@@ -27,7 +27,7 @@ async function warmUp({ engine, times }: ReturnType<typeof timed>): Promise<void
 }
 
 test.each([1, 3])(
-  'a summary alone takes long steps, shorter ones after typing and beside idle work (%i times slower)',
+  'a summary alone takes long steps, and shorter ones after typing and beside idle work (machine %i times slower)',
   async (slowness) => {
     const h = timed({}, slowness);
     await warmUp(h);
@@ -54,7 +54,7 @@ test.each([1, 3])(
   },
 );
 
-test('a completion tells that someone is typing', async () => {
+test('a completion shows the scheduler that the user is typing', async () => {
   const h = timed();
   await warmUp(h);
   ask(h.engine, tokens(3000, 1), { priority: 'summary', maxTokens: 1 });

@@ -106,7 +106,7 @@ const models = [
 ];
 
 test.each(models.map((dir) => [path.basename(dir), dir]))(
-  '%s: a sequence has the same results among others as alone',
+  '%s: a sequence has the same results beside others as alone',
   async (_, dir) => {
     for (const precision of ['int8', 'int4'] as const) {
       const runner = await loadRunner(dir, `${folder.dir}/cache`, precision);

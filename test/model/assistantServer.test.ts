@@ -400,7 +400,7 @@ test('a completion that waits for its grammar uses the text at the time of the r
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('bad requests fail alone, aborts end as done, and every request ends once', async () => {
+test('bad requests fail alone, aborted requests end as done, and every request ends once', async () => {
   const talk = inThread();
   const early = await talk.generate('early', { kind: 'raw', prompt: [5] });
   expect(early).toMatchObject({ type: 'error', code: 'notLoaded' });
@@ -526,7 +526,7 @@ test('typing in one file stops the idle prefill of another, which continues a se
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a model that cannot be loaded is one error, and another can be loaded after it', async () => {
+test('a model that cannot be loaded gives one error, and then another can be loaded', async () => {
   const talk = inThread();
   expect(await talk.ask({ ...LOAD, requestId: 'bad', modelDir: 'test/fixtures/bad/st_truncated' })).toMatchObject({
     type: 'error',
@@ -547,7 +547,7 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
-test('a bug in shaping text that was held back to the end is an error of that request alone', async () => {
+test('a bug in shaping text that was held back to the end fails only that request', async () => {
   let inStep = () => {};
   const talk = inThread(watched(() => inStep()));
   talk.post(LOAD);

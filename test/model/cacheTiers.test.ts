@@ -134,7 +134,7 @@ test('clearing keeps pinned files on disk, also those of another model', async (
   expect((await readdir(disk.dir)).sort()).toEqual(pinned);
 });
 
-test('evicting a file removes it from the disk, with versions that differ from the first line and those of another model; other files stay', async () => {
+test('evicting a file removes it from the disk, with all its versions and those of another model; other files stay', async () => {
   const disk = { dir: join(folder, 'versions'), maxBytes: 1e9 };
   const { load, question, send, close } = talk();
   await load({ disk });
@@ -156,7 +156,7 @@ test('evicting a file removes it from the disk, with versions that differ from t
   expect((await readdir(disk.dir)).sort()).toEqual(other);
 });
 
-test('a file that is evicted from memory only stays on the disk', async () => {
+test('a file that is evicted only from memory stays on disk', async () => {
   const disk = { dir: join(folder, 'memory-only'), maxBytes: 1e9 };
   const { load, question, send, flush, files, close } = talk();
   await load({ disk });
@@ -219,7 +219,7 @@ test('an unloaded model writes the most recently used file first', async () => {
   expect(save.mock.calls[0]![0].map(({ tokenIds }, i) => tokenIds.slice(0, headers[i]!.length))).toEqual(headers);
 });
 
-test('a codec is measured once per model and used if it loses little; an unusable folder is one log line', async () => {
+test('a codec is measured once per model and used if it loses little; an unusable folder gives one log line', async () => {
   const compress = 'int4-kivi';
   const one = talk();
   const { compressed: qualities } = await one.load({

@@ -108,8 +108,8 @@ describe('refused', () => {
   const config = JSON.parse(readFileSync(path.join(GOOD, 'config.json'), 'utf8')) as Record<string, unknown>;
   const withConfig = (change: Record<string, unknown>) => ({ 'config.json': JSON.stringify({ ...config, ...change }) });
   test.each<[string, Record<string, string | Uint8Array | null>, RegExp]>([
-    ['no config', { 'config.json': null }, /config\.json is missing/],
-    ['config is no JSON', { 'config.json': '{"a": NaN}' }, /config\.json is not valid JSON/],
+    ['config is missing', { 'config.json': null }, /config\.json is missing/],
+    ['config is not JSON', { 'config.json': '{"a": NaN}' }, /config\.json is not valid JSON/],
     ['config is a list', { 'config.json': '[]' }, /config\.json must hold a JSON object/],
     ['no tokenizer', { 'tokenizer.json': null }, /tokenizer\.json is missing/],
     ['a tokenizer without model', { 'tokenizer.json': '{}' }, /tokenizer\.json: model is missing/],
@@ -215,7 +215,7 @@ describe('ties', () => {
     vocab_size: 16,
     rms_norm_eps: 1e-6,
   };
-  test('a copy of the embedding as head is tied, another head is not', async () => {
+  test('a head that equals the embedding is tied, another head is not', async () => {
     const dir = fresh();
     const tensors = writeRandomModel(dir, { config: { ...model, tie_word_embeddings: false }, dtype: 'F32', seed: 1 });
     writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ ...model, tie_word_embeddings: true }));
@@ -649,7 +649,7 @@ describe('cache folder', () => {
     expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
   });
 
-  test('files of a crash do no harm', async () => {
+  test('files left by a crash do no harm', async () => {
     const cacheDir = fresh();
     // No process has this id, because the kernel's limit is 2^22.
     mkdirSync(path.join(cacheDir, '.import-4194999-00ff'), { recursive: true });
@@ -657,7 +657,7 @@ describe('cache folder', () => {
     expect((await importModel(options(cacheDir))).imported).toBe(true);
   });
 
-  test('problems of the disk are reported as such', async () => {
+  test('disk errors are reported as disk errors', async () => {
     const file = fresh();
     writeFileSync(file, '');
     await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({

@@ -190,7 +190,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
 );
 
 test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
-  'built-in model, %s: while idle maintenance codes a file step by step under a moving budget, each answer equals that over the rows coded at its start',
+  'built-in model, %s: while idle maintenance codes a file step by step under a moving budget, each answer equals the one over the rows that were coded at its start',
   async (name) => {
     const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
     const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);

@@ -18,7 +18,7 @@ import { isNarrowHere, temporaryFolder } from '../support/model/fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-test('auto uses the codecs that lose little with the model, and a rejected codec is logged', async () => {
+test('auto uses only codecs with a small loss for the model, and logs a rejected codec', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const modelText = await ModelText.load('model');

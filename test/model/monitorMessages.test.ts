@@ -131,7 +131,7 @@ test('evicting frees one file only, and a closed file without rows is not listed
   expect(Object.keys(await files())).toEqual(['src/b.ts']);
 });
 
-test('pinning or evicting a file that is not open is no error', async () => {
+test('pinning or evicting a file that is not open gives no error', async () => {
   assistant.handle({ type: 'pin', docId: 'file:///gone.ts', pinned: true });
   assistant.handle({ type: 'evict', docId: 'file:///gone.ts' });
   expect((await files())['gone.ts']).toBeUndefined();

@@ -480,7 +480,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
-  test('the note on reliability appears once, under the first answer of the model, not under a fact or a greeting', async () => {
+  test('the note on reliability appears once, under the model’s first answer, and not under a fact or a greeting', async () => {
     const window = editor();
     const modelNotes = async () =>
       Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));

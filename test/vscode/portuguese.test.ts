@@ -137,7 +137,7 @@ editorSuite(
       expect(window.problems).toEqual([]);
     });
 
-    test('after a failed question, the tile that says so is not cut off', async () => {
+    test('after a failed question, the tile that reports it is not cut off', async () => {
       const window = editor();
       window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
       // Only one webview can be open at a time.

@@ -170,7 +170,7 @@ editorSuite(
       await expectWorking();
     });
 
-    test('invalid settings count as not set', async () => {
+    test('invalid settings are treated as unset', async () => {
       editor().configureMachine({
         'kvasir.engine.threads': 'many',
         'kvasir.engine.unloadAfterMinutes': {},

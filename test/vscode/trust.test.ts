@@ -54,7 +54,7 @@ editorSuite(
         .toContain('the file matches kvasir.completion.exclude');
     });
 
-    test('a trusted workspace can remove it, but cannot set the model', async () => {
+    test('a trusted workspace can remove the exclusion of secrets, but cannot set the model', async () => {
       const window = editor();
       await window.runCommand('Workspaces: Manage Workspace Trust');
       const page = window.page.locator('.workspace-trust-editor');
