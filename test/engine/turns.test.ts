@@ -115,7 +115,7 @@ test('consecutive completions are hardly slower beside a long prefill, which adv
   expect(Math.min(...beside.chunks)).toBeGreaterThan(16);
 });
 
-test('a chat does not starve summaries about other files, whether it comes first or last', async () => {
+test('a chat does not starve later summaries about other files', async () => {
   const h = machine(SMALL);
   await learn(h);
   const chat = ask(h.engine, tokens(6000, 1), { maxTokens: 3000 });
