@@ -109,6 +109,18 @@ editorSuite('chat', FILES, (editor) => {
     expect(await editor().toasts()).toEqual([]);
   });
 
+  /** The meter's text, once it no longer changes: an answer or a key is counted a moment later. */
+  async function countedMeter(): Promise<string> {
+    let last = '';
+    const isCounted = async () => {
+      const before = last;
+      last = (await meter().textContent()) ?? '';
+      return last !== '' && last === before;
+    };
+    await expect.poll(isCounted, { timeout: PATIENCE, interval: 1000 }).toBe(true);
+    return last;
+  }
+
   /** Drags the sidebar's edge. The sidebar keeps its place between the screenshots. */
   async function sidebarWidth(width: number): Promise<void> {
     const { page } = editor();
@@ -131,15 +143,12 @@ editorSuite('chat', FILES, (editor) => {
   test.each(['/summarize', 'How are articles counted?'])(
     'the meter shows the size that the answer’s footer reports: %s',
     async (question) => {
-      const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
       await oneTurn();
-      // By now the meter also counts the last answer.
-      const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
-      await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
-      const before = await meter().textContent();
+      const before = await countedMeter();
       const count = await editor().answers.count();
       await input().fill(question);
       await poll(() => meter().textContent()).not.toBe(before);
+      await countedMeter();
       if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
       const [, tokens] =
         new RegExp(`^([\\d,]+) of ${counted(BUILT_IN.contextTokens)} tokens$`).exec(

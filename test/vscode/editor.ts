@@ -340,11 +340,13 @@ export class Editor {
         .last()
         .waitFor({ timeout: PATIENCE / 5 })
         .catch(() => {});
-      // The right hover is at the status bar. On its way the mouse may have opened a tab's hover elsewhere.
+      // The right hover is at the status bar. On its way the mouse may have opened a tab's hover elsewhere, and the
+      // item beside it moves under the mouse when this one gets shorter.
       const texts = await hover.evaluateAll((all) =>
         all
           .filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60)
-          .map((each) => (each as HTMLElement).innerText),
+          .map((each) => (each as HTMLElement).innerText)
+          .filter((text) => !text.includes('Copilot')),
       );
       if (texts.length > 0) return texts.join('\n');
       await this.unhover();
