@@ -159,6 +159,27 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(h.reason).toBe('completions are snoozed');
   });
 
+  test('a request by hand that starts before the engine is asked again is not aborted', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [earlier] = h.engine.running as [ScriptedRequest];
+    h.type('a');
+    await wait(760);
+    // Only the first question about the battery is waited for.
+    h.completion.pauseOnBattery = true;
+    h.engine.machineMs = 300;
+    earlier.done();
+    await wait(10);
+    h.ask({ explicit: true });
+    await wait(60);
+    const byHand = [...h.engine.running];
+    expect(byHand.length).toBeGreaterThan(0);
+    await wait(400);
+    expect(byHand.filter(({ aborted }) => aborted)).toEqual([]);
+    expect(h.engine.running).toHaveLength(byHand.length);
+  });
+
   test('a completion of the suggestion selected in the list is shown when it is ready', async () => {
     const h = harness('console.lo|\n');
     const selected = { start: 8, text: 'log' };
