@@ -37,11 +37,13 @@ const buffer = Buffer.alloc(bytes, 1);
 const now = () => performance.timeOrigin + performance.now();
 parentPort.once('message', () => {
   const ends = [];
-  for (const end = now() + ms; ends.at(-1) === undefined || ends.at(-1) < end; )
+  const end = now() + ms;
+  do {
     for (let at = 0; at + readBytes <= bytes; at += readBytes) {
       buffer.subarray(at, at + readBytes).indexOf(0);
       ends.push(now());
     }
+  } while (now() < end);
   parentPort.postMessage(ends);
 });
 parentPort.postMessage('ready');
