@@ -135,19 +135,19 @@ export class CompletionRequests implements vscode.Disposable {
 
   /**
    * A question about `version` that waited for `request` was cancelled. Further typing may ask again soon; anything
-   * else ends the request.
+   * else ends the request. A late one is shown later without a question, as long as the cursor stays.
    */
   leave(request: CompletionRequest, document: vscode.TextDocument, version: number): void {
     if (request.numWaiting > 0 || request.aborted) return;
     clearTimeout(this.#grace);
     this.#grace = setTimeout(() => {
       if (request.numWaiting > 0) return;
-      if (document.version === version) request.abort();
-      else if (!request.late) {
+      if (request.late) this.#moved(vscode.window.activeTextEditor);
+      else if (document.version === version) request.abort();
+      else
         this.#grace = setTimeout(() => {
           if (request.numWaiting === 0 && !request.late) request.abort();
         }, REJOIN_MS - SETTLE_MS);
-      }
     }, SETTLE_MS);
   }
 

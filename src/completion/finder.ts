@@ -13,6 +13,8 @@ import type { CompletionRequest } from './completionRequest.ts';
 import type { CompletionRequests } from './completionRequests.ts';
 import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, type Trigger } from './trigger.ts';
 
+const NOT_READY = 'not ready before the editor stops waiting; shown when ready' satisfies SilentReason;
+
 /** A completion request of the editor. */
 export interface Question {
   document: vscode.TextDocument;
@@ -49,6 +51,8 @@ export class Finder {
    * another one.
    */
   #shown: Completion | undefined;
+  /** The newest question. An older one at the same place may be about another suggestion of the list. */
+  #latest: Question | undefined;
 
   constructor(
     requests: CompletionRequests,
@@ -72,12 +76,15 @@ export class Finder {
   /** The text to show, or the reason why there is none. Writes the source and the cost to `record`. */
   async find(question: Question, record: CompletionRecord): Promise<Found | SilentReason> {
     const { document, place, version, started, signal } = question;
-    const refresh = record.trigger === 'refresh';
+    this.#latest = question;
     const known = this.#known(place, record);
     if (known) return known;
     let request = this.#requests.join(place);
-    if (refresh)
-      return (request && this.#part(request, question, record)) ?? 'the answer came after the cursor had moved';
+    if (record.trigger === 'refresh') {
+      // What came late may not continue the suggestion that is selected now.
+      if (!request) void this.#requestAgain(question, record);
+      return (request && this.#part(request, question, record)) ?? NOT_READY;
+    }
     if (request?.agreement(place) !== 'agrees') {
       const delay = this.#trigger.delay(
         place.docId,
@@ -103,8 +110,7 @@ export class Finder {
       const isLate =
         outcome === 'deadline' ||
         (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
-      if (isLate)
-        return this.#part(request, question, record) ?? 'not ready before the editor stops waiting; shown when ready';
+      if (isLate) return this.#part(request, question, record) ?? NOT_READY;
       if (outcome === 'cancelled') {
         this.#requests.leave(request, document, version);
         return 'superseded by further typing';
@@ -173,12 +179,16 @@ export class Finder {
 
   /** Requests a text for the place of a question that was answered already. The editor does not ask again there. */
   async #requestAgain(question: Question, record: CompletionRecord): Promise<void> {
-    if (!isStillAt(question)) return;
+    if (!this.#isWanted(question)) return;
     const refusal = await question.refusal();
     if (refusal) record.reason = refusal;
-    else if (isStillAt(question))
+    else if (this.#isWanted(question))
       // The user may have asked by hand meanwhile.
       this.#part(this.#requests.join(question.place) ?? this.#start(question, record), question, record);
+  }
+
+  #isWanted(question: Question): boolean {
+    return question === this.#latest && isStillAt(question);
   }
 
   /**

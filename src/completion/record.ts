@@ -16,7 +16,6 @@ export type SilentReason =
   | 'the engine is down'
   | 'superseded by further typing'
   | 'not ready before the editor stops waiting; shown when ready'
-  | 'the answer came after the cursor had moved'
   | 'the model has nothing to add here'
   | 'the confidence of the model is too low here'
   | 'the selected suggestion changes text before the cursor'

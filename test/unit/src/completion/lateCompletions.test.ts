@@ -180,6 +180,25 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(h.engine.running).toHaveLength(byHand.length);
   });
 
+  test('a suggestion was selected in the list since: only its continuation is requested', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [earlier] = h.engine.running as [ScriptedRequest];
+    h.type('a');
+    await wait(760);
+    h.ask({ selected: { start: 2, text: 'ab' } });
+    await wait(60);
+    expect(h.engine.running).toEqual([earlier]);
+    // Only the first question about the battery is waited for.
+    h.completion.pauseOnBattery = true;
+    h.engine.machineMs = 100;
+    earlier.chunk('q');
+    await wait(300);
+    expect(h.engine.requests.slice(1).map(({ task }) => task.inserted)).toEqual(['b']);
+    expect(h.engine.running).toHaveLength(1);
+  });
+
   test('a completion of the suggestion selected in the list is shown when it is ready', async () => {
     const h = harness('console.lo|\n');
     const selected = { start: 8, text: 'log' };
