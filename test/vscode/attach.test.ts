@@ -5,7 +5,7 @@
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { chooseFromMenu } from './menus.ts';
+import { chooseFromMenu, openQuickFixes } from './menus.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const FILES = {
@@ -67,11 +67,9 @@ editorSuite('attaching', FILES, (editor) => {
     await window.openFile(file);
     await page().locator('.editor-instance :is(.squiggly-error, .squiggly-warning)').first().waitFor();
     await window.goTo(line, column);
-    await window.press('Control+.');
-    const row = page().locator('.action-widget .monaco-list-row', { hasText: action });
-    await row.waitFor();
+    const rows = await openQuickFixes(page(), action);
     await window.screenshot(`light-bulb-${action.replace(/\W+/g, '-')}`);
-    await row.click();
+    await rows.filter({ hasText: action }).click();
   }
 
   test('the explorer’s menu attaches a file and a folder', async () => {
@@ -158,9 +156,7 @@ editorSuite('attaching', FILES, (editor) => {
     await window.openFile('src/spelling.ts');
     await page().locator('.editor-instance .squiggly-error').first().waitFor();
     await window.goTo(2, 24);
-    await window.press('Control+.');
-    const rows = page().locator('.action-widget .monaco-list-row');
-    await rows.filter({ hasText: 'Kvasir: Fix' }).waitFor();
+    const rows = await openQuickFixes(page(), 'Kvasir: Fix');
     await window.screenshot('light-bulb-order');
     const labels = (await rows.allInnerTexts()).map((label) => label.trim());
     await window.press('Escape');

@@ -3,6 +3,7 @@ import type { Locator } from 'playwright-core';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
+import { openQuickFixes } from './menus.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const LARGE = Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
@@ -308,8 +309,8 @@ editorSuite('chat', FILES, (editor) => {
     await window.openFile('src/prices.ts', 1, 1);
     await window.press('Shift+ArrowDown');
     await poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
-    await window.press('Control+.');
-    await window.page.locator('.action-widget .monaco-list-row', { hasText: 'Kvasir: Explain' }).click();
+    const rows = await openQuickFixes(window.page, 'Kvasir: Explain');
+    await rows.filter({ hasText: 'Kvasir: Explain' }).click();
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
     await ended(lastAnswer());
   });

@@ -3,7 +3,7 @@
  * never for time. Starts no process: server.ts does that. `extensionHost` and processes.ts give access to the extension
  * host's process.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
 import { commandLine, processesWith } from './processes.ts';
@@ -532,6 +532,17 @@ export class Editor {
   /** Saves a picture of the window in the folder named by KVASIR_SCREENSHOTS, if it is set. */
   async screenshot(name: string): Promise<void> {
     if (SCREENSHOTS) await this.picture(path.join(SCREENSHOTS, `${name}.png`));
+  }
+
+  /** The last lines of Kvasir's log. */
+  logTail(numLines: number): string {
+    const folder = path.join(this.#server.folder, 'user/logs');
+    const logs = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => path.basename(name) === 'Kvasir.log')
+      .map((name) => path.join(folder, name))
+      .sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs);
+    const newest = logs.at(-1);
+    return newest ? readFileSync(newest, 'utf8').trimEnd().split('\n').slice(-numLines).join('\n') : 'no log';
   }
 
   async picture(file: string): Promise<void> {

@@ -1,5 +1,5 @@
-/** Clicks in context menus. The test opens the menu itself, by a right click or by its key. */
-import type { Page } from 'playwright-core';
+/** Clicks in context menus, which the test opens itself, and opens the list of quick fixes. */
+import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { PATIENCE } from './editor.ts';
 
@@ -27,4 +27,23 @@ export async function chooseFromMenu(page: Page, ...labels: string[]): Promise<v
     return await last.isVisible();
   };
   await expect.poll(chosen, { timeout: PATIENCE, interval: 500 }).toBe(false);
+}
+
+/**
+ * Opens the list of quick fixes at the cursor and returns its rows. The editor drops the request for it when the
+ * problems of the file change meanwhile, so the key is pressed until the list has a row with `label`.
+ */
+export async function openQuickFixes(page: Page, label: string): Promise<Locator> {
+  const rows = page.locator('.action-widget .monaco-list-row');
+  const opened = async () => {
+    if (await rows.first().isVisible()) await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+.');
+    return await rows
+      .filter({ hasText: label })
+      .waitFor({ timeout: 5000 })
+      .then(() => true)
+      .catch(() => false);
+  };
+  await expect.poll(opened, { timeout: PATIENCE }).toBe(true);
+  return rows;
 }

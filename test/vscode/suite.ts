@@ -93,8 +93,10 @@ export function editorSuite(
       window = await Editor.open(server, files, options);
     });
     afterEach(async ({ task }) => {
-      if (task.result?.state === 'fail')
-        await window?.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
+      if (task.result?.state !== 'fail' || !window) return;
+      await window.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
+      // The end of the report repeats the stack.
+      for (const error of task.result.errors ?? []) error.stack += `\nEnd of Kvasir's log:\n${window.logTail(30)}`;
     });
     afterAll(async () => {
       await window?.close();
