@@ -16,6 +16,7 @@ import { FileError, checkTextFile, whyNot } from './cliFiles.ts';
 import { type CommandLine, MAX_KEPT_BYTES, loadOptionsOf, samplingOf, text, texts } from './options.ts';
 import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
 
+/** Checks the files that the options name, loads the model, runs `work` with it, and ends the engine. */
 export async function withClient<T>(
   line: CommandLine,
   work: (client: Client, model: ModelInfo) => Promise<T>,

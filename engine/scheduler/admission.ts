@@ -5,7 +5,8 @@
  * - Preemption: when slots run out, the last running sequence in slot order gives up its lease. Its computed tokens
  *   stay in the tree; it waits and resumes from there. The first sequence in this order always gets its slots.
  * - Starvation guard: one summary at a time, which chats have kept out of memory for long, counts as a chat. New chats
- *   wait for it and do not take its slots. Completions never wait. Then chats have the slots for at least as long.
+ *   wait for it and do not take its slots; completions do not wait for it. After its end the
+ *   next summary has to wait as long.
  */
 import type { CachedPrefix, KvCache } from '../kv/kvCache.ts';
 import { type Lease, numComputed, numHeld, numLeased } from '../kv/lease.ts';

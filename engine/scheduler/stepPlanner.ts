@@ -51,8 +51,8 @@ export class StepPlanner {
   }
 
   /**
-   * A request has arrived. `wasIdle`: there was nothing to do. A completion means that the user types. It never waits
-   * and does not belong to a burst.
+   * A request has arrived. `wasIdle`: there was nothing to do. A completion means that the user types. It is not put
+   * off for a burst and does not belong to one.
    */
   arrived(sequence: Sequence, wasIdle: boolean): void {
     if (sequence.priority === 'completion') this.typed();

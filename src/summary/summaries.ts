@@ -1,5 +1,5 @@
 /**
- * Creates and registers the features that summarize symbols and folders, over one cache, and the commands that
+ * Creates and registers the features that summarize symbols and folders, over one cache of summaries, and the commands that
  * summarize files and selections as a turn of the chat.
  */
 import { messageOf } from '../format.ts';

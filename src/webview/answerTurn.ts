@@ -145,7 +145,7 @@ export class AnswerTurn {
   }
 }
 
-/** Breaks between the parts, in a narrow sidebar also within them, but never before a dot. */
+/** Breaks between the parts, in a narrow sidebar also within them, but never before the separator "·". */
 function footerParts(footer: string): (Node | string)[] {
   const parts = footer.split(' · ');
   const last = parts.pop() ?? '';

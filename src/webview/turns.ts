@@ -95,11 +95,13 @@ export class TurnList {
 
 const END_PX = 40;
 
+/** Whether the conversation is scrolled to its end, or nearly. */
 export function isAtEnd(): boolean {
   const scroller = document.getElementById('log');
   return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < END_PX;
 }
 
+/** Shows the end of the conversation. */
 export function scrollToEnd(): void {
   const scroller = document.getElementById('log');
   if (scroller) scroller.scrollTop = scroller.scrollHeight;

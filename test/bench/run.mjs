@@ -60,7 +60,7 @@ const suites = {
   },
   kv: {
     what: 'formats of stored keys and values: speed, size and error',
-    options: `[--only speed,rows,quality] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
+    options: `[--only speed,rows,quality,window] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
   heads: {

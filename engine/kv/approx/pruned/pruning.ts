@@ -1,6 +1,6 @@
 /**
- * Pruning: drops rows of long contexts that receive little attention, in idle maintenance. Decides which contexts and
- * when; measures with AttentionMeter and drops with keptRows.
+ * Pruning: drops rows that receive little attention from contexts of 256 tokens or more, in idle maintenance. Decides
+ * which contexts and when; measures with AttentionMeter and drops with keptRows.
  */
 import {
   AttentionMeter,
@@ -18,7 +18,7 @@ import { tokenOf } from '../../laneIds.ts';
 
 /** Computing fewer tokens again takes no longer than measuring them. */
 const MIN_TOKENS = 256;
-/** Parts that are measured in one call; of a file 512 tokens. Choosing a context takes time too. */
+/** Parts that are measured in one call: 512 tokens of a file. Choosing a context takes time too. */
 const PARTS_TOGETHER = 32;
 /** Memory is short above this share of the budget. */
 const SHORT_SHARE = 0.75;
@@ -60,7 +60,7 @@ interface Job extends PrunableContext {
 }
 
 /**
- * Of a file those rows stay that receive most when parts of the file are repeated (KVzip, arXiv 2505.23416), whatever
+ * Of a file those rows stay that receive most attention when parts of the file are repeated (KVzip, arXiv 2505.23416), whatever
  * is asked later. Of a conversation those stay that its own tokens attended to most, and the recent ones (H2O, arXiv
  * 2306.14048); only of tokens that no other context shares.
  */
@@ -217,7 +217,7 @@ export class Pruning {
     if (!isBorrowed) return null;
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
-    // Pieces that were pruned before an edit are not measured again: a row receives most when its own token is
+    // Pieces that were pruned before an edit are not measured again: a row receives most attention when its own token is
     // repeated.
     const parts =
       privateFrom === null

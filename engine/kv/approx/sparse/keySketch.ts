@@ -78,8 +78,8 @@ export interface SketchedBlock {
 }
 
 /**
- * About the largest share of its attention that any of these queries gives to each block: [blocks.length]. The largest,
- * not the sum over heads: a single head of a hundred may look for something that must be found.
+ * For each block, about the largest share of attention that any head of these queries gives it: [blocks.length]. The
+ * largest, not the sum over heads: a single head of a hundred may look for something that must be found.
  *
  * `queries`: of each token [numLayers * numHeads, headSize], as they are multiplied with keys. `without`: layers that
  * are ignored.
@@ -211,7 +211,6 @@ function unpack(
 /** The values of all float16 bit patterns. */
 let halfValues: Float32Array | null = null;
 
-/** Converts to IEEE half precision, to nearest even. Values beyond 65504 become 65504, so that scales stay finite. */
 const word = new Float32Array(1);
 const bits = new Uint32Array(word.buffer);
 
@@ -221,6 +220,7 @@ const MIN_NORMAL = 2 ** -14;
 /** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */
 const ROUND = 6755399441055744;
 
+/** Converts to IEEE half precision, to nearest even. Values beyond 65504 become 65504, so that scales stay finite. */
 export function halfBits(value: number): number {
   const x = Math.abs(value);
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
@@ -232,6 +232,7 @@ export function halfBits(value: number): number {
   return sign | ((u + 0xfff + ((u >>> 13) & 1) - (112 << 23)) >>> 13);
 }
 
+/** The value of IEEE half-precision bits. */
 export function halfValue(half: number): number {
   const magnitude = half & 0x7fff;
   if (magnitude >= 0x7c00)
