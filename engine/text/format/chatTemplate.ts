@@ -8,6 +8,7 @@ import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
+import { REASONING_MARKS } from './controlTokens.ts';
 
 /** A message for the template. Other fields are passed on as they are. */
 export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
@@ -17,9 +18,6 @@ export interface RenderOptions {
   addGenerationPrompt?: boolean;
   tools?: unknown[];
 }
-
-/** Marks around the reasoning of the model. Templates look for them in earlier answers. */
-const REASONING_MARKS = ['<think>', '</think>'];
 
 /**
  * A template is an untrusted program. Its size is limited, it is stopped if it renders for too long, and it does not

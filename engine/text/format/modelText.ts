@@ -4,6 +4,7 @@
  */
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
+import { controlIds, reasoningIds } from './controlTokens.ts';
 import { Fim, fimOffers } from './fim.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
@@ -70,10 +71,16 @@ export class ModelText {
     this.bosTokenId = fields.bosTokenId;
   }
 
-  /** Ids that end an answer: end-of-text ids, the end of a turn, and the start of another file. */
+  /** Ids that end an answer: what the files name as its end, and all control tokens but the marks of reasoning. */
   get chatStopIds(): number[] {
-    const stops = [...this.endTokenIds, this.chatTemplate?.endOfTurnId, fileSeparator(this.tokenizer)];
-    return [...new Set(stops.filter((id) => id !== undefined))];
+    const marks = reasoningIds(this.tokenizer);
+    const stops = [...this.endOfAnswerIds, fileSeparator(this.tokenizer), ...controlIds(this.tokenizer)];
+    return [...new Set(stops.filter((id) => id !== undefined && !marks.includes(id)))] as number[];
+  }
+
+  /** Ids that the files name as the end of an answer: end-of-text ids and the end of a turn. */
+  get endOfAnswerIds(): number[] {
+    return [...this.endTokenIds, this.chatTemplate?.endOfTurnId].filter((id) => id !== undefined);
   }
 
   /** Ids that the template writes before and after a single user message. Empty without a template. */
@@ -86,8 +93,10 @@ export class ModelText {
     );
   }
 
+  /** Ids that end a completion: end-of-text ids and all control tokens. Some families have theirs as plain tokens. */
   get completionStopIds(): number[] {
-    return [...new Set([...this.endTokenIds, ...(this.fim?.stopTokenIds ?? [])])];
+    const ofFamily = [...(this.fim?.stopTokenIds ?? []), ...(this.fim?.controls ?? []).map(({ tokenId }) => tokenId)];
+    return [...new Set([...this.endTokenIds, ...ofFamily, ...controlIds(this.tokenizer)])];
   }
 }
 
@@ -172,7 +181,7 @@ function plain(token: string): string {
 }
 
 function chatFault(text: ModelText, vocabSize: number): string | undefined {
-  const { tokenizer, chatTemplate, chatStopIds } = text;
+  const { tokenizer, chatTemplate, endOfAnswerIds } = text;
   if (chatTemplate === undefined) return undefined;
   let asked: string;
   let answered: string;
@@ -193,7 +202,7 @@ function chatFault(text: ModelText, vocabSize: number): string | undefined {
   const end = MARK.exec(answered.slice(answered.indexOf(ANSWER) + ANSWER.length).trimStart())?.[0];
   if (end !== undefined && tokenizer.idOf(end) === undefined)
     return `chat template: it ends an answer with ${end}, which is not in tokenizer.json; it belongs to another model`;
-  if (chatStopIds.every((id) => id === fileSeparator(tokenizer)))
+  if (endOfAnswerIds.every((id) => id === fileSeparator(tokenizer)))
     return 'chat template: neither it nor config.json names a token that ends an answer';
   const beyond = tokenizer.encodeTemplate(asked).find((id) => id >= vocabSize);
   return beyond === undefined
