@@ -102,6 +102,8 @@ export interface InspectedModel {
   canComplete: boolean;
   canChat: boolean;
   canEdit: boolean;
+  /** Why the chat template cannot be used. Null if there is no such fault. */
+  chatFault: string | null;
   note: string;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Describes a model folder without loading it: config, shapes, sizes, and what tokenizer, chat template and manifest
- * offer. Is fast enough for many folders. Does not find bad tensor values or a wrong chat template.
+ * offer. Is fast enough for many folders. Finds no bad tensor values, and no chat template that runs but does not fit.
  */
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryBudget.ts';
@@ -8,6 +8,7 @@ import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';
 import { ChatTemplate } from '../text/format/chatTemplate.ts';
+import { withoutFaulty } from '../text/format/faults.ts';
 import { readManifest } from '../text/format/manifest.ts';
 import { offersOf } from '../text/format/modelText.ts';
 
@@ -19,10 +20,12 @@ export interface FolderInspection extends InspectedModel {
 export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
-  const manifest = await readManifest(
+  const template = await ChatTemplate.inspect(folder);
+  const promised = await readManifest(
     folder,
-    offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)),
+    offersOf((token) => tokens.has(token), template.exists),
   );
+  const manifest = withoutFaulty(promised, { chat: template.fault });
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
   // KV rows are float32 only with float32 weights. Rows of the scratch are always float32.
   const atWork = (precision: Precision) =>
@@ -45,6 +48,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,
     canEdit: manifest.can.edit,
+    chatFault: manifest === promised ? null : (template.fault ?? null),
     note: manifest.note.en,
     model,
   };

@@ -14,7 +14,8 @@ import type { OnnxRunner } from '../model/runtime/runner.ts';
 import { reasonOf, RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { ModelInfo } from '../protocol/stats.ts';
-import { type Faults, ModelText, selfTest } from '../text/format/modelText.ts';
+import { type Faults, withoutFaulty } from '../text/format/faults.ts';
+import { ModelText, selfTest } from '../text/format/modelText.ts';
 import { Layout } from '../text/prompt/layout.ts';
 import { chooseApproximations } from './approximationChoice.ts';
 import { LiveEngines } from './liveEngines.ts';
@@ -154,27 +155,12 @@ async function openDisk(
 
 /**
  * Switches off the tasks whose self-test failed, because their answers would be garbage. The note of the model says
- * why.
+ * why. A chat template that cannot be run is dropped: no prompt may use it.
  * @throws RequestError if no task is left
  */
 export function switchOff(text: ModelText, faults: Faults): void {
-  const { can, note } = text.manifest;
-  const left = {
-    complete: can.complete && !faults.complete,
-    chat: can.chat && !faults.chat,
-    summarize: can.summarize && !faults.chat,
-    edit: can.edit && !faults.chat,
-  };
-  const found = [can.complete && faults.complete, (can.chat || can.summarize) && faults.chat].filter(
-    (fault) => fault !== undefined && fault !== false,
-  );
-  if (!found.length) return;
-  if (!left.complete && !left.chat && !left.summarize) throw new RequestError('modelInvalid', `${found.join('; ')}.`);
-  text.faults = faults;
-  const said = [
-    can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '',
-    can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : '',
-  ];
-  const add = (own: string): string => [own, ...said].filter(Boolean).join(' ');
-  text.manifest = { ...text.manifest, can: left, note: { en: add(note.en), pt: add(note.pt) } };
+  const left = withoutFaulty(text.manifest, faults);
+  if (left !== text.manifest) text.faults = faults;
+  text.manifest = left;
+  if (faults.chat !== undefined && text.chatTemplate?.fault !== undefined) text.chatTemplate = undefined;
 }

@@ -103,8 +103,9 @@ export function describeRecommended(
   };
 }
 
-function abilities({ canComplete, canChat, canEdit }: InspectedModel, t: Translate): string {
+function abilities({ canComplete, canChat, canEdit, chatFault }: InspectedModel, t: Translate): string {
   if (canComplete && canChat) return canEdit ? t('completions, chat, edits') : t('completions, chat, no edits');
+  if (canComplete && chatFault !== null) return t('completions only: {0}', chatFault);
   if (canComplete) return t('completions only, no chat template');
   if (canChat) return t('chat only, no completions');
   return t('neither completions nor chat');

@@ -2,13 +2,12 @@
  * Renders the chat template of a model (Jinja) and encodes the result. Text in messages that looks like a control token
  * stays text. Does not decide where a file goes (see layout.ts).
  */
-import { runInNewContext } from 'node:vm';
-import { Template } from '@huggingface/jinja';
-import { RequestError, reasonOf } from '../../protocol/errors.ts';
+import { RequestError } from '../../protocol/errors.ts';
 import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { REASONING_MARKS } from './controlTokens.ts';
+import { JinjaTemplate, onOneLine, RenderTimeout } from './jinja.ts';
 
 /** A message for the template. Other fields are passed on as they are. */
 export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
@@ -19,52 +18,80 @@ export interface RenderOptions {
   tools?: unknown[];
 }
 
-/**
- * A template is an untrusted program. Its size is limited, it is stopped if it renders for too long, and it does not
- * run before the model is loaded (see selfTest). Ranges are bounded, because a list takes its memory at once. One risk
- * remains: a template that doubles a list in a loop can use up the memory before its time is over.
- */
-const MAX_CHARACTERS = 65_536;
-const MAX_RENDER_MS = 2000;
-const MAX_RANGE = 10_000;
-/** Replaces `range`. The library lets only a variable hide one of its globals. Renders to nothing. */
-const HEAD = '{% set range = boundedRange %}\n';
+/** The message with which a template is tried. */
+const TRIAL: readonly TemplateMessage[] = [{ role: 'user', content: 'x' }];
+/** Time for a template when a folder is inspected: many folders may be inspected at once. */
+const MAX_TRIAL_MS = 100;
 
 export class ChatTemplate {
   readonly #source: string;
-  readonly #template: Template;
+  readonly #template: JinjaTemplate;
   readonly #tokenizer: Tokenizer;
   readonly #named: Record<string, string>;
+  readonly #file: string;
   /** Properties of the template, found with trial messages on first use. */
   #found: { endOfTurnId: number | undefined; takesSystem: boolean } | undefined;
+  #tried: { fault: string | undefined } | undefined;
 
-  /** Reads chat_template.jinja, or chat_template of tokenizer_config.json. Undefined if the model has neither. */
+  /**
+   * Reads chat_template.jinja, or chat_template of tokenizer_config.json. Undefined if the model has neither.
+   * @throws RequestError `modelInvalid` with the file if the template cannot be parsed
+   */
   static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
     const found = await readSource(folder);
     if (found === undefined) return undefined;
     const { source, config, file } = found;
-    const named: Record<string, string> = {};
-    for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
-      const token = tokenText(config[name]);
-      if (token !== undefined) named[name] = token;
+    try {
+      return new ChatTemplate(source, tokenizer, namedTokens(config), file);
+    } catch (error) {
+      throw new RequestError('modelInvalid', unreadable(file, error));
+    }
+  }
+
+  /**
+   * Whether `read` would find a template, and why it cannot be parsed or run. Renders one question, but not for long:
+   * a slow template has no fault here.
+   */
+  static async inspect(folder: ModelFolder): Promise<{ exists: boolean; fault?: string }> {
+    const found = await readSource(folder);
+    if (found === undefined) return { exists: false };
+    const { source, config, file } = found;
+    let template: JinjaTemplate;
+    try {
+      template = new JinjaTemplate(source);
+    } catch (error) {
+      return { exists: true, fault: unreadable(file, error) };
     }
     try {
-      return new ChatTemplate(source, tokenizer, named);
+      template.render(variablesFor(TRIAL, namedTokens(config), {}), MAX_TRIAL_MS);
     } catch (error) {
-      throw new RequestError('modelInvalid', `${file}: the chat template cannot be read (${reasonOf(error)})`);
+      if (!(error instanceof RenderTimeout)) return { exists: true, fault: unusable(file, error) };
     }
+    return { exists: true };
   }
 
-  /** Whether `read` would find a template. Does not parse or run it. */
-  static async exists(folder: ModelFolder): Promise<boolean> {
-    return (await readSource(folder)) !== undefined;
-  }
-
-  constructor(source: string, tokenizer: Tokenizer, named: Record<string, string>) {
+  /** @throws Error with the reason if the template cannot be parsed */
+  constructor(source: string, tokenizer: Tokenizer, named: Record<string, string>, file = 'chat_template.jinja') {
     this.#source = source;
-    this.#template = new Template(HEAD + source);
+    this.#template = new JinjaTemplate(source);
     this.#tokenizer = tokenizer;
     this.#named = named;
+    this.#file = file;
+  }
+
+  /** Why the template cannot render one question, with the file. Undefined if it can. Renders on first use. */
+  get fault(): string | undefined {
+    this.#tried ??= { fault: this.#try() };
+    return this.#tried.fault;
+  }
+
+  #try(): string | undefined {
+    try {
+      this.#template.render(variablesFor(TRIAL, this.#named, {}));
+      return undefined;
+    } catch (error) {
+      return unusable(this.#file, error);
+    }
   }
 
   /** Id of the token that the template writes at the end of an assistant turn, if any. */
@@ -94,29 +121,10 @@ export class ChatTemplate {
    * @throws RequestError `badRequest` with the message of the template if it refuses the messages
    */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
-    const { addGenerationPrompt = true, tools } = options;
     try {
-      const variables = {
-        ...this.#named,
-        boundedRange,
-        messages: [...messages],
-        add_generation_prompt: addGenerationPrompt,
-        ...(tools === undefined ? {} : { tools }),
-      };
-      // Only code in a context can be stopped. The context is no security boundary.
-      return runInNewContext(
-        'render()',
-        { render: () => this.#template.render(variables) },
-        { timeout: MAX_RENDER_MS },
-      ) as string;
+      return this.#template.render(variablesFor(messages, this.#named, options));
     } catch (error) {
-      const late = (error as NodeJS.ErrnoException | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
-      const reason = late
-        ? `rendering takes longer than ${MAX_RENDER_MS / 1000} s`
-        : error instanceof Error
-          ? error.message
-          : String(error);
-      throw new RequestError('badRequest', `chat template: ${reason.replace(/\s+/g, ' ').slice(0, 300)}`);
+      throw new RequestError('badRequest', `chat template: ${onOneLine(error)}`);
     }
   }
 
@@ -183,21 +191,39 @@ async function readSource(
   const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
   const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
   if (source === undefined) return undefined;
-  if (source.length > MAX_CHARACTERS)
-    throw new RequestError(
-      'modelInvalid',
-      `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`,
-    );
   return { source, file, config };
 }
 
-function boundedRange(first: number, second?: number, step = 1): number[] {
-  const [start, stop] = second === undefined ? [0, first] : [first, second];
-  const count = Math.max(0, Math.ceil((stop - start) / step));
-  // Also false if a value is not a number.
-  if (!(step !== 0 && count <= MAX_RANGE))
-    throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
-  return Array.from({ length: count }, (_, i) => start + i * step);
+/** `tools` and `documents` are null if there are none, as transformers passes them. */
+function variablesFor(
+  messages: readonly TemplateMessage[],
+  named: Record<string, string>,
+  { addGenerationPrompt = true, tools }: RenderOptions,
+): Record<string, unknown> {
+  return {
+    ...named,
+    messages: [...messages],
+    add_generation_prompt: addGenerationPrompt,
+    tools: tools ?? null,
+    documents: null,
+  };
+}
+
+function namedTokens(config: Record<string, unknown>): Record<string, string> {
+  const named: Record<string, string> = {};
+  for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
+    const token = tokenText(config[name]);
+    if (token !== undefined) named[name] = token;
+  }
+  return named;
+}
+
+function unreadable(file: string, error: unknown): string {
+  return `${file}: the chat template cannot be read (${onOneLine(error)})`;
+}
+
+function unusable(file: string, error: unknown): string {
+  return `${file}: the chat template cannot be used (${onOneLine(error)})`;
 }
 
 /** A private-use character that the text does not contain. */

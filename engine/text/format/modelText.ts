@@ -5,16 +5,11 @@
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
+import type { Faults } from './faults.ts';
 import { Fim, fimOffers } from './fim.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { RequestError } from '../../protocol/errors.ts';
-
-/** Faults that the self-test found, as messages. */
-export interface Faults {
-  complete?: string;
-  chat?: string;
-}
 
 export class ModelText {
   readonly tokenizer: Tokenizer;
@@ -22,8 +17,10 @@ export class ModelText {
   manifest: Manifest;
   /** Why a task that the files offer is switched off. */
   faults: Faults = {};
-  /** Undefined if the model has none. */
-  readonly chatTemplate: ChatTemplate | undefined;
+  /** Undefined if the model has none that can be used. */
+  chatTemplate: ChatTemplate | undefined;
+  /** Why the chat template of the model cannot be parsed. */
+  readonly templateFault: string | undefined;
   readonly fim: Fim | undefined;
   /** End-of-text ids of the files of the model. */
   readonly endTokenIds: readonly number[];
@@ -33,14 +30,17 @@ export class ModelText {
   static async load(dir: string): Promise<ModelText> {
     const folder = await ModelFolder.open(dir);
     const tokenizer = await Tokenizer.read(folder);
-    const chatTemplate = await ChatTemplate.read(folder, tokenizer);
+    const { chatTemplate, templateFault } = await readTemplate(folder, tokenizer);
     const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
     const bosTokenId = idOfToken(tokenizer, config.bos_token);
 
     const found = Fim.of(tokenizer, { bosTokenId });
     const manifest = await readManifest(
       folder,
-      offersOf((token) => tokenizer.idOf(token) !== undefined, chatTemplate !== undefined),
+      offersOf(
+        (token) => tokenizer.idOf(token) !== undefined,
+        chatTemplate !== undefined || templateFault !== undefined,
+      ),
     );
 
     const endTokenIds = new Set<number>();
@@ -52,13 +52,22 @@ export class ModelText {
     if (eos !== undefined) endTokenIds.add(eos);
     const fim =
       manifest.completion.order === 'suffixFirst' ? Fim.of(tokenizer, { suffixFirst: true, bosTokenId }) : found;
-    return new ModelText({ tokenizer, manifest, chatTemplate, fim, endTokenIds: [...endTokenIds], bosTokenId });
+    return new ModelText({
+      tokenizer,
+      manifest,
+      chatTemplate,
+      templateFault,
+      fim,
+      endTokenIds: [...endTokenIds],
+      bosTokenId,
+    });
   }
 
   private constructor(fields: {
     tokenizer: Tokenizer;
     manifest: Manifest;
     chatTemplate: ChatTemplate | undefined;
+    templateFault: string | undefined;
     fim: Fim | undefined;
     endTokenIds: number[];
     bosTokenId: number | undefined;
@@ -66,6 +75,7 @@ export class ModelText {
     this.tokenizer = fields.tokenizer;
     this.manifest = fields.manifest;
     this.chatTemplate = fields.chatTemplate;
+    this.templateFault = fields.templateFault;
     this.fim = fields.fim;
     this.endTokenIds = fields.endTokenIds;
     this.bosTokenId = fields.bosTokenId;
@@ -97,6 +107,19 @@ export class ModelText {
   get completionStopIds(): number[] {
     const ofFamily = [...(this.fim?.stopTokenIds ?? []), ...(this.fim?.controls ?? []).map(({ tokenId }) => tokenId)];
     return [...new Set([...this.endTokenIds, ...ofFamily, ...controlIds(this.tokenizer)])];
+  }
+}
+
+/** A template that cannot be parsed stops chat, not the model. */
+async function readTemplate(
+  folder: ModelFolder,
+  tokenizer: Tokenizer,
+): Promise<{ chatTemplate?: ChatTemplate; templateFault?: string }> {
+  try {
+    return { chatTemplate: await ChatTemplate.read(folder, tokenizer) };
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { templateFault: error.message };
   }
 }
 
@@ -152,7 +175,7 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
     );
   const faults: Faults = {};
   const complete = fim && controlFault(fim.controls, text, vocabSize);
-  const chat = chatTemplate && chatFault(text, vocabSize);
+  const chat = text.templateFault ?? (chatTemplate && chatFault(text, vocabSize));
   if (complete) faults.complete = complete;
   if (chat) faults.chat = chat;
   return faults;
@@ -183,6 +206,7 @@ function plain(token: string): string {
 function chatFault(text: ModelText, vocabSize: number): string | undefined {
   const { tokenizer, chatTemplate, endOfAnswerIds } = text;
   if (chatTemplate === undefined) return undefined;
+  if (chatTemplate.fault !== undefined) return chatTemplate.fault;
   let asked: string;
   let answered: string;
   try {

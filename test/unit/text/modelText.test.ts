@@ -3,8 +3,12 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inspectFolder } from '../../../engine/server/inspection.ts';
 import { switchOff } from '../../../engine/server/loadModel.ts';
 import { ModelText, selfTest } from '../../../engine/text/format/modelText.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
+import { describeInspected } from '../../../src/models/modelItems.ts';
+import { english } from '../../support/editor/translate.ts';
 
 const root = join(import.meta.dirname, '../../..');
 let dir: string;
@@ -82,6 +86,52 @@ describe('chat templates', () => {
 
   it('tokens that the model does not have are a fault', async () => {
     expect((await faults(418)).chat).toContain('<|im_end|>');
+  });
+});
+
+describe('a chat template that cannot be used', () => {
+  const rendersMessages = '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}';
+
+  it.each([
+    ['cannot be parsed', `${rendersMessages}{% include 'x' %}`, /^chat_template\.jinja: .* read \(.*include/],
+    ['is too long', ' '.repeat(65_537), /^chat_template\.jinja: .* 65537 characters/],
+    ['fails when it runs', `${rendersMessages}{{ 'a'.nothing() }}`, /^chat_template\.jinja: .* used \(.*function/],
+  ])('that %s switches off chat alone', async (_, source, reason) => {
+    template(source);
+    const text = await ModelText.load(dir);
+    switchOff(text, selfTest(text, 435));
+    expect(text.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
+    expect(text.faults.chat).toMatch(reason);
+    // What completions and the cache read of the template.
+    expect(text.turn).toEqual({ before: [], after: [] });
+    expect(new Layout(text, { contextTokens: 512, numParameters: 0 }).header('a.ts')).toEqual([]);
+    expect(text.completionStopIds).not.toEqual([]);
+
+    const inspected = await inspectFolder(dir);
+    expect(inspected).toMatchObject({ canComplete: true, canChat: false, canEdit: false });
+    expect(inspected.chatFault).toMatch(reason);
+    expect(inspected.note).toContain(`It is not used for chat (${inspected.chatFault}).`);
+    const found = { name: 'a/b', current: false, builtIn: false, availableBytes: null, precision: 'int8' } as const;
+    expect(describeInspected(inspected, found, english).detail).toContain(
+      `completions only: ${inspected.chatFault} · reads`,
+    );
+  });
+
+  it('refuses a model that can do nothing else, also when it is inspected', async () => {
+    template('{% include "x" %}');
+    tokenizer(({ added_tokens: tokens }) => {
+      for (const token of tokens) token.content = token.content.replace('fim_', 'other_');
+    });
+    const text = await ModelText.load(dir);
+    const reason = /^chat_template\.jinja: the chat template cannot be read/;
+    expect(() => switchOff(text, selfTest(text, 435))).toThrow(reason);
+    await expect(inspectFolder(dir)).rejects.toThrow(reason);
+  });
+
+  it('that is only slow has no fault when it is inspected', async () => {
+    const loop = (body: string) => `{% for i in range(10000) %}${body}{% endfor %}`;
+    template(loop(loop(loop('x'))));
+    expect((await inspectFolder(dir)).chatFault).toBeNull();
   });
 });
 

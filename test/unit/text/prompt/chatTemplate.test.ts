@@ -153,9 +153,18 @@ describe('a template that would run without end', () => {
 
   it('is read up to 64 kB', async () => {
     await expect(loaded(`{{ messages[0].content }}${' '.repeat(65_536)}`)).rejects.toThrow(
-      /^chat_template\.jinja: the chat template has 65561 characters/,
+      /^chat_template\.jinja: the chat template cannot be read \(it has 65561 characters/,
     );
   });
+});
+
+it('is given no tools and no documents as none, as transformers does', async () => {
+  const template = new ChatTemplate(
+    '{% if tools is not none %}T{% endif %}{% if documents is not none %}D{% endif %}{{ messages[0].content }}',
+    await Tokenizer.load(join(root, 'model')),
+    {},
+  );
+  expect(template.render([{ role: 'user', content: 'x' }])).toBe('x');
 });
 
 it('is undefined for a model without a template', async () => {

@@ -1,0 +1,58 @@
+/**
+ * Parses and runs a Jinja template of a model folder, with limits, because it is an untrusted program. Does not know
+ * tokens (see chatTemplate.ts).
+ */
+import { runInNewContext } from 'node:vm';
+import { Template } from '@huggingface/jinja';
+
+/**
+ * The size of a template is limited, it is stopped if it renders for too long, and it does not run before the model is
+ * inspected or loaded. Ranges are bounded, because a list takes its memory at once. One risk remains: a template that
+ * doubles a list in a loop can use up the memory before its time is over.
+ */
+const MAX_CHARACTERS = 65_536;
+const MAX_RENDER_MS = 2000;
+const MAX_RANGE = 10_000;
+/** Replaces `range`. The library lets only a variable hide one of its globals. Renders to nothing. */
+const HEAD = '{% set range = boundedRange %}\n';
+
+/** Rendering was stopped. */
+export class RenderTimeout extends Error {}
+
+export class JinjaTemplate {
+  readonly #template: Template;
+
+  /** @throws Error with the reason if the template is too long or cannot be parsed */
+  constructor(source: string) {
+    if (source.length > MAX_CHARACTERS)
+      throw new Error(`it has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`);
+    this.#template = new Template(HEAD + source);
+  }
+
+  /** @throws RenderTimeout, or Error with the reason, on one line */
+  render(variables: Record<string, unknown>, limitMs = MAX_RENDER_MS): string {
+    const all = { ...variables, boundedRange };
+    try {
+      // Only code in a context can be stopped. The context is no security boundary.
+      return runInNewContext('render()', { render: () => this.#template.render(all) }, { timeout: limitMs }) as string;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+        throw new RenderTimeout(`rendering takes longer than ${limitMs / 1000} s`);
+      throw new Error(onOneLine(error));
+    }
+  }
+}
+
+/** At most 300 characters. */
+export function onOneLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').slice(0, 300);
+}
+
+function boundedRange(first: number, second?: number, step = 1): number[] {
+  const [start, stop] = second === undefined ? [0, first] : [first, second];
+  const count = Math.max(0, Math.ceil((stop - start) / step));
+  // Also false if a value is not a number.
+  if (!(step !== 0 && count <= MAX_RANGE))
+    throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
+  return Array.from({ length: count }, (_, i) => start + i * step);
+}
