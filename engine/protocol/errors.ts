@@ -1,11 +1,13 @@
 /** Errors that belong to one request. Such an error ends the request; the engine goes on. */
+import { oneLine } from './oneLine.ts';
 import type { ErrorCode } from './tasks.ts';
 
 export class RequestError extends Error {
   readonly code: ErrorCode;
 
+  /** `message`: one sentence. Names in it may come from files and have any characters, so it is made one line. */
   constructor(code: ErrorCode, message: string) {
-    super(message);
+    super(oneLine(message));
     this.name = 'RequestError';
     this.code = code;
   }

@@ -10,7 +10,7 @@ import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { expandHome, findModels, repositoryName } from './discover.ts';
+import { expandHome, findModels, folderName } from './discover.ts';
 import { describeInspected, describePending, describeRecommended, describeRefused } from './modelItems.ts';
 import { fetchCommand, recommend } from './recommend.ts';
 import { browseForModel, offerFetch, useModel } from './useModel.ts';
@@ -88,7 +88,7 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
   // The model in use is always listed, wherever it is and even if it cannot run any more.
   const other =
     model && !found.some((each) => each.current)
-      ? [{ modelDir: current, name: repositoryName(current) ?? path.basename(current), setting: model, current: true }]
+      ? [{ modelDir: current, name: folderName(current), setting: model, current: true }]
       : [];
   return [builtIn, ...other, ...found];
 }

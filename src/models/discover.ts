@@ -4,10 +4,11 @@
  */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 
 export interface FoundModel {
   modelDir: string;
-  /** For display: "Qwen/Qwen3-0.6B", or the folder's name. */
+  /** For display, in one line: "Qwen/Qwen3-0.6B", or the folder's name. */
   name: string;
   source: 'huggingFace' | 'folder';
 }
@@ -49,14 +50,19 @@ export function repositoryName(modelDir: string): string | undefined {
   return snapshots === 'snapshots' ? idOf(repository) : undefined;
 }
 
+/** The name of a model folder that is shown, in one line. */
+export function folderName(modelDir: string): string {
+  return repositoryName(modelDir) ?? oneLine(path.basename(modelDir));
+}
+
 export function expandHome(folder: string, home: string): string {
   return folder === '~' || /^~[/\\]/.test(folder) ? path.join(home, folder.slice(1)) : folder;
 }
 
 /** `models--Qwen--Qwen3-0.6B` */
 function idOf(repository: string): string | undefined {
-  const [, owner, name] = /^models--(?:(.+?)--)?(.+)$/.exec(repository) ?? [];
-  return name && (owner ? `${owner}/${name}` : name);
+  const [, owner, name] = /^models--(?:(.+?)--)?(.+)$/s.exec(repository) ?? [];
+  return name && oneLine(owner ? `${owner}/${name}` : name);
 }
 
 function inHub(hub: string): FoundModel[] {
@@ -89,7 +95,7 @@ function inFolder(folder: string): FoundModel[] {
         .filter(isModel);
   return folders.map((modelDir) => ({
     modelDir,
-    name: repositoryName(modelDir) ?? path.basename(modelDir),
+    name: folderName(modelDir),
     source: 'folder',
   }));
 }

@@ -5,8 +5,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
-import { expandHome, repositoryName } from './discover.ts';
+import { expandHome, folderName } from './discover.ts';
 
 export interface ModelLocation {
   modelDir: string;
@@ -51,7 +52,7 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
 export function describeModel(modelDir: string): { name: string; note: string } {
   const { name, note } = readJson(path.join(modelDir, 'kvasir.json'));
   return {
-    name: typeof name === 'string' ? name : (repositoryName(modelDir)?.split('/').at(-1) ?? path.basename(modelDir)),
+    name: typeof name === 'string' ? oneLine(name) : folderName(modelDir).split('/').at(-1)!,
     note: shownNote(note),
   };
 }

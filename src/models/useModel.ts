@@ -4,12 +4,11 @@
  */
 import { messageOf } from '../format.ts';
 import { homedir } from 'node:os';
-import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { withoutLinks } from '../client/failure.ts';
-import { expandHome } from './discover.ts';
+import { expandHome, folderName } from './discover.ts';
 import { describeModel } from './locate.ts';
 
 /** Writes `kvasir.model` (empty is the built-in model) and loads it. If that fails, offers the former one. */
@@ -78,7 +77,7 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
     await useModel(folder.fsPath, name, host, settings);
   } catch (error) {
     const again = vscode.l10n.t('Choose Another…');
-    const message = vscode.l10n.t('{0} cannot be used: {1}', path.basename(folder.fsPath), messageOf(error));
+    const message = vscode.l10n.t('{0} cannot be used: {1}', folderName(folder.fsPath), messageOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again)
       await browseForModel(host, settings);
   }

@@ -51,6 +51,15 @@ describe('the Hugging Face cache', () => {
     expect(find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
   });
 
+  it.skipIf(process.platform === 'win32')('shows a name with a line break in one line', () => {
+    model(...HUB, 'models--two\nlines--x\ty', 'snapshots', 'aaa');
+    model('mine', 'two\nlines \u2028');
+    expect(find([join(home, 'mine')]).map(({ name }) => name)).toEqual([
+      String.raw`two\nlines \u2028`,
+      String.raw`two\nlines/x\ty`,
+    ]);
+  });
+
   it('leaves out datasets, incomplete downloads and files', () => {
     model(...HUB, 'datasets--a--b', 'snapshots', 'x');
     mkdirSync(join(home, ...HUB, 'models--c--d', 'snapshots', 'x'), { recursive: true });
