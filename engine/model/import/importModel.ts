@@ -11,6 +11,8 @@ import { isTied, convertWeights } from '../load/convertWeights.ts';
 import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
 import { kvShape, residentBytes, graphFile, type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
 import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
+import { otherContent } from '../load/otherFormats.ts';
+import { checkTokenizerJson } from '../load/tokenizerFile.ts';
 import { Weights } from '../load/weights.ts';
 import { HEAD, type WeightPlan, planWeights } from '../load/weightPlan.ts';
 import { productForm } from '../calibrate/processorSpeed.ts';
@@ -64,10 +66,12 @@ interface OpenModel {
 }
 
 /** Message for a folder without config.json. In a repository of the Hugging Face cache the model is in a subfolder. */
-async function withoutConfig(modelDir: string): Promise<string> {
+async function withoutConfig(modelDir: string, folder: ModelFolder): Promise<string> {
   const snapshot = await newestSnapshot(modelDir);
   if (snapshot !== null)
     return `${modelDir} is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`;
+  const other = await otherContent(folder);
+  if (other !== null) return `config.json is missing in ${modelDir}; ${other}.`;
   return `config.json is missing in ${modelDir}. A model folder has config.json, safetensors weights and tokenizer.json.`;
 }
 
@@ -75,12 +79,15 @@ async function withoutConfig(modelDir: string): Promise<string> {
 async function openModel(modelDir: string): Promise<OpenModel> {
   const folder = await ModelFolder.open(modelDir);
   const config = await folder.readJson('config.json');
-  if (!config) throw invalid(await withoutConfig(modelDir));
+  if (!config) throw invalid(await withoutConfig(modelDir, folder));
   const generation = await folder.readJson('generation_config.json');
   const parsed = parseConfig(config.value, generation?.value ?? null);
   const tokenizerText = await folder.readText('tokenizer.json');
   if (tokenizerText === null)
-    throw invalid('tokenizer.json is missing. A model needs this file in the Hugging Face tokenizers format.');
+    throw invalid(
+      'tokenizer.json is missing. A model needs this file in the Hugging Face tokenizers format: ' +
+        'download it, or make it with transformers (AutoTokenizer.from_pretrained, then save_pretrained).',
+    );
   const weights = await Weights.open(folder);
   try {
     const hash = createHash('sha256').update(`kvasir ${FORMAT}|`);
@@ -90,6 +97,7 @@ async function openModel(modelDir: string): Promise<OpenModel> {
       hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
     }
     weights.fingerprint(hash);
+    weights.refuseOtherForms();
     // Shapes are checked first, because a comparison of head and embedding needs the shapes of the config.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied)
@@ -107,17 +115,8 @@ async function openModel(modelDir: string): Promise<OpenModel> {
 }
 
 /** Returns the strings of all tokens. */
-function checkTokenizer(text: string): ReadonlySet<string> {
-  const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as {
-    model?: { vocab?: unknown } | null;
-    added_tokens?: unknown;
-  };
-  if (typeof model !== 'object' || model === null)
-    throw invalid('tokenizer.json: model is missing. Only the Hugging Face tokenizers format is supported.');
-  const tokens = new Set(typeof model.vocab === 'object' && model.vocab !== null ? Object.keys(model.vocab) : []);
-  for (const token of Array.isArray(added) ? added : [])
-    if (typeof token?.content === 'string') tokens.add(token.content);
-  return tokens;
+function checkTokenizer({ tokenizerText, config }: OpenModel): ReadonlySet<string> {
+  return checkTokenizerJson(parseJsonObject('tokenizer.json', tokenizerText), config.vocabSize);
 }
 
 /**
@@ -128,7 +127,7 @@ function checkTokenizer(text: string): ReadonlySet<string> {
 export async function inspectModel(modelDir: string): Promise<ModelInspection> {
   const model = await openModel(modelDir);
   try {
-    const tokens = checkTokenizer(model.tokenizerText);
+    const tokens = checkTokenizer(model);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
     const plan = (precision: Precision) => planWeights(config, precision, tied, 'blocks');
@@ -245,7 +244,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     const key = entryKey(model.fingerprint, model.config, precision, products);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
-      checkTokenizer(model.tokenizerText);
+      checkTokenizer(model);
       const tied = await isTied(model.weights, model.config.tied, HEAD);
       const biased = await largeKeyBiasLayers(model.config, model.weights);
       const plan = planWeights(model.config, precision, tied, products, biased);

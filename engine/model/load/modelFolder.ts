@@ -6,9 +6,16 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
+import { oneLine } from '../../protocol/oneLine.ts';
+import { JsonTooLarge, parseBoundedJson } from './boundedJson.ts';
 
 /** Far above any real tokenizer.json. The largest ones have about 40 MB. */
-const MAX_JSON_BYTES = 256 * 2 ** 20;
+const MAX_TOKENIZER_BYTES = 64 * 2 ** 20;
+/** Of every other text. Real ones have less than 4 MB. */
+const MAX_TEXT_BYTES = 16 * 2 ** 20;
+/** How a file begins that stands for one that Git has not fetched. */
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
+const MAX_LFS_POINTER_BYTES = 1024;
 
 export function invalid(message: string): RequestError {
   return new RequestError('modelInvalid', message);
@@ -29,7 +36,7 @@ export function isMissing(error: unknown): boolean {
  */
 function hubName(dir: string): string | undefined {
   const [repository, folder] = dir.split(path.sep).slice(-3);
-  return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;
+  return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/s.exec(repository ?? '')?.[1] : undefined;
 }
 
 /**
@@ -71,7 +78,12 @@ export class ModelFolder {
 
   /** The name that is shown to the user: of the folder, or of the Hugging Face repository of a snapshot. */
   get name(): string {
-    return hubName(this.root) ?? path.basename(path.resolve(this.dir));
+    return oneLine(hubName(this.root) ?? path.basename(path.resolve(this.dir)));
+  }
+
+  /** The names in the folder, sorted. Empty if it cannot be listed. */
+  async names(): Promise<string[]> {
+    return (await readdir(this.root).catch(() => [])).sort();
   }
 
   static async open(dir: string): Promise<ModelFolder> {
@@ -111,12 +123,13 @@ export class ModelFolder {
         `The file name ${JSON.stringify(name.slice(0, 100))} leaves the model folder; only files inside it are read.`,
       );
     }
+    const shown = name.slice(0, 100);
     let real: string;
     try {
       real = await realpath(path.join(this.root, name));
     } catch (error) {
       if (isMissing(error)) return null;
-      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+      throw invalid(`${shown} cannot be read: ${reasonOf(error)}.`);
     }
     // All links in `real` are resolved. So a blob that is a link to another folder is not in `blobs`.
     const inside =
@@ -124,7 +137,7 @@ export class ModelFolder {
       path.dirname(real) === this.blobs;
     if (!inside) {
       throw invalid(
-        `${name} is a symbolic link that leaves the model folder; only files inside it are read: copy the file there.`,
+        `${shown} is a symbolic link that leaves the model folder; only files inside it are read: copy the file there.`,
       );
     }
     try {
@@ -134,9 +147,9 @@ export class ModelFolder {
       if (info.isFile()) return { name, handle, size: info.size, mtimeMs: info.mtimeMs };
       await handle.close();
     } catch (error) {
-      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+      throw invalid(`${shown} cannot be read: ${reasonOf(error)}.`);
     }
-    throw invalid(`${name} is not a regular file.`);
+    throw invalid(`${shown} is not a regular file.`);
   }
 
   /** The whole text of a file, or null if there is none. */
@@ -144,9 +157,12 @@ export class ModelFolder {
     const file = await this.openFile(name);
     if (!file) return null;
     try {
-      if (file.size > MAX_JSON_BYTES)
-        throw invalid(`${name} has ${file.size} bytes; at most ${MAX_JSON_BYTES} are read.`);
-      return await file.handle.readFile('utf8');
+      const most = name === 'tokenizer.json' ? MAX_TOKENIZER_BYTES : MAX_TEXT_BYTES;
+      if (file.size > most)
+        throw invalid(`${name} has ${file.size} bytes; at most ${most} are read: download it again.`);
+      const text = await file.handle.readFile('utf8');
+      refuseLfsPointer(name, text);
+      return text;
     } catch (error) {
       throw error instanceof RequestError ? error : invalid(`${name} cannot be read: ${reasonOf(error)}.`);
     } finally {
@@ -161,6 +177,14 @@ export class ModelFolder {
   }
 }
 
+/** `start`: at least the first bytes of a short file, as text. */
+export function refuseLfsPointer(name: string, start: string): void {
+  if (start.startsWith(LFS_POINTER) && start.length <= MAX_LFS_POINTER_BYTES)
+    throw invalid(
+      `${name} is a Git LFS pointer instead of the file: run "git lfs pull" in the folder, or download the file.`,
+    );
+}
+
 /** Removes a byte order mark. */
 export function withoutByteOrderMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
@@ -173,8 +197,11 @@ export function withoutByteOrderMark(text: string): string {
 export function parseJsonObject(name: string, text: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(withoutByteOrderMark(text));
+    value = parseBoundedJson(withoutByteOrderMark(text));
   } catch (error) {
+    if (error instanceof JsonTooLarge)
+      throw invalid(`${name} ${error.message}, so it is not a file of a model: download it again.`);
+    if (/^\s*</.test(text)) throw invalid(`${name} is a web page instead of JSON: download the file again.`);
     // The runtime reports the position of most errors, but not of all.
     const message = error instanceof Error ? error.message : '';
     const at = /\bline \d+ column \d+\b/.exec(message) ?? /\bposition \d+\b/.exec(message);

@@ -2,10 +2,11 @@
  * The safetensors format: the header (names, types, shapes and offsets of tensors) and raw values as float32. Checks
  * headers as strictly as the reference library. Pure functions; reads no files.
  */
+import { JsonTooLarge, parseBoundedJson } from './boundedJson.ts';
 import { invalid, unsupported } from './modelFolder.ts';
 
-/** The limit of the reference library. */
-const MAX_HEADER_BYTES = 100_000_000;
+/** The header of a model with 1,024 layers has about 3 MB. The reference library reads up to 100 MB. */
+const MAX_HEADER_BYTES = 16 * 2 ** 20;
 export const BYTES_PER_ELEMENT: Readonly<Record<string, number>> = {
   BOOL: 1,
   U8: 1,
@@ -57,9 +58,10 @@ export function headerLength(prefix: Uint8Array, file: string, fileSize: number)
 export function parseHeader(header: Uint8Array, file: string, fileSize: number): Map<string, TensorInfo> {
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(header));
-  } catch {
-    throw invalid(`${file}: the header is not valid JSON.`);
+    json = parseBoundedJson(new TextDecoder('utf-8', { fatal: true }).decode(header));
+  } catch (error) {
+    const what = error instanceof JsonTooLarge ? error.message : 'is not valid JSON';
+    throw invalid(`${file}: the header ${what}: download the file again.`);
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw invalid(`${file}: the header must be a JSON object.`);

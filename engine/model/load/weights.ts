@@ -5,10 +5,17 @@
 import { type Hash, createHash } from 'node:crypto';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { fromCodes, toFloat32, BYTES_PER_ELEMENT, headerLength, parseHeader, type TensorInfo } from './safetensors.ts';
-import { type ModelFolder, type OpenFile, invalid, unsupported } from './modelFolder.ts';
+import { type ModelFolder, type OpenFile, invalid, refuseLfsPointer, unsupported } from './modelFolder.ts';
+import { CHOOSE_UNQUANTISED, otherContent, otherQuantisation } from './otherFormats.ts';
 
 const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
+/** Most weight files. Each stays open. */
+const MAX_SHARDS = 512;
+/** A pointer of Git LFS has about 130 bytes. */
+const MAX_POINTER_BYTES = 1024;
+/** What torch.compile puts into the names of tensors. */
+const COMPILED = /(^|\.)_orig_mod\./g;
 const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
 
 async function readExactly(file: OpenFile, target: Uint8Array, position: number): Promise<void> {
@@ -25,6 +32,12 @@ async function readExactly(file: OpenFile, target: Uint8Array, position: number)
   }
 }
 
+/** A tensor and its file. Its name may be another one (see COMPILED). */
+interface Owned {
+  readonly file: OpenFile;
+  readonly info: TensorInfo;
+}
+
 interface Shard {
   readonly file: OpenFile;
   readonly header: Uint8Array;
@@ -35,8 +48,10 @@ async function openShard(folder: ModelFolder, name: string): Promise<Shard | nul
   const file = await folder.openFile(name);
   if (!file) return null;
   try {
-    const prefix = new Uint8Array(Math.min(8, file.size));
-    await readExactly(file, prefix, 0);
+    const start = new Uint8Array(Math.min(file.size <= MAX_POINTER_BYTES ? MAX_POINTER_BYTES : 8, file.size));
+    await readExactly(file, start, 0);
+    refuseLfsPointer(name, new TextDecoder('latin1').decode(start));
+    const prefix = start.subarray(0, 8);
     const header = new Uint8Array(headerLength(prefix, name, file.size));
     await readExactly(file, header, 8);
     return { file, header, tensors: parseHeader(header, name, file.size) };
@@ -52,10 +67,10 @@ async function openShard(folder: ModelFolder, name: string): Promise<Shard | nul
  */
 export class Weights {
   private readonly shards: Map<string, Shard>;
-  private readonly owners: ReadonlyMap<string, Shard>;
+  private readonly owners: ReadonlyMap<string, Owned>;
   private scratch: Uint8Array = new Uint8Array(0);
 
-  private constructor(shards: Map<string, Shard>, owners: ReadonlyMap<string, Shard>) {
+  private constructor(shards: Map<string, Shard>, owners: ReadonlyMap<string, Owned>) {
     this.shards = shards;
     this.owners = owners;
   }
@@ -63,16 +78,19 @@ export class Weights {
   /** Opens model.safetensors, or the shards that model.safetensors.index.json names. Close it after use. */
   static async open(folder: ModelFolder): Promise<Weights> {
     const shards = new Map<string, Shard>();
-    const owners = new Map<string, Shard>();
+    const owners = new Map<string, Owned>();
+    const own = ({ file, tensors }: Shard, name: string): void => {
+      owners.set(name.replace(COMPILED, '$1'), { file, info: tensors.get(name)! });
+    };
     try {
       const single = await openShard(folder, SINGLE);
       if (single) {
         shards.set(SINGLE, single);
-        for (const name of single.tensors.keys()) owners.set(name, single);
+        for (const name of single.tensors.keys()) own(single, name);
         return new Weights(shards, owners);
       }
       const index = await folder.readJson(INDEX);
-      if (!index) throw invalid(`${SINGLE} and ${INDEX} are missing; only weights in safetensors files are supported.`);
+      if (!index) throw invalid(await withoutWeights(folder));
       const map = index.value.weight_map;
       if (typeof map !== 'object' || map === null || Array.isArray(map))
         throw invalid(`${INDEX}: weight_map is missing; it must map tensor names to files.`);
@@ -81,8 +99,10 @@ export class Weights {
           throw invalid(`${INDEX}: weight_map names no file for ${JSON.stringify(tensor.slice(0, 200))}.`);
         let shard = shards.get(name);
         if (!shard) {
+          if (shards.size >= MAX_SHARDS)
+            throw invalid(`${INDEX}: weight_map names more than ${MAX_SHARDS} files: download it again.`);
           const opened = await openShard(folder, name);
-          if (!opened) throw invalid(`${name.slice(0, 200)} is missing, although ${INDEX} names it.`);
+          if (!opened) throw invalid(`${name.slice(0, 200)} is missing, although ${INDEX} names it: download it.`);
           shard = opened;
           shards.set(name, shard);
         }
@@ -90,7 +110,7 @@ export class Weights {
           throw invalid(
             `${name}: tensor ${JSON.stringify(tensor.slice(0, 200))} is missing, although ${INDEX} places it there.`,
           );
-        owners.set(tensor, shard);
+        own(shard, tensor);
       }
       return new Weights(shards, owners);
     } catch (error) {
@@ -105,6 +125,20 @@ export class Weights {
 
   has(name: string): boolean {
     return this.owners.has(name);
+  }
+
+  /** @throws RequestError `modelUnsupported` that names the way in which the tensors are quantised or adapted */
+  refuseOtherForms(): void {
+    const form = otherQuantisation(this.owners.keys());
+    if (form === 'LoRA')
+      throw unsupported(
+        `${this.files.join(', ')} holds LoRA tensors: merge the adapter into its base model (merge_and_unload in peft), ` +
+          'and choose the folder of the result.',
+      );
+    if (form !== null)
+      throw unsupported(
+        `${this.files[0]}: the weights are quantised by ${form}, which is not supported: ${CHOOSE_UNQUANTISED}.`,
+      );
   }
 
   /**
@@ -144,11 +178,11 @@ export class Weights {
   }
 
   /** @throws RequestError that ends with `missing` if there is no such tensor. */
-  private find(name: string, missing: string): { file: OpenFile; info: TensorInfo } {
-    const shard = this.owners.get(name);
-    if (!shard)
+  private find(name: string, missing: string): Owned {
+    const owned = this.owners.get(name);
+    if (!owned)
       throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} ${missing}.`);
-    return { file: shard.file, info: shard.tensors.get(name)! };
+    return owned;
   }
 
   /** Hashes names, sizes, modification times and headers of the files. Does not read the tensors. */
@@ -201,7 +235,7 @@ export class Weights {
   /** Whether two tensors of the same shape hold the same numbers. */
   async equal(a: string, b: string): Promise<boolean> {
     const digest = async (name: string) => {
-      const { shape } = this.owners.get(name)!.tensors.get(name)!;
+      const { shape } = this.owners.get(name)!.info;
       const width = shape[1] ?? 1;
       const step = rowsPerRead(width);
       const out = new Float32Array(step * width);
@@ -225,6 +259,12 @@ export class Weights {
       });
     }
   }
+}
+
+/** Message for a folder without weights: what it holds instead. */
+async function withoutWeights(folder: ModelFolder): Promise<string> {
+  const other = await otherContent(folder);
+  return `${SINGLE} and ${INDEX} are missing; ${other ?? 'only weights in safetensors files are supported'}.`;
 }
 
 /** Rows that are read at a time: about 4 MB of float32. */

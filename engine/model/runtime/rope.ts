@@ -2,7 +2,7 @@
  * Rotary position embedding: inverse frequencies of the three supported types, a table of cosines and sines, and the
  * rotation of stored keys and key biases to other positions. Does not move rows between slots.
  */
-import type { Rope } from '../load/hfConfig.ts';
+import type { Rope } from '../load/ropeConfig.ts';
 import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 
 /**

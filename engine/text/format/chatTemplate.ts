@@ -234,6 +234,7 @@ function unusedCharacter(text: string): string {
 function templateOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) return undefined;
-  const named = value as { name?: string; template?: string }[];
-  return (named.find((entry) => entry.name === 'default') ?? named[0])?.template;
+  const named = value as ({ name?: unknown; template?: unknown } | null)[];
+  const template = (named.find((entry) => entry?.name === 'default') ?? named[0])?.template;
+  return typeof template === 'string' ? template : undefined;
 }

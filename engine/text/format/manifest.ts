@@ -3,6 +3,7 @@
  * and notes for the user. Every field may be left out. Does not check the tokenizer (see modelText.ts).
  */
 import { RequestError } from '../../protocol/errors.ts';
+import { oneLine } from '../../protocol/oneLine.ts';
 import type { ModelFolder } from '../../model/load/modelFolder.ts';
 import type { ModelInfo } from '../../protocol/stats.ts';
 import type { CopyWeights } from '../copy/copyPrior.ts';
@@ -166,6 +167,16 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
   return manifest;
 }
 
+/** Bounds of numbers by the last name of their field, and of texts. Most text is shown to the user. */
+const BOUNDS: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  temperature: [0, 100],
+  repetitionPenalty: [0.01, 100],
+};
+const MAX_NUMBER = 1000;
+const MAX_ANSWER_TOKENS = 65_536;
+const MAX_TEXT = 10_000;
+const MAX_NAME = 200;
+
 function invalid(field: string, problem: string): RequestError {
   return new RequestError('modelInvalid', `kvasir.json: ${field} ${problem}`);
 }
@@ -204,11 +215,23 @@ function merge(
         field,
         `is ${JSON.stringify(value).slice(0, 80)}; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`,
       );
-    if (/[tT]okens$/.test(key) && (!Number.isInteger(value) || (value as number) < 1))
-      throw invalid(field, 'is not a whole number above 0');
-    if (typeof value === 'number' && (!Number.isFinite(value) || value < 0))
-      throw invalid(field, 'is not a number from 0 up');
+    checkValue(field, key, value as string | number | boolean);
     merged[key] = value as string | number | boolean;
   }
   return merged;
+}
+
+function checkValue(field: string, key: string, value: string | number | boolean): void {
+  if (typeof value === 'number' && /[tT]okens$/.test(key)) {
+    if (!Number.isInteger(value) || value < 1 || value > MAX_ANSWER_TOKENS)
+      throw invalid(field, `is not a whole number from 1 to ${MAX_ANSWER_TOKENS}`);
+  } else if (typeof value === 'number') {
+    const [least, most] = BOUNDS[key] ?? [0, MAX_NUMBER];
+    if (!(value >= least && value <= most)) throw invalid(field, `is not a number from ${least} to ${most}`);
+  } else if (typeof value === 'string') {
+    const isName = field === 'name' || field === 'version';
+    const most = isName ? MAX_NAME : MAX_TEXT;
+    if (value.length > most) throw invalid(field, `has ${value.length} characters; at most ${most} are supported`);
+    if (isName && value !== oneLine(value)) throw invalid(field, 'is not one line of text');
+  }
 }

@@ -4,6 +4,7 @@
  */
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { ModelFolder } from '../../model/load/modelFolder.ts';
+import { checkTokenizerJson } from '../../model/load/tokenizerFile.ts';
 import { type AddedToken, flatSteps, Pieces, type Step, type TokenizerJson } from './pieces.ts';
 import { Detokenizer, Vocabulary } from './vocabulary.ts';
 
@@ -37,18 +38,10 @@ export class Tokenizer {
   }
 
   static fromJson(json: unknown, config: Record<string, unknown> = {}): Tokenizer {
-    const file = json as Partial<TokenizerJson>;
-    const model = file.model;
-    if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object')
-      throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
-    if (model.type !== undefined && model.type !== 'BPE')
-      throw new RequestError(
-        'modelUnsupported',
-        `tokenizer.json: model.type is ${JSON.stringify(model.type).slice(0, 80)}; only "BPE" is supported`,
-      );
+    checkTokenizerJson(json as Record<string, unknown>);
+    const file = json as Partial<TokenizerJson> & Pick<TokenizerJson, 'model'>;
     const whole: TokenizerJson = {
       ...file,
-      model,
       added_tokens: file.added_tokens ?? [],
       normalizer: file.normalizer ?? null,
       pre_tokenizer: file.pre_tokenizer ?? null,
