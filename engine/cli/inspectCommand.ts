@@ -45,7 +45,8 @@ export async function inspect(line: CommandLine): Promise<number> {
     ]),
     ['KV per token, int8', bytes(found.kvBytesPerToken.int8)],
     ['KV per token, float32', bytes(found.kvBytesPerToken.float32)],
-    ['can do', can.join(', ') || 'raw text only: it has no fill-in-the-middle tokens and no chat template'],
+    ['can do', can.join(', ') || 'raw text only: it has no known fill-in-the-middle tokens and no chat template'],
+    ...(found.completionFault === null ? [] : [['no completions', found.completionFault]]),
   ]);
   process.stdout.write(
     `${rows}\n\n${reachText(cache, found.contextTokens)}\n\n${found.note ? `${found.note}\n` : ''}This model can run.\n`,

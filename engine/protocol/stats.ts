@@ -102,6 +102,8 @@ export interface InspectedModel {
   canComplete: boolean;
   canChat: boolean;
   canEdit: boolean;
+  /** Why its fill-in-the-middle tokens are not used. Null if it has none, or if they are used. */
+  completionFault: string | null;
   /** Why the chat template cannot be used. Null if there is no such fault. */
   chatFault: string | null;
   note: string;

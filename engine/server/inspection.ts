@@ -21,9 +21,9 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
   const template = await ChatTemplate.inspect(folder);
-  const promised = await readManifest(
+  const { manifest: promised, fim } = await readManifest(
     folder,
-    offersOf((token) => tokens.has(token), template.exists),
+    offersOf((token) => tokens.has(token), template.exists, tokens),
   );
   const manifest = withoutFaulty(promised, { chat: template.fault });
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
@@ -48,6 +48,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,
     canEdit: manifest.can.edit,
+    completionFault: fim.layout === undefined ? fim.fault : null,
     chatFault: manifest === promised ? null : (template.fault ?? null),
     note: manifest.note.en,
     model,

@@ -47,7 +47,7 @@ export function prepareComplete(
       t(
         '{0} cannot complete code: {1}',
         manifest.name,
-        layout.text.faults.complete ?? t('it has no fill-in-the-middle tokens'),
+        layout.text.faults.complete ?? layout.text.fimFault ?? t('it has no fill-in-the-middle tokens'),
       ),
     );
   requireOffset(doc, options.offset);

@@ -103,11 +103,15 @@ export function describeRecommended(
   };
 }
 
-function abilities({ canComplete, canChat, canEdit, chatFault }: InspectedModel, t: Translate): string {
+function abilities(
+  { canComplete, canChat, canEdit, completionFault, chatFault }: InspectedModel,
+  t: Translate,
+): string {
   if (canComplete && canChat) return canEdit ? t('completions, chat, edits') : t('completions, chat, no edits');
   if (canComplete && chatFault !== null) return t('completions only: {0}', chatFault);
   if (canComplete) return t('completions only, no chat template');
-  if (canChat) return t('chat only, no completions');
+  if (canChat) return completionFault === null ? t('chat only, no completions') : t('chat only: {0}', completionFault);
+  if (completionFault !== null) return t('neither completions nor chat: {0}', completionFault);
   return t('neither completions nor chat');
 }
 

@@ -48,7 +48,15 @@ const DEEPSEEK = [
   ...special('<｜begin▁of▁sentence｜>', '<｜end▁of▁sentence｜>', '<|EOT|>'),
   ...plain('<｜fim▁hole｜>', '<｜fim▁begin｜>', '<｜fim▁end｜>', '<|User|>'),
 ];
-const STARCODER = special('<|endoftext|>', '<fim_prefix>', '<fim_middle>', '<fim_suffix>', '<fim_pad>', '<filename>');
+const STARCODER = special(
+  '<|endoftext|>',
+  '<fim_prefix>',
+  '<fim_middle>',
+  '<fim_suffix>',
+  '<fim_pad>',
+  '<filename>',
+  '<gh_stars>',
+);
 const CODESTRAL = special('<s>', '</s>', '[PREFIX]', '[SUFFIX]', '[INST]');
 
 describe('a completion ends with', () => {

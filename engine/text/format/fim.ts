@@ -1,119 +1,51 @@
 /**
- * Builds fill-in-the-middle prompts. Each family of code models has its own control tokens and order. Selects the
- * family by the control tokens of the tokenizer. Does not choose the text around the cursor (see completionPrompt.ts).
+ * Builds fill-in-the-middle prompts in the layout of a family of code models (see fimFamilies.ts). Does not choose the
+ * text around the cursor (see completionPrompt.ts).
  */
 import { RequestError } from '../../protocol/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-
-interface Family {
-  name: FimFamily;
-  /** In order: control tokens, `prefix` and `suffix`. */
-  parts: string[];
-  /** The same with the suffix first, so that the prompt ends at the cursor. Only for models that are trained on it. */
-  suffixFirst?: string[];
-  stop: string[];
-  bos: boolean;
-  /** The suffix follows a control token without the space that SentencePiece puts before a text. */
-  suffixContinues?: boolean;
-  repository?: { name: string; file: string };
-}
-
-export type FimFamily = 'qwen2.5-coder' | 'starcoder2' | 'codellama' | 'deepseek-coder' | 'codestral';
-
-const FAMILIES: Family[] = [
-  {
-    name: 'qwen2.5-coder',
-    parts: ['<|fim_prefix|>', 'prefix', '<|fim_suffix|>', 'suffix', '<|fim_middle|>'],
-    suffixFirst: ['<|fim_prefix|>', '<|fim_suffix|>', 'suffix', '<|fim_middle|>', 'prefix'],
-    stop: [
-      '<|endoftext|>',
-      '<|fim_pad|>',
-      '<|repo_name|>',
-      '<|file_sep|>',
-      '<|im_start|>',
-      '<|im_end|>',
-      '<|fim_prefix|>',
-      '<|fim_suffix|>',
-      '<|fim_middle|>',
-    ],
-    bos: false,
-    repository: { name: '<|repo_name|>', file: '<|file_sep|>' },
-  },
-  {
-    name: 'starcoder2',
-    parts: ['<fim_prefix>', 'prefix', '<fim_suffix>', 'suffix', '<fim_middle>'],
-    suffixFirst: ['<fim_prefix>', '<fim_suffix>', 'suffix', '<fim_middle>', 'prefix'],
-    stop: ['<|endoftext|>', '<file_sep>', '<fim_prefix>', '<fim_suffix>', '<fim_middle>'],
-    bos: false,
-  },
-  {
-    name: 'codellama',
-    parts: ['▁<PRE>', 'prefix', '▁<SUF>', 'suffix', '▁<MID>'],
-    stop: ['</s>', '▁<EOT>'],
-    bos: true,
-    suffixContinues: true,
-  },
-  {
-    name: 'deepseek-coder',
-    parts: ['<｜fim▁begin｜>', 'prefix', '<｜fim▁hole｜>', 'suffix', '<｜fim▁end｜>'],
-    stop: ['<｜end▁of▁sentence｜>'],
-    bos: true,
-  },
-  {
-    name: 'codestral',
-    parts: ['[SUFFIX]', 'suffix', '[PREFIX]', 'prefix'],
-    stop: ['</s>'],
-    bos: true,
-    suffixContinues: true,
-  },
-];
+import { type FimLayout, findFim } from './fimFamilies.ts';
 
 const isText = (part: string): boolean => part === 'prefix' || part === 'suffix';
 
-function familyOf(knows: (token: string) => boolean): Family | undefined {
-  return FAMILIES.find(({ parts }) => parts.every((part) => isText(part) || knows(part)));
-}
-
-/** What a tokenizer with these tokens can be used for. */
-export function fimOffers(knows: (token: string) => boolean): { fim: boolean; readsRepository: boolean } {
-  const family = familyOf(knows);
-  const marks = family?.repository;
-  return { fim: family !== undefined, readsRepository: marks !== undefined && knows(marks.name) && knows(marks.file) };
+interface FimOptions {
+  suffixFirst?: boolean;
+  bosTokenId?: number;
 }
 
 export class Fim {
-  readonly family: FimFamily;
+  readonly family: FimLayout['name'];
   /** Whether the prompt ends with the prefix. */
   readonly prefixLast: boolean;
   readonly stopTokenIds: readonly number[];
-  readonly #family: Family;
+  readonly #layout: FimLayout;
   readonly #parts: readonly string[];
   readonly #tokenizer: Tokenizer;
-  readonly #bos: number[];
+  readonly #bos: readonly number[];
 
   /** The family whose control tokens the tokenizer has. Undefined if it has none. */
-  static of(tokenizer: Tokenizer, options: { suffixFirst?: boolean; bosTokenId?: number } = {}): Fim | undefined {
-    const family = familyOf((token) => tokenizer.idOf(token) !== undefined);
-    return family && new Fim(family, tokenizer, options);
+  static of(tokenizer: Tokenizer, options: FimOptions = {}): Fim | undefined {
+    const { layout } = findFim((token) => tokenizer.idOf(token) !== undefined, null, []);
+    return layout && new Fim(layout, tokenizer, options);
   }
 
-  private constructor(
-    family: Family,
-    tokenizer: Tokenizer,
-    { suffixFirst = false, bosTokenId }: { suffixFirst?: boolean; bosTokenId?: number },
-  ) {
-    if (suffixFirst && family.suffixFirst === undefined)
+  /** The tokenizer must have the tokens of the layout. */
+  constructor(layout: FimLayout, tokenizer: Tokenizer, { suffixFirst = false, bosTokenId }: FimOptions) {
+    if (suffixFirst && !layout.suffixFirst)
       throw new RequestError(
         'modelInvalid',
-        `kvasir.json: completion.order is "suffixFirst", but models with ${family.name} tokens have no such order`,
+        layout.name === 'own'
+          ? 'kvasir.json: completion.order is "suffixFirst", but completion.fim gives another order; remove one of them'
+          : `kvasir.json: completion.order is "suffixFirst", but models with ${layout.name} tokens have no such order`,
       );
-    this.family = family.name;
-    this.#family = family;
-    this.#parts = suffixFirst ? (family.suffixFirst as string[]) : family.parts;
+    this.family = layout.name;
+    this.#layout = layout;
+    this.#parts = partsOf(layout, suffixFirst);
     this.prefixLast = this.#parts.at(-1) === 'prefix';
     this.#tokenizer = tokenizer;
-    this.#bos = family.bos && bosTokenId !== undefined ? [bosTokenId] : [];
-    this.stopTokenIds = family.stop.flatMap((token) => tokenizer.idOf(token) ?? []);
+    const bos = bosTokenId === undefined ? [] : [bosTokenId];
+    this.#bos = layout.head === 'bos' ? bos : layout.head === 'tokenizer' ? tokenizer.headIds : [];
+    this.stopTokenIds = layout.stop.flatMap((token) => tokenizer.idOf(token) ?? []);
   }
 
   /** The control tokens of a prompt, by name. */
@@ -124,7 +56,7 @@ export class Fim {
   }
 
   encodeSuffix(suffix: string): number[] {
-    return this.#tokenizer.encode(suffix, this.#family.suffixContinues ?? false);
+    return this.#tokenizer.encode(suffix, this.#layout.suffixContinues ?? false);
   }
 
   /** Builds the prompt. `head`: a file block or other files of the repository. It comes after the BOS of the family. */
@@ -138,6 +70,13 @@ export class Fim {
     return ids;
   }
 
+  /** The head of a prompt without other files: the path of the file, if the family marks it. */
+  fileHead(path: string): number[] {
+    const { fileMark } = this.#layout;
+    const mark = fileMark === undefined ? undefined : this.#tokenizer.idOf(fileMark);
+    return mark === undefined ? [] : [mark, ...this.#tokenizer.encode(`${path}\n`)];
+  }
+
   /**
    * The head of a prompt with other files of the repository. Ends with the path of the current file. Undefined if the
    * family has no such layout.
@@ -147,13 +86,23 @@ export class Fim {
     files: readonly { path: string; text: string }[],
     currentPath: string,
   ): number[] | undefined {
-    const marks = this.#family.repository;
-    const nameId = marks && this.#tokenizer.idOf(marks.name);
-    const fileId = marks && this.#tokenizer.idOf(marks.file);
+    const marks = this.#layout.repository;
+    if (marks === undefined) return undefined;
+    const nameId = marks.name === null ? null : this.#tokenizer.idOf(marks.name);
+    const fileId = this.#tokenizer.idOf(marks.file);
     if (nameId === undefined || fileId === undefined) return undefined;
-    const ids = [nameId, ...this.#tokenizer.encode(`${name}\n`)];
+    const ids = nameId === null ? [] : [nameId, ...this.#tokenizer.encode(`${name}\n`)];
     for (const { path, text } of files) ids.push(fileId, ...this.#tokenizer.encode(`${path}\n${text}\n`));
     ids.push(fileId, ...this.#tokenizer.encode(`${currentPath}\n`));
     return ids;
   }
+}
+
+/** In order: control tokens, `prefix` and `suffix`. */
+function partsOf({ prefix, suffix, middle, order }: FimLayout, suffixFirst: boolean): string[] {
+  const end = middle === '' ? [] : [middle];
+  if (suffixFirst) return [prefix, suffix, 'suffix', ...end, 'prefix'];
+  return order === 'prefix-suffix-middle'
+    ? [prefix, 'prefix', suffix, 'suffix', ...end]
+    : [suffix, 'suffix', prefix, 'prefix', ...end];
 }

@@ -6,6 +6,7 @@ import { RequestError } from '../../protocol/errors.ts';
 import { oneLine } from '../../protocol/oneLine.ts';
 import type { ModelFolder } from '../../model/load/modelFolder.ts';
 import type { ModelInfo } from '../../protocol/stats.ts';
+import type { FimLayout, FoundFim, OwnFim } from './fimFamilies.ts';
 import type { CopyWeights } from '../copy/copyPrior.ts';
 import type { Healing } from '../tokenizer/healing.ts';
 
@@ -31,6 +32,8 @@ export interface Manifest {
     layout: 'blockAndTail' | 'tail';
     /** `suffixFirst` ends the prompt with the prefix. `family` is the published order of the control tokens. */
     order: 'suffixFirst' | 'family';
+    /** The tokens of a family that is not known, or their order. Empty: those of the known family (see fimFamilies). */
+    fim: OwnFim;
     maxTokens: number;
     multilineMaxTokens: number;
     /** Whether the prompt may have snippets of other files before the current file. */
@@ -75,43 +78,59 @@ export interface Manifest {
 
 /** What the files of the model offer. The model may be trained for less. */
 export interface Offers {
-  fim: boolean;
+  fim(own: OwnFim): FoundFim;
+  readsRepository(layout: FimLayout): boolean;
   chatTemplate: boolean;
-  readsRepository: boolean;
   fileSeparator: boolean;
 }
 
+/** What of it a manifest starts from. */
+interface Abilities {
+  complete: boolean;
+  readsRepository: boolean;
+  chatTemplate: boolean;
+}
+
 /**
- * The manifest of the folder, or a default one that follows from its files.
+ * The manifest of the folder, or a default one that follows from its files, and the layout of its completions.
  * @throws RequestError `modelInvalid` with the name of a wrong field, also if the files do not have what it promises
  */
-export async function readManifest(folder: ModelFolder, offers: Offers): Promise<Manifest> {
-  const defaults = defaultManifest(folder.name, offers);
+export async function readManifest(
+  folder: ModelFolder,
+  offers: Offers,
+): Promise<{ manifest: Manifest; fim: FoundFim }> {
   const json = await folder.readJson('kvasir.json');
-  const manifest = json === null ? defaults : parseManifest(json.value, defaults);
-  if (manifest.can.complete && !offers.fim)
-    throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
+  const read = (complete: boolean, readsRepository: boolean): Manifest => {
+    const { chatTemplate } = offers;
+    const defaults = defaultManifest(folder.name, { complete, readsRepository, chatTemplate });
+    return json === null ? defaults : parseManifest(json.value, defaults);
+  };
+  const fim = offers.fim(read(false, false).completion.fim);
+  const manifest = read(fim.layout !== undefined, fim.layout !== undefined && offers.readsRepository(fim.layout));
+  if (manifest.can.complete && fim.layout === undefined)
+    throw invalid('can.complete', `is true, but ${fim.fault ?? 'the tokenizer has no fill-in-the-middle tokens'}`);
   if ((manifest.can.chat || manifest.can.summarize) && !offers.chatTemplate)
     throw invalid('can.chat', 'is true, but the model has no chat template');
   if (manifest.fileBlock === 'fileSeparator' && !offers.fileSeparator)
     throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
-  return manifest;
+  return { manifest, fim };
 }
 
 /** The manifest of a model without kvasir.json. */
-function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
+function defaultManifest(name: string, { complete, readsRepository, chatTemplate }: Abilities): Manifest {
   return {
     name,
     version: '',
     note: { en: '', pt: '' },
-    can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
+    can: { complete, chat: chatTemplate, summarize: chatTemplate, edit: chatTemplate },
     fileBlock: 'chatTemplate',
     completion: {
       layout: 'tail',
       order: 'family',
+      fim: { order: '', prefix: '', suffix: '', middle: '', file: '' },
       maxTokens: 64,
       multilineMaxTokens: 160,
-      snippets: offers.readsRepository,
+      snippets: readsRepository,
       heal: 'word',
       copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 },
       confidence: { line: 0, words: 0, lines: 0 },
@@ -145,6 +164,7 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     fileBlock: ['fileSeparator', 'chatTemplate'],
     'completion.layout': ['blockAndTail', 'tail'],
     'completion.order': ['suffixFirst', 'family'],
+    'completion.fim.order': ['prefix-suffix-middle', 'suffix-prefix-middle'],
     'completion.heal': ['none', 'word', 'token'],
     'summary.folder': ['list', 'reduce'],
   };

@@ -6,7 +6,8 @@ import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
 import type { Faults } from './faults.ts';
-import { Fim, fimOffers } from './fim.ts';
+import { Fim } from './fim.ts';
+import { findFim, readsRepository } from './fimFamilies.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { RequestError } from '../../protocol/errors.ts';
@@ -22,6 +23,8 @@ export class ModelText {
   /** Why the chat template of the model cannot be parsed. */
   readonly templateFault: string | undefined;
   readonly fim: Fim | undefined;
+  /** Why its fill-in-the-middle tokens are not used. Null if it has none, or if they are used. */
+  readonly fimFault: string | null;
   /** End-of-text ids of the files of the model. */
   readonly endTokenIds: readonly number[];
   readonly bosTokenId: number | undefined;
@@ -34,12 +37,12 @@ export class ModelText {
     const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
     const bosTokenId = idOfToken(tokenizer, config.bos_token);
 
-    const found = Fim.of(tokenizer, { bosTokenId });
-    const manifest = await readManifest(
+    const { manifest, fim: found } = await readManifest(
       folder,
       offersOf(
         (token) => tokenizer.idOf(token) !== undefined,
         chatTemplate !== undefined || templateFault !== undefined,
+        [...tokenizer.addedTokens.values()].map(({ content }) => content),
       ),
     );
 
@@ -50,14 +53,15 @@ export class ModelText {
     }
     const eos = idOfToken(tokenizer, config.eos_token);
     if (eos !== undefined) endTokenIds.add(eos);
-    const fim =
-      manifest.completion.order === 'suffixFirst' ? Fim.of(tokenizer, { suffixFirst: true, bosTokenId }) : found;
+    const suffixFirst = manifest.completion.order === 'suffixFirst';
+    const fim = found.layout && new Fim(found.layout, tokenizer, { suffixFirst, bosTokenId });
     return new ModelText({
       tokenizer,
       manifest,
       chatTemplate,
       templateFault,
       fim,
+      fimFault: found.layout === undefined ? found.fault : null,
       endTokenIds: [...endTokenIds],
       bosTokenId,
     });
@@ -69,6 +73,7 @@ export class ModelText {
     chatTemplate: ChatTemplate | undefined;
     templateFault: string | undefined;
     fim: Fim | undefined;
+    fimFault: string | null;
     endTokenIds: number[];
     bosTokenId: number | undefined;
   }) {
@@ -77,6 +82,7 @@ export class ModelText {
     this.chatTemplate = fields.chatTemplate;
     this.templateFault = fields.templateFault;
     this.fim = fields.fim;
+    this.fimFault = fields.fimFault;
     this.endTokenIds = fields.endTokenIds;
     this.bosTokenId = fields.bosTokenId;
   }
@@ -133,9 +139,14 @@ export function fileSeparator(tokenizer: Tokenizer): number | undefined {
   return undefined;
 }
 
-/** What a model offers, by the tokens that its tokenizer knows. */
-export function offersOf(knows: (token: string) => boolean, chatTemplate: boolean): Offers {
-  return { ...fimOffers(knows), chatTemplate, fileSeparator: FILE_SEPARATORS.some(knows) };
+/** What a model offers, by the tokens that its tokenizer knows. `names`: tokens that messages may name. */
+export function offersOf(knows: (token: string) => boolean, chatTemplate: boolean, names: Iterable<string>): Offers {
+  return {
+    fim: (own) => findFim(knows, own, names),
+    readsRepository: (layout) => readsRepository(layout, knows),
+    chatTemplate,
+    fileSeparator: FILE_SEPARATORS.some(knows),
+  };
 }
 
 function idOfToken(tokenizer: Tokenizer, value: unknown): number | undefined {

@@ -1,8 +1,11 @@
 /** What `inspect` says of a folder, by itself and through the engine's messages: with no model, and while one loads. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AssistantServer } from '../../../engine/server/assistantServer.ts';
 import { inspectFolder } from '../../../engine/server/inspection.ts';
+import { ModelText } from '../../../engine/text/format/modelText.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 
@@ -41,6 +44,38 @@ describe('a folder', () => {
   ])('%s is refused with a reason', async (name, reason) => {
     await expect(inspectFolder(fixture(name))).rejects.toThrow(reason);
   });
+});
+
+it('says why unknown fill-in-the-middle tokens are not used, until kvasir.json gives their order', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'kvasir-inspection-'));
+  try {
+    const good = fixture('models/qwen2-untied-bf16');
+    for (const file of ['config.json', 'tokenizer_config.json', 'model.safetensors'])
+      cpSync(join(good, file), join(dir, file));
+    const text = readFileSync(join(good, 'tokenizer.json'), 'utf8');
+    writeFileSync(join(dir, 'tokenizer.json'), text.replaceAll(/<\|fim_(\w+)\|>/g, '<fim-$1>'));
+    const fault =
+      'its fill-in-the-middle tokens (<fim-prefix>, <fim-middle>, <fim-suffix>, <fim-pad>) belong to no known family ' +
+      'of models; kvasir.json can name them and their order (completion.fim)';
+    expect(await inspectFolder(dir)).toMatchObject({ canComplete: false, canChat: true, completionFault: fault });
+    const unknown = await ModelText.load(dir);
+    expect([unknown.fim, unknown.fimFault]).toEqual([undefined, fault]);
+
+    const fim = {
+      order: 'suffix-prefix-middle',
+      prefix: '<fim-prefix>',
+      suffix: '<fim-suffix>',
+      middle: '<fim-middle>',
+    };
+    writeFileSync(join(dir, 'kvasir.json'), JSON.stringify({ completion: { fim } }));
+    expect(await inspectFolder(dir)).toMatchObject({ canComplete: true, completionFault: null });
+    const known = await ModelText.load(dir);
+    const ids = known.fim!.build(known.tokenizer.encode('a'), known.fim!.encodeSuffix('b'));
+    expect(known.tokenizer.decode(ids)).toBe('<fim-suffix>b<fim-prefix>a<fim-middle>');
+    expect(known.manifest.can.complete).toBe(true);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });
 
 it('takes abilities from the manifest, as a load does', async () => {

@@ -28,6 +28,18 @@ describe('a wrong manifest is refused by name', () => {
       '{"completion":{"order":"middle"}}',
       /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/,
     ],
+    [
+      '{"completion":{"fim":{"order":"middle"}}}',
+      /^kvasir\.json: completion\.fim\.order is "middle"; known are "prefix-suffix-middle", "suffix-prefix-middle"/,
+    ],
+    [
+      '{"completion":{"fim":{"prefix":"<x>"}}}',
+      /^kvasir\.json: completion\.fim\.prefix is "<x>", which is not a token/,
+    ],
+    [
+      '{"completion":{"order":"suffixFirst","fim":{"order":"suffix-prefix-middle"}}}',
+      /^kvasir\.json: completion\.order is "suffixFirst", but completion\.fim gives another order/,
+    ],
     ['{"completion":{"copy":{"share":1.5}}}', /^kvasir\.json: completion\.copy\.share is above 1/],
     ['{"completion":{"confidence":{"words":2}}}', /^kvasir\.json: completion\.confidence\.words is above 1/],
     ['{"completion":{"confidence":{"lines":2}}}', /^kvasir\.json: completion\.confidence\.lines is above 1/],

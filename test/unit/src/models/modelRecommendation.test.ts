@@ -214,6 +214,12 @@ describe('the line of a model', () => {
     expect(line.label).toBe('$(circle-large-outline) a/b');
     expect(line.detail).toContain('more than is free');
     expect(line.detail).toContain('chat only, no completions');
+    const unknown = { ...(await inspectFolder('test/fixtures/models/llama-mha-f16')), completionFault: 'its tokens' };
+    const found = { name: 'a/b', current: false, builtIn: false, availableBytes: null, precision: 'int8' } as const;
+    expect(describeInspected(unknown, found, english).detail).toContain('chat only: its tokens · ');
+    expect(describeInspected({ ...unknown, canChat: false }, found, english).detail).toContain(
+      'neither completions nor chat: its tokens · ',
+    );
   });
   it('says that a model fits only with 4 bits', async () => {
     const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
