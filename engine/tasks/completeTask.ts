@@ -180,6 +180,7 @@ function cursorContext(
   return {
     ...around,
     multiline,
+    inText,
     paragraph: blank && openIndent === undefined,
     words,
     scan: remembered(place.scan),

@@ -4,6 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
+import { balance, openAtCursor } from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -12,6 +13,8 @@ export interface CursorContext extends LinesContext {
   /** The rest of the cursor's line. */
   after: string;
   multiline: boolean;
+  /** Whether the syntax tree has a string or comment at the cursor. Undefined without a tree. */
+  inText?: boolean;
   lineEnd: '\n' | '\r\n';
 }
 
@@ -42,7 +45,7 @@ interface Cut {
 export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
-  let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
+  let cut = cutAtNesting(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
   cut = cutOverlap(context, cut);
   cut = dropUseless(context, cut, raw);
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
@@ -71,45 +74,15 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   };
 }
 
-/**
- * If the rest of the line begins with a closing bracket, which the editor often inserts, ends before the same bracket
- * in the completion. So no bracket is doubled, and the shown text is the inserted text.
- */
-function cutAtExistingCloser({ before, after }: CursorContext, cut: Cut): Cut {
-  const closer = after.trimStart()[0] ?? '';
-  if (!')]}'.includes(closer) || closer === '') return cut;
-  // The completion may close brackets that the line has opened and its rest does not close.
-  const line = closersOf(before, closer);
-  const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
-  const { at } = closersOf(cut.text, closer, line.quote);
-  const end = at[allowed];
-  const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
-  return end === undefined
-    ? { ...cut, keep }
-    : { ...cut, keep, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
-}
-
-/**
- * Outside strings: the places of closing brackets that the text has not opened, and how many brackets it leaves open.
- * `quote`: of the string that the text starts in, or ''.
- */
-function closersOf(text: string, closer: string, quote = ''): { at: number[]; open: number; quote: string } {
-  const opener = '([{'[')]}'.indexOf(closer)];
-  const at: number[] = [];
-  let open = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] as string;
-    if (quote !== '') {
-      if (character === '\\') i++;
-      else if (character === quote) quote = '';
-    } else if ('\'"`'.includes(character)) quote = character;
-    else if (character === opener) open++;
-    else if (character === closer && open-- === 0) {
-      at.push(i);
-      open = 0;
-    }
-  }
-  return { at, open, quote };
+/** Ends before what the rest of the line closes, and before what the completion itself opens and leaves open. */
+function cutAtNesting({ before, after, inText }: CursorContext, cut: Cut): Cut {
+  if (after.trim() === '') return cut;
+  const cursor = openAtCursor(before, after, inText);
+  const { end, isCut } = balance(cursor, cut.text);
+  const ended = cut.ended || isCut;
+  const part = cut.text.slice(0, ended ? end : Math.min(end, cut.shown));
+  const { end: shown, own: keep } = balance(cursor, part);
+  return { ...cut, keep, shown, ended, text: ended ? part.slice(0, shown) : cut.text };
 }
 
 /** Removes the end that repeats the rest of the line. Keeps brackets and quotes that close those of the text itself. */
@@ -122,10 +95,10 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
   }
   // All text after `shown` may still be cut as repetition. So the overlap is that of the shown text. overlapStart never
   // moves back when its text grows.
-  if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
+  if (!cut.ended) return { ...cut, shown: Math.max(overlapStart(cut.text.slice(0, cut.shown), rest), cut.keep ?? 0) };
   return {
     ...cut,
-    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)),
+    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), cut.keep ?? 0)),
   };
 }
 
@@ -134,31 +107,6 @@ function overlapStart(text: string, rest: string): number {
   let overlap = Math.min(text.length, rest.length);
   while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
   return text.length - overlap;
-}
-
-/** Offset after the last bracket or quote that closes one in the same text. */
-function endOfOwnClosers(text: string): number {
-  const open: string[] = [];
-  let end = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] as string;
-    const top = open.at(-1);
-    if (top !== undefined && '\'"`'.includes(top)) {
-      if (character === '\\') i++;
-      else if (character === top) {
-        open.pop();
-        end = i + 1;
-      }
-    } else if ('\'"`'.includes(character)) {
-      // A quote without a closing one closes a string from before the cursor.
-      if (text.includes(character, i + 1)) open.push(character);
-    } else if ('([{'.includes(character)) open.push(character);
-    else if (')]}'.includes(character) && top === '([{'[')]}'.indexOf(character)]) {
-      open.pop();
-      end = i + 1;
-    }
-  }
-  return end;
 }
 
 function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
