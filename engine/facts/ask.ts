@@ -79,7 +79,7 @@ function commandAsked(
   words: Words,
 ): Asked {
   if (name === undefined) return stock(words.noName(message.trim().split(/\s/)[0] as string));
-  if (files.length === 0) return stock(words.noFile);
+  if (files.length === 0) return { documents: [], answer: () => ({ text: words.noFile, source: 'unattached' }) };
   if (files.length > MAX_TREES) return stock(words.tooMany(MAX_TREES));
   const query = { ...command, name };
   return {

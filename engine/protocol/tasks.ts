@@ -154,5 +154,6 @@ export interface Timings {
 
 /**
  * `files`: read from the attached files, whose lines the text names. `stock`: a fixed reply, for example to a greeting.
+ * `unattached`: the fixed reply that a file has to be attached first.
  */
-export type AnswerSource = 'files' | 'stock';
+export type AnswerSource = 'files' | 'stock' | 'unattached';

@@ -16,6 +16,7 @@ import {
   knownGreeting,
   knownSummary,
   leansOnFiles,
+  unattachedReply,
   unreadReply,
 } from './stockReplies.ts';
 
@@ -40,7 +41,12 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const ofFiles = facts && leansOnFiles(options.messages);
   const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, ofFiles);
   const last = asked.messages.at(-1)?.content ?? '';
-  const reply = facts ? (helpReply(last) ?? emptyReply(asked.messages, asked.docs, asked.snippets)) : undefined;
+  const numAttached = asked.docs.length + (asked.snippets?.length ?? 0);
+  const reply = facts
+    ? (helpReply(last) ??
+      unattachedReply(layout, asked.messages, numAttached) ??
+      emptyReply(asked.messages, asked.docs, asked.snippets))
+    : undefined;
   if (reply) return { ...prepared, known: reply };
   if (!isGreeting(last)) return prepared;
   return { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) };

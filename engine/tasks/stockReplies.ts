@@ -99,6 +99,23 @@ export function unreadReply(
   return { text, note: t('not written by the model'), source: 'files' };
 }
 
+/**
+ * The reply of a model that answers about files only, if none is attached. Without it such a model invents a file.
+ * Undefined for a greeting, and if a message may contain the code that it is about.
+ */
+export function unattachedReply(
+  { text: { manifest } }: Layout,
+  messages: readonly ChatMessage[],
+  numAttached: number,
+): KnownAnswer | undefined {
+  const hasCode = messages.some(({ role, content }) => role !== 'system' && /\n|`[^`]*[ (][^`]*`/.test(content.trim()));
+  if (numAttached > 0 || hasCode || isGreeting(messages.at(-1)?.content ?? '')) return undefined;
+  return {
+    text: t('No file is attached, and {0} answers only about files. Attach one, and ask again.', manifest.name),
+    source: 'unattached',
+  };
+}
+
 /** A message is about the files if it has a word of `about` or the name of a file, and no word of `wanted`. */
 const FILE_KEYWORDS: Readonly<Record<'en' | 'pt', { about: string; wanted: string }>> = {
   en: {

@@ -32,7 +32,8 @@ export class ChatContext implements vscode.Disposable {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#last = codeEditor(vscode.window.activeTextEditor);
+    const { activeTextEditor, visibleTextEditors } = vscode.window;
+    this.#last = [activeTextEditor, ...visibleTextEditors].find((each) => codeEditor(each));
     this.#subscriptions = [
       vscode.window.onDidChangeActiveTextEditor((editor) => {
         this.#last = codeEditor(editor) ?? this.#last;
@@ -54,14 +55,16 @@ export class ChatContext implements vscode.Disposable {
     return this.#changed.event;
   }
 
-  /** The editor that questions and code refer to: the last active one, while it or a diff of its file is visible. */
+  /** The editor that questions and code refer to: the last active one, while its file is open in a tab. */
   get editor(): vscode.TextEditor | undefined {
     const last = this.#last;
     if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last))
       return last;
-    const input = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
-    const shown = input instanceof vscode.TabInputTextDiff ? [input.original, input.modified] : [];
-    return shown.some((uri) => uri.toString() === last.document.uri.toString()) ? last : undefined;
+    const uri = last.document.uri.toString();
+    const isOpen = vscode.window.tabGroups.all.some(({ tabs }) =>
+      tabs.some(({ input }) => urisOf(input).some((each) => each.toString() === uri)),
+    );
+    return isOpen ? last : undefined;
   }
 
   /** The active file, if it is attached. */
@@ -161,6 +164,12 @@ export class ChatContext implements vscode.Disposable {
     clearTimeout(this.#timer);
     if (this.#watched) this.#timer = setTimeout(() => this.#changed.fire(), DELAY_MS);
   }
+}
+
+/** The files that a tab shows. */
+function urisOf(input: unknown): vscode.Uri[] {
+  if (input instanceof vscode.TabInputTextDiff) return [input.original, input.modified];
+  return input instanceof vscode.TabInputText ? [input.uri] : [];
 }
 
 function codeEditor(editor: vscode.TextEditor | undefined): vscode.TextEditor | undefined {

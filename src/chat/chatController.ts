@@ -11,6 +11,7 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { shownNote } from '../models/locate.ts';
 import { ChatContext, type ChipSizes } from './chatContext.ts';
 import type { ContextRef, Meter, UserTurn } from './chatMessages.ts';
+import { openFiles } from './contextRefs.ts';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from './conversation.ts';
 import { ConversationStore } from './conversationStore.ts';
 import { type Measured, TokenMeter } from './meter.ts';
@@ -114,11 +115,16 @@ export class ChatController implements vscode.Disposable {
     const refused = answer.refused !== undefined;
     const again = conversation.askOf(question.id);
     conversation.dropFrom(question.id);
-    const { context } = question as UserTurn;
-    // A command that lacked a file is tried again with the file that is open now.
-    const refs = context.length || !parseSlash(question.text) ? context : this.context.refs;
+    // A question that lacked a file is asked again with what is attached now.
+    const refs = answer.offers ? this.context.refs : (question as UserTurn).context;
     const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, refs, anyway || !refused);
     await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
+  }
+
+  /** Attaches an open file, which the last question lacked, and asks it again. */
+  async attachAndAsk(ref: ContextRef): Promise<void> {
+    this.context.add([ref]);
+    await this.regenerate();
   }
 
   /**
@@ -218,6 +224,7 @@ export class ChatController implements vscode.Disposable {
         stopped: vscode.l10n.t('Stopped.'),
         interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.'),
       },
+      openFiles: () => openFiles(this.#settings.current.completion),
       modelNote: () =>
         this.#host.client.state.kind === 'ready' ? shownNote(this.#host.client.state.model.chatNote) : '',
       onChange: (change) => this.#follow(conversation, change),

@@ -61,6 +61,8 @@ export interface AssistantTurn {
   remedy?: Remedy;
   /** Instead of an answer: the name of the model, which is too small and was not asked. */
   refused?: string;
+  /** Open files to attach, because the question needs a file and none was attached. */
+  offers?: ContextRef[];
 }
 
 export type Turn = UserTurn | AssistantTurn;
@@ -141,6 +143,8 @@ export type ToHost =
   /** Asks an earlier question in other words. The turns after it are dropped. */
   | { type: 'resend'; id: string; text: string }
   | { type: 'attach'; id: string; attached: boolean }
+  /** Attaches an open file and asks the last question again. */
+  | { type: 'attachAndAsk'; ref: ContextRef }
   | { type: 'openContext'; id: string }
   | { type: 'openRef'; ref: ContextRef }
   | { type: 'find'; query: string }

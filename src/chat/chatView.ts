@@ -147,6 +147,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         return;
       case 'attach':
         return chat.context.attach(message.id, message.attached);
+      case 'attachAndAsk':
+        return chat.attachAndAsk(message.ref);
       case 'openContext': {
         const ref = chat.context.find(message.id);
         return ref && this.#openRef(ref);

@@ -1,5 +1,7 @@
 /** Makes references to what a question is about: files, folders, selections and definitions. */
 import * as vscode from '../vscode.ts';
+import { isSecret, SCHEMES } from '../completion/filter.ts';
+import type { Config } from '../config.ts';
 import type { ContextRef, TextRange } from './chatMessages.ts';
 
 /** Equal for references to the same item. */
@@ -27,6 +29,20 @@ export function selectionRef(document: vscode.TextDocument, range: vscode.Range,
     },
     ...(symbol === undefined ? {} : { symbol }),
   };
+}
+
+/** Most open files that are offered to attach. */
+const MAX_OFFERED = 3;
+
+/** Files of the editor's tabs that a click may attach: those in front first. Not secret files. */
+export function openFiles(settings: Config['completion']): ContextRef[] {
+  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+  const refs = [...tabs]
+    .sort((a, b) => Number(b.isActive) - Number(a.isActive))
+    .flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : []))
+    .filter((uri) => SCHEMES.has(uri.scheme) && !isSecret({ uri, languageId: '' }, settings))
+    .map((uri) => fileRef(uri));
+  return refs.filter((ref, i) => refs.findIndex(({ uri }) => uri === ref.uri) === i).slice(0, MAX_OFFERED);
 }
 
 export function toRange({ startLine, startCharacter, endLine, endCharacter }: TextRange): vscode.Range {

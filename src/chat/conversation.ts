@@ -57,6 +57,8 @@ export interface ConversationOptions {
   notes: { stopped: string; interrupted: string };
   /** How reliable the loaded model's answers are; empty if its manifest does not say. */
   modelNote(): string;
+  /** Open files to attach to a question that lacks one. */
+  openFiles(): ContextRef[];
   onChange(change: ConversationChange): void;
 }
 
@@ -144,8 +146,10 @@ export class Conversation {
       const prepared = await Promise.race([ask.prepare(history, about), aborted]);
       if (prepared === null || abort.signal.aborted) answer.notes = [this.#options.notes.stopped];
       else if ('refused' in prepared) answer.refused = prepared.refused;
-      else if ('missing' in prepared) answer.notes = [prepared.missing];
-      else {
+      else if ('missing' in prepared) {
+        answer.notes = [prepared.missing];
+        answer.offers = this.#options.openFiles();
+      } else {
         if (prepared.prompt !== undefined && prepared.prompt !== question.text) question.prompt = prepared.prompt;
         await this.#generate(answer, question.context, prepared, ask, abort.signal);
       }
@@ -185,6 +189,7 @@ export class Conversation {
       ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : []),
     ];
     if (done.source) answer.source = done.source;
+    if (done.source === 'unattached') answer.offers = this.#options.openFiles();
     const [about] = context;
     if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri))
       answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };

@@ -12,7 +12,7 @@ import type { SilentReason } from './record.ts';
  * Schemes of documents where people write code. Output panes, commit boxes, settings and chat inputs are documents,
  * too.
  */
-const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
+export const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
 
 /** Notebook cells. Their path is the notebook's. */
 const CELL = 'vscode-notebook-cell';

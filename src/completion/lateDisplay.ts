@@ -7,6 +7,12 @@ import * as vscode from '../vscode.ts';
 import { carryOver, type Place } from './place.ts';
 import type { CompletionRequest } from './completionRequest.ts';
 
+/**
+ * VS Code does not ask again where the user has asked by hand, and a refresh counts as that, unless there is a provider
+ * that it has not asked there (`UpdateRequest.satisfies` in its InlineCompletionsSource). This one has nothing to say.
+ */
+const nothing = (): vscode.InlineCompletionItemProvider => ({ provideInlineCompletionItems: () => [] });
+
 /** Time between two updates of a growing text, chosen for reading. */
 const REFRESH_MS = 400;
 
@@ -99,11 +105,15 @@ export class LateDisplay implements vscode.Disposable {
     if (!rest?.text.trim()) return;
     const shown = returned === '' ? '' : (carryOver(request.place, returned, place)?.text ?? '');
     if (rest.text === shown || !rest.text.startsWith(shown)) return;
-    this.#refreshing = { docId: place.docId, version: document.version, offset: place.offset };
+    const spot: Spot = { docId: place.docId, version: document.version, offset: place.offset };
+    this.#refreshing = spot;
+    const { scheme } = document.uri;
+    const unasked = vscode.languages.registerInlineCompletionItemProvider({ scheme }, nothing());
     try {
       await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
     } finally {
-      this.#refreshing = null;
+      unasked.dispose();
+      if (this.#refreshing === spot) this.#refreshing = null;
     }
   }
 }

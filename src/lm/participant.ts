@@ -114,7 +114,7 @@ function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
 
 function sourceOf({ metadata }: vscode.ChatResult): AnswerSource | undefined {
   const source = metadata?.source;
-  return source === 'files' || source === 'stock' ? source : undefined;
+  return source === 'files' || source === 'stock' || source === 'unattached' ? source : undefined;
 }
 
 function escapeMarkdown(text: string): string {

@@ -7,6 +7,7 @@ import { icon, ring } from './icons.ts';
 export interface AnswerActions extends CodeActions {
   openRef(ref: ContextRef): void;
   regenerate(anyway: boolean): void;
+  attachAndAsk(ref: ContextRef): void;
   chooseModel(): void;
   remedy(remedy: NonNullable<AssistantTurn['remedy']>): void;
   showLog(): void;
@@ -45,6 +46,7 @@ export class AnswerTurn {
     if (turn.error !== undefined) parts.push(this.#failure(turn.error, turn.remedy));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, ...sentence(note)));
+    if (turn.offers?.length) parts.push(this.#offers(turn.offers));
     if (turn.modelNote !== undefined)
       parts.push(element('p', { class: 'model-note', 'data-part': 'model-note' }, turn.modelNote));
     const foot = this.#foot(turn);
@@ -132,6 +134,16 @@ export class AnswerTurn {
       button(showLog, { class: 'link' }, this.#actions.showLog),
       button(restart, { class: 'link' }, this.#actions.restart),
     );
+  }
+
+  #offers(files: readonly ContextRef[]): HTMLElement {
+    const offer = (ref: ContextRef) =>
+      button(
+        this.#strings.attach.replace('{0}', () => ref.name),
+        { class: 'link', title: ref.path },
+        () => this.#actions.attachAndAsk(ref),
+      );
+    return element('div', { class: 'links', 'data-part': 'offers' }, ...files.map(offer));
   }
 
   #refusal(model: string): HTMLElement {

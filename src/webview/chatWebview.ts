@@ -55,6 +55,7 @@ const turnList = new TurnList(list, strings, {
   edited: (id) => edits.get(editKey(id)),
   openRef: (ref) => send({ type: 'openRef', ref }),
   regenerate: (anyway) => send({ type: 'regenerate', anyway }),
+  attachAndAsk: (ref) => send({ type: 'attachAndAsk', ref }),
   chooseModel,
   remedy: (remedy) => send({ type: 'remedy', remedy }),
   showLog: () => send({ type: 'showLog' }),

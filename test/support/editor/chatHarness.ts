@@ -12,7 +12,7 @@ export function useChat(): void {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => {
     vi.useRealTimers();
-    Object.assign(editor, { active: undefined, messages: [] });
+    Object.assign(editor, { active: undefined, tabs: [], messages: [] });
   });
 }
 

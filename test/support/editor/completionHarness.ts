@@ -18,6 +18,9 @@ import { ask, type Question, type Shown } from './editorQuestion.ts';
 import { editor, FakeDocument } from './fakeEditor.ts';
 import { ScriptedEngine } from './scriptedEngine.ts';
 
+/** The selected entry of the list. */
+type Selected = { start: number; text: string };
+
 export class Harness {
   readonly engine = new ScriptedEngine();
   readonly client = this.engine.client();
@@ -31,6 +34,8 @@ export class Harness {
   readonly logged: string[] = [];
   /** The editor's open question: not yet answered or cancelled. */
   asked: Question | undefined;
+  /** Where and how the editor asked last, and which providers there were. */
+  #last: { place: string; explicit: boolean; providers: ReadonlySet<unknown> } | undefined;
   /** Requests that answer the editor. Requests ahead of time and requests for other candidates are not counted. */
   get asks() {
     return this.engine.requests.filter(
@@ -73,7 +78,7 @@ export class Harness {
     editor.documents = [this.document];
     editor.tabs = [this.document];
     editor.onCommand = (name) => {
-      if (name === 'editor.action.inlineSuggest.trigger') this.ask({ explicit: true });
+      if (name === 'editor.action.inlineSuggest.trigger') this.trigger();
     };
     editor.select(this.document, offset);
   }
@@ -92,14 +97,9 @@ export class Harness {
   }
 
   /** Acts as the editor after an edit: cancels the last question and asks a new one. */
-  ask({
-    explicit = false,
-    selected,
-  }: {
-    explicit?: boolean;
-    selected?: { start: number; text: string };
-  } = {}): Question {
+  ask({ explicit = false, selected }: { explicit?: boolean; selected?: Selected } = {}): Question {
     this.asked?.cancel();
+    this.#last = { place: this.#placeWith(selected), explicit, providers: new Set(editor.providers) };
     const question = ask(this.provider, this.document, this.cursor, {
       explicit,
       ...(selected && { selected }),
@@ -109,6 +109,20 @@ export class Harness {
     });
     this.asked = question;
     return question;
+  }
+
+  /**
+   * Acts as the editor's command to ask by hand: does not ask again where it has asked by hand, unless there is a
+   * provider that it has not asked there.
+   */
+  trigger(selected?: Selected): Question | undefined {
+    const { place, explicit, providers } = this.#last ?? {};
+    const isKnown = place === this.#placeWith(selected) && [...editor.providers].every((each) => providers?.has(each));
+    return isKnown && explicit ? undefined : this.ask({ explicit: true, ...(selected && { selected }) });
+  }
+
+  #placeWith(selected?: Selected): string {
+    return `${this.document.version} ${this.cursor} ${selected?.text ?? ''}`;
   }
 
   /**

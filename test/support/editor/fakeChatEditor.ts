@@ -3,10 +3,20 @@
 export const editor = {
   changed: (_: unknown): void => {},
   active: undefined as unknown,
+  /** The URIs of the open tabs. */
+  tabs: [] as { scheme: string; path: string; toString(): string }[],
   messages: [] as string[],
 };
 
 const event = () => ({ dispose() {} });
+
+class TabInputText {
+  readonly uri: unknown;
+  constructor(uri: unknown) {
+    this.uri = uri;
+  }
+}
+
 /** The parts of the editor's API that the chat uses. */
 export const vscodeApi = {
   EventEmitter: class {
@@ -21,6 +31,7 @@ export const vscodeApi = {
     dispose(): void {}
   },
   TabInputTextDiff: class {},
+  TabInputText,
   Uri: { joinPath: () => ({}), parse: (text: string) => ({ toString: () => text }) },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   env: { language: 'en' },
@@ -45,7 +56,10 @@ export const vscodeApi = {
       return editor.active;
     },
     visibleTextEditors: [],
-    tabGroups: { onDidChangeTabs: event, activeTabGroup: {} },
+    get tabGroups() {
+      const tabs = editor.tabs.map((uri) => ({ input: new TabInputText(uri), isActive: false }));
+      return { onDidChangeTabs: event, all: [{ tabs }] };
+    },
     onDidChangeActiveTextEditor: event,
     onDidChangeTextEditorSelection: event,
   },

@@ -115,6 +115,8 @@ export const editor = {
     | undefined,
   documents: [] as FakeDocument[],
   tabs: [] as FakeDocument[],
+  /** Providers of completions, registered besides the one under test. */
+  providers: new Set<unknown>(),
   notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
   /** Executed commands with their first arguments. */
   commands: [] as unknown[][],
@@ -129,6 +131,7 @@ export const editor = {
       active: undefined,
       documents: [],
       tabs: [],
+      providers: new Set(),
       notebooks: [],
       commands: [],
       onCommand: () => {},
@@ -185,6 +188,10 @@ export const vscodeApi = {
   TabInputNotebook,
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   languages: {
+    registerInlineCompletionItemProvider: (_: unknown, provider: unknown) => {
+      editor.providers.add(provider);
+      return { dispose: () => editor.providers.delete(provider) };
+    },
     match: (
       selector: { pattern?: string; scheme?: string } | { pattern?: string; scheme?: string }[],
       { uri }: FakeDocument,

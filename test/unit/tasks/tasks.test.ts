@@ -481,7 +481,30 @@ describe('an answer', () => {
     for (const question of ['Write a function here', 'Hi', 'What is recursion?', 'Escreva um teste para este arquivo'])
       expect(reply(question, [empty]), question).toBeUndefined();
     expect(reply('What is this file for?', [empty], [{ path: 'b.ts', text: 'b();' }])).toBeUndefined();
-    expect(reply('What is this file for?')).toBeUndefined();
+  });
+
+  it('says that no file is attached, instead of being about a file that does not exist', () => {
+    const reply = (of: Layout, ...contents: string[]) =>
+      prepareChat(of, {
+        docs: [],
+        messages: contents.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content })),
+      }).known;
+    const text = `No file is attached, and ${layout.text.manifest.name} answers only about files. Attach one, and ask again.`;
+    for (const question of [
+      'Where is nextId changed?',
+      'what calls balance?',
+      'Quem chama `add`?',
+      'Explain recursion',
+    ])
+      expect(reply(layout, question), question).toEqual({ text, source: 'unattached' });
+    expect(reply(layout, 'What is `a`?', 'A fact.', 'And what is it for?')?.source).toBe('unattached');
+    // These are not about a file.
+    expect(reply(layout, 'Hi')).toBeUndefined();
+    expect(reply(layout, 'Who are you?')?.source).toBe('stock');
+    expect(reply(layout, 'Explain:\nlet a = 1;')).toBeUndefined();
+    expect(reply(layout, 'Explain `let a = 1`')).toBeUndefined();
+    // A larger model knows things by itself.
+    expect(reply(general, 'Explain recursion')).toBeUndefined();
   });
 
   describe('about a file of which nothing fits', () => {
@@ -510,7 +533,7 @@ describe('an answer', () => {
     it('goes to the model if a part of a file is read or there is other text', () => {
       expect(unread(layout, [file('a')], question)).toBeUndefined();
       expect(unread(small, [new SourceDocument('c', 'c.ts', 'c();\n'), file('a')], question)).toBeUndefined();
-      expect(unread(small, [], question)).toBeUndefined();
+      expect(unread(small, [], question)).toMatch(/^No file is attached/);
       expect(unread(small, [file('a')], turn('user', 'Hi!'))).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Explain:\nlet a;'))).toBeUndefined();
       expect(

@@ -171,3 +171,38 @@ test('a question sent while another one is being answered returns to the input a
   await view.dispose();
   expect(chatOf(state).view.chat.draft).toBe('Why?');
 });
+
+const uriOf = (path: string) => ({ scheme: 'file', path, toString: () => `file://${path}` });
+
+test('a question without a file offers the open ones; one click attaches a file and asks again', async () => {
+  let numAsked = 0;
+  const { view, openPage, send } = chatOf(new Map(), {
+    generate: async () => (++numAsked > 1 ? DONE : { ...DONE, text: 'No file is attached.', source: 'unattached' }),
+  });
+  openPage();
+  const uri = uriOf('/w/b.ts');
+  editor.tabs = [uri, uriOf('/w/c.ts'), uri, { ...uriOf('/log'), scheme: 'output' }];
+  send({ type: 'ask', text: 'Where is it?' });
+  await flush();
+  const [ref, ...others] = view.chat.current.turns.flatMap((turn) => (turn.role === 'assistant' ? turn.offers! : []));
+  expect([ref, ...others].map((each) => each!.uri)).toEqual(['file:///w/b.ts', 'file:///w/c.ts']);
+  send({ type: 'attachAndAsk', ref: ref! });
+  await flush();
+  expect(numAsked).toBe(2);
+  expect(view.chat.current.turns).toMatchObject([{ text: 'Where is it?', context: [ref] }, { text: 'Yes.' }]);
+});
+
+test('the last source file stays attached while its tab is open, also when something else is in front', async () => {
+  const uri = uriOf('/w/b.ts');
+  const document = { uri, isClosed: false, languageId: 'typescript', getText: () => '' };
+  editor.active = { document, selection: { isEmpty: true } };
+  editor.tabs = [uri];
+  const { view } = chatOf(new Map());
+  const names = () => view.chat.context.refs.map((ref) => ref.uri);
+  expect(names()).toEqual(['file:///w/b.ts']);
+  // A preview or the editor's own chat.
+  editor.active = undefined;
+  expect(names()).toEqual(['file:///w/b.ts']);
+  editor.tabs = [];
+  expect(names()).toEqual([]);
+});

@@ -11,6 +11,7 @@ import {
   footerOf,
 } from '../../../../src/chat/conversation.ts';
 import { RequestError } from '../../../../engine/protocol/errors.ts';
+import type { AssistantTurn } from '../../../../src/chat/chatMessages.ts';
 import type { Done } from '../../../../src/client/connection.ts';
 import type { GenerateRequest } from '../../../../src/client/engineClient.ts';
 
@@ -25,6 +26,7 @@ const DONE: Done = {
   usage: { promptTokens: 8164, cachedTokens: 8112, completionTokens: 3, blockTokens: 8000 },
   timings: { queueMs: 0, ttftMs: 61.2, tpotMs: 1000 / 44 },
 };
+const OPEN = { kind: 'file' as const, uri: 'file:///w/a.ts', name: 'a.ts', path: 'a.ts' };
 const EMPTY: SavedConversation = { id: 'c', createdAt: 0, updatedAt: 0, turns: [] };
 
 function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, saved = EMPTY, modelNote = '') {
@@ -34,6 +36,7 @@ function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, s
     engine: { generate },
     notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' },
     modelNote: () => modelNote,
+    openFiles: () => [OPEN],
     onChange,
   });
   const ask = (question: string, more: Partial<Ask> = {}) =>
@@ -151,6 +154,21 @@ describe('conversation', () => {
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', refused: 'small', text: '' });
     expect(conversation.history()).toEqual([]);
+  });
+
+  test('a question that lacks a file offers the open files, and no other question does', async () => {
+    for (const [source, offers] of [
+      ['unattached', [OPEN]],
+      ['stock', undefined],
+      ['files', undefined],
+    ] as const) {
+      const { conversation, ask } = conversationOf(async () => ({ ...DONE, source }));
+      await ask('Where is it?');
+      expect((conversation.turns.at(-1) as AssistantTurn).offers, source).toEqual(offers);
+    }
+    const { conversation, ask } = conversationOf(() => Promise.reject(new Error('asked')));
+    await ask('/explain', { prepare: async () => ({ missing: 'Attach a file.' }) });
+    expect(conversation.turns.at(-1)).toMatchObject({ notes: ['Attach a file.'], offers: [OPEN] });
   });
 
   test.each([

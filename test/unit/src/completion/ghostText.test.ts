@@ -75,8 +75,10 @@ class Session {
     this.h.engine.loadMs = 200;
     editor.onCommand = (name) => {
       if (name !== 'editor.action.inlineSuggest.trigger') return;
+      const question = this.h.trigger();
+      if (!question) return;
       seen.refreshed++;
-      this.#look(this.h.ask({ explicit: true }));
+      this.#look(question);
     };
     this.h.engine.onRequest = (request) => this.#answers.set(request, ANSWERS[this.#answers.size % ANSWERS.length]!);
   }

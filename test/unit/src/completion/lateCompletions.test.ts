@@ -202,7 +202,7 @@ describe('an answer that comes after the editor has stopped waiting', () => {
   test('a completion of the suggestion selected in the list is shown when it is ready', async () => {
     const h = harness('console.lo|\n');
     const selected = { start: 8, text: 'log' };
-    editor.onCommand = () => h.ask({ explicit: true, selected });
+    editor.onCommand = () => h.trigger(selected);
     h.ask({ selected });
     await wait(760);
     expect(h.reason).toBe('not ready before the editor stops waiting; shown when ready');
