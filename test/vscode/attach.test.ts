@@ -141,6 +141,28 @@ editorSuite('attaching', FILES, (editor) => {
     await takeOut('prices.ts');
   });
 
+  test('a question without a file gets no invented answer; a click attaches an open file and asks again', async () => {
+    const window = editor();
+    await start();
+    await takeOut('inventory.ts');
+    const answer = await window.ask('What calls totalValue?');
+    await poll(() => answer.innerText()).toMatch(/No file is attached/);
+    await window.screenshot('attach-offers');
+    await chat().locator('[data-part="offers"]').getByRole('button', { name: 'Attach inventory.ts' }).click();
+    await poll(() => window.answers.last().innerText()).toContain('is not called in src/inventory.ts');
+    expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts']);
+    await window.screenshot('attach-offered');
+  });
+
+  test('the source file stays attached while a preview is in front', async () => {
+    const window = editor();
+    await start();
+    await window.runCommand('Kvasir: Explain Last Completion');
+    await page().locator('.tab.active[data-resource-name="Last Completion.md"]').waitFor();
+    await poll(names).toEqual(['inventory.ts']);
+    await window.screenshot('attach-behind-preview');
+  });
+
   test('Explain on a TypeScript problem asks with its message and the function around it', async () => {
     await lightBulb('src/wrong.ts', [4, 5], 'Kvasir: Explain');
     await poll(() => questions().last().innerText()).toMatch(
