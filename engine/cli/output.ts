@@ -16,12 +16,13 @@ export function log(text: string): void {
 
 /** The `done` line of `--json`. Its fields must not change, because other programs read it. */
 export function doneLine(id: unknown, done: Done): object {
-  const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics, source } = done;
+  const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics, source, reasoning } = done;
   return {
     type: 'done',
     id,
     finishReason,
     text,
+    ...(reasoning === undefined ? {} : { reasoning }),
     tokenIds,
     logprobs,
     topLogprobs: topLogprobs ?? [],

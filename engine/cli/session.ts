@@ -135,6 +135,7 @@ export async function runTask(
         type: 'chunk',
         id: options.id,
         text: chunk.text,
+        ...(chunk.reasoning === undefined ? {} : { reasoning: chunk.reasoning }),
         tokenIds: chunk.tokenIds,
         logprobs: chunk.logprobs,
       });

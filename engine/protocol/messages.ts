@@ -20,7 +20,7 @@ import type {
   Usage,
 } from './tasks.ts';
 
-export const PROTOCOL_VERSION = 5;
+export const PROTOCOL_VERSION = 6;
 
 /**
  * Replaces [start, end) by `text`. Offsets are of the text before the first edit of the message. Edits are ordered from
@@ -169,6 +169,8 @@ export type EngineMessage =
       type: 'chunk';
       requestId: string;
       text: string;
+      /** What the model reasons before its answer. Only in chat, and then `text` is empty. */
+      reasoning?: string;
       tokenIds: number[];
       /** Empty unless requested or needed to decide what is shown; also in `done`. */
       logprobs: number[];
@@ -179,6 +181,8 @@ export type EngineMessage =
       finishReason: FinishReason;
       /** The text of all chunks. */
       text: string;
+      /** The reasoning of all chunks; left out if there is none. */
+      reasoning?: string;
       /** All generated tokens. Those of a completion may begin with text before the cursor (see healing). */
       tokenIds: number[];
       logprobs: number[];

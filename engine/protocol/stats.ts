@@ -61,6 +61,8 @@ export interface ModelInfo {
   note: { en: string; pt: string };
   /** The same about its answers in the chat. */
   chatNote: { en: string; pt: string };
+  /** Most tokens of reasoning before an answer in chat; left out for a model that is not asked to reason. */
+  reasoningTokens?: number;
   /** Left out without position-shifted reuse. It is in use if `klMean` is within the bound. */
   shifted?: ShiftQuality;
   /**

@@ -135,6 +135,8 @@ export interface Usage {
   /** Prompt tokens whose rows were found in the cache. */
   cachedTokens: number;
   completionTokens: number;
+  /** Those of them that are reasoning; left out if there are none. */
+  reasoningTokens?: number;
   /** Prompt tokens that belong to the shared file block. */
   blockTokens: number;
   /** Cached tokens whose rows were reused after an edit, an approximation; left out if there are none. */

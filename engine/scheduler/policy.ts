@@ -168,7 +168,7 @@ export class SchedulingPolicy {
 
 /** Tokens that a sequence probably still generates. */
 function likelyAnswer(sequence: Sequence): number {
-  return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
+  return Math.min(sequence.sampling.maxTokens + sequence.numReasoned - sequence.numGenerated, LIKELY_ANSWER);
 }
 
 /**

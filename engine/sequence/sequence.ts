@@ -29,6 +29,20 @@ export interface ForcedStart {
   hide(text: string): string;
 }
 
+/** Splits off text that is no part of the answer, such as reasoning. */
+export interface Aside {
+  /** Whether the next token belongs to it, as far as is known. */
+  readonly isOpen: boolean;
+  /** Its tokens so far. They do not count as tokens of the answer. */
+  readonly numTokens: number;
+  /** Most of its tokens. The sequence ends with them. */
+  readonly most: number;
+  /** Takes the text of the next token. May hold text back. */
+  push(text: string): { answer: string; reasoning: string };
+  /** The text that is held back, when no more will come. */
+  flush(): { answer: string; reasoning: string };
+}
+
 /** A distribution to blend into the model's. It changes with each token. */
 export interface Prior {
   next(): OtherNext | null;
@@ -44,6 +58,8 @@ export interface GeneratedToken {
   topLogprobs: TokenLogprob[];
   /** Text that may be shown now. Often empty, sometimes the text of several tokens. */
   text: string;
+  /** Text before the answer that is no part of it. */
+  reasoning: string;
 }
 
 export interface SequenceEvents {
@@ -67,6 +83,8 @@ export interface SequenceOptions extends SequenceEvents {
   detokenizer: Detokenizer;
   /** No forced start when left out. */
   opening?: ForcedStart;
+  /** The whole text is the answer when left out. */
+  aside?: Aside;
   /** Called when the answer begins; nothing is blended in when left out. */
   prior?: () => Prior;
   /** Called when the answer has begun: other texts that it may repeat, the likeliest last. Null: no drafts. */
@@ -110,6 +128,7 @@ export class Sequence {
   readonly #stops: StopStrings;
   readonly #events: SequenceEvents;
   readonly #opening: ForcedStart | undefined;
+  readonly #aside: Aside | undefined;
   readonly #makePrior: (() => Prior) | undefined;
   #prior: Prior | undefined;
   /** Generated tokens of the forced start only. */
@@ -131,6 +150,7 @@ export class Sequence {
     this.#stops = new StopStrings(this.sampling.stop);
     this.#events = options;
     this.#opening = options.opening;
+    this.#aside = options.aside;
     this.#makePrior = options.prior;
   }
 
@@ -177,10 +197,16 @@ export class Sequence {
     return numTakenOver(this.cacheIds, this.numReached);
   }
 
-  /** Tokens that may still be generated. */
+  /** Generated tokens of reasoning. */
+  get numReasoned(): number {
+    return this.#aside?.numTokens ?? 0;
+  }
+
+  /** Tokens that may still be generated. More when the model reasons. */
   get numLeft(): number {
+    if (this.#aside?.isOpen && this.#aside.numTokens >= this.#aside.most) return 0;
     return Math.min(
-      this.sampling.maxTokens + this.#numForced - this.numGenerated,
+      this.sampling.maxTokens + this.#numForced + this.numReasoned - this.numGenerated,
       this.maxContext - this.tokenIds.length,
     );
   }
@@ -221,21 +247,24 @@ export class Sequence {
     this.#prior?.push(tokenId, answered);
     if (wasForced && answered === '') this.#numForced++;
     else if (Number.isNaN(this.firstTokenAt)) this.firstTokenAt = now;
+    const split = this.#aside?.push(answered) ?? { answer: answered, reasoning: '' };
     const isLast = this.numLeft <= 0;
-    let { text, stopped } = this.#stops.push(answered);
+    let { text, stopped } = this.#stops.push(split.answer);
     if (!stopped && (isEos || isLast)) {
-      const rest = this.#stops.push(this.#detokenizer.flush());
+      const end = this.#flush();
+      split.reasoning += end.reasoning;
+      const rest = this.#stops.push(end.answer);
       stopped = rest.stopped;
       text += rest.text + this.#stops.flush();
     }
-    this.#events.onToken({ ...sampled, text });
+    this.#events.onToken({ ...sampled, text, reasoning: split.reasoning });
     return isEos || stopped ? 'stop' : isLast ? 'length' : null;
   }
 
   /** Ends the sequence with `onFinish`. */
   finish(reason: FinishReason): void {
     this.#end();
-    this.#events.onFinish(reason, this.#stops.flush());
+    this.#events.onFinish(reason, this.#stops.push(this.#aside?.flush().answer ?? '').text + this.#stops.flush());
   }
 
   /** Ends the sequence with `onError`. */
@@ -252,6 +281,15 @@ export class Sequence {
       ttftMs: since(this.firstTokenAt, this.arrivedAt),
       tpotMs: numAfterFirst > 0 ? (this.lastTokenAt - this.firstTokenAt) / numAfterFirst : 0,
     };
+  }
+
+  /** Text of unfinished characters, and text that the aside holds back. */
+  #flush(): { answer: string; reasoning: string } {
+    const bytes = this.#detokenizer.flush();
+    if (!this.#aside) return { answer: bytes, reasoning: '' };
+    // Not another token: the text only ends.
+    const { answer, reasoning } = this.#aside.flush();
+    return this.#aside.isOpen ? { answer, reasoning: reasoning + bytes } : { answer: answer + bytes, reasoning };
   }
 
   #end(): void {

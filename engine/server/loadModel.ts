@@ -20,6 +20,7 @@ import { Layout } from '../text/prompt/layout.ts';
 import { chooseApproximations } from './approximationChoice.ts';
 import { LiveEngines } from './liveEngines.ts';
 import { LoadedModel, type LoadHooks, type OpenedDisk } from './loadedModel.ts';
+import { reservedForReasoning } from '../tasks/reasoning.ts';
 
 export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
 
@@ -103,8 +104,10 @@ export async function loadModel(
 
 type FixedInfo = Omit<ModelInfo, 'precision' | 'kv' | 'contextTokens' | 'loadMs'>;
 
-function infoOf({ manifest }: ModelText, imported: ImportedModel, runner: OnnxRunner): FixedInfo {
+function infoOf(text: ModelText, imported: ImportedModel, runner: OnnxRunner): FixedInfo {
+  const { manifest } = text;
   const { can, completion } = manifest;
+  const reasoningTokens = can.chat ? reservedForReasoning(text) : 0;
   return {
     name: manifest.name,
     architecture: imported.config.architecture,
@@ -122,6 +125,7 @@ function infoOf({ manifest }: ModelText, imported: ImportedModel, runner: OnnxRu
     copiesFiles: completion.copy.share > 0 && completion.copy.others > 0,
     note: manifest.note,
     chatNote: manifest.chat.note,
+    ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
   };
 }
 

@@ -48,12 +48,17 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
 /** The note on prose that reached its token limit. Empty for anything else. */
 export function lengthNote(
   { isProse }: Pick<PreparedRequest, 'isProse'>,
-  { finishReason, usage }: Pick<Outcome, 'finishReason' | 'usage'>,
+  { finishReason, usage: { completionTokens, reasoningTokens = 0 } }: Pick<Outcome, 'finishReason' | 'usage'>,
 ): string[] {
-  return isProse && finishReason === 'length' ? [t('cut off after {0} tokens', usage.completionTokens)] : [];
+  if (finishReason !== 'length') return [];
+  const answerTokens = completionTokens - reasoningTokens;
+  if (answerTokens === 0 && reasoningTokens > 0)
+    return [t('the model was still reasoning after {0} tokens', reasoningTokens)];
+  return isProse ? [t('cut off after {0} tokens', answerTokens)] : [];
 }
 
-export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse'> {
+export interface Presentation
+  extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse' | 'tellsReasoning'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
 }
@@ -66,6 +71,7 @@ export class RequestOutput {
   readonly #confidence: Confidence | null;
   #raw = '';
   #shown = '';
+  #reasoning = '';
   #tokenIds: number[] = [];
   #logprobs: number[] = [];
   #topLogprobs: TokenLogprob[][] = [];
@@ -85,11 +91,12 @@ export class RequestOutput {
   }
 
   /** Adds one token and its text. @returns whether the shown text is complete, so that decoding may stop */
-  add({ tokenId, text, logprob, topLogprobs }: GeneratedToken): boolean {
+  add({ tokenId, text, logprob, topLogprobs, reasoning }: GeneratedToken): boolean {
     this.#tokenIds.push(tokenId);
     if (logprob !== null) this.#logprobs.push(logprob);
     if (this.#presentation.withAlternatives) this.#topLogprobs.push(topLogprobs);
     this.#confidence?.push(text, logprob ?? 0);
+    this.#tellReasoning(reasoning);
     return this.addText(text);
   }
 
@@ -129,6 +136,7 @@ export class RequestOutput {
       requestId: this.requestId,
       finishReason,
       text: this.#shown,
+      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
       tokenIds: this.#tokenIds,
       logprobs: this.#logprobs,
       ...(this.#presentation.withAlternatives ? { topLogprobs: this.#topLogprobs } : {}),
@@ -149,6 +157,22 @@ export class RequestOutput {
   /** The part of the raw text that may be shown. */
   get #sure(): string {
     return this.#confidence ? this.#raw.slice(0, this.#confidence.numSure) : this.#raw;
+  }
+
+  #tellReasoning(reasoning: string): void {
+    // Some models open and close it with nothing in it.
+    if (!this.#presentation.tellsReasoning || this.#ended || (this.#reasoning + reasoning).trim() === '') return;
+    const added = this.#reasoning === '' ? reasoning.trimStart() : reasoning;
+    if (added === '') return;
+    this.#reasoning += added;
+    this.#emit({
+      type: 'chunk',
+      requestId: this.requestId,
+      text: '',
+      reasoning: added,
+      tokenIds: [],
+      logprobs: [],
+    });
   }
 
   /** Sends the text that was added, with the tokens since the last chunk. */

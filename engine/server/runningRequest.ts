@@ -6,6 +6,7 @@ import { toRequestError } from '../protocol/errors.ts';
 import type { Priority } from '../protocol/tasks.ts';
 import { Sequence } from '../sequence/sequence.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
+import { Reasoning } from '../tasks/reasoning.ts';
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
@@ -69,6 +70,7 @@ export class RunningRequest {
         sampling: prepared.sampling,
         eosIds: prepared.stopTokenIds,
         ...(prepared.opening ? { opening: prepared.opening } : {}),
+        ...(prepared.reasoning ? { aside: new Reasoning(prepared.reasoning) } : {}),
         ...(prepared.prior ? { prior: prepared.prior } : {}),
         ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),
         detokenizer: model.text.tokenizer.createDetokenizer(),
@@ -117,11 +119,12 @@ export interface RunOptions {
 }
 
 function usageOf(sequence: Sequence, { blockTokens }: PreparedRequest): Outcome['usage'] {
-  const { numPromptTokens, cachedTokens, numGenerated, inParts, approximateTokens } = sequence;
+  const { numPromptTokens, cachedTokens, numGenerated, numReasoned, inParts, approximateTokens } = sequence;
   return {
     promptTokens: numPromptTokens,
     cachedTokens,
     completionTokens: numGenerated,
+    ...(numReasoned > 0 ? { reasoningTokens: numReasoned } : {}),
     blockTokens,
     ...(inParts ? { inParts: true } : {}),
     ...(approximateTokens > 0 ? { shiftedTokens: approximateTokens } : {}),

@@ -8,6 +8,7 @@ import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
+import { reasoningForm, reservedForReasoning } from './reasoning.ts';
 import { runaway } from './repetition.ts';
 import {
   emptyReply,
@@ -28,6 +29,8 @@ export interface ChatOptions {
   snippets?: readonly Snippet[];
   /** Offset in the host's text of the first document. Decides which part of a large file is shown. */
   cursor?: number;
+  /** Whether the model reasons first, for templates that ask. Left out: as the template decides. */
+  enableThinking?: boolean;
 }
 
 /**
@@ -39,7 +42,8 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const options = forModel(layout, asked);
   // A larger model may answer from its knowledge. Its notes say that the file was not read.
   const ofFiles = facts && leansOnFiles(options.messages);
-  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, ofFiles);
+  const answer = prepareAnswer(layout, options, chatDefaults(layout), sampling, ofFiles);
+  const prepared: PreparedRequest = { ...answer, tellsReasoning: true };
   const last = asked.messages.at(-1)?.content ?? '';
   const numAttached = asked.docs.length + (asked.snippets?.length ?? 0);
   const reply = facts
@@ -79,7 +83,7 @@ export function prepareAnswer(
   sampling?: SamplingParams,
   ofFiles = false,
 ): PreparedRequest {
-  const prompt = promptOf(layout, options, answerTokensFor(layout, defaults, sampling));
+  const prompt = promptOf(layout, options, answerTokensFor(layout, options, defaults, sampling));
   const known = ofFiles ? unreadReply(layout, prompt.unread) : undefined;
   return {
     promptIds: prompt.promptIds,
@@ -88,6 +92,7 @@ export function prepareAnswer(
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
+    reasoning: reasoningForm(layout.text, prompt.promptIds),
     isProse: true,
     shape: contradicted(options.docs),
     notes: prompt.notes,
@@ -115,13 +120,19 @@ export function measureAnswer(
   defaults: SamplingParams,
   sampling?: SamplingParams,
 ): PromptSize {
-  const answerTokens = answerTokensFor(layout, defaults, sampling);
+  const answerTokens = answerTokensFor(layout, options, defaults, sampling);
   const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
   return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
 }
 
-function answerTokensFor({ contextTokens }: Layout, defaults: SamplingParams, sampling?: SamplingParams): number {
-  return reservedForAnswer(sampling?.maxTokens ?? defaults.maxTokens ?? 256, contextTokens);
+function answerTokensFor(
+  { contextTokens, text }: Layout,
+  { enableThinking }: ChatOptions,
+  defaults: SamplingParams,
+  sampling?: SamplingParams,
+): number {
+  const maxTokens = sampling?.maxTokens ?? defaults.maxTokens ?? 256;
+  return reservedForAnswer(maxTokens + reservedForReasoning(text, enableThinking), contextTokens);
 }
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
@@ -137,7 +148,7 @@ function chatDefaults(layout: Layout): { maxTokens: number; temperature: number;
 
 function promptOf(
   layout: Layout,
-  { docs, snippets = [], cursor, messages }: ChatOptions,
+  { docs, snippets = [], cursor, messages, enableThinking }: ChatOptions,
   answerTokens: number,
 ): ChatPrompt {
   const [doc, ...others] = docs;
@@ -164,6 +175,7 @@ function promptOf(
       content: role === 'user' ? inItsWords(lf(content)) : lf(content),
     })),
     answerTokens,
+    enableThinking,
   });
 }
 

@@ -16,7 +16,8 @@ import {
   reservedForAnswer,
   samplingFor,
 } from './preparedRequest.ts';
-import { blockContent, fenceFor, openingIds, runaway } from './repetition.ts';
+import { reasoningForm } from './reasoning.ts';
+import { blockContent, fenceFor, fromBlock, openingIds, runaway } from './repetition.ts';
 
 export interface CommitMessageOptions {
   /** In unified format. */
@@ -50,7 +51,11 @@ export function prepareCommitMessage(
   const opening = openingIds(layout, fence, '');
   const answerTokens = reservedForAnswer(sampling?.maxTokens ?? MAX_TOKENS, layout.contextTokens) + opening.length;
   const prompt = (text: string) =>
-    chatPrompt(layout, { messages: [{ role: 'user', content: question(text, subjects, fence) }], answerTokens });
+    chatPrompt(layout, {
+      messages: [{ role: 'user', content: question(text, subjects, fence) }],
+      answerTokens,
+      enableThinking: false,
+    });
   const frame = prompt('').promptIds.length;
   // 8 tokens in reserve, because the diff may have other tokens inside the question than alone.
   const { text, omitted } = diffExcerpt(tokenizer, lf, layout.contextTokens - answerTokens - frame - 8);
@@ -64,7 +69,9 @@ export function prepareCommitMessage(
       ),
     );
   const { promptIds, notes } = prompt(text);
-  const ids = [...promptIds, ...opening];
+  const reasoning = reasoningForm(layout.text, promptIds, true);
+  const reasonsFirst = reasoning.start === 'inside';
+  const ids = reasonsFirst ? promptIds : [...promptIds, ...opening];
   return {
     promptIds: ids,
     blockTokens: 0,
@@ -72,7 +79,8 @@ export function prepareCommitMessage(
     docId: null,
     sampling: samplingFor(sampling, { maxTokens: MAX_TOKENS, temperature: 0 }, ids.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
-    shape: (rawText, finished) => shapeMessage(rawText, fence, finished),
+    reasoning,
+    shape: (rawText, finished) => shapeMessage(reasonsFirst ? fromBlock(rawText, finished) : rawText, fence, finished),
     notes: omitted === '' ? notes : [...notes, omitted],
   };
 }

@@ -8,7 +8,8 @@ import type { SamplingParams } from '../protocol/tasks.ts';
 import { chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { blockContent, fenceFor, languageOf, openingIds, runaway } from './repetition.ts';
+import { reasoningForm } from './reasoning.ts';
+import { blockContent, fenceFor, fromBlock, languageOf, openingIds, runaway } from './repetition.ts';
 import {
   prefillRanges,
   type PreparedRequest,
@@ -72,8 +73,11 @@ export function prepareEdit(
     answerTokens:
       Math.min(wanted, Math.ceil(1.5 * numTokens) + EXTRA_TOKENS / 2, Math.floor(layout.contextTokens / 2)) +
       opening.length,
+    enableThinking: false,
   });
-  const promptIds = [...prompt.promptIds, ...opening];
+  const reasoning = reasoningForm(layout.text, prompt.promptIds, true);
+  const reasonsFirst = reasoning.start === 'inside';
+  const promptIds = reasonsFirst ? prompt.promptIds : [...prompt.promptIds, ...opening];
   return {
     promptIds,
     blockTokens: prompt.numBlockTokens,
@@ -85,7 +89,10 @@ export function prepareEdit(
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens: wanted, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
-    shape: (rawText, finished) => shapeEdit(place, fence, rawText, finished),
+    // Code that contains a mark may begin with it.
+    ...(!reasonsFirst && place.code.includes(reasoning.open) ? {} : { reasoning }),
+    shape: (rawText, finished) =>
+      shapeEdit(place, fence, reasonsFirst ? fromBlock(rawText, finished) : rawText, finished),
     notes: prompt.notes,
   };
 }

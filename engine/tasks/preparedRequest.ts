@@ -8,6 +8,7 @@ import { RequestError } from '../protocol/errors.ts';
 import type { TokenRange } from '../kv/laneIds.ts';
 import type { AnswerSource, SamplingParams } from '../protocol/tasks.ts';
 import type { ConfidenceLimits } from './confidence.ts';
+import type { ReasoningForm } from './reasoning.ts';
 import type { CopyPrior } from '../text/copy/copyPrior.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Opening } from '../text/tokenizer/healing.ts';
@@ -49,6 +50,10 @@ export interface PreparedRequest {
   draftSources?: () => readonly (readonly number[])[];
   /** Limits for the confidence of shown text. Needs log-probabilities. If left out, everything is shown. */
   confidence?: ConfidenceLimits;
+  /** How the model may reason before its answer. If left out, the whole text is the answer. */
+  reasoning?: ReasoningForm;
+  /** The user may read the reasoning. */
+  tellsReasoning?: true;
   /** The text is prose for the user. A note says if it ends at its token limit. */
   isProse?: true;
   /** `finished`: no more raw text will come. A pure function. */

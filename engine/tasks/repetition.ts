@@ -49,8 +49,8 @@ function reverse(text: string): string {
 }
 
 // --- answers that are one code block ----------------------------------------------
-// The prompt ends with the opening line of the block. So the model begins with the content instead of a greeting or
-// reasoning, and its first token can be shown.
+// The prompt ends with the opening line of the block. So the model begins with the content instead of a greeting, and
+// its first token can be shown. Only where the prompt opens the reasoning, the block comes after it.
 
 /** A fence that occurs in none of the texts. */
 export function fenceFor(...texts: readonly string[]): string {
@@ -61,6 +61,16 @@ export function fenceFor(...texts: readonly string[]): string {
 /** The ids at the end of the prompt: the opening line of the block. */
 export function openingIds(layout: Layout, fence: string, language: string): number[] {
   return layout.text.tokenizer.encode(`${fence}${language}\n`);
+}
+
+/**
+ * Raw text after the reasoning from the content of the first block on, which may follow an introduction. Empty until
+ * the block begins. Without a block, all of the finished text.
+ */
+export function fromBlock(rawText: string, finished: boolean): string {
+  const opening = /^[ \t]*`{3,}[^\n`]*\n/m.exec(rawText);
+  if (opening) return rawText.slice(opening.index + opening[0].length);
+  return finished ? rawText : '';
 }
 
 /** The extension of a path, which is the name of most languages in Markdown. */

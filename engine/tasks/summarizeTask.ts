@@ -82,7 +82,7 @@ function asked(
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
   return {
-    options: { docs: [doc], messages, cursor: range?.start ?? 0 },
+    options: { docs: [doc], messages, cursor: range?.start ?? 0, enableThinking: false },
     defaults: { maxTokens: summary.maxTokens, temperature: 0 },
   };
 }
@@ -138,7 +138,7 @@ export function summarizeFolder(
   ];
   const request = prepareAnswer(
     layout,
-    { docs: [], messages },
+    { docs: [], messages, enableThinking: false },
     { maxTokens: summary.maxTokens, temperature: 0 },
     sampling,
   );

@@ -31,10 +31,11 @@ export function isDocumentError(error: unknown): boolean {
 }
 
 /** Listeners for a running request: its text, and for a request of several sequences how many have ended. */
-export type Listeners = Pick<Pending, 'onChunk' | 'onParts'>;
+export type Listeners = Pick<Pending, 'onChunk' | 'onReasoning' | 'onParts'>;
 
 interface Pending {
   onChunk?: ((text: string) => void) | undefined;
+  onReasoning?: ((text: string) => void) | undefined;
   onProgress?: ((stage: LoadStage, fraction: number) => void) | undefined;
   onParts?: ((numDone: number, numTotal: number) => void) | undefined;
   resolve: (value: never) => void;
@@ -150,11 +151,7 @@ export class Connection {
     this.#transport.dispose(acknowledged);
   }
 
-  #request<T>(
-    requestId: string,
-    message: HostMessage,
-    more: Pick<Pending, 'onChunk' | 'onProgress' | 'onParts'>,
-  ): Promise<T> {
+  #request<T>(requestId: string, message: HostMessage, more: Listeners & Pick<Pending, 'onProgress'>): Promise<T> {
     if (this.#ended !== undefined) return Promise.reject(this.#failure(this.#ended));
     return new Promise<T>((resolve, reject) => {
       this.#pending.set(requestId, { ...more, resolve, reject });
@@ -173,7 +170,8 @@ export class Connection {
         this.#events.onLog(message.message);
         break;
       case 'chunk':
-        pending?.onChunk?.(message.text);
+        if (message.reasoning !== undefined) pending?.onReasoning?.(message.reasoning);
+        else pending?.onChunk?.(message.text);
         break;
       case 'progress':
         pending?.onParts?.(message.numDone, message.numTotal);

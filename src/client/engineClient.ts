@@ -12,6 +12,8 @@ export interface GenerateRequest extends Omit<Generate, 'task'>, GenerateSignals
   /** Called when the message is sent, so that the task describes the documents as they are then. */
   task: () => Generate['task'];
   onChunk?: (text: string) => void;
+  /** What the model reasons before its answer, in chat. */
+  onReasoning?: (text: string) => void;
   /** For a request of several sequences: how many have ended. */
   onParts?: (numDone: number, numTotal: number) => void;
 }
@@ -163,7 +165,7 @@ export class EngineClient {
     return this.#lifecycle.disposed;
   }
 
-  async #generate({ task, onChunk, onParts, signal, hurry, ...rest }: GenerateRequest): Promise<Done> {
+  async #generate({ task, onChunk, onReasoning, onParts, signal, hurry, ...rest }: GenerateRequest): Promise<Done> {
     const aborted =
       signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
     if (
@@ -181,7 +183,7 @@ export class EngineClient {
             .connected()
             .generate(
               { ...rest, task: built },
-              { onChunk, onParts },
+              { onChunk, onReasoning, onParts },
               { ...(signal && { signal }), ...(hurry && { hurry }) },
             );
     };

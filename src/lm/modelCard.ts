@@ -44,7 +44,9 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
     loaded?.contextTokens ?? Math.min(MAX_CONTEXT, positive(config.max_position_embeddings) ?? made);
   const wanted =
     answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
-  const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MAX_ANSWER_SHARE)));
+  const within = (tokens: number) => Math.max(1, Math.min(tokens, Math.floor(contextTokens * MAX_ANSWER_SHARE)));
+  const maxOutputTokens = within(wanted);
+  const reserved = within(wanted + (loaded?.reasoningTokens ?? 0));
   const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel(modelDir);
   return {
     name,
@@ -53,7 +55,7 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
     note,
     parameters: loaded?.parameters ?? null,
     canChat: loaded?.canChat ?? promisesChat(modelDir, manifest),
-    maxInputTokens: Math.max(1, contextTokens - maxOutputTokens - TEMPLATE_TOKENS),
+    maxInputTokens: Math.max(1, contextTokens - reserved - TEMPLATE_TOKENS),
     maxOutputTokens,
   };
 }

@@ -15,6 +15,8 @@ export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
 export interface RenderOptions {
   /** Whether the text ends with the opening of an assistant turn. Default: true. */
   addGenerationPrompt?: boolean;
+  /** Whether the model reasons before its answer, for templates that ask. Default: as the template decides. */
+  enableThinking?: boolean;
   tools?: unknown[];
 }
 
@@ -31,6 +33,7 @@ export class ChatTemplate {
   readonly #file: string;
   /** Properties of the template, found with trial messages on first use. */
   #found: { endOfTurnId: number | undefined; takesSystem: boolean } | undefined;
+  #end: string | undefined;
   #tried: { fault: string | undefined } | undefined;
 
   /**
@@ -104,6 +107,18 @@ export class ChatTemplate {
     return this.#probe().takesSystem;
   }
 
+  /** Whether the template lets the caller decide whether the model reasons. */
+  get asksForThinking(): boolean {
+    return this.#source.includes('enable_thinking');
+  }
+
+  /** Whether prompts end with this text of the template, apart from white space. */
+  endsWith(text: string): boolean {
+    if (!this.#source.includes(text)) return false;
+    this.#end ??= this.#tries([{ role: 'user', content: 'x' }], true)?.trimEnd() ?? '';
+    return this.#end.endsWith(text);
+  }
+
   #probe(): { endOfTurnId: number | undefined; takesSystem: boolean } {
     this.#found ??= {
       endOfTurnId: this.#findEndOfTurn(),
@@ -162,9 +177,9 @@ export class ChatTemplate {
     };
   }
 
-  #tries(messages: TemplateMessage[]): string | undefined {
+  #tries(messages: TemplateMessage[], addGenerationPrompt = false): string | undefined {
     try {
-      return this.render(messages, { addGenerationPrompt: false });
+      return this.render(messages, { addGenerationPrompt });
     } catch {
       return undefined;
     }
@@ -198,7 +213,7 @@ async function readSource(
 function variablesFor(
   messages: readonly TemplateMessage[],
   named: Record<string, string>,
-  { addGenerationPrompt = true, tools }: RenderOptions,
+  { addGenerationPrompt = true, tools, enableThinking }: RenderOptions,
 ): Record<string, unknown> {
   return {
     ...named,
@@ -206,6 +221,8 @@ function variablesFor(
     add_generation_prompt: addGenerationPrompt,
     tools: tools ?? null,
     documents: null,
+    // A template may ask whether it is defined.
+    ...(enableThinking === undefined ? {} : { enable_thinking: enableThinking }),
   };
 }
 

@@ -6,7 +6,15 @@ import type { AddedToken } from '../tokenizer/pieces.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** Marks around the reasoning of a model. Templates look for them in earlier answers. */
-export const REASONING_MARKS = ['<think>', '</think>'] as const;
+export interface ReasoningMarks {
+  readonly open: string;
+  readonly close: string;
+}
+
+const THINK: ReasoningMarks = { open: '<think>', close: '</think>' };
+/** The first are those of Mistral's models. Models without tokens for them may still write the tags as text. */
+const MARKS: readonly ReasoningMarks[] = [{ open: '[THINK]', close: '[/THINK]' }, THINK];
+export const REASONING_MARKS: readonly string[] = MARKS.flatMap(({ open, close }) => [open, close]);
 
 /** The form of a name that published tokenizers give to control tokens alone, marked as special or not. */
 const BARRED = /^<[|｜][^<>\s]+[|｜]>$/u;
@@ -33,8 +41,15 @@ export function controlIds(tokenizer: Tokenizer): number[] {
 
 /** Ids of the marks that the tokenizer has as tokens. */
 export function reasoningIds(tokenizer: Tokenizer): number[] {
-  return REASONING_MARKS.flatMap((mark) => {
-    const id = tokenizer.idOf(mark);
-    return id !== undefined && tokenizer.addedTokens.has(id) ? [id] : [];
-  });
+  return REASONING_MARKS.flatMap((mark) => addedId(tokenizer, mark) ?? []);
+}
+
+/** The marks that a model with this tokenizer writes. */
+export function marksOf(tokenizer: Tokenizer): ReasoningMarks {
+  return MARKS.find(({ open }) => addedId(tokenizer, open) !== undefined) ?? THINK;
+}
+
+function addedId(tokenizer: Tokenizer, token: string): number | undefined {
+  const id = tokenizer.idOf(token);
+  return id !== undefined && tokenizer.addedTokens.has(id) ? id : undefined;
 }

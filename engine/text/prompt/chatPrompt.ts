@@ -7,6 +7,7 @@ import { RequestError } from '../../protocol/errors.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
 import type { FileBlock, Layout } from './layout.ts';
+import type { RenderOptions } from '../format/chatTemplate.ts';
 import type { SourceDocument } from '../syntax/sourceDocument.ts';
 
 /** Tokens after a user message, by template (see tokensBehind). */
@@ -35,6 +36,8 @@ export interface ChatPromptOptions {
   messages: readonly ChatMessage[];
   /** Tokens to reserve for the answer. */
   answerTokens: number;
+  /** See RenderOptions. */
+  enableThinking?: boolean | undefined;
 }
 
 /**
@@ -42,7 +45,8 @@ export interface ChatPromptOptions {
  * not fit
  */
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
-  const { doc, answerTokens } = options;
+  const { doc, answerTokens, enableThinking } = options;
+  const form: RenderOptions = enableThinking === undefined ? {} : { enableThinking };
   const { chatTemplate, manifest, tokenizer } = layout.text;
   if (chatTemplate === undefined)
     throw new RequestError('badRequest', t('{0} has no chat template, so it cannot answer questions', manifest.name));
@@ -62,13 +66,13 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   let asked = withFiles(layout, [], [], 0);
   const turns = (): { before: number[]; after: number[] } => {
     asked = withFiles(layout, messages, attached, Math.floor((limit - (block?.tokenIds.length ?? 0)) / 2));
-    if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages) };
-    const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark);
+    if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages, form) };
+    const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark, form);
     if (ids.found) return ids;
     blockInTemplate = false;
     block = undefined;
     notes.push(t('{0} left out: the chat template has no place for it', doc.path));
-    return { before: [], after: chatTemplate.encode(asked.messages) };
+    return { before: [], after: chatTemplate.encode(asked.messages, form) };
   };
   let parts = turns();
   const userTexts = (): [number, number][] => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { resolveSampling } from '../../../engine/sequence/sampler.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { StopStrings } from '../../../engine/sequence/stopStrings.ts';
@@ -153,4 +153,62 @@ test('a forced beginning is neither shown nor counted; the first token is the fi
   expect(sequence.firstTokenAt).toBe(30);
   expect(sequence.numAfterFirst).toBe(1);
   expect(sequence.timings().tpotMs).toBe(10);
+});
+
+describe('reasoning before the answer', () => {
+  /** Says the text character by character. `<` opens the reasoning, and `>` closes it. */
+  const say = (text: string, sampling: { maxTokens: number; stop?: string[] }, maxContext = 99) => {
+    let isOpen = false;
+    let numTokens = 0;
+    const aside = {
+      most: 4,
+      get isOpen() {
+        return isOpen;
+      },
+      get numTokens() {
+        return numTokens;
+      },
+      push: (character: string) => {
+        const before = isOpen;
+        isOpen = character === '<' || (isOpen && character !== '>');
+        if (!before && !isOpen) return { answer: character, reasoning: '' };
+        numTokens++;
+        return { answer: '', reasoning: character };
+      },
+      flush: () => ({ answer: '', reasoning: '' }),
+    };
+    const told = { text: '', reasoning: '' };
+    const sequence = new Sequence({
+      id: 's',
+      priority: 'chat',
+      promptIds: [1],
+      sampling,
+      eosIds: [],
+      aside,
+      detokenizer: { push: (id) => String.fromCharCode(id), flush: () => '' },
+      onToken: ({ text: shown, reasoning }) => {
+        told.text += shown;
+        told.reasoning += reasoning;
+      },
+      onFinish: () => {},
+      onError: () => {},
+    });
+    sequence.maxContext = maxContext;
+    let end = null;
+    for (const character of text)
+      end ??= sequence.append({ tokenId: character.charCodeAt(0), logprob: null, topLogprobs: [] }, 1);
+    return { ...told, end, numReasoned: sequence.numReasoned };
+  };
+
+  test('does not use up the tokens of the answer', () =>
+    expect(say('<a>bcd', { maxTokens: 2 })).toEqual({ text: 'bc', reasoning: '<a>', end: 'length', numReasoned: 3 }));
+
+  test('ends at its own limit', () =>
+    expect(say('<abcdef', { maxTokens: 1 })).toEqual({ text: '', reasoning: '<abc', end: 'length', numReasoned: 4 }));
+
+  test('ends at the end of the context', () =>
+    expect(say('<abcdef', { maxTokens: 1 }, 3)).toMatchObject({ reasoning: '<a', end: 'length' }));
+
+  test('contains no stop string', () =>
+    expect(say('<b>abc', { maxTokens: 9, stop: ['b'] })).toMatchObject({ text: 'a', end: 'stop' }));
 });

@@ -233,7 +233,7 @@ function told(
   let numTokens = 0;
   for (const [text, probability] of tokens) {
     numTokens++;
-    if (request.add({ tokenId: 1, text, logprob: Math.log(probability), topLogprobs: [] })) break;
+    if (request.add({ tokenId: 1, text, reasoning: '', logprob: Math.log(probability), topLogprobs: [] })) break;
   }
   request.finish({
     finishReason,
