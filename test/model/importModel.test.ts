@@ -38,7 +38,13 @@ import {
   readJson,
   temporaryFolder,
 } from '../support/model/fixtures.ts';
-import { type StoredType, encode, safetensorsBytes, writeRandomModel } from '../support/model/randomModel.ts';
+import {
+  INT8_CONFIG,
+  type StoredType,
+  encode,
+  safetensorsBytes,
+  writeRandomModel,
+} from '../support/model/randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -306,6 +312,37 @@ describe('8-bit weights', () => {
       expect(inspected).toEqual((({ files, name, config, ...rest }) => rest)(await inspectModel(float)));
     },
   );
+
+  test('codes that are packed into int32 are the same numbers', async () => {
+    const { int8, float } = pair('F32');
+    const packed = fresh();
+    cpSync(int8, packed, { recursive: true });
+    writeFileSync(
+      path.join(packed, 'config.json'),
+      JSON.stringify({ ...model, quantization_config: { ...INT8_CONFIG, format: 'pack-quantized' } }),
+    );
+    const stored = [...tensorsOf(int8)].flatMap(([name, tensor]): [string, Stored][] => {
+      const { dtype, shape, bytes } = tensor;
+      if (dtype !== 'I8') return [[name, tensor]];
+      // By the arithmetic of the reference: 128 is added to each code, and the first of four has the lowest place.
+      const words = Uint32Array.from({ length: bytes.length / 4 }, (_, i) =>
+        [0, 1, 2, 3].reduce((word, k) => word + (((bytes[4 * i + k]! << 24) >> 24) + 128) * 256 ** k, 0),
+      );
+      const sizes = Int32Array.from(shape);
+      return [
+        [`${name}_packed`, { dtype: 'I32', shape: [shape[0]!, shape[1]! / 4], bytes: new Uint8Array(words.buffer) }],
+        [`${name}_shape`, { dtype: 'I32', shape: [2], bytes: new Uint8Array(sizes.buffer) }],
+      ];
+    });
+    writeFileSync(path.join(packed, 'model.safetensors'), safetensorsBytes(stored));
+    for (const precision of ['int8', 'float32'] as const) {
+      const [a, b] = [
+        await importModel({ modelDir: packed, cacheDir: fresh(), precision, products: 'rows' }),
+        await importModel({ modelDir: float, cacheDir: fresh(), precision, products: 'rows' }),
+      ];
+      expect(weightsOf(a).equals(weightsOf(b)), precision).toBe(true);
+    }
+  });
 
   test('logits equal those of the same numbers in float32', async () => {
     const { int8, float } = pair('F32');

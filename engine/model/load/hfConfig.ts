@@ -40,7 +40,7 @@ export interface ModelConfig {
 
 /** The step graph sums so many products of 8-bit codes in 32 bits. 255 * 127 * 65,536 is just below 2^31. */
 const MAX_CONTEXT = 65_536;
-/** Bounds of what is read, several times the largest known models (Llama 3.1 405B: 126, 16,384, 53,248, 128, 128,256). */
+/** Bounds, several times the largest known model (Llama 3.1 405B: 126, 16,384, 53,248, 128, and heads of 128). */
 const MAX_LAYERS = 1024;
 const MAX_HIDDEN = 2 ** 17;
 const MAX_FFN = 2 ** 20;

@@ -5,6 +5,9 @@ import { FILE, isObject, type Json, show } from './configFields.ts';
 import { invalid, unsupported } from './modelFolder.ts';
 import { CHOOSE_UNQUANTISED } from './otherFormats.ts';
 
+/** The first has int8 tensors, the second the same codes packed into int32 (see Weights). */
+const FORMATS: readonly unknown[] = ['int-quantized', 'pack-quantized'];
+
 /**
  * Whether the weights are quantised in the one supported form: int8 of compressed-tensors with one symmetric scale per
  * row. The format of activations does not matter, because the engine quantises them in its own way. Missing fields have
@@ -21,14 +24,14 @@ export function hasInt8Weights(config: Json): boolean {
     throw unsupported(
       `${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; ` +
         'supported are float32, float16 and bfloat16, and compressed-tensors with 8 bits and one symmetric scale ' +
-        `per row (format int-quantized, strategy channel): ${CHOOSE_UNQUANTISED}.`,
+        `per row (format int-quantized or pack-quantized, strategy channel): ${CHOOSE_UNQUANTISED}.`,
     );
   };
   const need = (source: Json, where: string, key: string, wanted: unknown, fallback?: unknown): void => {
     if ((source[key] ?? fallback) !== wanted) refuse(`${where}.${key}`, source[key]);
   };
   need(quantisation, '', 'quant_method', 'compressed-tensors');
-  need(quantisation, '', 'format', 'int-quantized');
+  if (!FORMATS.includes(quantisation.format)) refuse('.format', quantisation.format);
   const { config_groups: groups, sparsity_config: sparsity, transform_config: transform } = quantisation;
   if (isObject(sparsity)) need(sparsity, '.sparsity_config', 'format', 'dense', 'dense');
   // These are rotations that the model would have to compute.
@@ -39,7 +42,7 @@ export function hasInt8Weights(config: Json): boolean {
     const where = `.config_groups[${show(name)}]`;
     if (!isObject(group) || !isObject(group.weights))
       return refuse(`${where}.weights`, isObject(group) ? group.weights : group);
-    need(group, where, 'format', 'int-quantized', 'int-quantized');
+    need(group, where, 'format', quantisation.format, quantisation.format);
     for (const [key, wanted] of Object.entries({ num_bits: 8, type: 'int', symmetric: true, dynamic: false }))
       need(group.weights, `${where}.weights`, key, wanted, wanted);
     need(group.weights, `${where}.weights`, 'strategy', 'channel');

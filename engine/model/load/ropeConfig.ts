@@ -1,6 +1,6 @@
 /**
- * Reads the rope parameters of config.json. Refuses by name what changes the positions in a way that the engine does not
- * compute. Does not compute frequencies (see runtime/rope.ts).
+ * Reads the rope parameters of config.json. Refuses by name what the engine does not compute. Does not compute
+ * frequencies (see runtime/rope.ts).
  */
 import { FILE, isObject, type Json, number, show } from './configFields.ts';
 import type { RequestError } from '../../protocol/errors.ts';
@@ -18,7 +18,7 @@ export type Rope =
       readonly originalContext: number;
     };
 
-/** Bounds that keep every angle finite in float32. Known models have a theta from 10,000 to 10^11, and factors to 64. */
+/** Bounds that keep every angle finite in float32. Known models have a theta of 10^4 to 10^11, and factors to 64. */
 const THETA = { least: 1, most: 1e18 };
 const FACTOR = { least: 1e-3, most: 1e6 };
 const POSITIONS = { least: 1, most: 2 ** 31 - 1 };
@@ -89,13 +89,14 @@ function llama3(source: Json, where: string, theta: number, factor: number, orig
 function otherType(source: Json, where: string, type: unknown): RequestError {
   const field = where.slice(0, -1);
   const length = source[ORIGINAL];
+  const removed = field === 'rope_scaling' ? field : `the type from ${field}`;
   const remedy =
     type === 'yarn'
-      ? `: if the model was trained without yarn, remove ${field === 'rope_scaling' ? field : `the type from ${field}`} and set ` +
-        `max_position_embeddings to the original length${typeof length === 'number' ? ` (${length})` : ''}`
-      : ': choose another model';
+      ? `if the model was trained without yarn, remove ${removed} and set max_position_embeddings to the original ` +
+        `length${typeof length === 'number' ? ` (${length})` : ''}`
+      : 'choose another model';
   return unsupported(
     `${FILE}: ${where}${source.rope_type !== undefined ? 'rope_type' : 'type'} is ${show(type)}; ` +
-      `the supported rope types are default, linear, dynamic and llama3${remedy}.`,
+      `the supported rope types are default, linear, dynamic and llama3: ${remedy}.`,
   );
 }

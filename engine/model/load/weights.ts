@@ -16,6 +16,7 @@ const MAX_SHARDS = 512;
 const MAX_POINTER_BYTES = 1024;
 /** What torch.compile puts into the names of tensors. */
 const COMPILED = /(^|\.)_orig_mod\./g;
+const PACKED = '_packed';
 const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
 
 async function readExactly(file: OpenFile, target: Uint8Array, position: number): Promise<void> {
@@ -32,10 +33,25 @@ async function readExactly(file: OpenFile, target: Uint8Array, position: number)
   }
 }
 
-/** A tensor and its file. Its name may be another one (see COMPILED). */
+/** A tensor and its file. Its name may be another one (see COMPILED and unpacked). */
 interface Owned {
   readonly file: OpenFile;
   readonly info: TensorInfo;
+  /** Four codes of a row are an int32, the first one in its low byte, each with 128 added to it. */
+  readonly packed?: boolean;
+}
+
+/**
+ * A tensor under the name by which it is asked for. The format pack-quantized of compressed-tensors stores 8-bit codes
+ * as NAME_packed, int32 [rows, width / 4] (`pack_to_int32` there): the same bytes as int8 [rows, width], but for 128.
+ */
+function unpacked({ file, tensors }: Shard, stored: string): [name: string, owned: Owned] {
+  const info = tensors.get(stored)!;
+  const name = stored.replace(COMPILED, '$1');
+  const [rows, width] = info.shape;
+  if (info.dtype !== 'I32' || info.shape.length !== 2 || !name.endsWith(PACKED)) return [name, { file, info }];
+  const codes = { ...info, dtype: 'I8', shape: [rows!, 4 * width!] };
+  return [name.slice(0, -PACKED.length), { file, info: codes, packed: true }];
 }
 
 interface Shard {
@@ -63,7 +79,7 @@ async function openShard(folder: ModelFolder, name: string): Promise<Shard | nul
 
 /**
  * Matrices may be stored as int8 of compressed-tensors: NAME holds codes (I8, [rows, width]), NAME_scale one scale per
- * row ([rows, 1]), and x = code * scale.
+ * row ([rows, 1]), and x = code * scale. The codes may be packed (see unpacked).
  */
 export class Weights {
   private readonly shards: Map<string, Shard>;
@@ -79,8 +95,8 @@ export class Weights {
   static async open(folder: ModelFolder): Promise<Weights> {
     const shards = new Map<string, Shard>();
     const owners = new Map<string, Owned>();
-    const own = ({ file, tensors }: Shard, name: string): void => {
-      owners.set(name.replace(COMPILED, '$1'), { file, info: tensors.get(name)! });
+    const own = (shard: Shard, stored: string): void => {
+      owners.set(...unpacked(shard, stored));
     };
     try {
       const single = await openShard(folder, SINGLE);
@@ -197,7 +213,7 @@ export class Weights {
    * @throws RequestError for NaN or infinity, and for scales that are not positive
    */
   async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
-    const { file, info } = this.find(name, 'is missing');
+    const { file, info, packed } = this.find(name, 'is missing');
     const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
     const rowBytes = (info.end - info.start) / numRows;
     const bytes = rowBytes * count;
@@ -205,6 +221,7 @@ export class Weights {
     const raw = this.scratch.subarray(0, bytes);
     await readExactly(file, raw, info.start + first * rowBytes);
     hash?.update(raw);
+    if (packed) for (let i = 0; i < bytes; i++) raw[i]! ^= 0x80;
     const result = out.subarray(0, bytes / BYTES_PER_ELEMENT[info.dtype]!);
     if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
     else if (!toFloat32(raw, info.dtype, result))

@@ -98,7 +98,7 @@ const FAMILIES: readonly Family[] = [
     head: 'nothing',
     repository: { name: '<|repo_name|>', file: '<|file_sep|>' },
   },
-  // Model card of Mellum-4b-base, "fill in the middle with additional files". It has all tokens of StarCoder, and roles.
+  // Model card of Mellum-4b-base, "fill in the middle with additional files". It has StarCoder's tokens, and roles.
   {
     name: 'mellum',
     ...TAGS,

@@ -122,8 +122,8 @@ test.each<[string, Record<string, unknown>]>([
   ['quantization_config.quant_method is missing', { quantization_config: {} }],
   ['quantization_config.quant_method is "gptq"', { quantization_config: { ...INT8_CONFIG, quant_method: 'gptq' } }],
   [
-    'quantization_config.format is "pack-quantized"',
-    { quantization_config: { ...INT8_CONFIG, format: 'pack-quantized' } },
+    'quantization_config.format is "float-quantized"',
+    { quantization_config: { ...INT8_CONFIG, format: 'float-quantized' } },
   ],
   ['quantization_config.config_groups is missing', { quantization_config: { ...INT8_CONFIG, config_groups: {} } }],
   [
@@ -167,6 +167,7 @@ test('8-bit weights with one scale per row are accepted, whatever the activation
   for (const quantization_config of [
     INT8_CONFIG,
     withWeights({ type: undefined, num_bits: undefined }),
+    { ...INT8_CONFIG, format: 'pack-quantized' },
     {
       ...INT8_CONFIG,
       sparsity_config: {},
