@@ -7,6 +7,8 @@ import { invalid, unsupported } from './modelFolder.ts';
 
 /** The header of a model with 1,024 layers has about 3 MB. The reference library reads up to 100 MB. */
 const MAX_HEADER_BYTES = 16 * 2 ** 20;
+/** Ten times those of a model with 126 layers whose matrices have scales. */
+const MAX_TENSORS = 65_536;
 export const BYTES_PER_ELEMENT: Readonly<Record<string, number>> = {
   BOOL: 1,
   U8: 1,
@@ -43,7 +45,9 @@ function isSize(value: unknown): value is number {
 /** Length of the JSON header in bytes, from the first 8 bytes of the file. Checked against the size of the file. */
 export function headerLength(prefix: Uint8Array, file: string, fileSize: number): number {
   if (prefix.length < 8 || fileSize < 8)
-    throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
+    throw invalid(
+      `${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length: download it again.`,
+    );
   const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
   if (length > BigInt(fileSize - 8))
     throw invalid(
@@ -65,10 +69,13 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw invalid(`${file}: the header must be a JSON object.`);
+  const entries = Object.entries(json);
+  if (entries.length > MAX_TENSORS)
+    throw invalid(`${file}: the header names ${entries.length} tensors; at most ${MAX_TENSORS} are supported.`);
   const dataStart = 8 + header.length;
   const dataSize = fileSize - dataStart;
   const tensors: TensorInfo[] = [];
-  for (const [name, entry] of Object.entries(json)) {
+  for (const [name, entry] of entries) {
     if (name === '__metadata__') continue;
     const what = `${file}: tensor ${JSON.stringify(name.slice(0, 200))}`;
     if (typeof entry !== 'object' || entry === null)

@@ -2,6 +2,7 @@
  * Checks a tokenizer.json before anything is built from it: types, ids within bounds, merges of tokens that exist. Does
  * not tokenize (see text/tokenizer/).
  */
+import type { RequestError } from '../../protocol/errors.ts';
 import { isObject, show } from './configFields.ts';
 import { invalid, unsupported } from './modelFolder.ts';
 
@@ -29,17 +30,20 @@ export function checkTokenizerJson(json: Record<string, unknown>, vocabSize = MA
   if (model.type !== undefined && model.type !== 'BPE')
     throw unsupported(`${FILE}: model.type is ${show(model.type)}; only "BPE" is supported.`);
   if (!isObject(model.vocab)) throw invalid(`${FILE}: model.vocab is missing; it must map tokens to ids: ${AGAIN}.`);
-  const tokens = addedTokens(added);
-  for (const [token, id] of Object.entries(model.vocab)) {
-    checkId(id, `model.vocab gives ${shown(token)}`);
-    if (id >= vocabSize && !tokens.has(token))
+  const others = addedTokens(added);
+  const { vocab } = model;
+  const tokens = new Set(Object.keys(vocab));
+  for (const token of tokens) {
+    const id = vocab[token];
+    if (!isId(id)) throw wrongId(id, `model.vocab gives ${shown(token)}`);
+    if (id >= vocabSize && !others.has(token))
       throw invalid(
         `${FILE}: it has token ids above those of the model (config.json: vocab_size is ${vocabSize}); ` +
           'the file belongs to another model: download it again.',
       );
-    tokens.add(token);
   }
-  checkMerges(model.merges, model.vocab, model.continuing_subword_prefix);
+  checkMerges(model.merges, tokens, model.continuing_subword_prefix);
+  for (const token of others) tokens.add(token);
   for (const [stage, list] of Object.entries(STAGES)) checkStage(json[stage], stage, list);
   return tokens;
 }
@@ -49,9 +53,12 @@ function shown(token: string): string {
   return JSON.stringify(token.slice(0, 40));
 }
 
-function checkId(id: unknown, what: string): asserts id is number {
-  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= MAX_TOKENS)
-    throw invalid(`${FILE}: ${what} the id ${show(id)}; ids are whole numbers from 0 to ${MAX_TOKENS - 1}: ${AGAIN}.`);
+function isId(id: unknown): id is number {
+  return typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < MAX_TOKENS;
+}
+
+function wrongId(id: unknown, what: string): RequestError {
+  return invalid(`${FILE}: ${what} the id ${show(id)}; ids are whole numbers from 0 to ${MAX_TOKENS - 1}: ${AGAIN}.`);
 }
 
 function addedTokens(added: unknown): Set<string> {
@@ -61,7 +68,7 @@ function addedTokens(added: unknown): Set<string> {
   for (const [i, token] of added.entries()) {
     if (!isObject(token) || typeof token.content !== 'string')
       throw invalid(`${FILE}: added_tokens[${i}] has no content that is a text: ${AGAIN}.`);
-    checkId(token.id, `added_tokens gives ${shown(token.content)}`);
+    if (!isId(token.id)) throw wrongId(token.id, `added_tokens gives ${shown(token.content)}`);
     for (const flag of ['special', 'lstrip', 'rstrip', 'normalized', 'single_word'])
       if (token[flag] !== undefined && typeof token[flag] !== 'boolean')
         throw invalid(
@@ -73,19 +80,22 @@ function addedTokens(added: unknown): Set<string> {
 }
 
 /** As the reference library: both parts of a merge and the whole must be tokens of the vocabulary. */
-function checkMerges(merges: unknown, vocab: Record<string, unknown>, subwordPrefix: unknown): void {
+function checkMerges(merges: unknown, vocab: ReadonlySet<string>, subwordPrefix: unknown): void {
   if (merges === undefined || merges === null) return;
   if (!Array.isArray(merges)) throw invalid(`${FILE}: model.merges is ${show(merges)}; it must be a list: ${AGAIN}.`);
   const skipped = typeof subwordPrefix === 'string' ? subwordPrefix.length : 0;
-  for (const [i, merge] of merges.entries()) {
+  // A plain loop: there may be half a million.
+  for (let i = 0; i < merges.length; i++) {
+    const merge: unknown = merges[i];
     if (typeof merge === 'string' && merge.startsWith('#version')) continue;
-    const parts: unknown = typeof merge === 'string' ? merge.split(' ') : merge;
-    if (!Array.isArray(parts) || parts.length !== 2 || parts.some((part) => typeof part !== 'string'))
+    const pair: unknown = typeof merge === 'string' ? merge.split(' ') : merge;
+    const [left, right]: unknown[] = Array.isArray(pair) && pair.length === 2 ? pair : [];
+    if (typeof left !== 'string' || typeof right !== 'string')
       throw invalid(`${FILE}: model.merges[${i}] is ${show(merge)}; it must be a pair of tokens: ${AGAIN}.`);
-    const [left, right] = parts as [string, string];
-    for (const token of [left, right, left + right.slice(skipped)])
-      if (!Object.hasOwn(vocab, token))
-        throw invalid(`${FILE}: model.merges[${i}] needs the token ${shown(token)}, which has no id: ${AGAIN}.`);
+    const whole = left + (skipped > 0 ? right.slice(skipped) : right);
+    if (vocab.has(left) && vocab.has(right) && vocab.has(whole)) continue;
+    const missing = [left, right, whole].find((token) => !vocab.has(token))!;
+    throw invalid(`${FILE}: model.merges[${i}] needs the token ${shown(missing)}, which has no id: ${AGAIN}.`);
   }
 }
 

@@ -163,7 +163,7 @@ export class Weights {
    * @throws RequestError if the tensor is missing or has another shape or an unsupported type
    */
   check(name: string, shape: readonly number[], int8 = false): void {
-    const { file, info } = this.find(name, 'is missing');
+    const { file, info } = this.find(name, 'is missing, although config.json asks for it: download the model again');
     const what = `${file.name}: tensor ${JSON.stringify(name)}`;
     const hasCodes = info.dtype === 'I8' && int8 && shape.length === 2;
     if (!FLOATS.includes(info.dtype) && !hasCodes)

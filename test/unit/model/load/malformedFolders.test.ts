@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseBoundedJson } from '../../../../engine/model/load/boundedJson.ts';
+import { parseHeader } from '../../../../engine/model/load/safetensors.ts';
 import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { inspectFolder } from '../../../../engine/server/inspection.ts';
 import { ModelText } from '../../../../engine/text/format/modelText.ts';
@@ -204,6 +205,20 @@ test.each(Array.from({ length: NUM_FOLDERS }, (_, i) => i))('folder %i', async (
 
 test('the folder that they were made from is accepted', async () => {
   expect((await inspectFolder(GOOD)).canComplete).toBe(true);
+});
+
+test('a header with too many tensors is refused', () => {
+  const header = (tensors: number): Uint8Array =>
+    Buffer.from(
+      JSON.stringify(
+        Object.fromEntries(
+          Array.from({ length: tensors }, (_, i) => [`t${i}`, { dtype: 'F32', shape: [0], data_offsets: [0, 0] }]),
+        ),
+      ),
+    );
+  const read = (bytes: Uint8Array) => parseHeader(bytes, 'm', 8 + bytes.length);
+  expect(read(header(1000)).size).toBe(1000);
+  expect(() => read(header(65_537))).toThrow('m: the header names 65537 tensors; at most 65536 are supported.');
 });
 
 test('JSON is bounded before it is parsed, and strings do not count', () => {
