@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { BYTE_CHARACTERS } from '../../engine/text/tokenizer/pieces.ts';
+import { BYTE_CHARACTERS } from '../../engine/text/tokenizer/spelling.ts';
 import { SHAPES, type ShapeName, type TensorShape, tensorsOf } from './shapes.ts';
 
 const PIECE_VALUES = 1 << 22;

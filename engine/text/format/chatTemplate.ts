@@ -172,7 +172,7 @@ export class ChatTemplate {
       return { before: this.#tokenizer.encodeTemplate(text, guard), after: [], found: false };
     return {
       before: this.#tokenizer.encodeTemplate(text.slice(0, at), guard),
-      after: this.#tokenizer.encodeTemplate(text.slice(at + mark.length), guard, true),
+      after: this.#tokenizer.encodeTemplate(text.slice(at + mark.length), guard, 'text'),
       found: true,
     };
   }
@@ -193,7 +193,7 @@ export class ChatTemplate {
     const at = text?.lastIndexOf('KVASIR') ?? -1;
     if (text === undefined || at < 0) return undefined;
     return this.#tokenizer
-      .encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, true)
+      .encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, 'text')
       .find((id) => this.#tokenizer.addedTokens.has(id));
   }
 }

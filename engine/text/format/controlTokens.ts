@@ -2,7 +2,7 @@
  * Tells which tokens are control tokens: written by templates and prompts, never part of an answer. Does not know what
  * each of them means.
  */
-import type { AddedToken } from '../tokenizer/pieces.ts';
+import type { AddedToken } from '../tokenizer/tokenizerJson.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** Marks around the reasoning of a model. Templates look for them in earlier answers. */

@@ -56,7 +56,7 @@ export class Fim {
   }
 
   encodeSuffix(suffix: string): number[] {
-    return this.#tokenizer.encode(suffix, this.#layout.suffixContinues ?? false);
+    return this.#tokenizer.encode(suffix, this.#layout.suffixContinues ? 'text' : 'token');
   }
 
   /** Builds the prompt. `head`: a file block or other files of the repository. It comes after the BOS of the family. */
@@ -74,7 +74,7 @@ export class Fim {
   fileHead(path: string): number[] {
     const { fileMark } = this.#layout;
     const mark = fileMark === undefined ? undefined : this.#tokenizer.idOf(fileMark);
-    return mark === undefined ? [] : [mark, ...this.#tokenizer.encode(`${path}\n`)];
+    return mark === undefined ? [] : [mark, ...this.#tokenizer.encode(`${path}\n`, 'token')];
   }
 
   /**
@@ -91,9 +91,9 @@ export class Fim {
     const nameId = marks.name === null ? null : this.#tokenizer.idOf(marks.name);
     const fileId = this.#tokenizer.idOf(marks.file);
     if (nameId === undefined || fileId === undefined) return undefined;
-    const ids = nameId === null ? [] : [nameId, ...this.#tokenizer.encode(`${name}\n`)];
-    for (const { path, text } of files) ids.push(fileId, ...this.#tokenizer.encode(`${path}\n${text}\n`));
-    ids.push(fileId, ...this.#tokenizer.encode(`${currentPath}\n`));
+    const ids = nameId === null ? [] : [nameId, ...this.#tokenizer.encode(`${name}\n`, 'token')];
+    for (const { path, text } of files) ids.push(fileId, ...this.#tokenizer.encode(`${path}\n${text}\n`, 'token'));
+    ids.push(fileId, ...this.#tokenizer.encode(`${currentPath}\n`, 'token'));
     return ids;
   }
 }

@@ -52,7 +52,8 @@ export function completionPrompt(
   const suffixIds = fim.encodeSuffix(suffixText(layout, doc, offset));
   const { ids: prefixIds, startOffset, opening } = tailPrefix(layout, doc, offset);
   const separator = manifest.fileBlock === 'fileSeparator' ? fileSeparator(tokenizer) : undefined;
-  let header = separator === undefined ? fim.fileHead(doc.path) : [separator, ...tokenizer.encode(`${doc.path}\n`)];
+  let header =
+    separator === undefined ? fim.fileHead(doc.path) : [separator, ...tokenizer.encode(`${doc.path}\n`, 'token')];
   if (manifest.completion.snippets && (options.snippets?.length ?? 0) > 0) {
     const snippets = fitSnippets(layout, options.snippets ?? [], notes);
     if (snippets.length > 0) header = fim.repositoryHead('', snippets, doc.path) ?? header;

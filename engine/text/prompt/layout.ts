@@ -152,7 +152,7 @@ export class Layout {
     const { tokenizer, manifest, chatTemplate } = this.text;
     const separator = fileSeparator(tokenizer);
     if (manifest.fileBlock === 'fileSeparator' && separator !== undefined)
-      header = [separator, ...tokenizer.encode(`${path}\n`)];
+      header = [separator, ...tokenizer.encode(`${path}\n`, 'token')];
     else
       header =
         chatTemplate?.encodeAround(this.messagesWithFile(path, [{ role: 'user', content: 'x' }]), FILE_MARK).before ??

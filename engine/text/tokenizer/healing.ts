@@ -66,7 +66,7 @@ export function healed(
   prefix: string,
   healing: Healing,
 ): { ids: readonly number[]; opening: string } {
-  const { ids, ends } = tokenizer.encodeWithOffsets(prefix);
+  const { ids, ends } = tokenizer.encodeWithOffsets(prefix, 'token');
   const part = LAST_PART.exec(prefix.slice(-64));
   const whole = { ids, opening: '' };
   if (healing === 'none' || (!part && healing === 'word')) return whole;

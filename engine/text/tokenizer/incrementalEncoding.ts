@@ -59,7 +59,8 @@ export class IncrementalEncoding {
       end -= (this.#chunks[--last] as Chunk).length;
 
     const encoded = this.#encode(text, start, end + text.length - old.length);
-    if (encoded === undefined) this.#chunks = [{ length: text.length, ...this.#tokenizer.encodeWithOffsets(text) }];
+    if (encoded === undefined)
+      this.#chunks = [{ length: text.length, ...this.#tokenizer.encodeWithOffsets(text, 'token') }];
     else this.#chunks.splice(first, last - first, ...encoded);
     this.#text = text;
     this.#ids = undefined;
@@ -90,10 +91,11 @@ export class IncrementalEncoding {
     while (from < end) {
       const to = this.#tokenizer.hasLineBoundaries ? nextBoundary(text, from + CHUNK_CHARACTERS, end) : end;
       const part = text.slice(from, to);
+      const before = from > 0 ? 'text' : 'token';
       const encoding =
         to === text.length
-          ? this.#tokenizer.encodeWithOffsets(part, from > 0)
-          : this.#tokenizer.encodeBefore(part, text[to] as string, from > 0);
+          ? this.#tokenizer.encodeWithOffsets(part, before)
+          : this.#tokenizer.encodeBefore(part, text[to] as string, before);
       if (encoding === undefined) return undefined;
       this.numEncodedCharacters += part.length;
       chunks.push({ length: part.length, ...encoding });

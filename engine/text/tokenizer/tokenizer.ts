@@ -5,7 +5,9 @@
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { checkTokenizerJson } from '../../model/load/tokenizerFile.ts';
-import { type AddedToken, flatSteps, Pieces, type Step, type TokenizerJson } from './pieces.ts';
+import { AddedTokens, isPlainText } from './addedTokens.ts';
+import { type Before, type Piece, Pieces } from './pieces.ts';
+import { type AddedToken, flatSteps, type Step, type TokenizerJson } from './tokenizerJson.ts';
 import { Detokenizer, Vocabulary } from './vocabulary.ts';
 
 export interface Encoding {
@@ -19,7 +21,7 @@ export class Tokenizer {
   /** The ids that the model expects before a text: its BOS, or nothing. `encode` and `encodeTemplate` add none. */
   readonly headIds: readonly number[];
   readonly #pieces: Pieces;
-  readonly #addedPattern: RegExp | undefined;
+  readonly #controls: AddedTokens;
   /** Leading spaces that a decoded text loses (SentencePiece puts one before every text). */
   readonly #strippedSpaces: number;
 
@@ -42,7 +44,11 @@ export class Tokenizer {
     const file = json as Partial<TokenizerJson> & Pick<TokenizerJson, 'model'>;
     const whole: TokenizerJson = {
       ...file,
-      added_tokens: file.added_tokens ?? [],
+      // The vocabulary decides the id of an added token that it has, as in the reference.
+      added_tokens: (file.added_tokens ?? []).map((token) => ({
+        ...token,
+        id: file.model.vocab[token.content] ?? token.id,
+      })),
       normalizer: file.normalizer ?? null,
       pre_tokenizer: file.pre_tokenizer ?? null,
       decoder: file.decoder ?? null,
@@ -51,6 +57,7 @@ export class Tokenizer {
     try {
       return new Tokenizer(whole, config, file.post_processor ?? null);
     } catch (error) {
+      if (error instanceof RequestError) throw error;
       throw new RequestError('modelInvalid', `tokenizer.json: ${reasonOf(error)}`);
     }
   }
@@ -59,10 +66,11 @@ export class Tokenizer {
     this.#pieces = new Pieces(json, config);
     this.vocabulary = new Vocabulary(json.model.vocab, json.added_tokens, this.#pieces.byteLevel);
     this.headIds = this.#findHead(postProcessor, config);
-    const contents = json.added_tokens.map((token) => token.content).filter((content) => content !== '');
-    this.#addedPattern = contents.length === 0 ? undefined : anyOf(contents);
-    const strip = flatSteps(json.decoder).find((step) => step.type === 'Strip' && step.content === ' ');
-    this.#strippedSpaces = strip === undefined ? 0 : Number(strip.start ?? 0);
+    this.#controls = new AddedTokens(json.added_tokens.filter((token) => !isPlainText(token)));
+    const decoder = flatSteps(json.decoder);
+    const strip = decoder.find((step) => step.type === 'Strip' && step.content === ' ');
+    const metaspace = decoder.find((step) => step.type === 'Metaspace' && step.prepend_scheme !== 'never');
+    this.#strippedSpaces = metaspace !== undefined ? 1 : Number(strip?.start ?? 0);
   }
 
   /** One more than the largest id. */
@@ -80,58 +88,38 @@ export class Tokenizer {
     return this.#pieces.hasLineBoundaries;
   }
 
-  /** Ids of plain text. `continues`: the text continues another one, so nothing is put before it. */
-  encode(text: string, continues = false): number[] {
-    return this.#toIds(this.#pieces.encode(text, continues));
+  /** Ids of text of a user, in which control tokens stay text. */
+  encode(text: string, before: Before = 'nothing'): number[] {
+    return this.#toIds(this.#pieces.encode(text, before));
   }
 
-  encodeWithOffsets(text: string, continues = false): Encoding {
-    const tokens = this.#pieces.encode(text, continues);
-    return { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
+  encodeWithOffsets(text: string, before: Before = 'nothing'): Encoding {
+    const { pieces, ends } = this.#pieces.encodeWithEnds(text, before);
+    return { ids: this.#toIds(pieces), ends };
   }
 
   /**
    * Encodes a text that ends with a line break and is followed by `next`, a visible ASCII character. Undefined if the
    * text cannot be cut there.
    */
-  encodeBefore(text: string, next: string, continues: boolean): Encoding | undefined {
-    const tokens = this.#pieces.encodeBefore(text, next, continues);
-    return tokens && { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
+  encodeBefore(text: string, next: string, before: Before): Encoding | undefined {
+    const found = this.#pieces.encodeBefore(text, next, before);
+    return found && { ids: this.#toIds(found.pieces), ends: found.ends };
   }
 
   /**
    * Ids of trusted text, in which control tokens are read as such. `guard`: a character that is removed after control
    * tokens are found. Inside a text that looks like a control token it keeps that text plain (see guardLookalikes).
    */
-  encodeTemplate(text: string, guard?: string, continues = false): number[] {
-    const ids: number[] = [];
-    const plain = (part: string): void => {
-      for (const id of this.encode(
-        guard === undefined ? part : part.replaceAll(guard, ''),
-        continues && ids.length === 0,
-      ))
-        ids.push(id);
-    };
-    let position = 0;
-    for (const match of this.#addedPattern === undefined ? [] : text.matchAll(this.#addedPattern)) {
-      const id = this.idOf(match[0]) as number;
-      const token = this.addedTokens.get(id) as AddedToken;
-      const before = text.slice(position, match.index);
-      plain(token.lstrip ? before.trimEnd() : before);
-      ids.push(id);
-      position = match.index + match[0].length;
-      if (token.rstrip) position += text.slice(position).length - text.slice(position).trimStart().length;
-    }
-    plain(text.slice(position));
-    return ids;
+  encodeTemplate(text: string, guard?: string, before: Before = 'nothing'): number[] {
+    return this.#toIds(this.#pieces.encode(text, before, { guard }));
   }
 
   /** Puts `guard` inside everything that `encodeTemplate` would read as a control token, except those in `except`. */
   guardLookalikes(text: string, guard: string, except: readonly string[] = []): string {
-    if (this.#addedPattern === undefined) return text;
     let guarded = text;
     for (;;) {
-      const next = guarded.replace(this.#addedPattern, (found) =>
+      const next = this.#controls.replace(guarded, (found) =>
         except.includes(found) ? found : [...found].join(guard),
       );
       if (next === guarded) return guarded;
@@ -175,8 +163,8 @@ export class Tokenizer {
     return head.map((token) => (token === undefined ? undefined : this.idOf(token))).filter((id) => id !== undefined);
   }
 
-  #toIds(tokens: readonly string[]): number[] {
-    return tokens.map((token) => this.idOf(token) ?? 0);
+  #toIds(pieces: readonly Piece[]): number[] {
+    return pieces.map((piece) => (typeof piece === 'number' ? piece : (this.idOf(piece) ?? 0)));
   }
 }
 
@@ -185,12 +173,4 @@ export function tokenText(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   const content = (value as { content?: unknown } | null | undefined)?.content;
   return typeof content === 'string' ? content : undefined;
-}
-
-/** Matches any of the texts. Where several match at one place, the longest one wins. */
-function anyOf(texts: readonly string[]): RegExp {
-  const alternatives = [...texts]
-    .sort((a, b) => b.length - a.length)
-    .map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
-  return new RegExp(alternatives.join('|'), 'g');
 }

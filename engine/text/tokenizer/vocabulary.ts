@@ -2,7 +2,8 @@
  * The vocabulary of a model: token ids, their strings and bytes, and which tokens can begin a given text. Turns ids
  * back into text. Does not encode text (see tokenizer.ts).
  */
-import { type AddedToken, BYTE_CHARACTERS, byteValue } from './pieces.ts';
+import { BYTE_CHARACTERS, byteValue } from './spelling.ts';
+import type { AddedToken } from './tokenizerJson.ts';
 
 /** Tokens are grouped by this many first characters. */
 const GROUP_CHARACTERS = 2;

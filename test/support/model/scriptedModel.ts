@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { BYTE_CHARACTERS } from '../../../engine/text/tokenizer/pieces.ts';
+import { BYTE_CHARACTERS } from '../../../engine/text/tokenizer/spelling.ts';
 import { random } from './fixtures.ts';
 import { encode, safetensorsBytes } from './randomModel.ts';
 

@@ -1,0 +1,35 @@
+/** Takes out of the normalizer of a tokenizer.json what the library does not do as the reference. Normalises nothing. */
+import { isPlainText } from './addedTokens.ts';
+import { flatSteps, type Step, type TokenizerJson, unsupported } from './tokenizerJson.ts';
+
+const isPrepend = ({ type }: Step): boolean => type === 'Prepend';
+
+/** Removes the step Prepend of the normaliser, if it is the first one, and returns the text that it prepends. */
+export function takePrefix(json: TokenizerJson): string {
+  const normalizer = json.normalizer;
+  if (normalizer === null) return '';
+  const steps = normalizer.type === 'Sequence' ? (normalizer.normalizers as Step[]) : [normalizer];
+  const first = steps[0];
+  if (flatSteps({ type: 'Sequence', normalizers: steps.slice(first?.type === 'Prepend' ? 1 : 0) }).some(isPrepend))
+    throw unsupported('the normalizer Prepend follows another one');
+  if (first?.type !== 'Prepend') return '';
+  json.normalizer = { type: 'Sequence', normalizers: steps.slice(1) };
+  return first.prepend as string;
+}
+
+/**
+ * A control token that matches normalised text must not come out of other text, or a user could write one.
+ * @throws RequestError `modelUnsupported`
+ */
+export function checkNormalizedControls({ added_tokens: added, normalizer }: TokenizerJson): void {
+  const control = added.find((token) => (token.normalized ?? !token.special) && !isPlainText(token));
+  const keepsMarks = ({ type, pattern, content }: Step): boolean =>
+    type === 'Prepend' ||
+    type === 'NFC' ||
+    (type === 'Replace' &&
+      typeof (pattern as { String?: string }).String === 'string' &&
+      /^[\s▁]+$/.test(String(content)));
+  const step = control && flatSteps(normalizer).find((one) => !keepsMarks(one));
+  if (step !== undefined)
+    throw unsupported(`the normalizer ${step.type} applies to the control token ${control?.content}`);
+}
