@@ -13,6 +13,7 @@ import { type ImportedModel, kvShape, usualKv } from '../model/load/importedMode
 import type { OnnxRunner } from '../model/runtime/runner.ts';
 import { reasonOf, RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
+import { oneLine } from '../protocol/oneLine.ts';
 import type { ModelInfo } from '../protocol/stats.ts';
 import { type Faults, withoutFaulty } from '../text/format/faults.ts';
 import { ModelText, selfTest } from '../text/format/modelText.ts';
@@ -135,7 +136,7 @@ function addFolder(modelDir: string): (error: unknown) => never {
     if (
       !(error instanceof RequestError) ||
       (error.code !== 'modelInvalid' && error.code !== 'modelUnsupported') ||
-      error.message.includes(modelDir)
+      error.message.includes(oneLine(modelDir))
     )
       throw error;
     throw new RequestError(error.code, `${modelDir}: ${error.message}`);

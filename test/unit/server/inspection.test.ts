@@ -7,6 +7,9 @@ import { AssistantServer } from '../../../engine/server/assistantServer.ts';
 import { inspectFolder } from '../../../engine/server/inspection.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
+import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
+import { Layout } from '../../../engine/text/prompt/layout.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -69,10 +72,17 @@ it('says why unknown fill-in-the-middle tokens are not used, until kvasir.json g
     };
     writeFileSync(join(dir, 'kvasir.json'), JSON.stringify({ completion: { fim } }));
     expect(await inspectFolder(dir)).toMatchObject({ canComplete: true, completionFault: null });
-    const known = await ModelText.load(dir);
-    const ids = known.fim!.build(known.tokenizer.encode('a'), known.fim!.encodeSuffix('b'));
-    expect(known.tokenizer.decode(ids)).toBe('<fim-suffix>b<fim-prefix>a<fim-middle>');
-    expect(known.manifest.can.complete).toBe(true);
+    const prompt = async (): Promise<string> => {
+      const text = await ModelText.load(dir);
+      const layout = new Layout(text, { contextTokens: 512, numParameters: 1e6 });
+      const { promptIds } = completionPrompt(layout, new SourceDocument('a', 'a.ts', 'x = y\n'), 4, {
+        answerTokens: 8,
+      });
+      return text.tokenizer.decode(promptIds);
+    };
+    expect(await prompt()).toBe('<fim-suffix>y\n<fim-prefix>x = <fim-middle>');
+    writeFileSync(join(dir, 'kvasir.json'), JSON.stringify({ completion: { fim: { ...fim, file: '<|file_sep|>' } } }));
+    expect(await prompt()).toBe('<|file_sep|>a.ts\n<fim-suffix>y\n<fim-prefix>x = <fim-middle>');
   } finally {
     rmSync(dir, { recursive: true });
   }
