@@ -38,11 +38,19 @@ export interface UserTurn {
   prompt?: string;
 }
 
+interface Reasoning {
+  text: string;
+  /** Its tokens, once the answer has ended. */
+  tokens?: number;
+}
+
 export interface AssistantTurn {
   id: string;
   role: 'assistant';
   text: string;
   state: 'streaming' | 'done' | 'error';
+  /** What the model reasoned before its answer. Not part of the conversation that the model reads. */
+  reasoning?: Reasoning;
   /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
   footer?: string;
   /** Reused share of the prompt, 0..1; drawn next to the footer. */
@@ -118,7 +126,8 @@ export type ToPage =
   | { type: 'conversation'; id: string; turns: Turn[] }
   /** A turn has changed. */
   | { type: 'turn'; turn: AssistantTurn }
-  | { type: 'append'; id: string; text: string }
+  /** The text of an answer, or what the model reasons before it, has grown. */
+  | { type: 'append'; id: string; text: string; reasoning?: true }
   | { type: 'context'; chips: Chip[]; questions: string[] }
   | { type: 'meter'; meter: Meter | null }
   | { type: 'found'; query: string; items: Found[] }
@@ -184,6 +193,8 @@ type StringName =
   | 'tagline'
   | 'examples'
   | 'answering'
+  | 'thinking'
+  | 'thought'
   | 'answered'
   | 'failed'
   | 'showLog'

@@ -24,6 +24,8 @@ export function chatStrings(): Strings {
     tagline: t('Everything runs on this machine. Nothing is sent anywhere.'),
     examples: t('Try'),
     answering: t('Kvasir is answering'),
+    thinking: t('Thinking'),
+    thought: t('Thought for {0} tokens'),
     answered: t('Answer: {0}'),
     failed: t('The request failed: {0}'),
     showLog: t('Show Log'),

@@ -40,7 +40,7 @@ export interface Ask {
 export type ConversationChange =
   | { type: 'turns' }
   | { type: 'turn'; turn: AssistantTurn }
-  | { type: 'append'; id: string; text: string };
+  | { type: 'append'; id: string; text: string; reasoning?: true };
 
 /** The stored form. */
 export interface SavedConversation {
@@ -180,9 +180,15 @@ export class Conversation {
         answer.text += text;
         this.#changed({ type: 'append', id: answer.id, text });
       },
+      onReasoning: (text) => {
+        answer.reasoning = { text: (answer.reasoning?.text ?? '') + text };
+        this.#changed({ type: 'append', id: answer.id, text, reasoning: true });
+      },
       signal,
     });
     answer.text = done.text || answer.text;
+    if (done.reasoning !== undefined)
+      answer.reasoning = { text: done.reasoning.trimEnd(), tokens: done.usage.reasoningTokens ?? 0 };
     answer.notes = [
       ...(prepared.notes ?? []),
       ...done.diagnostics,

@@ -1,5 +1,6 @@
 /** One answer: its blocks, updated in place while it streams, its notes and its footer. "line 12" becomes a link. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
+import { numbersIn } from '../format.ts';
 import { type CodeActions, frameCode, toBlocks } from './markdown.ts';
 import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
 import { icon, ring } from './icons.ts';
@@ -19,6 +20,8 @@ export class AnswerTurn {
   readonly #strings: Strings;
   readonly #actions: AnswerActions;
   readonly #body = element('div', { class: 'body' });
+  /** Stays the same element, so that it stays open. */
+  readonly #reasoning = reasoningDisclosure();
   /** The source of each shown block, in the order of the body's children. */
   #sources: string[] = [];
   /** The file whose line numbers are links. */
@@ -30,6 +33,7 @@ export class AnswerTurn {
     this.root = element(
       'article',
       { class: 'turn assistant', 'data-role': 'assistant', 'aria-label': 'Kvasir' },
+      this.#reasoning.root,
       this.#body,
     );
     this.show(turn);
@@ -39,6 +43,7 @@ export class AnswerTurn {
     const streaming = turn.state === 'streaming';
     this.root.dataset.state = turn.state;
     this.root.setAttribute('aria-busy', String(streaming));
+    this.#reasoning.show(turn, this.#strings);
     this.#showBody(turn);
     if (streaming)
       (lastBlock(this.#body) ?? this.#body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
@@ -155,6 +160,25 @@ export class AnswerTurn {
       button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)),
     );
   }
+}
+
+/** One line that opens to what the model reasoned. Its text is shown as it is, because it is written for nobody. */
+function reasoningDisclosure(): { root: HTMLElement; show(turn: AssistantTurn, strings: Strings): void } {
+  const label = element('summary', {});
+  const text = element('div', { class: 'thought' });
+  const root = element('details', { class: 'reasoning', 'data-part': 'reasoning', hidden: '' }, label, text);
+  return {
+    root,
+    show: ({ reasoning, state }, { thinking, thought }) => {
+      root.hidden = reasoning === undefined;
+      if (reasoning === undefined) return;
+      const { count } = numbersIn(document.documentElement.lang || 'en');
+      const { tokens } = reasoning;
+      label.textContent =
+        tokens === undefined ? `${thinking}${state === 'streaming' ? '…' : ''}` : thought.replace('{0}', count(tokens));
+      if (text.textContent !== reasoning.text) text.textContent = reasoning.text;
+    },
+  };
 }
 
 /** Breaks between the parts, in a narrow sidebar also within them, but never before the separator "·". */

@@ -117,7 +117,8 @@ function receive(message: ToPage): void {
     case 'append': {
       const turn = turns.find((each) => each.id === message.id);
       if (turn?.role !== 'assistant') break;
-      turn.text += message.text;
+      if (message.reasoning) turn.reasoning = { text: (turn.reasoning?.text ?? '') + message.text };
+      else turn.text += message.text;
       turnList.update(turn);
       break;
     }

@@ -38,7 +38,7 @@ async function start(name: string, model: Omit<ScriptedModel, 'added' | 'eos'>) 
   const modelDir = join(folder.dir, name);
   writeScriptedModel(modelDir, { added: ADDED, eos: '<|im_end|>', ...model });
   const client = new Client();
-  await client.load({
+  const info = await client.load({
     modelDir,
     cacheDir: join(folder.dir, 'cache'),
     precision: 'float32',
@@ -61,7 +61,7 @@ async function start(name: string, model: Omit<ScriptedModel, 'added' | 'eos'>) 
     expect(thought).toBe(done.reasoning ?? '');
     return done;
   };
-  return { client, run };
+  return { client, run, info };
 }
 
 const OTHERS: Record<string, Task> = {
@@ -87,6 +87,9 @@ describe.each([
     engine = await start(name, { template, script: [...begins, [THOUGHT, '</think>'], ...ENDS] });
   });
   afterAll(() => engine.client.close());
+
+  test('says whether it is asked to reason', () =>
+    expect(engine.info.reasoningTokens).toBe(template === HYBRID || template === OPENED ? 8192 : undefined));
 
   test('answers in the chat without it, and sends it apart', async () => {
     const { text, reasoning, usage, finishReason } = await engine.run(QUESTION);

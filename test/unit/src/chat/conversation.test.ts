@@ -97,6 +97,21 @@ describe('conversation', () => {
     ]);
   });
 
+  test('reasoning stands beside the answer, and the model does not read it again', async () => {
+    const seen: unknown[] = [];
+    const { conversation, changes, ask } = conversationOf(async (request) => {
+      for (const piece of ['Hm', '. ']) request.onReasoning?.(piece);
+      seen.push(structuredClone(conversation.turns.at(-1)));
+      const done = await speak(request);
+      return { ...done, reasoning: 'Hm. ', usage: { ...done.usage, reasoningTokens: 4 } };
+    });
+    await ask('Hi');
+    expect(changes).toEqual(['turns', 'append', 'append', 'append', 'append', 'turn']);
+    expect(seen).toMatchObject([{ text: '', reasoning: { text: 'Hm. ' } }]);
+    expect(conversation.turns.at(-1)).toMatchObject({ text: 'Hello there', reasoning: { text: 'Hm.', tokens: 4 } });
+    expect(conversation.history().at(-1)).toEqual({ role: 'assistant', content: 'Hello there' });
+  });
+
   test('an answer that repeats itself is cut to one round, which is shown and part of the history', async () => {
     const { conversation, ask } = conversationOf(async (request) => ({
       ...(await speak(request)),

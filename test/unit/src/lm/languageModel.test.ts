@@ -212,6 +212,12 @@ describe('the card of a folder', () => {
     editor.language = 'pt-br';
     expect(modelCard(dir, 0, loaded)?.note).toBe('Pequeno.');
   });
+  it('leaves room for reasoning, as the engine does', () => {
+    const loaded = { architecture: 'qwen3', contextTokens: 6000, note: { en: '', pt: '' } } as ModelInfo;
+    expect(modelCard(dir, 100, loaded)).toMatchObject({ maxOutputTokens: 100, maxInputTokens: 6000 - 100 - 64 });
+    const reasons = { ...loaded, reasoningTokens: 8192 };
+    expect(modelCard(dir, 100, reasons)).toMatchObject({ maxOutputTokens: 100, maxInputTokens: 6000 - 1000 - 64 });
+  });
 });
 
 describe('a request', () => {
