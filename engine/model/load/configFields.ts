@@ -51,7 +51,7 @@ export function flag(config: Json, key: string, fallback: boolean): boolean {
 
 /**
  * Reads a token id or a list of them. Returns the ids that exist in the vocabulary. Null if the key is missing.
- * @throws RequestError for other values, and if none of the ids exists
+ * @throws RequestError for other values, and for end tokens of which none exists: no answer would end
  */
 export function tokenIds(source: Json, file: string, key: string, vocabSize: number): number[] | null {
   const value = source[key];
@@ -61,7 +61,7 @@ export function tokenIds(source: Json, file: string, key: string, vocabSize: num
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0)
       throw invalid(`${file}: ${key} is ${show(value)}; it must be a token id or a list of token ids.`);
   const known = (ids as number[]).filter((id) => id < vocabSize);
-  if (ids.length > 0 && known.length === 0)
+  if (key === 'eos_token_id' && ids.length > 0 && known.length === 0)
     throw invalid(
       `${file}: ${key} is ${show(value)}, but vocab_size is only ${vocabSize}; correct it, or download the file again.`,
     );

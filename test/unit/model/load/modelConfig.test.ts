@@ -251,4 +251,11 @@ test('end tokens come from generation_config first, as a number or a list, witho
   expect(parseConfig({ ...base, eos_token_id: 3 }, { eos_token_id: [5, 6, 9999] }).eosIds).toEqual([5, 6]);
   expect(parseConfig({ ...base, eos_token_id: 3 }, {}).eosIds).toEqual([3]);
   expect(parseConfig({ ...base, eos_token_id: null }).eosIds).toEqual([]);
+  expect(refusal(() => parseConfig({ ...base, eos_token_id: [9998, 9999] })).message).toMatch(
+    /^config\.json: eos_token_id is \[9998,9999\], but vocab_size is only \d+; correct it/,
+  );
+  expect(refusal(() => parseConfig(base, { eos_token_id: -1 })).message).toMatch(
+    /^generation_config\.json: eos_token_id/,
+  );
+  expect(parseConfig({ ...base, bos_token_id: 9999 }).bosId).toBeNull();
 });
