@@ -145,6 +145,11 @@ export interface Usage {
   inParts?: boolean;
 }
 
+/** Tokens of the answer itself. */
+export function answerTokens({ completionTokens, reasoningTokens = 0 }: Usage): number {
+  return completionTokens - reasoningTokens;
+}
+
 export interface Timings {
   /** Arrival to first step. */
   queueMs: number;

@@ -5,7 +5,7 @@
 import { t } from '@vscode/l10n';
 import type { RequestError } from '../protocol/errors.ts';
 import type { EngineMessage } from '../protocol/messages.ts';
-import type { FinishReason, Timings, TokenLogprob, Usage } from '../protocol/tasks.ts';
+import { answerTokens, type FinishReason, type Timings, type TokenLogprob, type Usage } from '../protocol/tasks.ts';
 import type { GeneratedToken } from '../sequence/sequence.ts';
 import { Confidence } from '../tasks/confidence.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
@@ -48,13 +48,13 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
 /** The note on prose that reached its token limit. Empty for anything else. */
 export function lengthNote(
   { isProse }: Pick<PreparedRequest, 'isProse'>,
-  { finishReason, usage: { completionTokens, reasoningTokens = 0 } }: Pick<Outcome, 'finishReason' | 'usage'>,
+  { finishReason, usage }: Pick<Outcome, 'finishReason' | 'usage'>,
 ): string[] {
   if (finishReason !== 'length') return [];
-  const answerTokens = completionTokens - reasoningTokens;
-  if (answerTokens === 0 && reasoningTokens > 0)
-    return [t('the model was still reasoning after {0} tokens', reasoningTokens)];
-  return isProse ? [t('cut off after {0} tokens', answerTokens)] : [];
+  const numTokens = answerTokens(usage);
+  if (numTokens === 0 && usage.reasoningTokens)
+    return [t('the model was still reasoning after {0} tokens', usage.reasoningTokens)];
+  return isProse ? [t('cut off after {0} tokens', numTokens)] : [];
 }
 
 export interface Presentation

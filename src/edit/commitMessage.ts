@@ -2,6 +2,7 @@
  * `Kvasir: Write Commit Message`: streams a message for the staged diff, else the working tree's, into the repository's
  * input box. Restores the former text on cancel, on failure and on request. Keeps what the user types in the meantime.
  */
+import { answerTokens } from '../../engine/protocol/tasks.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
@@ -119,12 +120,9 @@ export class CommitMessage {
         restore();
         said.length = 0;
       } else {
-        if (done.finishReason === 'length')
+        if (done.finishReason === 'length' && answerTokens(done.usage) > 0)
           said.push(
-            vscode.l10n.t(
-              'the message is cut off after {0} tokens',
-              speech().numbers.count(done.usage.completionTokens),
-            ),
+            vscode.l10n.t('the message is cut off after {0} tokens', speech().numbers.count(answerTokens(done.usage))),
           );
         said.push(...done.diagnostics);
       }

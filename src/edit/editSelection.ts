@@ -1,6 +1,7 @@
 /**
  * `Kvasir: Edit Selection`: from the instruction to a streaming diff. Does not accept the edit: editPreview.ts does.
  */
+import { answerTokens } from '../../engine/protocol/tasks.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
@@ -109,11 +110,11 @@ function problemOf(done: Done, original: string): string | undefined {
 }
 
 function notesOf(done: Done): string[] {
-  return done.finishReason === 'length'
+  return done.finishReason === 'length' && answerTokens(done.usage) > 0
     ? [
         vscode.l10n.t(
           'the new text is cut off after {0} tokens: check its end',
-          speech().numbers.count(done.usage.completionTokens),
+          speech().numbers.count(answerTokens(done.usage)),
         ),
         ...done.diagnostics,
       ]

@@ -34,7 +34,7 @@ const QUESTION: Task = { kind: 'chat', docIds: ['a.ts'], messages: [{ role: 'use
 const SOURCE = 'export function add(n: number) {\n  return n + 1;\n}\n';
 
 /** Runs tasks with a scripted model. */
-async function start(name: string, model: Omit<ScriptedModel, 'added' | 'eos'>) {
+async function start(name: string, model: Omit<ScriptedModel, 'added' | 'eos'> & Partial<ScriptedModel>) {
   const modelDir = join(folder.dir, name);
   writeScriptedModel(modelDir, { added: ADDED, eos: '<|im_end|>', ...model });
   const client = new Client();
@@ -133,23 +133,44 @@ test('a model that may be asked not to reason is asked so for all but the chat',
   expect(text.tokenizer.decode(chat.promptIds)).toMatch(/assistant\n$/);
 });
 
-describe('code of a model whose template opens the reasoning', () => {
-  const CODE = '\n\nHere it is:\n```ts\nreturn m;\n```';
-  test('comes after it, from the block of its answer', async () => {
-    const { client, run } = await start('code', {
-      template: OPENED,
-      script: [
-        ['\n', THOUGHT],
-        [THOUGHT, '</think>'],
-        ['</think>', CODE],
-        [CODE, '<|im_end|>'],
+describe('the code of a model', () => {
+  const BLOCK = '```ts\nreturn m;\n```';
+  test.each([
+    ['whose template opens the reasoning', OPENED, `\n\nHere it is:\n${BLOCK}`, [['\n', THOUGHT]]],
+    [
+      'that reasons inside the block',
+      `${TURNS}{% endif %}`,
+      `\n\n${BLOCK}`,
+      [
+        ['\n', '<think>'],
+        ['<think>', THOUGHT],
       ],
+    ],
+  ] as const)('%s comes after it', async (name, template, code, begins) => {
+    const { client, run } = await start(`code ${name}`, {
+      template,
+      script: [...begins, [THOUGHT, '</think>'], ['</think>', code], [code, '<|im_end|>']],
     });
-    expect((await run({ kind: 'commitMessage', diff: '-a\n+b\n' })).text).toBe('return m;');
-    const edit = await run({ kind: 'edit', docId: 'a.ts', range: { start: 0, end: 20 }, instruction: 'x' });
-    expect(edit.text).toBe('return m;');
+    for (const task of [
+      { kind: 'commitMessage', diff: '-a\n+b\n' },
+      { kind: 'edit', docId: 'a.ts', range: { start: 0, end: 20 }, instruction: 'x' },
+    ] as const) {
+      const { text, reasoning, usage } = await run(task, { maxTokens: 2 });
+      expect([text, reasoning, usage.reasoningTokens]).toEqual(['return m;', undefined, begins.length + 1]);
+    }
     await client.close();
   });
+});
+
+test('marks that are special tokens end nothing', async () => {
+  const { client, run } = await start('mistral', {
+    added: [...ADDED, ['[THINK]', true], ['[/THINK]', true]],
+    template: `${TURNS}{% endif %}`,
+    script: [['\n', '[THINK]'], ['[THINK]', THOUGHT], [THOUGHT, '[/THINK]'], ['[/THINK]', ANSWER], ENDS[1]],
+  });
+  const { text, reasoning } = await run(QUESTION);
+  expect([text, reasoning?.trim()]).toEqual([ANSWER.trim(), THOUGHT.trim()]);
+  await client.close();
 });
 
 test('reasoning without end is told, and bounded by the context', async () => {
