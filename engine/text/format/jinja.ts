@@ -3,7 +3,9 @@
  * tokens (see chatTemplate.ts).
  */
 import { runInNewContext } from 'node:vm';
-import { Template } from '@huggingface/jinja';
+import { run } from './jinjaRuntime.ts';
+import { parseTemplate } from './jinjaSource.ts';
+import { strftime } from './strftime.ts';
 
 /**
  * The size of a template is limited, it is stopped if it renders for too long, and it does not run before the model is
@@ -13,28 +15,32 @@ import { Template } from '@huggingface/jinja';
 const MAX_CHARACTERS = 65_536;
 const MAX_RENDER_MS = 2000;
 const MAX_RANGE = 10_000;
-/** Replaces `range`. The library lets only a variable hide one of its globals. Renders to nothing. */
-const HEAD = '{% set range = boundedRange %}\n';
-
 /** Rendering was stopped. */
 export class RenderTimeout extends Error {}
 
 export class JinjaTemplate {
-  readonly #template: Template;
+  readonly #program: ReturnType<typeof parseTemplate>;
 
   /** @throws Error with the reason if the template is too long or cannot be parsed */
   constructor(source: string) {
     if (source.length > MAX_CHARACTERS)
       throw new Error(`it has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`);
-    this.#template = new Template(HEAD + source);
+    this.#program = parseTemplate(source);
   }
 
   /** @throws RenderTimeout, or Error with the reason, on one line */
   render(variables: Record<string, unknown>, limitMs = MAX_RENDER_MS): string {
-    const all = { ...variables, boundedRange };
+    const all = {
+      range: boundedRange,
+      raise_exception: (reason: string) => {
+        throw new Error(reason);
+      },
+      strftime_now: (format: string) => strftime(new Date(), format),
+      ...variables,
+    };
     try {
       // Only code in a context can be stopped. The context is no security boundary.
-      return runInNewContext('render()', { render: () => this.#template.render(all) }, { timeout: limitMs }) as string;
+      return runInNewContext('render()', { render: () => run(this.#program, all) }, { timeout: limitMs }) as string;
     } catch (error) {
       if ((error as NodeJS.ErrnoException | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
         throw new RenderTimeout(`rendering takes longer than ${limitMs / 1000} s`);

@@ -1,0 +1,58 @@
+/** Chat templates render as in the reference, or are refused with a reason: never other text. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { JinjaTemplate } from '../../../../engine/text/format/jinja.ts';
+import { strftime } from '../../../../engine/text/format/strftime.ts';
+
+const file = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../../fixtures/template_features/templates.json'), 'utf8'),
+) as {
+  messages: object[];
+  cases: { name: string; template: string; text?: string; error?: string }[];
+  times: { time: string; texts: [string, string][] }[];
+};
+
+const VARIABLES = {
+  messages: file.messages,
+  tools: null,
+  documents: null,
+  add_generation_prompt: true,
+  bos_token: '<s>',
+  eos_token: '<|im_end|>',
+};
+/** What the library cannot parse. */
+const REFUSED: Record<string, RegExp> = {
+  tests: /OpenParen/,
+  'bool & none print': /Identifier/,
+  'comparison chain': /a chain of comparisons is not supported/,
+};
+
+it.each(file.cases)('$name', ({ name, template, text, error }) => {
+  const render = () => new JinjaTemplate(template).render(VARIABLES);
+  const refused = REFUSED[name];
+  if (refused !== undefined) expect(render).toThrow(refused);
+  else if (error !== undefined) expect(render).toThrow();
+  else expect(render()).toBe(text);
+});
+
+describe('strftime_now', () => {
+  it.each(file.times)('$time', ({ time, texts }) => {
+    for (const [format, text] of texts) expect([format, strftime(new Date(time), format)]).toEqual([format, text]);
+  });
+
+  it('refuses what it does not know', () => {
+    expect(() => strftime(new Date(0), '%Q')).toThrow('strftime_now: %Q is not supported');
+  });
+});
+
+it.each([
+  ["{{ 'a'.zfill(3) }}", /not a function/],
+  ["{{ 'a' | shuffle }}", /Unknown StringValue filter: shuffle/],
+  ['{% with a = 1, b = a %}{{ b }}{% endwith %}', /a with block that uses a in its own values/],
+  ["{{ 'ab' * 100000 }}", /a text of more than 100000 characters/],
+  ['{{ [1] | batch(100000000, 0) }}', /batch\(100000000\) is not supported/],
+  ["{{ '%5d' % 3 }}", /the format %5 is not supported/],
+])('%s is refused by name', (template, reason) => {
+  expect(() => new JinjaTemplate(template).render(VARIABLES)).toThrow(reason);
+});
