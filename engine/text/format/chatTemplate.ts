@@ -5,6 +5,7 @@
 import { RequestError } from '../../protocol/errors.ts';
 import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
+import { isPlainText } from '../tokenizer/addedTokens.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { REASONING_MARKS } from './controlTokens.ts';
 import { JinjaTemplate, onOneLine, RenderTimeout } from './jinja.ts';
@@ -192,9 +193,10 @@ export class ChatTemplate {
     ]);
     const at = text?.lastIndexOf('KVASIR') ?? -1;
     if (text === undefined || at < 0) return undefined;
-    return this.#tokenizer
-      .encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, 'text')
-      .find((id) => this.#tokenizer.addedTokens.has(id));
+    return this.#tokenizer.encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, 'text').find((id) => {
+      const token = this.#tokenizer.addedTokens.get(id);
+      return token !== undefined && !isPlainText(token);
+    });
   }
 }
 

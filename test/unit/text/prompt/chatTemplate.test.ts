@@ -86,6 +86,19 @@ it.each([
   expect(template.takesSystem).toBe(takesSystem);
 });
 
+it('an added token of white space does not end a turn', async () => {
+  const json = JSON.parse(readFileSync(join(root, 'model/tokenizer.json'), 'utf8')) as { added_tokens: object[] };
+  json.added_tokens.push({ id: 100_000, content: '\n\n', special: false });
+  const tokenizer = Tokenizer.fromJson(json);
+  const template = new ChatTemplate(
+    '{% for m in messages %}{{ m.content }}\n\n\n<|im_end|>{% endfor %}',
+    tokenizer,
+    {},
+  );
+  expect(tokenizer.encodeTemplate('a\n\n')).toContain(100_000);
+  expect(template.endOfTurnId).toBe(tokenizer.idOf('<|im_end|>'));
+});
+
 describe('a template that would run without end', () => {
   const asked = [{ role: 'user', content: 'x' }];
   const loaded = async (source: string): Promise<ChatTemplate> => {
