@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
-import { balance, openAtCursor } from './nesting.ts';
+import { angleIn, closingOf, leftOpen, quotesIn } from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -45,7 +45,7 @@ interface Cut {
 export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
-  let cut = cutAtNesting(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
+  let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
   cut = cutOverlap(context, cut);
   cut = dropUseless(context, cut, raw);
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
@@ -74,15 +74,74 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   };
 }
 
-/** Ends before what the rest of the line closes, and before what the completion itself opens and leaves open. */
-function cutAtNesting({ before, after, inText }: CursorContext, cut: Cut): Cut {
-  if (after.trim() === '') return cut;
-  const cursor = openAtCursor(before, after, inText);
-  const { end, isCut } = balance(cursor, cut.text);
-  const ended = cut.ended || isCut;
-  const part = cut.text.slice(0, ended ? end : Math.min(end, cut.shown));
-  const { end: shown, own: keep } = balance(cursor, part);
-  return { ...cut, keep, shown, ended, text: ended ? part.slice(0, shown) : cut.text };
+/**
+ * If the rest of the line begins with a closing bracket or quote, which the editor often inserts, ends before the same
+ * one in the completion. So none is doubled, and the shown text is the inserted text.
+ */
+function cutAtExistingCloser({ before, after, inText }: CursorContext, cut: Cut): Cut {
+  const closing = closingOf(before, after, inText);
+  if (closing?.kind === 'string') return cutAtQuote(cut, closing.closer);
+  if (closing?.kind === 'angle') {
+    const whole = cutAt(cut, angleIn(cut.text));
+    return { ...whole, keep: whole.text.length };
+  }
+  if (closing === undefined) return cut;
+  const { closer } = closing;
+  // The completion may close brackets that the line has opened and its rest does not close.
+  const line = closersOf(before, closer);
+  const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
+  // Inside `${` of a template there is code.
+  const quote = closer === leftOpen(before).at(-1) ? '' : line.quote;
+  const { at } = closersOf(cut.text, closer, quote);
+  const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
+  const whole = { ...cutAt(cut, at[allowed]), keep };
+  if (inText) return whole;
+  // What the completion opens and leaves open would be closed by the rest of the line.
+  const { unclosed } = closersOf(whole.text.slice(0, whole.ended ? whole.text.length : whole.shown), closer, quote);
+  if (unclosed === undefined) return whole;
+  return whole.ended ? cutAt(whole, unclosed) : { ...whole, shown: unclosed };
+}
+
+function cutAt(cut: Cut, end: number | undefined): Cut {
+  return end === undefined
+    ? cut
+    : { ...cut, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
+}
+
+/** Ends before the quote that the rest of the line has, unless the completion begins a string again behind it. */
+function cutAtQuote(cut: Cut, closer: string): Cut {
+  // More quotes may follow at the end.
+  const known = cut.ended ? cut.text : cut.text.slice(0, cut.text.length - closer.length + 1);
+  const { first, count } = quotesIn(known, closer);
+  if (!cut.ended) return { ...cut, shown: Math.min(cut.shown, first ?? known.length) };
+  return first === undefined || count % 2 === 0 ? { ...cut, keep: cut.text.length } : cutAt(cut, first);
+}
+
+interface Closers {
+  /** The places of closing brackets that the text has not opened. */
+  at: number[];
+  /** How many brackets it leaves open, and the place of the first one. */
+  open: number;
+  unclosed: number | undefined;
+  /** Of the string in which the text ends, or ''. */
+  quote: string;
+}
+
+/** Looks at brackets outside strings. `quote`: of the string that the text starts in, or ''. */
+function closersOf(text: string, closer: string, quote = ''): Closers {
+  const opener = '([{'[')]}'.indexOf(closer)];
+  const at: number[] = [];
+  const opened: number[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] as string;
+    if (quote !== '') {
+      if (character === '\\') i++;
+      else if (character === quote) quote = '';
+    } else if ('\'"`'.includes(character)) quote = character;
+    else if (character === opener) opened.push(i);
+    else if (character === closer && opened.pop() === undefined) at.push(i);
+  }
+  return { at, open: opened.length, unclosed: opened[0], quote };
 }
 
 /** Removes the end that repeats the rest of the line. Keeps brackets and quotes that close those of the text itself. */
@@ -95,10 +154,10 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
   }
   // All text after `shown` may still be cut as repetition. So the overlap is that of the shown text. overlapStart never
   // moves back when its text grows.
-  if (!cut.ended) return { ...cut, shown: Math.max(overlapStart(cut.text.slice(0, cut.shown), rest), cut.keep ?? 0) };
+  if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
   return {
     ...cut,
-    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), cut.keep ?? 0)),
+    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)),
   };
 }
 
@@ -107,6 +166,31 @@ function overlapStart(text: string, rest: string): number {
   let overlap = Math.min(text.length, rest.length);
   while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
   return text.length - overlap;
+}
+
+/** Offset after the last bracket or quote that closes one in the same text. */
+function endOfOwnClosers(text: string): number {
+  const open: string[] = [];
+  let end = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] as string;
+    const top = open.at(-1);
+    if (top !== undefined && '\'"`'.includes(top)) {
+      if (character === '\\') i++;
+      else if (character === top) {
+        open.pop();
+        end = i + 1;
+      }
+    } else if ('\'"`'.includes(character)) {
+      // A quote without a closing one closes a string from before the cursor.
+      if (text.includes(character, i + 1)) open.push(character);
+    } else if ('([{'.includes(character)) open.push(character);
+    else if (')]}'.includes(character) && top === '([{'[')]}'.indexOf(character)]) {
+      open.pop();
+      end = i + 1;
+    }
+  }
+  return end;
 }
 
 function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {

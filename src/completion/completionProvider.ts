@@ -101,7 +101,9 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     if (token.isCancellationRequested || this.#disposed.signal.aborted) end();
     try {
       const { version } = document;
-      record.reason = await this.#availability.refusal(document, record.trigger);
+      // A refresh, too, was not asked for by hand.
+      const refusal = () => this.#availability.refusal(document, record.trigger === 'explicit' ? 'explicit' : 'typing');
+      record.reason = await refusal();
       if (record.reason) {
         const { state } = this.#client;
         if (record.reason === 'the engine is down' && state.kind === 'failed') record.detail = state.message;
@@ -111,8 +113,6 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
         record.reason = 'superseded by further typing';
         return [];
       }
-      // A refresh, too, was not asked for by hand.
-      const refusal = () => this.#availability.refusal(document, record.trigger === 'explicit' ? 'explicit' : 'typing');
       const question = this.#question(document, position, context, { started, signal: cancel.signal, refusal });
       if (typeof question === 'string') {
         record.reason = question;
@@ -163,16 +163,10 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     position: vscode.Position,
     context: vscode.InlineCompletionContext,
   ): CompletionRecord {
-    const refresh = this.#late.isRefresh({
-      docId: document.uri.toString(),
-      version: document.version,
-      offset: document.offsetAt(position),
-    });
-    const trigger = refresh
-      ? 'refresh'
-      : context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke
-        ? 'explicit'
-        : 'typing';
+    const isCommand = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+    const spot = { docId: document.uri.toString(), version: document.version, offset: document.offsetAt(position) };
+    const refresh = isCommand && this.#late.takeRefresh(spot);
+    const trigger = refresh ? 'refresh' : isCommand ? 'explicit' : 'typing';
     const place = `${vscode.workspace.asRelativePath(document.uri)}:${position.line + 1}:${position.character + 1}`;
     const { usage, timings, diagnostics = [] } = (refresh && this.last) || {};
     // A late answer keeps its cost.

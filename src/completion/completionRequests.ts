@@ -142,7 +142,7 @@ export class CompletionRequests implements vscode.Disposable {
     clearTimeout(this.#grace);
     this.#grace = setTimeout(() => {
       if (request.numWaiting > 0) return;
-      if (request.late) this.#moved(vscode.window.activeTextEditor);
+      if (request.late) this.#abortIfAway(request, document, vscode.window.activeTextEditor);
       else if (document.version === version) request.abort();
       else
         this.#grace = setTimeout(() => {
@@ -185,12 +185,14 @@ export class CompletionRequests implements vscode.Disposable {
 
   /** A request that nobody waits for is useful only where the cursor is. */
   #moved(editor: vscode.TextEditor | undefined): void {
-    for (const { request, document } of this.#live.values()) {
-      if (request.numWaiting > 0) continue;
-      const cursor = editor?.document === document ? document.offsetAt(editor.selection.active) : -1;
-      const typedTo = request.origin.offset + lengthOf(document) - request.origin.text.length;
-      if (cursor < request.origin.offset || cursor > typedTo) request.abort();
-    }
+    for (const { request, document } of this.#live.values())
+      if (request.numWaiting === 0) this.#abortIfAway(request, document, editor);
+  }
+
+  #abortIfAway(request: CompletionRequest, document: vscode.TextDocument, editor: vscode.TextEditor | undefined): void {
+    const cursor = editor?.document === document ? document.offsetAt(editor.selection.active) : -1;
+    const typedTo = request.origin.offset + lengthOf(document) - request.origin.text.length;
+    if (cursor < request.origin.offset || cursor > typedTo) request.abort();
   }
 
   #isUnchanged(request: CompletionRequest): boolean {

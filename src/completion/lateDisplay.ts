@@ -6,6 +6,7 @@
 import * as vscode from '../vscode.ts';
 import { carryOver, type Place } from './place.ts';
 import type { CompletionRequest } from './completionRequest.ts';
+import { silence } from './trigger.ts';
 
 /**
  * VS Code does not ask again where the user has asked by hand, and a refresh counts as that, unless there is a provider
@@ -13,6 +14,8 @@ import type { CompletionRequest } from './completionRequest.ts';
  */
 const nothing = (): vscode.InlineCompletionItemProvider => ({ provideInlineCompletionItems: () => [] });
 
+/** A refresh ends when all providers have answered the editor. After this time it is given up. */
+const MAX_REFRESH_MS = 2000;
 /** Time between two updates of a growing text, chosen for reading. */
 const REFRESH_MS = 400;
 
@@ -35,8 +38,12 @@ interface Watched {
 
 export class LateDisplay implements vscode.Disposable {
   readonly #watched = new Map<CompletionRequest, Watched>();
-  /** Where the editor is being triggered to ask. */
-  #refreshing: Spot | null = null;
+  /** Where the editor is being triggered to ask, until its question comes. */
+  #expected: Spot | null = null;
+  /** A refresh has not been answered. Another one would make the editor ask all providers again. */
+  #isRefreshing = false;
+  /** What is to be shown after that. */
+  #due: (() => void) | undefined;
 
   /**
    * Shows what `request` writes from now on. `returned` is what the editor is given now. `onEnd` is called when the
@@ -60,15 +67,18 @@ export class LateDisplay implements vscode.Disposable {
     });
   }
 
-  /** Whether the question at `spot` was triggered here. */
-  isRefresh(spot: Spot): boolean {
-    const now = this.#refreshing;
-    return now !== null && now.docId === spot.docId && now.version === spot.version && now.offset === spot.offset;
+  /** Whether the question at `spot` was triggered here. Each trigger leads to one question. */
+  takeRefresh(spot: Spot): boolean {
+    const now = this.#expected;
+    if (now?.docId !== spot.docId || now.version !== spot.version || now.offset !== spot.offset) return false;
+    this.#expected = null;
+    return true;
   }
 
   dispose(): void {
     for (const { timer } of this.#watched.values()) clearTimeout(timer);
     this.#watched.clear();
+    this.#due = undefined;
   }
 
   #end(request: CompletionRequest): void {
@@ -93,7 +103,12 @@ export class LateDisplay implements vscode.Disposable {
   }
 
   /** Triggers the editor to ask again if there is more to show. */
-  async #show(request: CompletionRequest, { document, returned }: Watched): Promise<void> {
+  async #show(request: CompletionRequest, watched: Watched): Promise<void> {
+    if (this.#isRefreshing) {
+      this.#due = () => void this.#show(request, watched);
+      return;
+    }
+    const { document, returned } = watched;
     const editor = vscode.window.activeTextEditor;
     if (request.aborted || editor?.document !== document) return;
     const place: Place = {
@@ -105,15 +120,22 @@ export class LateDisplay implements vscode.Disposable {
     if (!rest?.text.trim()) return;
     const shown = returned === '' ? '' : (carryOver(request.place, returned, place)?.text ?? '');
     if (rest.text === shown || !rest.text.startsWith(shown)) return;
-    const spot: Spot = { docId: place.docId, version: document.version, offset: place.offset };
-    this.#refreshing = spot;
+    this.#expected = { docId: place.docId, version: document.version, offset: place.offset };
+    this.#isRefreshing = true;
     const { scheme } = document.uri;
     const unasked = vscode.languages.registerInlineCompletionItemProvider({ scheme }, nothing());
+    const limit = new AbortController();
+    const command = vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
     try {
-      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+      await Promise.race([command, silence(MAX_REFRESH_MS, limit.signal)]);
     } finally {
+      limit.abort();
       unasked.dispose();
-      if (this.#refreshing === spot) this.#refreshing = null;
+      this.#expected = null;
+      this.#isRefreshing = false;
+      const due = this.#due;
+      this.#due = undefined;
+      due?.();
     }
   }
 }

@@ -120,7 +120,8 @@ export const editor = {
   notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
   /** Executed commands with their first arguments. */
   commands: [] as unknown[][],
-  onCommand: (_name: string): void => {},
+  /** The command ends when the returned promise does. */
+  onCommand: (_name: string): unknown => undefined,
   /** Paths of the workspace folders. */
   folders: ['/w'],
   picks: undefined as unknown,
@@ -209,7 +210,7 @@ export const vscodeApi = {
   commands: {
     executeCommand: async (...command: unknown[]) => {
       editor.commands.push(command);
-      editor.onCommand(command[0] as string);
+      await editor.onCommand(command[0] as string);
     },
   },
   window: {

@@ -159,6 +159,43 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(h.reason).toBe('completions are snoozed');
   });
 
+  test('completions are snoozed before the text is ready: it is not shown', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(760);
+    h.snooze.start(5);
+    h.engine.running[0]!.done('xyz');
+    await wait(1);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', reason: 'completions are snoozed' });
+    expect(h.provider.last?.shown).toBeUndefined();
+  });
+
+  test('while another provider keeps the editor waiting, it is not triggered again, and questions are the user’s', async () => {
+    const h = harness('f(|)\n');
+    editor.onCommand = () => {
+      h.trigger();
+      return new Promise((resolve) => setTimeout(resolve, 1500));
+    };
+    h.ask();
+    await wait(760);
+    const [request] = h.engine.running as [ScriptedRequest];
+    request.chunk('a');
+    await wait(10);
+    for (let i = 0; i < 3; i++) {
+      request.chunk('b');
+      await wait(400);
+    }
+    expect([editor.commands.length, editor.providers.size]).toEqual([1, 1]);
+    h.ask({ explicit: true });
+    request.done('c');
+    await wait(1);
+    // Other candidates are written for questions of the user only.
+    expect(h.engine.running.map(({ message }) => message.sampling?.temperature)).toEqual([0.8, 0.8]);
+    await wait(3000);
+    expect([editor.commands.length, editor.providers.size]).toEqual([2, 0]);
+    expect(h.provider.last).toMatchObject({ trigger: 'refresh', shown: 'abbbc' });
+  });
+
   test('a request by hand that starts before the engine is asked again is not aborted', async () => {
     const h = harness('f(|)\n');
     h.ask();
