@@ -99,17 +99,27 @@ export function unreadReply(
   return { text, note: t('not written by the model'), source: 'files' };
 }
 
+/** Signs that stand in code and not in a question: a block, an assignment, braces, a call with arguments. */
+const CODE = /```|[=;{}]|\w\([^()]*\w[^()]*\)/;
+const CODE_SPAN = /`([^`\n]+)`/g;
+const hasCode = (text: string): boolean =>
+  CODE.test(text) || [...text.matchAll(CODE_SPAN)].some(([, span = '']) => /[\s([]/.test(span));
+
+const THANKS = /^(?:thanks|thank you|thx|ok(?:ay)?|great|cool|bye|obrigad[oa]|valeu|tchau)\b.{0,20}$/i;
+
 /**
  * The reply of a model that answers about files only, if none is attached. Without it such a model invents a file.
- * Undefined for a greeting, and if a message may contain the code that it is about.
+ * Undefined for small talk, and if the user or the model has written code that the question may be about.
  */
 export function unattachedReply(
   { text: { manifest } }: Layout,
   messages: readonly ChatMessage[],
   numAttached: number,
 ): KnownAnswer | undefined {
-  const hasCode = messages.some(({ role, content }) => role !== 'system' && /\n|`[^`]*[ (][^`]*`/.test(content.trim()));
-  if (numAttached > 0 || hasCode || isGreeting(messages.at(-1)?.content ?? '')) return undefined;
+  const last = bareOf(messages.at(-1)?.content ?? '');
+  const written = messages.filter(({ role, source }) => role !== 'system' && source === undefined);
+  if (numAttached > 0 || written.some(({ content }) => hasCode(content)) || isGreeting(last) || THANKS.test(last))
+    return undefined;
   return {
     text: t('No file is attached, and {0} answers only about files. Attach one, and ask again.', manifest.name),
     source: 'unattached',

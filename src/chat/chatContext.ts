@@ -58,8 +58,8 @@ export class ChatContext implements vscode.Disposable {
   /** The editor that questions and code refer to: the last active one, while its file is open in a tab. */
   get editor(): vscode.TextEditor | undefined {
     const last = this.#last;
-    if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last))
-      return last;
+    if (!last || last.document.isClosed) return undefined;
+    if (isVisible(last)) return last;
     const uri = last.document.uri.toString();
     const isOpen = vscode.window.tabGroups.all.some(({ tabs }) =>
       tabs.some(({ input }) => urisOf(input).some((each) => each.toString() === uri)),
@@ -147,7 +147,8 @@ export class ChatContext implements vscode.Disposable {
 
   get #selection(): ContextRef | undefined {
     const editor = this.editor;
-    if (!editor || editor.selection.isEmpty) return undefined;
+    // The user does not see the selection of a hidden editor.
+    if (!editor || editor.selection.isEmpty || !isVisible(editor)) return undefined;
     if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed)
       return undefined;
     const ref = selectionRef(editor.document, editor.selection);
@@ -164,6 +165,10 @@ export class ChatContext implements vscode.Disposable {
     clearTimeout(this.#timer);
     if (this.#watched) this.#timer = setTimeout(() => this.#changed.fire(), DELAY_MS);
   }
+}
+
+function isVisible(editor: vscode.TextEditor): boolean {
+  return editor === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(editor);
 }
 
 /** The files that a tab shows. */

@@ -111,7 +111,7 @@ export class ChatController implements vscode.Disposable {
     const answer = conversation.turns.at(-1);
     const question = conversation.turns.findLast((turn) => turn.role === 'user');
     if (!question || answer?.role !== 'assistant' || conversation.asking) return;
-    const other = answer.state === 'done' && answer.text !== '' && !answer.notes.length;
+    const other = answer.state === 'done' && answer.text !== '' && !answer.notes.length && !answer.offers;
     const refused = answer.refused !== undefined;
     const again = conversation.askOf(question.id);
     conversation.dropFrom(question.id);
@@ -123,8 +123,9 @@ export class ChatController implements vscode.Disposable {
 
   /** Attaches an open file, which the last question lacked, and asks it again. */
   async attachAndAsk(ref: ContextRef): Promise<void> {
+    const last = this.#current.turns.at(-1);
     this.context.add([ref]);
-    await this.regenerate();
+    if (last?.role === 'assistant' && last.offers) await this.regenerate();
   }
 
   /**

@@ -79,11 +79,14 @@ export class Conversation {
     this.#updatedAt = saved.updatedAt;
     this.#options = options;
     // Answers that were being written when this was stored have ended.
-    this.#turns = saved.turns.map((turn) =>
-      turn.role === 'assistant' && turn.state === 'streaming'
-        ? { ...turn, state: 'done', notes: [...turn.notes, options.notes.interrupted] }
-        : turn,
-    );
+    this.#turns = saved.turns.map((turn) => {
+      if (turn.role !== 'assistant') return turn;
+      // Other files may be open now.
+      const { offers: _, ...kept } = turn;
+      return kept.state === 'streaming'
+        ? { ...kept, state: 'done', notes: [...kept.notes, options.notes.interrupted] }
+        : kept;
+    });
     this.#numTurns = saved.turns.reduce((max, turn) => Math.max(max, Number(turn.id.slice(1)) || 0), 0);
   }
 
@@ -133,6 +136,8 @@ export class Conversation {
     const abort = new AbortController();
     this.#running.set(answer.id, { abort, priority: ask.priority });
     this.#asks.set(question.id, ask);
+    // What an earlier question lacked is asked for no more.
+    for (const turn of this.#turns) if (turn.role === 'assistant') delete turn.offers;
     this.#turns.push(question, answer);
     this.#touch({ type: 'turns' });
     const about = (context: ContextRef[]) => {

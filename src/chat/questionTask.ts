@@ -78,6 +78,10 @@ export class QuestionTasks {
     if (((command && !command.rest) || isFactCommand(question)) && !refs.length)
       return { missing: vscode.l10n.t('Nothing is attached to the question. Open or attach a file.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
+    const isSmall = client.state.kind === 'ready' && !client.state.model.canEdit;
+    // The notes say why nothing of it could be read.
+    if (isSmall && refs.length && !gathered.documents.length && !gathered.snippets.length)
+      return { missing: gathered.notes.join(' ') };
     return { task, prompt, notes: gathered.notes };
   }
 

@@ -142,13 +142,16 @@ export class AnswerTurn {
   }
 
   #offers(files: readonly ContextRef[]): HTMLElement {
+    const nameOf = ({ name, path }: ContextRef) =>
+      files.filter((each) => each.name === name).length > 1 ? path : name;
     const offer = (ref: ContextRef) =>
       button(
-        this.#strings.attach.replace('{0}', () => ref.name),
+        this.#strings.attach.replace('{0}', () => nameOf(ref)),
         { class: 'link', title: ref.path },
         () => this.#actions.attachAndAsk(ref),
       );
-    return element('div', { class: 'links', 'data-part': 'offers' }, ...files.map(offer));
+    const about = { class: 'links', 'data-part': 'offers', role: 'group', 'aria-label': this.#strings.addContext };
+    return element('div', about, ...files.map(offer));
   }
 
   #refusal(model: string): HTMLElement {

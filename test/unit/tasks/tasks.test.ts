@@ -497,12 +497,20 @@ describe('an answer', () => {
       'Explain recursion',
     ])
       expect(reply(layout, question), question).toEqual({ text, source: 'unattached' });
+    for (const question of ['What does this file do?\nBe short.', 'Where is `foo` defined and what calls `bar`?'])
+      expect(reply(layout, question)?.source, question).toBe('unattached');
     expect(reply(layout, 'What is `a`?', 'A fact.', 'And what is it for?')?.source).toBe('unattached');
     // These are not about a file.
     expect(reply(layout, 'Hi')).toBeUndefined();
     expect(reply(layout, 'Who are you?')?.source).toBe('stock');
     expect(reply(layout, 'Explain:\nlet a = 1;')).toBeUndefined();
-    expect(reply(layout, 'Explain `let a = 1`')).toBeUndefined();
+    for (const question of [
+      'Explain `let a`',
+      'Explain const x = a ?? b',
+      'def f(x): return x -- what is it?',
+      'Thanks!',
+    ])
+      expect(reply(layout, question), question).toBeUndefined();
     // A larger model knows things by itself.
     expect(reply(general, 'Explain recursion')).toBeUndefined();
   });

@@ -184,6 +184,10 @@ describe('conversation', () => {
     const { conversation, ask } = conversationOf(() => Promise.reject(new Error('asked')));
     await ask('/explain', { prepare: async () => ({ missing: 'Attach a file.' }) });
     expect(conversation.turns.at(-1)).toMatchObject({ notes: ['Attach a file.'], offers: [OPEN] });
+    const restored = conversationOf(speak, conversation.saved);
+    expect(restored.conversation.turns.filter((turn) => 'offers' in turn)).toEqual([]);
+    await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
+    expect(conversation.turns.filter((turn) => 'offers' in turn)).toEqual([]);
   });
 
   test.each([
