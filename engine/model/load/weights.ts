@@ -96,7 +96,10 @@ export class Weights {
     const shards = new Map<string, Shard>();
     const owners = new Map<string, Owned>();
     const own = (shard: Shard, stored: string): void => {
-      owners.set(...unpacked(shard, stored));
+      const [name, owned] = unpacked(shard, stored);
+      if (owners.has(name))
+        throw invalid(`${shard.file.name}: tensor ${JSON.stringify(name.slice(0, 200))} is there under two names.`);
+      owners.set(name, owned);
     };
     try {
       const single = await openShard(folder, SINGLE);

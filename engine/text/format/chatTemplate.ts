@@ -26,6 +26,9 @@ const TRIAL: readonly TemplateMessage[] = [{ role: 'user', content: 'x' }];
 /** Time for a template when a folder is inspected: many folders may be inspected at once. */
 const MAX_TRIAL_MS = 100;
 
+/** A template that the template language does not allow. The model can be used without it. */
+export class UnparsableTemplate extends RequestError {}
+
 export class ChatTemplate {
   readonly #source: string;
   readonly #template: JinjaTemplate;
@@ -39,7 +42,7 @@ export class ChatTemplate {
 
   /**
    * Reads chat_template.jinja, or chat_template of tokenizer_config.json. Undefined if the model has neither.
-   * @throws RequestError `modelInvalid` with the file if the template cannot be parsed
+   * @throws UnparsableTemplate with the file; RequestError `modelInvalid` if the file may not be read
    */
   static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
     const found = await readSource(folder);
@@ -48,7 +51,7 @@ export class ChatTemplate {
     try {
       return new ChatTemplate(source, tokenizer, namedTokens(config), file);
     } catch (error) {
-      throw new RequestError('modelInvalid', unreadable(file, error));
+      throw new UnparsableTemplate('modelInvalid', unreadable(file, error));
     }
   }
 

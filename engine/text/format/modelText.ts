@@ -3,7 +3,7 @@
  * its parts fit together. Does not read weights.
  */
 import { ModelFolder } from '../../model/load/modelFolder.ts';
-import { ChatTemplate } from './chatTemplate.ts';
+import { ChatTemplate, UnparsableTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
 import type { Faults } from './faults.ts';
 import { Fim } from './fim.ts';
@@ -124,7 +124,7 @@ async function readTemplate(
   try {
     return { chatTemplate: await ChatTemplate.read(folder, tokenizer) };
   } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
+    if (!(error instanceof UnparsableTemplate)) throw error;
     return { templateFault: error.message };
   }
 }

@@ -137,6 +137,11 @@ describe('is named, with what to do:', () => {
   });
 });
 
+test('two tensors of one name, with the prefix and without, are refused', async () => {
+  rename((name) => (name === 'model.norm.weight' ? '_orig_mod.lm_head.weight' : name));
+  await expect(inspectModel(dir)).rejects.toThrow(/tensor "lm_head.weight" is there under two names/);
+});
+
 test.each([
   ['at the start', (name: string) => `_orig_mod.${name}`],
   ['of the inner model', (name: string) => name.replace(/^model\./, 'model._orig_mod.')],
