@@ -78,15 +78,19 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
  * If the rest of the line begins with a closing bracket or quote, which the editor often inserts, ends before the same
  * one in the completion. So none is doubled, and the shown text is the inserted text.
  */
-function cutAtExistingCloser({ before, after, inText }: CursorContext, cut: Cut): Cut {
-  const closing = closingOf(before, after, inText);
-  if (closing?.kind === 'string') return cutAtQuote(cut, closing.closer);
+function cutAtExistingCloser(context: CursorContext, cut: Cut): Cut {
+  const closing = closingOf(context.before, context.after, context.inText);
   if (closing?.kind === 'angle') {
     const whole = cutAt(cut, angleIn(cut.text));
     return { ...whole, keep: whole.text.length };
   }
-  if (closing === undefined) return cut;
-  const { closer } = closing;
+  const whole = cutAtBracket(context, cut);
+  return closing?.kind === 'string' ? cutAtQuote(whole, closing.closer) : whole;
+}
+
+function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
+  const closer = after.trimStart()[0] ?? '';
+  if (!')]}'.includes(closer) || closer === '') return cut;
   // The completion may close brackets that the line has opened and its rest does not close.
   const line = closersOf(before, closer);
   const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
@@ -95,10 +99,11 @@ function cutAtExistingCloser({ before, after, inText }: CursorContext, cut: Cut)
   const { at } = closersOf(cut.text, closer, quote);
   const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
   const whole = { ...cutAt(cut, at[allowed]), keep };
-  if (inText) return whole;
   // What the completion opens and leaves open would be closed by the rest of the line.
-  const { unclosed } = closersOf(whole.text.slice(0, whole.ended ? whole.text.length : whole.shown), closer, quote);
-  if (unclosed === undefined) return whole;
+  const text = whole.text.slice(0, whole.ended ? whole.text.length : whole.shown);
+  const { unclosed } = closersOf(text, closer, quote);
+  // In a pattern, and behind a backslash, a bracket is text.
+  if (inText || unclosed === undefined || /[/\\]/.test(text.slice(0, unclosed))) return whole;
   return whole.ended ? cutAt(whole, unclosed) : { ...whole, shown: unclosed };
 }
 
@@ -114,7 +119,9 @@ function cutAtQuote(cut: Cut, closer: string): Cut {
   const known = cut.ended ? cut.text : cut.text.slice(0, cut.text.length - closer.length + 1);
   const { first, count } = quotesIn(known, closer);
   if (!cut.ended) return { ...cut, shown: Math.min(cut.shown, first ?? known.length) };
-  return first === undefined || count % 2 === 0 ? { ...cut, keep: cut.text.length } : cutAt(cut, first);
+  if (first !== undefined && count % 2 === 1) return cutAt(cut, first);
+  // All quotes in it are its own.
+  return { ...cut, keep: Math.max(cut.keep ?? 0, cut.text.lastIndexOf(closer) + 1) };
 }
 
 interface Closers {

@@ -8,8 +8,8 @@ const QUOTES = '\'"`';
 /** Longer lines are read around the cursor only. */
 const MAX_LINE = 1000;
 
-/** What the rest of the line begins with: the end of the string at the cursor, of a bracket, or of type arguments. */
-export type Closing = { kind: 'string' | 'bracket' | 'angle'; closer: string };
+/** What the rest of the line closes: the string at the cursor, or type arguments or a tag. */
+export type Closing = { kind: 'string' | 'angle'; closer: string };
 
 /** Whether a string may start here. Not at the apostrophe of a word, or of a lifetime in Rust. */
 function isQuote(text: string, i: number): boolean {
@@ -51,18 +51,15 @@ export function leftOpen(line: string): string[] {
  * @param inText whether the syntax tree has a string or comment at the cursor; undefined without a tree
  */
 export function closingOf(before: string, after: string, inText: boolean | undefined): Closing | undefined {
-  const rest = after.trimStart();
-  const closer = rest[0] ?? '';
   const top = leftOpen(before).at(-1);
   if (top !== undefined && QUOTES.includes(top[0] as string))
     return quotesIn(after.slice(0, MAX_LINE), top).count % 2 === 1 ? { kind: 'string', closer: top } : undefined;
   // A string that began on an earlier line.
   const long = inText === true ? ['"""', "'''", '`'].find((quote) => after.startsWith(quote)) : undefined;
   if (long !== undefined) return { kind: 'string', closer: long };
-  if (closer !== '' && ')]}'.includes(closer)) return { kind: 'bracket', closer };
   // Type arguments, or a tag. Other signs like these compare, redirect or select.
   const opens = /\w<[^<>\s]*$|(^|[^\w<])<\w[\w-]*(\s[^<>]*)?$/.test(before.slice(-MAX_LINE));
-  return opens && /^>(?![>=])/.test(after) ? { kind: 'angle', closer } : undefined;
+  return opens && /^>(?![>=])/.test(after) ? { kind: 'angle', closer: '>' } : undefined;
 }
 
 /**
@@ -98,8 +95,9 @@ export function angleIn(text: string): number | undefined {
     } else if (character === '"' || character === '`') quote = character;
     else if (CLOSERS[character] !== undefined) brackets++;
     else if (')]}'.includes(character)) brackets--;
+    else if (brackets > 0) continue;
     else if (character === '<') depth++;
-    else if (character === '>' && brackets === 0 && !/[=-]/.test(text[i - 1] ?? '') && depth-- === 0) return i;
+    else if (character === '>' && !/[=-]/.test(text[i - 1] ?? '') && depth-- === 0) return i;
   }
   return undefined;
 }

@@ -49,6 +49,9 @@ describe('the rest of the line is not closed twice', () => {
     ['<a |>', 'href="#">x</a>', 'href="#"'],
     ['"""|"""', 'Doc string."""', 'Doc string.'],
     ["'''|'''", "Doc.'''\n", 'Doc.'],
+    ['std::function<|> f;', 'void(std::vector<int>)>', 'void(std::vector<int>)'],
+    ['puts "#{|}"', 'user["name"]}', 'user["name"]'],
+    ['echo "$(|)"', 'cat "$f")', 'cat "$f"'],
   ])('%s, the model writes %s', (marked, raw, text) => {
     expect(shown(marked, raw)).toBe(text);
   });
@@ -87,6 +90,10 @@ describe('what closes nothing stays whole', () => {
     ['const s = "a|b";', '" + c + "', true],
     ['f("|")', 'a", "b', true],
     ['x = `a ${f(|)}`;', 'g("x")', false],
+    ['s.split(|)', '/[(]/', false],
+    ['s.match(|)', '/\\(/g', false],
+    ['x = "|";', 'say \\"hi\\"', true],
+    ['foo<A|>(x)', ', B<C>', false],
   ] as const)('%s, the model writes %s', (marked, raw, inText) => {
     expect(shown(marked, raw, inText)).toBe(raw);
   });
