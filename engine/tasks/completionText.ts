@@ -115,10 +115,10 @@ function cutAt(cut: Cut, end: number | undefined): Cut {
 
 /** Ends before the quote that the rest of the line has, unless the completion begins a string again behind it. */
 function cutAtQuote(cut: Cut, closer: string): Cut {
-  // More quotes may follow at the end.
-  const known = cut.ended ? cut.text : cut.text.slice(0, cut.text.length - closer.length + 1);
-  const { first, count } = quotesIn(known, closer);
-  if (!cut.ended) return { ...cut, shown: Math.min(cut.shown, first ?? known.length) };
+  const { first, count } = quotesIn(cut.text, closer);
+  // Its end may be the beginning of the closing quotes.
+  if (!cut.ended)
+    return { ...cut, shown: Math.min(cut.shown, first ?? Math.max(0, cut.text.length - closer.length + 1)) };
   if (first !== undefined && count % 2 === 1) return cutAt(cut, first);
   // All quotes in it are its own.
   return { ...cut, keep: Math.max(cut.keep ?? 0, cut.text.lastIndexOf(closer) + 1) };
