@@ -75,14 +75,13 @@ function refuseSlidingWindow(config: Json, family: Architecture, numLayers: numb
   }
 }
 
-/** @throws RequestError with the file, the field and what is supported, in one sentence */
-export function parseConfig(config: Json, generation: Json | null = null): ModelConfig {
+/** @throws RequestError for another kind of model */
+function architectureOf(config: Json): Architecture {
   const family = config.model_type;
   if (family === undefined)
     throw invalid(`${FILE}: model_type is missing; the supported model types are ${FAMILIES.join(', ')}.`);
   if (!FAMILIES.includes(family as Architecture))
     throw unsupported(`${FILE}: model_type is ${show(family)}; the supported model types are ${FAMILIES.join(', ')}.`);
-  const architecture = family as Architecture;
   const names = config.architectures;
   if (
     Array.isArray(names) &&
@@ -93,6 +92,12 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
       `${FILE}: architectures is ${show(names)}; only text generation models (ForCausalLM) are supported.`,
     );
   }
+  return family as Architecture;
+}
+
+/** @throws RequestError with the file, the field and what is supported, in one sentence */
+export function parseConfig(config: Json, generation: Json | null = null): ModelConfig {
+  const architecture = architectureOf(config);
   const int8Weights = hasInt8Weights(config);
 
   const hiddenSize = count(config, 'hidden_size', MAX_HIDDEN);
