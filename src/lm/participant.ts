@@ -62,7 +62,7 @@ export class Participant implements vscode.Disposable {
         return {};
       }
       if ('missing' in prepared) {
-        stream.markdown(prepared.missing);
+        stream.markdown([...about.notes, prepared.missing].map(escapeMarkdown).join('\n\n'));
         return {};
       }
       const { maxTokens } = this.#settings.current.chat;

@@ -48,7 +48,7 @@ test('without a file the answer asks for one', async () => {
   for (const command of ['/outline', '/imports', '/where x'])
     expect(await known(command, {})).toEqual({
       text: 'No file is attached. Open a file, or attach one.',
-      source: 'stock',
+      source: 'unattached',
     });
 });
 

@@ -107,6 +107,7 @@ function setUp(options: { canEdit?: boolean; diagnostics?: string[]; fails?: str
   const tasks: Task[] = [];
   let aborted = false;
   const client = {
+    state: { kind: 'ready', model: { canEdit: options.canEdit ?? false } },
     ready: async () => ({ name: 'tiny', canEdit: options.canEdit ?? false }),
     generate: async ({ task, onChunk, signal }: GenerateRequest) => {
       tasks.push(task());
@@ -189,7 +190,7 @@ describe('a question', () => {
   });
 
   it('names what could not be attached and what the engine left out', async () => {
-    const { ask, said } = setUp({ diagnostics: ['a.ts: lines 1-9 left out'] });
+    const { ask, said } = setUp({ canEdit: true, diagnostics: ['a.ts: lines 1-9 left out'] });
     await ask('Why?', {
       references: [
         { id: 'x', value: file('/gone.ts') },
@@ -199,6 +200,18 @@ describe('a question', () => {
     expect(said.at(-1)).toBe(
       '\n\n*image is left out: Kvasir reads text only*  \n*gone.ts is left out: no such file*  \n*a.ts: lines 1-9 left out*',
     );
+  });
+
+  it('to a small model about nothing that can be read only says why', async () => {
+    const { ask, said, tasks } = setUp();
+    await ask('Why?', {
+      references: [
+        { id: 'x', value: file('/gone.ts') },
+        { id: 'image', value: { data: 1 } },
+      ],
+    });
+    expect(said).toEqual(['image is left out: Kvasir reads text only\n\ngone.ts is left out: no such file']);
+    expect(tasks).toEqual([]);
   });
 
   it('does not attach secret files automatically', async () => {
