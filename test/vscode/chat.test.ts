@@ -479,7 +479,9 @@ editorSuite('chat', FILES, (editor) => {
     await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
     await poll(() => chips().count()).toBe(0);
     const answer = await askToTheEnd('/summarize');
-    expect(await answer.innerText()).toMatch(/^\s*Nothing is attached to the question\. Open or attach a file\.\s*$/);
+    expect(await answer.innerText()).toMatch(
+      /^\s*Nothing is attached to the question\. Open or attach a file\.\s*Attach /,
+    );
     await editor().screenshot('chat-nothing-attached');
     await chat().locator('[data-part="offered"]').click();
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);

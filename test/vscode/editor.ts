@@ -317,11 +317,21 @@ export class Editor {
 
   /** Saves the active file and returns its content on disk. */
   async savedText(name: string): Promise<string> {
-    await this.press('Control+S');
-    await this.page
-      .locator(`.tab.active[data-resource-name="${path.basename(name)}"]:not(.dirty)`)
-      .first()
-      .waitFor();
+    const tab = `.tab.active[data-resource-name="${path.basename(name)}"]`;
+    await this.page.locator(tab).first().waitFor();
+    const saved = this.page.locator(`${tab}:not(.dirty)`).first();
+    // While a closing diff hands the focus over, the key is lost.
+    for (const end = performance.now() + PATIENCE; performance.now() < end; ) {
+      await this.press('Control+S');
+      if (
+        await saved.waitFor({ timeout: ATTEMPT_MS }).then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
+    }
+    await saved.waitFor();
     return readFileSync(this.file(name), 'utf8');
   }
 
