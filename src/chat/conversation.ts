@@ -136,7 +136,7 @@ export class Conversation {
     const abort = new AbortController();
     this.#running.set(answer.id, { abort, priority: ask.priority });
     this.#asks.set(question.id, ask);
-    // What an earlier question lacked is asked for no more.
+    // Only the last question can be asked again with a file.
     for (const turn of this.#turns) if (turn.role === 'assistant') delete turn.offers;
     this.#turns.push(question, answer);
     this.#touch({ type: 'turns' });

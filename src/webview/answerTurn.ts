@@ -165,7 +165,7 @@ export class AnswerTurn {
   }
 }
 
-/** One line that opens to what the model reasoned. Its text is shown as it is, because it is written for nobody. */
+/** One line that opens to what the model reasoned. That is shown as plain text, not as Markdown. */
 function reasoningDisclosure(): { root: HTMLElement; show(turn: AssistantTurn, strings: Strings): void } {
   const label = element('summary', {});
   const text = element('div', { class: 'thought' });
