@@ -2,6 +2,7 @@
  * Renders the chat template of a model (Jinja) and encodes the result. Text in messages that looks like a control token
  * stays text. Does not decide where a file goes (see layout.ts).
  */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
 import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
@@ -241,11 +242,11 @@ function namedTokens(config: Record<string, unknown>): Record<string, string> {
 }
 
 function unreadable(file: string, error: unknown): string {
-  return `${file}: the chat template cannot be read (${onOneLine(error)})`;
+  return t('{0}: the chat template cannot be read ({1})', file, onOneLine(error));
 }
 
 function unusable(file: string, error: unknown): string {
-  return `${file}: the chat template cannot be used (${onOneLine(error)})`;
+  return t('{0}: the chat template cannot be used ({1})', file, onOneLine(error));
 }
 
 /** A private-use character that the text does not contain. */

@@ -1,8 +1,9 @@
 /** Switches off the tasks of a model whose files have a fault, and says why. Does not find faults (see modelText.ts). */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
 import type { Manifest } from './manifest.ts';
 
-/** Faults in the files of a model, as messages. */
+/** Faults in the files of a model, as messages in the user's language. */
 export interface Faults {
   complete?: string;
   /** Also stops what is made with the chat template: summaries, edits and commit messages. */
@@ -29,8 +30,8 @@ export function withoutFaulty(manifest: Manifest, faults: Faults): Manifest {
     throw new RequestError('modelInvalid', `${found.join('; ')}.`);
   }
   const said = [
-    complete === undefined ? '' : `It is not used for completions (${complete}).`,
-    chat === undefined ? '' : `It is not used for chat (${chat}).`,
+    complete === undefined ? '' : t('It is not used for completions ({0}).', complete),
+    chat === undefined ? '' : t('It is not used for chat ({0}).', chat),
   ];
   const add = (own: string): string => [own, ...said].filter(Boolean).join(' ');
   return { ...manifest, can: left, note: { en: add(note.en), pt: add(note.pt) } };

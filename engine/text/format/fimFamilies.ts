@@ -2,6 +2,7 @@
  * The families of code models by their fill-in-the-middle tokens: which order each was trained on, and what stands
  * around it. Tells why a tokenizer belongs to none. Does not build prompts (see fim.ts).
  */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
 
 type FimOrder = 'prefix-suffix-middle' | 'suffix-prefix-middle';
@@ -187,9 +188,13 @@ export function findFim(knows: (token: string) => boolean, own: OwnFim | null, n
     : [...names].filter((name) => NAMED.test(name));
   if (named.length === 0) return { fault: null };
   return {
-    fault:
-      `its fill-in-the-middle tokens (${named.slice(0, MAX_NAMED).join(', ')}) belong to no known family of models; ` +
-      'kvasir.json can name them and their order (completion.fim)',
+    fault: [
+      t(
+        'its fill-in-the-middle tokens ({0}) belong to no known family of models',
+        named.slice(0, MAX_NAMED).join(', '),
+      ),
+      t('kvasir.json can name them and their order (completion.fim)'),
+    ].join('; '),
   };
 }
 

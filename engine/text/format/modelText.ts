@@ -2,6 +2,7 @@
  * Loads the text side of a model folder (tokenizer, chat template, FIM family, manifest, stop ids) and tests whether
  * its parts fit together. Does not read weights.
  */
+import { t } from '@vscode/l10n';
 import { ModelFolder } from '../../model/load/modelFolder.ts';
 import { ChatTemplate, UnparsableTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
@@ -200,11 +201,11 @@ function controlFault(
 ): string | undefined {
   for (const { token, tokenId } of controls) {
     if (tokenId >= vocabSize)
-      return `tokenizer.json: ${token} has the id ${tokenId}, but the model has only ${vocabSize} tokens`;
+      return t('tokenizer.json: {0} has the id {1}, but the model has only {2} tokens', token, tokenId, vocabSize);
     if (controls.some((other) => other.token !== token && other.tokenId === tokenId))
-      return `tokenizer.json: ${token} has the same id as another fill-in-the-middle token`;
+      return t('tokenizer.json: {0} has the same id as another fill-in-the-middle token', token);
     if (plain(tokenizer.decode([tokenId])) !== plain(token))
-      return `tokenizer.json: id ${tokenId} of ${token} decodes to something else`;
+      return t('tokenizer.json: id {0} of {1} decodes to something else', tokenId, token);
   }
   return undefined;
 }
@@ -232,16 +233,23 @@ function chatFault(text: ModelText, vocabSize: number): string | undefined {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-  if (!asked.includes(QUESTION)) return 'chat template: it leaves the question out';
-  if (!answered.includes(ANSWER)) return 'chat template: it leaves earlier answers out';
+  if (!asked.includes(QUESTION)) return t('chat template: it leaves the question out');
+  if (!answered.includes(ANSWER)) return t('chat template: it leaves earlier answers out');
   const end = MARK.exec(answered.slice(answered.indexOf(ANSWER) + ANSWER.length).trimStart())?.[0];
   if (end !== undefined && tokenizer.idOf(end) === undefined)
-    return `chat template: it ends an answer with ${end}, which is not in tokenizer.json; it belongs to another model`;
+    return t(
+      'chat template: it ends an answer with {0}, which is not in tokenizer.json; it belongs to another model',
+      end,
+    );
   if (endOfAnswerIds.every((id) => id === fileSeparator(tokenizer)))
-    return 'chat template: neither it nor config.json names a token that ends an answer';
+    return t('chat template: neither it nor config.json names a token that ends an answer');
   const beyond = tokenizer.encodeTemplate(asked).find((id) => id >= vocabSize);
   return beyond === undefined
     ? undefined
-    : `chat template: it uses the token ${JSON.stringify(tokenizer.decode([beyond]))} with the id ${beyond}, ` +
-        `but the model has only ${vocabSize} tokens`;
+    : t(
+        'chat template: it uses the token {0} with the id {1}, but the model has only {2} tokens',
+        JSON.stringify(tokenizer.decode([beyond])),
+        beyond,
+        vocabSize,
+      );
 }

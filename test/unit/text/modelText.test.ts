@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { config as speak } from '@vscode/l10n';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectFolder } from '../../../engine/server/inspection.ts';
 import { switchOff } from '../../../engine/server/loadModel.ts';
@@ -115,6 +116,23 @@ describe('a chat template that cannot be used', () => {
     expect(describeInspected(inspected, found, english).detail).toContain(
       `completions only: ${inspected.chatFault} · reads`,
     );
+  });
+
+  it('is told in the language of the user', async () => {
+    template(`${rendersMessages}{% include 'x' %}`);
+    const bundle = readFileSync(join(root, 'l10n/bundle.l10n.pt-br.json'), 'utf8');
+    try {
+      speak({ contents: bundle });
+      const text = await ModelText.load(dir);
+      switchOff(text, selfTest(text, 435));
+      // The reason in brackets quotes the template.
+      expect(text.manifest.note.pt).toMatch(
+        /Ele não é usado para conversas \(chat_template\.jinja: o formato de conversa não pode ser lido \(.*include/,
+      );
+      expect(text.manifest.note.pt).not.toMatch(/not used|cannot be/);
+    } finally {
+      speak({ contents: {} });
+    }
   });
 
   it('refuses a model that can do nothing else, also when it is inspected', async () => {
