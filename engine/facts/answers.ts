@@ -1,8 +1,9 @@
 /** Answers questions about one name from the facts of a file. Gives no answer that the syntax tree leaves open. */
-import { firstParagraph, headComment } from './extract/comments.ts';
+import { commentAbove, firstParagraph, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
 import type { Facts } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
+import { changeAnswer, isOfChanges } from './changeAnswers.ts';
 import type { FactQuery } from './factQuestions.ts';
 import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
 import { linesOf, type Part, placesOf, quoted, type Source, sentences, toldApart } from './words.ts';
@@ -18,6 +19,10 @@ const MAX_VALUE = 100;
 export function answerFrom(query: FactQuery, source: Source): string | undefined {
   const { kind, name, only } = query;
   const { facts } = source;
+  if (isOfChanges(kind)) return changeAnswer(kind, query, source);
+  if (kind === 'entries') return undefined;
+  if (facts.partial && kind === 'purpose') return partlyDescribed(query, source);
+  if (facts.partial && kind !== 'outline' && kind !== 'where') return undefined;
   if (kind === 'outline') return outlineAnswer(only, source);
   if (kind === 'imports') return importsAnswer(source);
   if (kind === 'exports') return exportsAnswer(only, source);
@@ -25,6 +30,7 @@ export function answerFrom(query: FactQuery, source: Source): string | undefined
   const called = calledBy(query, facts);
   if (kind === 'callers') return callersAnswer(query, called, source);
   if (kind === 'where') return whereAnswer(query, called, source);
+  if (called.length === 0 && kind === 'purpose') return importedAnswer(query, source);
   if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
   if (kind === 'purpose') return purposeAnswer(called, source);
   if (kind === 'members' && called.length > 1) return undefined;
@@ -66,11 +72,27 @@ function whereAnswer({ name, owner }: FactQuery, called: readonly Definition[], 
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
   const lines = [...new Set(called.map(({ line }) => line))];
   const told = [
-    ...(lines.length > 0 ? [words.defined(n, placesOf(lines, source))] : []),
+    ...(lines.length > 0 ? [overloadsAnswer(n, called, source) ?? words.defined(n, placesOf(lines, source))] : []),
     ...from.map(({ module, line }) => words.imported(n, words.named(module, line))),
   ];
   if (told.length > 0) return told.join(called.length > 1 ? '\n\n' : ' ');
   return owner === undefined ? appearsAnswer(name, source) : undefined;
+}
+
+/** Signatures without a body above the function that they belong to are one definition. */
+function overloadsAnswer(name: string, called: readonly Definition[], { words, text }: Source): string | undefined {
+  const [first] = called;
+  const last = called.at(-1);
+  const isOne = called.every(
+    (each, i) =>
+      each.parameters !== undefined &&
+      each.ownerAt === first?.ownerAt &&
+      each.functionAt === first?.functionAt &&
+      (i === called.length - 1 || each.given === undefined),
+  );
+  if (!isOne || !first || !last || first.line === last.line) return undefined;
+  const code = (text.split('\n')[first.line - 1] ?? '').trim();
+  return words.overloads(name, first.line, last.line, isShort(code) ? quoted(code) : '');
 }
 
 function appearsAnswer(name: string, source: Source): string | undefined {
@@ -182,13 +204,47 @@ function baseOf({ bases, interfaces = [], name, line }: Definition, { words }: S
 }
 
 /** The first paragraph of the comment of each definition, word for word. */
-function purposeAnswer(called: readonly Definition[], { text, words }: Source): string | undefined {
+function purposeAnswer(called: readonly Definition[], source: Source): string | undefined {
+  const { text, words } = source;
   const said = called.flatMap((one) => {
     const paragraph = commentOf(one, text);
     const about = `${toldApart(called, one)} ${words.line(one.line)}`;
     return paragraph === undefined ? [] : [`${words.says(about)}\n\n> ${paragraph}`];
   });
-  return said.length > 0 ? said.join('\n\n') : undefined;
+  return said.length > 0 ? said.join('\n\n') : undescribed(called, source);
+}
+
+/** What the code says of a definition without a comment. */
+function undescribed(called: readonly Definition[], source: Source): string | undefined {
+  const { words } = source;
+  const [one] = called;
+  if (!one) return undefined;
+  const about = { shown: quoted(one.name), only: undefined };
+  const told =
+    one.kind === 'class'
+      ? [signatureOf(one, source, about), membersOf(one, source, about)]
+      : [signatureOf(one, source, about), returnsOf(one, source, about)];
+  return [words.noComment(quoted(one.name)), ...told.filter((each) => each !== undefined)].join(' ');
+}
+
+/** A name that only an import defines. */
+function importedAnswer({ name }: FactQuery, { facts, words }: Source): string | undefined {
+  const from = facts.imports.filter(({ names }) => names.includes(name));
+  return from.length > 0
+    ? from.map(({ module, line }) => words.imported(quoted(name), words.named(module, line))).join(' ')
+    : undefined;
+}
+
+/** The comment right above a definition, or its place, if only definitions are known. For a file its outline. */
+function partlyDescribed({ name, only }: FactQuery, source: Source): string | undefined {
+  const { facts, words, text } = source;
+  if (name === '') return headComment(text, false) ?? outlineAnswer(only, source);
+  const [one, ...others] = facts.definitions.filter((each) => each.name === name);
+  if (!one || others.length > 0) return undefined;
+  const paragraph = commentAbove(text.split('\n'), one.line - 1);
+  return paragraph === undefined
+    ? `${words.noComment(quoted(name))} ${words.defined(quoted(name), placesOf([one.line], source))}`
+    : `${words.says(`${quoted(name)} ${words.line(one.line)}`)}\n\n> ${paragraph}`;
 }
 
 function commentOf({ doc, kind }: Definition, text: string): string | undefined {

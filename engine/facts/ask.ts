@@ -5,9 +5,14 @@ import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { grammarFor, MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 import { answerFrom, commentAbout } from './answers.ts';
 import { headComment } from './extract/comments.ts';
+import { entryAnswer } from './entryAnswers.ts';
+import { entriesOf } from './extract/entries.ts';
 import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
+import { isOfChanges } from './changeAnswers.ts';
+import { commentAsked, leadingComment } from './selectionComment.ts';
 import { occursIn, type Source, type Language, quoted, WORDS, type Words } from './words.ts';
-import { type FactQuery, parseCommand, type Question, readQuestion } from './factQuestions.ts';
+import { parameterAnswer, parameterAsked } from './parameterQuestions.ts';
+import { type FactQuery, parseCommand, type Question, readQuestions } from './factQuestions.ts';
 
 /** An answer without the model. */
 export interface KnownAnswer {
@@ -24,6 +29,8 @@ export interface Asked {
   documents: readonly SourceDocument[];
   /** Takes the same files with their texts at the time of the question. Undefined if they do not give the answer. */
   answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
+  /** Whether the question asks what the files are for. */
+  isSummary?: boolean;
 }
 
 interface Conversation {
@@ -48,22 +55,56 @@ export function factsAsked(
   const files = wholeFiles(docs, snippets);
   const command = parseCommand(last.content);
   if (command) return commandAsked(command, last.content, files, WORDS[language]);
+  const selected = withQuestions ? commentAsked(last.content, snippets) : undefined;
+  if (selected) {
+    const { comment, path, language: of } = selected;
+    const note = t('from the code of {0}, not written by the model', shortPath(path));
+    return {
+      documents: [],
+      answer: () => ({ text: `${WORDS[of].commentSays}\n\n> ${comment}`, note, source: 'files' }),
+    };
+  }
   if (!withQuestions || files.length === 0 || files.length > MAX_TREES) return undefined;
+  const parameter = parameterAsked(last.content);
+  if (parameter)
+    return {
+      documents: files,
+      answer: (parsed, factsOf) => fromFiles(parameterAnswer(parameter, parsed, factsOf), parsed),
+    };
   const earlier = messages.slice(0, -1);
-  const question = readQuestion(
+  const questions = readQuestions(
     last.content,
     files.map(({ path }) => path),
     earlier.length === 0,
   );
+  const [question] = questions;
   if (!question) return undefined;
   // "This file" may mean the selected code.
   const isOfFile = question.query.name === '';
   if (isOfFile && snippets.some(({ startLine }) => startLine !== undefined)) return undefined;
-  const isElsewhere = !isOfFile && earlier.some(({ content }) => occursIn(content, question.query.name));
+  const isElsewhere = ({ name }: FactQuery): boolean =>
+    !isOfFile && earlier.some(({ content }) => occursIn(content, name));
   const documents = question.paths.length > 0 ? files.filter(({ path }) => question.paths.includes(path)) : files;
   return {
     documents,
-    answer: (parsed, factsOf) => fromFiles(questionAnswer(question, parsed, factsOf, isElsewhere), parsed),
+    answer(parsed, factsOf) {
+      const read = once(factsOf);
+      const answers = questions.map((each) => questionAnswer(each, parsed, read, isElsewhere(each.query)));
+      return fromFiles(
+        answers.find((text) => text !== undefined),
+        parsed,
+      );
+    },
+    isSummary: question.query.kind === 'purpose' && isOfFile,
+  };
+}
+
+/** Reads the facts of each file once. */
+function once(factsOf: FactsOf): FactsOf {
+  const known = new Map<SourceDocument, Facts | undefined>();
+  return (document) => {
+    if (!known.has(document)) known.set(document, factsOf(document));
+    return known.get(document);
   };
 }
 
@@ -96,18 +137,35 @@ function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], f
   const answers = having.map((document) => {
     const facts = factsOf(document);
     const source = sourceOf(document, facts ?? NO_FACTS, words);
-    const answer = facts && answerFrom(query, source);
+    const answer = answerOf(query, document, facts, words);
     if (answer !== undefined) return { document, text: answer };
-    const why = facts ? undefined : hasFacts(document) ? words.noTree(source.path) : words.noSyntax(source.path);
+    const why =
+      facts && !facts.partial
+        ? undefined
+        : hasFacts(document)
+          ? words.noTree(source.path)
+          : words.noSyntax(source.path);
     const found = name === '' ? undefined : answerFrom({ kind: 'where', name }, source);
     return { document, text: [why, found].filter((text) => text !== undefined).join('\n\n') };
   });
   return withPaths(answers, query, documents.length);
 }
 
+/** The answer about one file. Undefined if neither its tree nor its lines give it. */
+function answerOf(
+  query: FactQuery,
+  document: SourceDocument,
+  facts: Facts | undefined,
+  words: Words,
+): string | undefined {
+  const source = sourceOf(document, facts ?? NO_FACTS, words);
+  const entries = entriesOf(document);
+  return entries ? entryAnswer(query, entries, source) : facts && answerFrom(query, source);
+}
+
 /** The answer to a question. Undefined if the facts of the files do not give it for exactly this name. */
 function questionAnswer(
-  { query, language, isMarked }: Question,
+  { query, language, isMarked, isAsked }: Question,
   documents: readonly SourceDocument[],
   factsOf: FactsOf,
   isElsewhere: boolean,
@@ -115,13 +173,14 @@ function questionAnswer(
   const words = WORDS[language];
   const { name, owner } = query;
   const asked = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
-  if (asked.length === 0 && name !== '') return isMarked && !isElsewhere ? missing(name, documents, words) : undefined;
-  const knowing = asked.filter((each) => name === '' || knows(factsOf(each), name));
+  if (asked.length === 0 && name !== '')
+    return (isMarked || isAsked) && !isElsewhere ? missing(name, documents, words) : undefined;
+  const knowing = asked.filter((each) => name === '' || knows(each, factsOf(each), query));
   if (knowing.length === 0 && !isMarked) return undefined;
-  if (owner !== undefined && !asked.some((each) => knows(factsOf(each), owner))) return undefined;
+  if (owner !== undefined && !asked.some((each) => knows(each, factsOf(each), { ...query, name: owner })))
+    return undefined;
   const answers = (knowing.length > 0 ? knowing : asked).flatMap((document) => {
-    const facts = factsOf(document);
-    const text = facts && answerFrom(query, sourceOf(document, facts, words));
+    const text = answerOf(query, document, factsOf(document), words);
     return text === undefined ? [] : [{ document, text }];
   });
   // A list for some of the files would look like a list for all.
@@ -129,12 +188,18 @@ function questionAnswer(
   return withPaths(answers, query, documents.length);
 }
 
-/** Whether the name is known from the syntax tree. */
-const knows = (facts: Facts | undefined, name: string): boolean =>
-  facts !== undefined &&
-  ([...facts.definitions, ...facts.fields].some((each) => each.name === name) ||
-    facts.imports.some(({ names }) => names.includes(name)) ||
-    (!/^\p{Ll}+$/u.test(name) && facts.localNames.has(name)));
+/** Whether the name is known from the syntax tree, or from the lines of a data file. */
+function knows(document: SourceDocument, facts: Facts | undefined, { kind, name }: FactQuery): boolean {
+  if (entriesOf(document)?.some((each) => each.name === name || each.name.endsWith(`.${name}`))) return true;
+  if (facts === undefined) return false;
+  const { definitions, fields, imports, localNames, changes } = facts;
+  return (
+    [...definitions, ...fields].some((each) => each.name === name) ||
+    imports.some(({ names }) => names.includes(name)) ||
+    (isOfChanges(kind) && [...changes.writes, ...changes.throws].some((each) => each.name === name)) ||
+    (!/^\p{Ll}+$/u.test(name) && localNames.has(name))
+  );
+}
 
 const sourceOf = ({ lf, path }: SourceDocument, facts: Facts, words: Words): Source => ({
   text: lf,
@@ -166,20 +231,22 @@ function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[
 
 function noteOf(documents: readonly SourceDocument[]): string {
   const paths = documents.map(({ path }) => path).join(', ');
-  return documents.some(hasFacts)
+  return documents.some((each) => (grammarFor(each) ?? 'css') !== 'css' || entriesOf(each))
     ? t('from the code of {0}, not written by the model', paths)
     : t('from a text search in {0}, not written by the model', paths);
 }
 
 /**
- * The comment that is shown instead of a summary: of the file, or of a definition.
- * @param range of the definition in the LF text, with its name
+ * The comment that is shown instead of a summary: of the file, of a definition, or at the beginning of a selection.
+ * @param range of the definition in the LF text, with its name. Without a name, of a selection.
  */
 export function summaryComment(
   document: SourceDocument,
   range: { start: number; end: number; label: string } | undefined,
   factsOf: FactsOf,
 ): KnownAnswer | undefined {
+  if (range?.label === '')
+    return fromFiles(leadingComment(document.lf.slice(range.start, range.end), document.path), [document]);
   if (!hasFacts(document)) return undefined;
   const facts = range && factsOf(document);
   const name = range?.label.split(/[.#]/).at(-1) ?? '';

@@ -2,6 +2,8 @@
  * Reads commands, and recognises questions by their keywords and the name in them. In doubt a message is for the model.
  * Does not answer.
  */
+import { ENTRY_NAMES } from './changeWords.ts';
+import type { EntryKind } from './extract/entries.ts';
 import { DETERMINERS, type FactKind, type Language, PARTS, type Part, WORDS, type Words } from './words.ts';
 
 /** Longer messages are no such questions. */
@@ -12,6 +14,11 @@ export interface Question {
   language: Language;
   /** The name is in backticks or before `()`. Then it need not be in the syntax tree. */
   isMarked: boolean;
+  /**
+   * The message asks for a name. False for other sentences, as in "Add parameters", and if the name is a word of other
+   * questions, as in "What does update do?".
+   */
+  isAsked: boolean;
   /** Paths of the files that the question names. */
   paths: readonly string[];
 }
@@ -48,6 +55,9 @@ function vocabularyOf({ language, keywords }: Words) {
     file: anyOf(file),
     noun: new RegExp(`(?<= )(?:${noun} )?#(?: ${noun})?(?= )`, 'u'),
     parts: Object.entries(PARTS).map(([part, { [language]: list }]) => [part as Part, anyOf(list)] as const),
+    entries: Object.entries(ENTRY_NAMES).map(
+      ([entry, { [language]: list }]) => [entry as EntryKind, anyOf(list)] as const,
+    ),
     fileIntents: patterns(ofFile),
     nameIntents: patterns(ofName),
   };
@@ -56,17 +66,31 @@ type Vocabulary = ReturnType<typeof vocabularyOf>;
 const VOCABULARIES = [vocabularyOf(WORDS.en), vocabularyOf(WORDS.pt)];
 
 /**
- * The question in a message. Undefined for a message to the model.
+ * The question in a message. Several if it is not sure which word is the name. Empty for a message to the model.
  * @param paths of the files that it can be about
  * @param isFirst whether it is the first message, so that "it" means the file
  */
-export function readQuestion(message: string, paths: readonly string[], isFirst: boolean): Question | undefined {
+export function readQuestions(message: string, paths: readonly string[], isFirst: boolean): Question[] {
   const said = message.trim().replace(/[\s?.!]+$/, '');
   // A message with a second sentence, code or a list is no such question.
-  if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return undefined;
+  if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return [];
   const found = VOCABULARIES.flatMap((vocabulary) => readIn(vocabulary, said, paths, isFirst));
   const [first] = found;
-  return first && found.every(({ query }) => query.kind === first.query.kind) ? first : undefined;
+  if (!first) return guessed(said, paths, isFirst);
+  return found.every(({ query }) => query.kind === first.query.kind) ? [first] : [];
+}
+
+/** The questions in which a word of the vocabulary is the name. */
+function guessed(said: string, paths: readonly string[], isFirst: boolean): Question[] {
+  const words = [...new Set(said.split(/\s+/))].filter((word) => PLAIN.test(word) && !NEVER_NAMES.has(plain(word)));
+  return VOCABULARIES.flatMap((vocabulary) =>
+    words
+      .filter((word) => vocabulary.words.has(plain(word)))
+      .flatMap((word) => {
+        const others = { ...vocabulary, words: new Set([...vocabulary.words].filter((each) => each !== plain(word))) };
+        return readIn(others, said, paths, isFirst).map((question) => ({ ...question, isAsked: false }));
+      }),
+  );
 }
 
 /** The questions of one language that match the words. */
@@ -85,10 +109,39 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
     const rest = merged.replace(need, (phrase) => (phrase.includes('#') ? '#' : ''));
     if (rest === merged || rest.replace(may, '').trim() !== '') return [];
     const only = vocabulary.parts.filter(([, words]) => merged.search(words) >= 0).map(([part]) => part);
-    const asked = { kind, ...query, ...(only.length > 0 ? { only } : {}) };
-    return [{ query: asked, language: vocabulary.language, isMarked: name?.isMarked ?? false, paths: files }];
+    const entry = vocabulary.entries.filter(([, words]) => merged.search(words) >= 0).map(([part]) => part);
+    const asked = {
+      kind,
+      ...query,
+      ...(only.length > 0 ? { only } : {}),
+      ...(kind === 'entries' ? { entry } : {}),
+    };
+    return [
+      {
+        query: asked,
+        language: vocabulary.language,
+        isMarked: name?.isMarked ?? false,
+        isAsked: ASKS.test(said),
+        paths: files,
+      },
+    ];
   });
 }
+
+const ASKS =
+  /^(?:(?:[oi]n )?(?:what|which)|where|who|does|is|are|(?:em )?(?:que|qual|quais)|o que|onde|quem|para que)\b/i;
+
+/** These stand for something that the question does not name. */
+const PRONOUNS = new Set(
+  split(
+    'it,its,they,them,these,those,he,she,both,everything,anything,nothing,someone,ele,ela,eles,elas,isto,isso,aquilo,tudo,nada',
+  ),
+);
+
+/** Words that are no names. */
+const NEVER_NAMES = new Set(
+  [WORDS.en, WORDS.pt].flatMap(({ keywords }) => split(keywords.fillers)).concat(split(DETERMINERS)),
+);
 
 const DETERMINER = new RegExp(`(?<= )(?:${split(DETERMINERS).join('|')}) #`, 'u');
 
@@ -111,7 +164,8 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
     if (file !== undefined) {
       tokens.push('%');
       files.push(file);
-    } else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) tokens.push(word);
+    } else if (!isMarked && PRONOUNS.has(word) && word !== 'it' && word !== 'ele') return undefined;
+    else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) tokens.push(word);
     else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) tokens.push('%');
     else if (IDENTIFIER.test(bare)) {
       tokens.push('#');
@@ -129,6 +183,8 @@ export interface FactQuery {
   owner?: string;
   /** Limits an outline, exports or members to these kinds. Default: all. */
   only?: readonly Part[];
+  /** Which entries of a data file. */
+  entry?: readonly EntryKind[];
   /** Limits the query to definitions that begin in this range of the LF text. */
   within?: { start: number; end: number };
 }

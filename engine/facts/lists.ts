@@ -36,8 +36,10 @@ function firsts(some: readonly Definition[]): Definition[] {
 /** In a tree with errors, a function may be a method of a class. */
 const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
 
-export function outlineAnswer(only: readonly Part[] | undefined, source: Source): string {
+export function outlineAnswer(asked: readonly Part[] | undefined, source: Source): string {
   const { facts, words, path } = source;
+  // In most other languages functions are methods.
+  const only = facts.partial && asked?.includes('functions') ? [...new Set([...asked, 'methods' as const])] : asked;
   const known = firsts(facts.definitions.filter(isKnown));
   const partly = facts.broken ? [words.partly] : [];
   if (only) return [...kindsOf(only, known, source), ...partly].join(' ');

@@ -4,6 +4,7 @@
  */
 import type { Definition } from './extract/definitions.ts';
 import type { Facts } from './extract/facts.ts';
+import { CHANGE_KEYWORDS, CHANGE_WORDS } from './changeWords.ts';
 
 export type Language = 'en' | 'pt';
 
@@ -38,6 +39,7 @@ const PT_LISTS = 'classes,funções,métodos,tipos,interfaces,enums,namespaces,c
  * for display.
  */
 const EN = {
+  ...CHANGE_WORDS.en,
   language: 'en' as Language,
   keywords: {
     /** Questions about the whole file, without a name. */
@@ -45,7 +47,8 @@ const EN = {
       outline: `${EN_LISTS},outline,definitions,symbols|define,defines,defined,declared,have,has,contain,and`,
       imports: 'import,imports,imported,require,requires,dependencies|modules,packages,libraries,have,has',
       exports: `export,exports,exported|${EN_LISTS},names,symbols,have,has,and`,
-      purpose: '% do,% for,% about,purpose of %,purpose %,summarize %,summarise %|',
+      purpose: '% do,% for,% about,purpose of %,purpose %,summarize %,summarise %,explain %,describe %|',
+      ...CHANGE_KEYWORDS.en.ofFile,
     },
     /** Questions about one name. */
     ofName: {
@@ -57,7 +60,8 @@ const EN = {
       members: 'methods,members,fields,properties,attributes|have,has,class,and',
       owner: '# belong,# belongs,owner of #,class has #|class,to,has',
       base: 'base class,superclass,parent class,# extend,# inherit|class,from,have',
-      purpose: '# do,# for,# used for,purpose of #|',
+      purpose: '# do,# for,# used for,purpose of #,explain #,describe #|',
+      ...CHANGE_KEYWORDS.en.ofName,
     },
     /** Words without a meaning of their own. */
     fillers: 'what,which,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
@@ -97,6 +101,7 @@ const EN = {
   nothingGiven: 'nothing',
   /** `name`: a name and its line. */
   says: (name: string) => `The comment of ${name} says:`,
+  commentSays: 'The comment says:',
   base: (name: string, bases: string) => (bases ? `${name} extends ${bases}` : `${name} has no base class`),
   implements: (list: string) => ` and implements ${list}`,
   owner: (name: string, owner: string, isMethod: boolean) =>
@@ -106,7 +111,7 @@ const EN = {
   byName: 'There is no `__all__`: these are the public names at the top level.',
   unclear: (path: string) => `${path} decides its exports at run time, or has syntax errors.`,
   passesOn: (modules: string) => `All exports of ${modules} are passed on.`,
-  noSyntax: (path: string) => `${path}: Kvasir reads definitions in TypeScript, JavaScript and Python files only.`,
+  noSyntax: (path: string) => `${path}: Kvasir reads this in TypeScript, JavaScript and Python files only.`,
   noTree: (path: string) => `${path} cannot be parsed.`,
   noFile: 'No file is attached. Open a file, or attach one.',
   noName: (command: string) => `Which name? Write it after the command: \`${command} NAME\`.`,
@@ -114,13 +119,16 @@ const EN = {
 };
 
 const PT: typeof EN = {
+  ...CHANGE_WORDS.pt,
   language: 'pt',
   keywords: {
     ofFile: {
       outline: `${PT_LISTS},definições,símbolos|define,definidas,definidos,declaradas,declarados,tem,contém`,
       imports: 'importa,importações,importados,importadas,dependências|módulos,pacotes,bibliotecas,tem',
       exports: `exporta,exportações,exportados,exportadas,exportado|${PT_LISTS},nomes,símbolos,tem`,
-      purpose: '% faz,faz %,serve %,% serve,propósito %,finalidade %,resuma %|para',
+      purpose:
+        '% faz,faz %,serve %,% serve,propósito %,finalidade %,resuma %,resume %,explique %,explica %,descreva %|para',
+      ...CHANGE_KEYWORDS.pt.ofFile,
     },
     ofName: {
       where:
@@ -132,7 +140,8 @@ const PT: typeof EN = {
       members: 'métodos,membros,campos,propriedades,atributos|tem,possui,classe',
       owner: '# pertence,pertence #,classe tem #|classe,tem,que',
       base: 'classe base,superclasse,classe mãe,# herda,# estende|classe',
-      purpose: '# faz,faz #,serve #,# serve,propósito #,finalidade #|para',
+      purpose: '# faz,faz #,serve #,# serve,propósito #,finalidade #,explique #,explica #,descreva #|para',
+      ...CHANGE_KEYWORDS.pt.ofName,
     },
     fillers:
       'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,me,todas,todos,este,esta',
@@ -169,6 +178,7 @@ const PT: typeof EN = {
   returnsNothing: (name, line) => `${name} não retorna nada ${line}.`,
   nothingGiven: 'nada',
   says: (name) => `O comentário de ${name} diz:`,
+  commentSays: 'O comentário diz:',
   base: (name, bases) => (bases ? `${name} herda de ${bases}` : `${name} não tem classe base`),
   implements: (list) => ` e implementa ${list}`,
   owner: (name, owner, isMethod) => `${name} é um ${isMethod ? 'método' : 'membro'} de ${owner}`,
@@ -177,7 +187,7 @@ const PT: typeof EN = {
   byName: 'Não há `__all__`: estes são os nomes públicos no nível do arquivo.',
   unclear: (path) => `${path} decide suas exportações durante a execução, ou tem erros de sintaxe.`,
   passesOn: (modules) => `Todas as exportações de ${modules} são repassadas.`,
-  noSyntax: (path) => `${path}: o Kvasir só lê definições em arquivos TypeScript, JavaScript e Python.`,
+  noSyntax: (path) => `${path}: o Kvasir só lê isso em arquivos TypeScript, JavaScript e Python.`,
   noTree: (path) => `${path} não pode ser analisado.`,
   noFile: 'Nenhum arquivo está anexado. Abra ou anexe um arquivo.',
   noName: (command) => `Que nome? Escreva-o depois do comando: \`${command} NOME\`.`,

@@ -116,6 +116,8 @@ export interface ChatTask {
   cursor?: number;
   /** Selections (with `startLine`) stand after the last question, files that are not open after the first. */
   snippets?: Snippet[];
+  /** Asks a model that is too small for the question, too. */
+  anyway?: boolean;
 }
 
 export interface SummarizeTask {
@@ -161,6 +163,6 @@ export interface Timings {
 
 /**
  * `files`: read from the attached files, whose lines the text names. `stock`: a fixed reply, for example to a greeting.
- * `unattached`: the fixed reply that a file has to be attached first.
+ * `unattached`: the fixed reply that a file has to be attached first. `refused`: that the model is too small.
  */
-export type AnswerSource = 'files' | 'stock' | 'unattached';
+export type AnswerSource = 'files' | 'stock' | 'unattached' | 'refused';

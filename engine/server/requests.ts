@@ -116,7 +116,11 @@ export class Requests {
     this.#parsing.whenParsed(message, asked?.documents ?? [], onReady, (documents, waiting) => {
       const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
       if (known) return this.#answer(message, known, startMs);
-      this.#begin(message, prepareChat(model.layout, options, message.sampling), waiting.priority, model);
+      // An aborted request ends as such, not with a refusal.
+      const { aborted } = waiting;
+      const asking = { ...options, isSummary: asked?.isSummary ?? false, ...(aborted ? { anyway: true } : {}) };
+      const prepared = prepareChat(model.layout, asking, message.sampling);
+      this.#begin(message, prepared, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
@@ -138,13 +142,11 @@ export class Requests {
     });
   }
 
-  /** The comment of a file or of a symbol. Undefined for a selection, or without a comment. */
+  /** The comment of a file, a symbol or a selection. Undefined without one. */
   #commentOf(document: SourceDocument, range?: SummarizeTask['range']): KnownAnswer | undefined {
     if (!range) return summaryComment(document, undefined, this.#factsOf);
-    const { start, end, label } = range;
-    return label
-      ? summaryComment(document, { start: document.toLf(start), end: document.toLf(end), label }, this.#factsOf)
-      : undefined;
+    const { start, end, label = '' } = range;
+    return summaryComment(document, { start: document.toLf(start), end: document.toLf(end), label }, this.#factsOf);
   }
 
   readonly #factsOf = (document: SourceDocument) => readFacts(this.#syntax, document);
@@ -220,12 +222,13 @@ export class Requests {
     }
   }
 
-  #chatOptions({ messages, docIds, snippets, cursor }: ChatTask): ChatOptions {
+  #chatOptions({ messages, docIds, snippets, cursor, anyway }: ChatTask): ChatOptions {
     return {
       messages,
       docs: docIds.map((id) => this.#documents.get(id)),
       ...(snippets ? { snippets } : {}),
       ...(cursor === undefined ? {} : { cursor }),
+      ...(anyway ? { anyway } : {}),
     };
   }
 

@@ -17,6 +17,7 @@ import {
   knownGreeting,
   knownSummary,
   leansOnFiles,
+  refusedReply,
   unattachedReply,
   unreadReply,
 } from './stockReplies.ts';
@@ -31,6 +32,10 @@ export interface ChatOptions {
   cursor?: number;
   /** Whether the model reasons first, for templates that ask. Left out: as the template decides. */
   enableThinking?: boolean;
+  /** Asks a model that is too small for the question, too. */
+  anyway?: boolean;
+  /** Whether the question asks what the files are for. */
+  isSummary?: boolean;
 }
 
 /**
@@ -49,7 +54,10 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const reply = facts
     ? (helpReply(last) ??
       unattachedReply(layout, asked.messages, numAttached) ??
-      emptyReply(asked.messages, asked.docs, asked.snippets))
+      emptyReply(asked.messages, asked.docs, asked.snippets) ??
+      (asked.anyway || answer.known
+        ? undefined
+        : refusedReply(layout, asked.messages, asked.snippets ?? [], asked.isSummary ?? false)))
     : undefined;
   if (reply) return { ...prepared, known: reply };
   if (!isGreeting(last)) return prepared;

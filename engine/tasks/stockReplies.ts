@@ -4,6 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
+import { isAboutSelection } from '../facts/selectionComment.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Layout } from '../text/prompt/layout.ts';
@@ -34,6 +35,13 @@ export function knownGreeting(message: string, words: Manifest['chat']['greeting
 
 const SUMMARIZE_PT = '(?:(?:me )?(?:resuma|resume|explique|explica|descreva) )';
 const FILE_PT = '(?:(?:o|este|esse) (?:arquivo|código|módulo)|isso|isto|tudo)';
+/** Questions for the summary of the file that the model knows as they are. */
+const FILE_EN = '(?:this|it|everything|(?:this|the) (?:file|code|module))';
+const SUMMARY_EN = new RegExp(
+  `^(?:(?:please )?(?:summari[sz]e|explain|describe)(?: ${FILE_EN})?` +
+    `|what is ${FILE_EN}(?: for| about)?|what does ${FILE_EN} (?:do|define|contain))$`,
+  'i',
+);
 const SUMMARY = new RegExp(`^(?:/(?:summarize|explain)|${SUMMARIZE_PT}${FILE_PT})$`, 'i');
 
 /** Replaces a question for the summary of the file by one that the model knows. Does not change other messages. */
@@ -97,6 +105,28 @@ export function unreadReply(
           manifest.name,
         );
   return { text, note: t('not written by the model'), source: 'files' };
+}
+
+/**
+ * The reply of a model that answers about files only, to a short question that neither they nor the model can answer.
+ * Undefined for small talk, and for a message of several lines, which may contain the code that it is about.
+ * @param isSummary whether the question asks what the files are for
+ */
+export function refusedReply(
+  { text: { manifest } }: Layout,
+  messages: readonly ChatMessage[],
+  snippets: readonly Snippet[],
+  isSummary: boolean,
+): KnownAnswer | undefined {
+  const last = bareOf(messages.at(-1)?.content ?? '');
+  const { fileQuestion, selectionQuestion } = manifest.summary;
+  const isTrained =
+    isSummary ||
+    [fileQuestion, selectionQuestion].some((each) => bareOf(each) === last) ||
+    SUMMARY.test(last) ||
+    SUMMARY_EN.test(last);
+  if (isTrained || !leansOnFiles(messages) || THANKS.test(last) || isAboutSelection(last, snippets)) return undefined;
+  return { text: t('{0} is too small for this: choose a larger model.', manifest.name), source: 'refused' };
 }
 
 /** Signs that stand in code and not in a question: a block, an assignment, braces, a call with arguments. */

@@ -117,7 +117,9 @@ export class ChatController implements vscode.Disposable {
     conversation.dropFrom(question.id);
     // A question that lacked a file is asked again with what is attached now.
     const refs = answer.offers ? this.context.refs : (question as UserTurn).context;
-    const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, refs, anyway || !refused);
+    // An answer of the model is asked for again, whatever its size.
+    const isForced = (anyway && refused) || again?.anyway === true || answer.footer !== undefined;
+    const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, refs, isForced);
     await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
   }
 
@@ -226,6 +228,7 @@ export class ChatController implements vscode.Disposable {
         interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.'),
       },
       openFiles: () => openFiles(this.#settings.current.completion),
+      modelName: () => (this.#host.client.state.kind === 'ready' ? this.#host.client.state.model.name : ''),
       modelNote: () =>
         this.#host.client.state.kind === 'ready' ? shownNote(this.#host.client.state.model.chatNote) : '',
       onChange: (change) => this.#follow(conversation, change),
@@ -261,7 +264,7 @@ export class ChatController implements vscode.Disposable {
       if (refs !== context) about(refs);
       return this.#tasks.prepare(question, refs, history, anyway);
     };
-    return { question, context, prepare, priority: 'chat', ...this.#sampling() };
+    return { question, context, prepare, anyway, priority: 'chat', ...this.#sampling() };
   }
 
   #sampling(): { sampling?: { maxTokens: number } } {

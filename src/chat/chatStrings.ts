@@ -38,7 +38,7 @@ export function chatStrings(): Strings {
     chooseModel: t('Choose Model'),
     openSetting: t('Open Setting'),
     tryAnyway: t('Try anyway'),
-    refused: t('{0} is too small for this: it cannot follow instructions, so it was not asked.'),
+    refused: t('{0} is too small for this: choose a larger model.'),
     files: t('Files and folders'),
     commands: t('Commands'),
     names: t('Names in the file'),

@@ -33,6 +33,8 @@ export interface Ask {
    * that had to be looked up.
    */
   prepare(history: ChatMessage[], about: (context: ContextRef[]) => void): Promise<Prepared | Unasked>;
+  /** A model that is too small for the question is asked, too. */
+  anyway?: boolean;
   priority: Priority;
   sampling?: SamplingParams;
 }
@@ -59,6 +61,8 @@ export interface ConversationOptions {
   modelNote(): string;
   /** Open files to attach to a question that lacks one. */
   openFiles(): ContextRef[];
+  /** The name of the loaded model. */
+  modelName(): string;
   onChange(change: ConversationChange): void;
 }
 
@@ -201,6 +205,8 @@ export class Conversation {
     ];
     if (done.source) answer.source = done.source;
     if (done.source === 'unattached') answer.offers = this.#options.openFiles();
+    // The view says so, with what can be done.
+    if (done.source === 'refused') Object.assign(answer, { refused: this.#options.modelName(), text: '' });
     const [about] = context;
     if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri))
       answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };

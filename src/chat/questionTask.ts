@@ -77,7 +77,8 @@ export class QuestionTasks {
     // Without a file, "this file" would have no meaning.
     if (((command && !command.rest) || isFactCommand(question)) && !refs.length)
       return { missing: vscode.l10n.t('Nothing is attached to the question. Open or attach a file.') };
-    const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
+    const { task: made, prompt, gathered } = await this.#made(question, refs, history, canEdit);
+    const task = anyway ? () => insisting(made()) : made;
     const isSmall = client.state.kind === 'ready' && !client.state.model.canEdit;
     // The notes say why nothing of it could be read.
     if (isSmall && refs.length && !gathered.documents.length && !gathered.snippets.length)
@@ -156,6 +157,10 @@ export class QuestionTasks {
     return symbols.find((symbol) => document.getText(symbol.range).trim() === text);
   }
 }
+
+/** Asks a model that is too small for the question, too. */
+const insisting = (task: ChatTask | SummarizeTask): ChatTask | SummarizeTask =>
+  task.kind === 'chat' ? { ...task, anyway: true } : task;
 
 /** The file that a summary is of, and what is selected in it; undefined if it has to be asked as a question. */
 function summarizedRefs({ rest }: SlashCommand, refs: readonly ContextRef[]): ContextRef[] | undefined {

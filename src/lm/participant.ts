@@ -52,13 +52,8 @@ export class Participant implements vscode.Disposable {
       const refs = await this.#tasks.contextFor(question, about.refs);
       const prepared = await this.#host.quietly(() => this.#tasks.prepare(question, refs, messagesOf(history), false));
       if ('refused' in prepared) {
-        stream.markdown(
-          vscode.l10n.t(
-            '{0} is too small for this: it cannot follow instructions, so it was not asked.',
-            prepared.refused,
-          ),
-        );
-        stream.button({ command: 'kvasir.chooseModel', title: vscode.l10n.t('Choose Model') });
+        stream.markdown(vscode.l10n.t('{0} is too small for this: choose a larger model.', prepared.refused));
+        offerModels(stream);
         return {};
       }
       if ('missing' in prepared) {
@@ -75,6 +70,7 @@ export class Participant implements vscode.Disposable {
       });
       const notes = [...about.notes, ...(prepared.notes ?? []), ...done.diagnostics];
       if (notes.length) stream.markdown(`\n\n${notes.map((note) => `*${escapeMarkdown(note)}*`).join('  \n')}`);
+      if (done.source === 'refused') offerModels(stream);
       for (const { uri } of refs) stream.reference(vscode.Uri.parse(uri, true));
       return done.source ? { metadata: { source: done.source } } : {};
     } catch (error) {
@@ -103,7 +99,7 @@ function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
       .map((part) => ('value' in part && part.value instanceof vscode.MarkdownString ? part.value.value : ''))
       .join('');
     const source = sourceOf(answer.result);
-    if (text)
+    if (text && source !== 'refused')
       messages.push(
         { role: 'user', content: turn.prompt },
         { role: 'assistant', content: text, ...(source ? { source } : {}) },
@@ -114,7 +110,13 @@ function messagesOf(history: vscode.ChatContext['history']): ChatMessage[] {
 
 function sourceOf({ metadata }: vscode.ChatResult): AnswerSource | undefined {
   const source = metadata?.source;
-  return source === 'files' || source === 'stock' || source === 'unattached' ? source : undefined;
+  return SOURCES.find((each) => each === source);
+}
+
+const SOURCES: readonly AnswerSource[] = ['files', 'stock', 'unattached', 'refused'];
+
+function offerModels(stream: vscode.ChatResponseStream): void {
+  stream.button({ command: 'kvasir.chooseModel', title: vscode.l10n.t('Choose Model') });
 }
 
 function escapeMarkdown(text: string): string {

@@ -80,7 +80,12 @@ function talk(loading = loadModel) {
         type: 'generate',
         requestId: `ask ${docId}`,
         priority: 'chat',
-        task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'Why is it written like this?' }] },
+        task: {
+          kind: 'chat',
+          docIds: [docId],
+          messages: [{ role: 'user', content: 'Why is it written like this?' }],
+          anyway: true,
+        },
         sampling: { maxTokens: 8 },
       });
       if (done.type !== 'done') throw new Error('it has no answer');

@@ -185,7 +185,7 @@ test('a question that is stopped while the model loads can be asked again', asyn
   expect(chat.current.turns).toHaveLength(2);
 });
 
-test.each(['How are articles counted?', '/summarize', '/summarize StockEntry'])(
+test.each(['What is this?', '/summarize', '/summarize StockEntry'])(
   'the meter is exact, and the file is not computed again: %s',
   async (question) => {
     const { label, notes } = await measured(question);

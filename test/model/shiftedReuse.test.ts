@@ -24,6 +24,7 @@ const ASK: ChatTask = {
   kind: 'chat',
   docIds: ['d'],
   messages: [{ role: 'user', content: 'Why is it written like this?' }],
+  anyway: true,
 };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 

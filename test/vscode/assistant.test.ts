@@ -64,7 +64,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(
       new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size,
     ).toBeGreaterThan(1);
-    const second = await askToTheEnd('How are articles counted?');
+    const second = await askToTheEnd('What is this?');
     expect(second.reused).toBeGreaterThan(second.prompt / 2);
     await window.screenshot('chat');
   });

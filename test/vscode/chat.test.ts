@@ -92,7 +92,7 @@ editorSuite('chat', FILES, (editor) => {
   }
 
   /** Starts the same conversation with one question and waits for the model's answer. */
-  async function oneTurn(question = 'Tell me what `Inventory` does'): Promise<void> {
+  async function oneTurn(question = 'Explain this code'): Promise<void> {
     await newConversation();
     await askToTheEnd(question);
   }
@@ -141,7 +141,7 @@ editorSuite('chat', FILES, (editor) => {
     }
   }
 
-  test.each(['/summarize', 'How are articles counted?'])(
+  test.each(['/summarize', 'What is this?'])(
     'the meter shows the size that the answer’s footer reports: %s',
     async (question) => {
       await oneTurn();
@@ -427,7 +427,7 @@ editorSuite('chat', FILES, (editor) => {
 
   test('conversations survive a reload and can be created, listed, exported and deleted', async () => {
     const window = editor();
-    const first = 'Tell me what';
+    const first = 'Explain this';
     await oneTurn();
     await oneTurn('Is `compute` quick?');
     await input().fill('half a thou');
@@ -513,7 +513,7 @@ editorSuite('chat', FILES, (editor) => {
     await answer.locator('.foot').scrollIntoViewIfNeeded();
     await window.screenshot('chat-model-note-narrow');
     await sidebarWidth(280);
-    await askToTheEnd('How are articles counted?');
+    await askToTheEnd('What is this?');
     expect([await written(), await modelNotes()]).toEqual([3, [[], [], [note.en], []]]);
     await window.screenshot('chat-model-note-next');
   });

@@ -88,7 +88,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
         INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'),
       );
       await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
-      await ask('How are articles counted?');
+      await ask('What is this?');
       // The approximate tokens are visible for a second or more, until idle time computes them.
       await cell('tokens')
         .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })

@@ -76,6 +76,20 @@ export class Comments {
   }
 }
 
+/** Lines of a comment, of an attribute or of an annotation. */
+const COMMENT_LINE = /^\s*(?:\/\/|\/\*|\*|#(?!\s*(?:include|define|if|ifdef|ifndef|else|endif|pragma|undef)\b|\[))/;
+const ATTRIBUTE = /^\s*(?:#\[|@\w|\[\w)/;
+
+/** The first paragraph of the comment right above a row, in any language with `//`, `/*` or `#`. @param row from 0 */
+export function commentAbove(lines: readonly string[], row: number): string | undefined {
+  let end = row;
+  while (end > 0 && ATTRIBUTE.test(lines[end - 1] ?? '')) end--;
+  let start = end;
+  while (start > 0 && COMMENT_LINE.test(lines[start - 1] ?? '')) start--;
+  const written = lines.slice(start, end).join('\n').trim();
+  return written === '' ? undefined : firstParagraph(written, { from: 0, to: written.length });
+}
+
 /** The docstring of a Python function or class. */
 export function docstringOf(definition: Node): Doc | undefined {
   const first = firstCode(definition.childForFieldName('body'));

@@ -1,6 +1,6 @@
 /**
  * Reads the facts of a TypeScript, JavaScript or Python file from its syntax tree: definitions, imports, exports,
- * calls, fields. Marks facts that syntax errors make uncertain. Does not guess.
+ * calls, fields; of other languages functions, classes and changes. Marks what errors make uncertain. Does not guess.
  */
 import type { Tree } from 'web-tree-sitter';
 import type { SourceDocument } from '../../text/syntax/sourceDocument.ts';
@@ -19,6 +19,7 @@ import {
 import { Comments } from './comments.ts';
 import { type Definition, definitionsAt, localsAt, type Reading } from './definitions.ts';
 import { type Exports, ExportStatements, type Import, pythonImports, required, scriptImport } from './modules.ts';
+import { type Changes, changesOf, type Named } from './changes.ts';
 import { walk } from './tree.ts';
 
 export interface Facts {
@@ -32,6 +33,10 @@ export interface Facts {
   fields: Field[];
   /** Variables and parameters of functions. */
   localNames: Set<string>;
+  /** What is assigned and thrown. */
+  changes: Changes;
+  /** Only functions, classes and changes are known. */
+  partial: boolean;
   /** The tree has errors, so lists may be incomplete. */
   broken: boolean;
 }
@@ -45,6 +50,8 @@ export const NO_FACTS: Facts = {
   calls: [],
   fields: [],
   localNames: new Set(),
+  changes: { writes: [], throws: [], named: [] },
+  partial: true,
   broken: false,
 };
 
@@ -104,7 +111,9 @@ export function readFacts(syntax: Syntax, doc: SourceDocument): Facts | undefine
 /** @param tree of `text`. Undefined for a grammar whose facts are not known. */
 function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
   const isPython = grammar === 'python';
-  if (!isPython && !SCRIPT.includes(grammar)) return undefined;
+  if (grammar === 'css') return undefined;
+  const changes = changesOf(tree, grammar);
+  if (!isPython && !SCRIPT.includes(grammar)) return partialFacts(changes, tree.rootNode.hasError);
   const reading: Reading = { text, comments: new Comments(text.split('\n')), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
   const facts: Facts = {
@@ -115,6 +124,8 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
     calls: [],
     fields: [],
     localNames: new Set(),
+    changes,
+    partial: false,
     broken: tree.rootNode.hasError,
   };
   const types = new Set([
@@ -149,3 +160,25 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
   facts.imports.sort((a, b) => a.line - b.line);
   return facts;
 }
+
+/** The functions and classes of a tree, and the names that it assigns. */
+function partialFacts(changes: Changes, broken: boolean): Facts {
+  const { named, writes } = changes;
+  return {
+    ...NO_FACTS,
+    definitions: named.map((each) => definitionOf(each, broken)),
+    localNames: new Set(writes.map(({ name }) => name)),
+    changes,
+    broken,
+  };
+}
+
+const definitionOf = ({ kind, name, owner, local, line }: Named, broken: boolean): Definition => ({
+  kind,
+  name,
+  ...(owner === undefined ? {} : { owner }),
+  local,
+  line,
+  broken: false,
+  brokenInside: broken,
+});

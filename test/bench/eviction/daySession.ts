@@ -188,7 +188,7 @@ class Day {
         message: {
           type: 'generate',
           requestId: this.#nextId(),
-          task: { kind: 'chat', docIds: [docId], messages: [...messages] },
+          task: { kind: 'chat', docIds: [docId], messages: [...messages], anyway: true },
           priority: 'chat',
         },
         answer,

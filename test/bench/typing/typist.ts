@@ -125,7 +125,12 @@ async function answerOn(client: EngineClient, docId: () => string, signal: Abort
   const tokens = { prompt: 0, written: 0 };
   while (!signal.aborted) {
     const { usage } = await client.generate({
-      task: () => ({ kind: 'chat', docIds: [docId()], messages: [{ role: 'user', content: CHAT_QUESTION }] }),
+      task: () => ({
+        kind: 'chat',
+        docIds: [docId()],
+        messages: [{ role: 'user', content: CHAT_QUESTION }],
+        anyway: true,
+      }),
       priority: 'chat',
       signal,
     });

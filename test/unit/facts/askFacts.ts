@@ -5,11 +5,12 @@ import type { Language } from '../../../engine/facts/words.ts';
 import type { ChatMessage, Snippet } from '../../../engine/protocol/tasks.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
-import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
+import { GRAMMARS, Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 
 const grammars = new Grammars();
 export const loadGrammars = () =>
-  Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name)));
+  Promise.all(['typescript', 'tsx', 'javascript', 'python', 'go'].map((name) => grammars.load(name)));
+export const loadAllGrammars = () => Promise.all(Object.keys(GRAMMARS).map((name) => grammars.load(name)));
 
 interface Around {
   snippets?: readonly Snippet[];

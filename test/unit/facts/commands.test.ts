@@ -61,15 +61,18 @@ test('other messages that begin with a slash are no commands', () => {
   for (const command of Object.keys(FACT_COMMANDS)) expect(isFactCommand(`/${command} x`)).toBe(true);
 });
 
-test('a language without syntax facts is named, and the text is searched', async () => {
+test('what is not read in a language is named, and the text is searched', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
-  const none = '`main.go`: Kvasir reads definitions in TypeScript, JavaScript and Python files only.';
-  expect(await ask('/outline', files)).toBe(none);
-  expect(await ask('/where run', files)).toBe(`${none}\n\n\`run\` appears in line 2: \`func run() {}\`.`);
-  expect(await known('/where gone', files)).toMatchObject({
-    text: '`gone` does not appear in `main.go`.',
-    note: 'from a text search in main.go, not written by the model',
+  const none = '`main.go`: Kvasir reads this in TypeScript, JavaScript and Python files only.';
+  expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions:\n- `run` (line 2)');
+  expect(await ask('/where run', files)).toBe('`run` is defined in line 2: `func run() {}`.');
+  expect(await ask('/imports', files)).toBe(none);
+  expect(await ask('/signature run', files)).toBe(`${none}\n\n\`run\` is defined in line 2: \`func run() {}\`.`);
+  expect(await known('/where gone', { 'main.txt': 'run' })).toMatchObject({
+    text: '`gone` does not appear in `main.txt`.',
+    note: 'from a text search in main.txt, not written by the model',
   });
+  expect(await ask('/outline', { 'main.txt': 'run' })).toBe(none.replace('main.go', 'main.txt'));
 });
 
 test('an empty file defines and imports nothing', async () => {

@@ -285,7 +285,7 @@ function over(a: string): void;
 function over(a: number): void;
 function over(a: unknown) {}
 `;
-  it.each<[string, string | undefined]>([
+  it.each([
     [
       'What does `Basket` do?',
       'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.',
@@ -301,18 +301,25 @@ function over(a: unknown) {}
       'What does `over` do?',
       'The comment of `over` (line 57) says:\n\n> As text.\n\nThe comment of `over` (line 59) says:\n\n> As a number.',
     ],
-    ['What does `label` do?', undefined],
-    ['What does `plain` do?', undefined],
-    ['What does `other` do?', undefined],
-    ['What does `bare` do?', undefined],
-    ['What does `section` do?', undefined],
-    ['What does `tagged` do?', undefined],
-    ['What does `unwritten` do?', undefined],
-    ['What does `replaced` do?', undefined],
-    ['What does `licensed` do?', undefined],
-    ['What does `apart` do?', undefined],
-    ['What does `three` do?', undefined],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
+
+  it.each([
+    'label',
+    'plain',
+    'other',
+    'bare',
+    'section',
+    'tagged',
+    'unwritten',
+    'replaced',
+    'licensed',
+    'apart',
+    'three',
+  ])('%s has none', async (name) => {
+    const answer = await ask(`What does \`${name}\` do?`, { 'src/basket.ts': TEXT });
+    expect(answer).toMatch(new RegExp(`^No comment says what \`${name}\` does\\. \`${name}\` (?:takes|is declared)`));
+    expect(answer).not.toContain('>');
+  });
 });
 
 describe('returned values in TypeScript', () => {

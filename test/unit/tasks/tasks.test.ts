@@ -478,9 +478,62 @@ describe('an answer', () => {
     for (const question of ['What is this file for?', 'Which functions are defined?', 'explain empty.ts'])
       expect(reply(question, [empty]), question).toMatchObject(isEmpty);
     expect(reply('O que faz este arquivo?', [empty])?.text).toMatch(/está vazio/);
-    for (const question of ['Write a function here', 'Hi', 'What is recursion?', 'Escreva um teste para este arquivo'])
-      expect(reply(question, [empty]), question).toBeUndefined();
+    for (const question of ['Write a function here', 'What is recursion?', 'Escreva um teste para este arquivo'])
+      expect(reply(question, [empty])?.source, question).toBe('refused');
+    expect(reply('Hi', [empty])).toBeUndefined();
     expect(reply('What is this file for?', [empty], [{ path: 'b.ts', text: 'b();' }])).toBeUndefined();
+  });
+
+  describe('of a model that is too small for the question', () => {
+    const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
+    const reply = (of: Layout, content: string, more: Partial<Parameters<typeof prepareChat>[1]> = {}) =>
+      prepareChat(of, { docs: [doc], messages: [{ role: 'user', content }], ...more }).known;
+    const WANTED = [
+      'Why is it slow?',
+      'Write a test for parse',
+      'Como uso parse?',
+      'Explain recursion',
+      'Is it `safe`?',
+    ];
+
+    it('is one short sentence that offers a larger model and recommends nothing else', () => {
+      for (const question of WANTED)
+        expect(reply(layout, question), question).toEqual({
+          text: `${layout.text.manifest.name} is too small for this: choose a larger model.`,
+          source: 'refused',
+        });
+      const portuguese = JSON.parse(readFileSync(join(root, 'l10n/bundle.l10n.pt-br.json'), 'utf8')) as Record<
+        string,
+        string
+      >;
+      for (const said of Object.entries(portuguese)
+        .flat()
+        .filter((text) => /too small for this|pequeno demais para isto/.test(text)))
+        expect(said.split(/\s+/).length, said).toBeLessThanOrEqual(15);
+    });
+
+    it('is not given if the user insists, the model knows the question, or the message contains its own text', () => {
+      for (const question of WANTED) expect(reply(layout, question, { anyway: true }), question).toBeUndefined();
+      const known = [
+        'Summarise this file.',
+        'Summarize this file',
+        'explain the code',
+        'What is this?',
+        'What does this file define?',
+        'Resuma este arquivo',
+        'Hi',
+        'Thanks!',
+        'Why?\nIt takes a second.',
+        'x'.repeat(201),
+      ];
+      for (const question of known) expect(reply(layout, question), question).toBeUndefined();
+      const snippets = [{ path: 'src/a.ts', text: 'return 1;', startLine: 3 }];
+      expect(reply(layout, 'What does this code do?', { snippets })).toBeUndefined();
+      expect(reply(layout, 'O que faz este código?', { snippets })).toBeUndefined();
+      expect(reply(layout, 'Is it fast?', { snippets })?.source).toBe('refused');
+      // A larger model is asked anything.
+      for (const question of WANTED) expect(reply(general, question), question).toBeUndefined();
+    });
   });
 
   it('says that no file is attached, instead of being about a file that does not exist', () => {
@@ -503,14 +556,10 @@ describe('an answer', () => {
     // These are not about a file.
     expect(reply(layout, 'Hi')).toBeUndefined();
     expect(reply(layout, 'Who are you?')?.source).toBe('stock');
-    expect(reply(layout, 'Explain:\nlet a = 1;')).toBeUndefined();
-    for (const question of [
-      'Explain `let a`',
-      'Explain const x = a ?? b',
-      'def f(x): return x -- what is it?',
-      'Thanks!',
-    ])
+    for (const question of ['Explain:\nlet a = 1;', 'Thanks!'])
       expect(reply(layout, question), question).toBeUndefined();
+    for (const question of ['Explain `let a`', 'Explain const x = a ?? b', 'def f(x): return x -- what is it?'])
+      expect(reply(layout, question)?.source, question).toBe('refused');
     // A larger model knows things by itself.
     expect(reply(general, 'Explain recursion')).toBeUndefined();
   });

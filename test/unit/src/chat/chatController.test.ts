@@ -198,6 +198,31 @@ test('a question without a file offers the open ones; one click attaches a file 
   expect(view.chat.current.turns).toMatchObject([{ text: 'Where is it?', context: [ref] }, { text: 'Yes.' }]);
 });
 
+test('a question that the model is too small for is asked anyway only after a click', async () => {
+  const insisted: unknown[] = [];
+  const { view, openPage, send } = chatOf(new Map(), {
+    generate: async (request) => {
+      const { anyway } = (request as unknown as { task(): { anyway?: boolean } }).task();
+      insisted.push(anyway);
+      return anyway ? DONE : { ...DONE, source: 'refused', usage: { ...DONE.usage, promptTokens: 0 } };
+    },
+  });
+  openPage();
+  const again = async (anyway: boolean): Promise<void> => {
+    send({ type: 'regenerate', anyway });
+    await flush();
+  };
+  send({ type: 'ask', text: 'Why?' });
+  await flush();
+  expect(view.chat.current.turns.at(-1)).toMatchObject({ text: '', refused: expect.any(String) });
+  await again(false);
+  await again(true);
+  expect(view.chat.current.turns.at(-1)).toMatchObject({ text: 'Yes.' });
+  // What the model has answered is asked in the same way.
+  await again(false);
+  expect(insisted).toEqual([undefined, undefined, true, true]);
+});
+
 test('the last source file stays attached while its tab is open, also when something else is in front', async () => {
   const uri = uriOf('/w/b.ts');
   const document = { uri, isClosed: false, languageId: 'typescript', getText: () => '' };

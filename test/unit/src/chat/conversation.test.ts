@@ -35,6 +35,7 @@ function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, s
   const conversation = new Conversation(saved, {
     engine: { generate },
     notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' },
+    modelName: () => 'tiny',
     modelNote: () => modelNote,
     openFiles: () => [OPEN],
     onChange,
@@ -168,6 +169,16 @@ describe('conversation', () => {
     const { conversation, ask } = conversationOf(() => Promise.reject(new Error('asked')));
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', refused: 'small', text: '' });
+    expect(conversation.history()).toEqual([]);
+  });
+
+  test('a refusal by the engine is shown as one, and the model does not read it later', async () => {
+    const { conversation, ask } = conversationOf(async ({ onChunk }) => {
+      onChunk?.('tiny is too small');
+      return { ...DONE, text: 'tiny is too small', source: 'refused' };
+    });
+    await ask('Why?');
+    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', refused: 'tiny', text: '' });
     expect(conversation.history()).toEqual([]);
   });
 

@@ -121,7 +121,10 @@ test.each(['/fix', '/tests', '/doc'])(
   async (question) => {
     const tasks = tasksOf(false, INSIDE_COUNT);
     expect(await tasks.prepare(question, [FILE], [], false)).toEqual({ refused: 'small' });
-    expect(prepared(await tasks.prepare(question, [FILE], [], true)).task).toMatchObject({ kind: 'chat' });
+    expect(prepared(await tasks.prepare(question, [FILE], [], true)).task).toMatchObject({
+      kind: 'chat',
+      anyway: true,
+    });
   },
 );
 

@@ -237,6 +237,8 @@ describe('a question', () => {
         answer('of a command'),
         { prompt: 'second' },
         answer('two', 'files'),
+        { prompt: 'too much' },
+        answer('tiny is too small for this', 'refused'),
         { prompt: 'lost' },
       ],
     });

@@ -1,0 +1,49 @@
+/** Finds the comment that a selection begins with, for questions about the selected code. Needs no syntax tree. */
+import type { Snippet } from '../protocol/tasks.ts';
+import { grammarFor } from '../text/syntax/syntaxTrees.ts';
+import { firstParagraph } from './extract/comments.ts';
+import type { Language } from './words.ts';
+
+const ABOUT_SELECTION = {
+  en: /^(?:what (?:does|is) (?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?(?: (?:do|for))?|explain (?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?|\/explain)$/i,
+  pt: /^(?:o que (?:este|esse) (?:código|trecho) faz|o que (?:isto|isso) faz|o que faz (?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?)|(?:explique|explica) (?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?))$/i,
+};
+
+/** The comment of the one selected piece of code, if the message asks what the selection does. */
+export function commentAsked(
+  message: string,
+  snippets: readonly Snippet[],
+): { comment: string; path: string; language: Language } | undefined {
+  const [selection, ...others] = snippets.filter(({ startLine }) => startLine !== undefined);
+  const language = languageOf(message);
+  if (!selection || others.length > 0 || language === undefined) return undefined;
+  const comment = leadingComment(selection.text, selection.path);
+  return comment === undefined ? undefined : { comment, path: selection.path, language };
+}
+
+function languageOf(message: string): Language | undefined {
+  const said = message.trim().replace(/[\s.?!]+$/, '');
+  return (['en', 'pt'] as const).find((each) => ABOUT_SELECTION[each].test(said));
+}
+
+/** Whether the message asks what selected code does. */
+export const isAboutSelection = (message: string, snippets: readonly Snippet[]): boolean =>
+  languageOf(message) !== undefined && snippets.some(({ startLine }) => startLine !== undefined);
+
+const HASHES = /^(?:python|ruby|bash|powershell)$/;
+const BY_SLASHES = /^\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n[ \t]*\/\/[^\n]*)*)/;
+const BY_HASHES = /^\s*(#(?!!)[^\n]*(?:\n[ \t]*#[^\n]*)*)/;
+const DOCSTRING =
+  /^(?:\s*@[^\n]*\n)*\s*(?:async\s+)?(?:def|class)\b[^\n(:]*(?:\([\s\S]*?\))?[^\n]*?:[ \t]*(?:#[^\n]*)?\n\s*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
+
+/** The first paragraph of the comment before the code, or of the docstring of a Python definition. */
+export function leadingComment(code: string, path: string): string | undefined {
+  const grammar = grammarFor({ path });
+  const text = code.replaceAll('\r\n', '\n');
+  if (grammar === undefined || grammar === 'css') return undefined;
+  const docstring = grammar === 'python' ? DOCSTRING.exec(text)?.[1] : undefined;
+  if (docstring !== undefined) return firstParagraph(docstring, { from: 0, to: docstring.length, docstring: true });
+  const [written, comment = ''] = (HASHES.test(grammar) ? BY_HASHES : BY_SLASHES).exec(text) ?? [];
+  // A comment alone is all that is selected.
+  return written === undefined ? undefined : firstParagraph(comment, { from: 0, to: comment.length });
+}

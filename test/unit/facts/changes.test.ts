@@ -1,0 +1,215 @@
+/** Where names are assigned and exceptions thrown, in all languages that have a grammar, and what is not claimed. */
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { ask, known, loadAllGrammars } from './askFacts.ts';
+
+beforeAll(loadAllGrammars, 60_000);
+
+const LEDGER = `import { log } from './log';
+export class OverdraftError extends Error {}
+export class Ledger {
+  private nextId = 1;
+  entries = [];
+  add(cents) {
+    if (cents < 0) throw new OverdraftError('x');
+    this.entries.push(cents);
+    return this.nextId++;
+  }
+  reset() { this.nextId = 1; [this.a, total] = [1, 2]; }
+  each() { this.entries.forEach((one) => { if (!one) throw one; }); }
+  quiet() { log(this.nextId); }
+}
+let total = 0;
+const LIMIT = 3;
+export const clear = () => { total = LIMIT; delete box.total; };
+`;
+const FILES = { 'src/ledger.ts': LEDGER };
+
+describe('assignments', () => {
+  const PLACES =
+    '`nextId` is assigned\n\n- in line 9: `return this.nextId++;`\n' +
+    '- in line 11: `reset() { this.nextId = 1; [this.a, total] = [1, 2]; }`\n\n' +
+    'Its first value is in line 4: `private nextId = 1;`.';
+  const PLACES_PT = PLACES.replace('is assigned', 'é atribuído')
+    .replaceAll('in line', 'na linha')
+    .replace('Its first value is', 'Seu primeiro valor está');
+  it.each([
+    ['Where is nextId changed?', PLACES],
+    ['Where is `nextId` assigned?', PLACES],
+    ['where does nextId get set', PLACES],
+    ['On which lines is nextId modified?', PLACES],
+    ['Which functions change nextId?', '`nextId` is assigned by `Ledger.add` (line 9) and `Ledger.reset` (line 11).'],
+    ['What modifies total?', '`total` is assigned by `Ledger.reset` (line 11) and `clear` (line 17).'],
+    ['Which method sets nextId?', '`nextId` is assigned by `Ledger.add` (line 9) and `Ledger.reset` (line 11).'],
+    [
+      'Where is LIMIT changed?',
+      'No assignment in `src/ledger.ts` changes `LIMIT`. Its first value is in line 16: `const LIMIT = 3;`.',
+    ],
+    [
+      'Which names are assigned?',
+      'Assigned names of `src/ledger.ts`: `nextId` (line 9), `a` (line 11) and `total` (line 11).',
+    ],
+    ['Onde nextId é alterado?', PLACES_PT],
+    ['Onde é modificado o nextId?', PLACES_PT],
+    ['Em que linha nextId é atribuído?', PLACES_PT],
+    ['Quais funções alteram nextId?', '`nextId` é atribuído por `Ledger.add` (linha 9) e `Ledger.reset` (linha 11).'],
+    ['Quem muda total?', '`total` é atribuído por `Ledger.reset` (linha 11) e `clear` (linha 17).'],
+    [
+      'Quais variáveis são alteradas?',
+      'Nomes atribuídos de `src/ledger.ts`: `nextId` (linha 9), `a` (linha 11) e `total` (linha 11).',
+    ],
+  ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
+
+  test('calls on a name that is not assigned again are named, because they may change it', async () => {
+    expect(await ask('Where is entries changed?', FILES)).toMatch(
+      /^No assignment .* changes `entries`\.\s+Its first value is in line 5: `entries = \[\];`\.\s+Calls on it may change it\s+- in line 8: .*\s+- in line 12/,
+    );
+  });
+
+  test('with syntax errors nothing is said to be unchanged', async () => {
+    expect(await ask('Where is LIMIT changed?', { 'a.ts': 'const LIMIT = 1;\nfunction (\n' })).toBeUndefined();
+  });
+
+  it.each([
+    'Change total',
+    'Set nextId to 3',
+    'What does total change?',
+    'Why is nextId changed?',
+    'Where is the total changed by the user?',
+  ])('for the model: %s', async (question) => expect(await ask(question, FILES)).toBeUndefined());
+});
+
+describe('exceptions', () => {
+  const THROWN = "`OverdraftError` is thrown in line 7: `if (cents < 0) throw new OverdraftError('x');`.";
+  const THROWERS =
+    'These throw directly in `src/ledger.ts`:\n\n- `Ledger.add`: `OverdraftError` (line 7)\n' +
+    '- `Ledger.each`: `one` (line 12) in an inner function\n\nWhat they call may throw, too.';
+  const THROWERS_PT =
+    'Lançam diretamente em `src/ledger.ts`:\n\n- `Ledger.add`: `OverdraftError` (linha 7)\n' +
+    '- `Ledger.each`: `one` (linha 12) em uma função interna\n\nO que chamam também pode lançar.';
+  it.each([
+    ['Where is OverdraftError thrown?', THROWN],
+    ['Which functions throw OverdraftError?', THROWN],
+    ['Where is `OverdraftError` raised?', THROWN],
+    ['Onde é lançado o OverdraftError?', THROWN.replace('is thrown in line', 'é lançado na linha')],
+    ['Which methods can raise an exception?', THROWERS],
+    ['which functions throw', THROWERS],
+    ['What throws in this file?', THROWERS],
+    ['Quais métodos podem lançar uma exceção?', THROWERS_PT],
+    ['Quais funções lançam erros?', THROWERS_PT],
+    ['What does add throw?', '`add` throws `OverdraftError` (line 7) directly.'],
+    ['Does quiet throw?', '`quiet` throws nothing directly. What it calls may throw.'],
+    ['O que add lança?', '`add` lança `OverdraftError` (linha 7) diretamente.'],
+    ['Where is TypeError thrown?', '`TypeError` does not appear in `src/ledger.ts`.'],
+    [
+      'Where is Ledger thrown?',
+      'No `throw` or `raise` in `src/ledger.ts` names `Ledger`. Its name also appears in line 3: `export class Ledger {`.',
+    ],
+  ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
+
+  test('a file that throws nothing says so', async () => {
+    expect(await ask('Which functions throw?', { 'a.py': 'def f():\n    g()\n' })).toBe(
+      'Nothing in `a.py` throws directly. What it calls may throw.',
+    );
+  });
+
+  it.each(['Throw OverdraftError', 'Why does add throw?', 'How do I raise an exception?'])(
+    'for the model: %s',
+    async (question) => expect(await ask(question, FILES)).toBeUndefined(),
+  );
+});
+
+describe('in all languages', () => {
+  it.each([
+    ['a.py', 'n = 1\nclass A:\n    def f(self):\n        self.n += 1\n        raise Bad("x")\n', 'A.f', [1, 4], 5],
+    ['a.js', 'let n = 1;\nclass A {\n  f() {\n    this.n = 1;\n    throw new Bad();\n  }\n}\n', 'A.f', [4], 5],
+    ['a.java', 'class A {\n  int n = 1;\n  void f() {\n    n++;\n    throw new Bad();\n  }\n}\n', 'A.f', [4], 5],
+    ['a.cs', 'class A {\n  int n = 1;\n  void f() {\n    --n;\n    throw new Bad();\n  }\n}\n', 'A.f', [4], 5],
+    ['a.cpp', 'struct A {\n  int n;\n};\nvoid A::f() {\n  this->n = 2;\n  throw Bad("x");\n}\n', 'A.f', [5], 6],
+    ['a.php', '<?php\nclass A {\n  function f() {\n    $this->n = 2;\n    throw new Bad();\n  }\n}\n', 'A.f', [4], 5],
+    ['a.rb', 'class A\n  def f\n    @n ||= 2\n    raise Bad, "x"\n  end\nend\n', 'A.f', [3], 4],
+    ['a.ps1', 'class A {\n  [void] f() {\n    $this.n = 1\n    throw [Bad]::new("x")\n  }\n}\n', 'A.f', [3], 4],
+  ] as const)('%s', async (path, text, name, lines, thrown) => {
+    const files = { [path]: text };
+    const said = (await ask('Where is n assigned?', files)) ?? '';
+    const found = [...said.split('Its first value')[0]!.matchAll(/in line (\d+)/g)].map(([, line]) => Number(line));
+    expect(found).toEqual(lines);
+    expect(await ask('Which functions change n?', files)).toContain(`\`${name}\` (line ${lines.at(-1)})`);
+    expect(await ask('Which functions throw?', files)).toBe(
+      `These throw directly in \`${path}\`: \`${name}\`: \`Bad\` (line ${thrown}). What they call may throw, too.`,
+    );
+    expect(await ask('Where is Bad thrown?', files)).toMatch(new RegExp(`^\`Bad\` is thrown in line ${thrown}: `));
+  });
+
+  it.each([
+    ['a.go', 'package a\nfunc (s *A) f() {\n\ts.n, m = 1, 2\n\tpanic("x")\n}\n', 'A.f', 3, 4],
+    ['a.rs', 'impl A {\n    fn f(&mut self) {\n        self.n += 1;\n        panic!("x");\n    }\n}\n', 'A.f', 3, 4],
+  ] as const)('%s panics', async (path, text, name, line, thrown) => {
+    const files = { [path]: text };
+    expect(await ask('What changes n?', files)).toBe(`\`n\` is assigned by \`${name}\` (line ${line}).`);
+    expect(await ask('Which functions panic?', files)).toContain(`\`${name}\`: a value (line ${thrown})`);
+  });
+
+  test('a shell script', async () => {
+    const files = { 'a.sh': 'total=1\nadd() {\n  total=$((total + 1))\n}\n' };
+    expect(await ask('Which functions change total?', files)).toBe(
+      '`total` is assigned by code outside functions (line 1) and `add` (line 3).',
+    );
+  });
+
+  test('a long chain of assignments is read in linear time', async () => {
+    const text = `let sum = 0;\n${'sum = sum + 1; box.list[3].b = -sum; if (!sum) throw new Error();\n'.repeat(4000)}`;
+    const before = process.cpuUsage();
+    expect(await ask('Where is sum changed?', { 'a.ts': text })).toMatch(/^`sum` is assigned in lines 2, 3, /);
+    // A quadratic walk takes minutes.
+    expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);
+  });
+});
+
+test('overloads of a function are one definition', async () => {
+  const text =
+    'export function load(path: string): string;\nexport function load(path: URL): string;\n' +
+    'export function load(path: unknown) {\n  return String(path);\n}\nfunction one() {}\nclass A { one() {} }\n';
+  expect(await ask('Where is load defined?', { 'a.ts': text })).toBe(
+    '`load` is defined in lines 1 to 3, with overloads: `export function load(path: string): string;`.',
+  );
+  expect(await ask('Onde está definida a função load?', { 'a.ts': text })).toBe(
+    'A definição de `load` está nas linhas 1 a 3, com sobrecargas: `export function load(path: string): string;`.',
+  );
+  expect(await ask('Where is one defined?', { 'a.ts': text })).toBe(
+    '`one` is defined\n\n- in line 6: `function one() {}`\n- in line 7: `class A { one() {} }`',
+  );
+});
+
+test('a word of other questions can be the name', async () => {
+  const files = { 'a.ts': 'export class Box {\n  /** Makes it new. */\n  update() {}\n  set(value) {}\n}\n' };
+  expect(await ask('What does update do?', files)).toBe('The comment of `update` (line 3) says:\n\n> Makes it new.');
+  expect(await ask('Where is set defined?', files)).toBe('`set` is defined in line 4: `set(value) {}`.');
+  expect(await ask('What does write do?', files)).toBeUndefined();
+});
+
+describe('a question about selected code', () => {
+  const selection = (text: string, path = 'src/ledger.ts') => ({ snippets: [{ path, text, startLine: 4 }] });
+  const COMMENTED = '  /** Formats cents.\n   * @param cents whole\n   */\n  format(cents: number) {}\n';
+  it.each([
+    ['What does this code do?', 'The comment says:\n\n> Formats cents.'],
+    ['Explain this', 'The comment says:\n\n> Formats cents.'],
+    ['O que faz este código?', 'O comentário diz:\n\n> Formats cents.'],
+    ['Explique o código selecionado', 'O comentário diz:\n\n> Formats cents.'],
+    ['Is this fast?', undefined],
+  ])('%s', async (question, answer) => expect(await ask(question, FILES, selection(COMMENTED))).toBe(answer));
+
+  it.each([
+    ['a.ts', '// Adds.\n// Then returns.\nreturn a + b;\n', 'Adds. Then returns.'],
+    ['a.py', '@cached\ndef f(a: int = 3, b={}):\n    """Reads all.\n\n    More."""\n    return 1\n', 'Reads all.'],
+    ['a.py', '# Reads it.\nx = 1\n', 'Reads it.'],
+    ['a.go', '// Put stores.\nfunc Put() {}\n', 'Put stores.'],
+    ['a.ts', 'const a = 1; // not about it\n', undefined],
+    ['a.ts', '// eslint-disable-next-line\nfoo();\n', undefined],
+    ['a.md', '# Title\n', undefined],
+    ['a.py', 'x = """not a docstring"""\n', undefined],
+  ])('%s %j', async (path, text, comment) => {
+    const answer = await known('What does this code do?', FILES, selection(text, path));
+    expect(answer?.text).toBe(comment === undefined ? undefined : `The comment says:\n\n> ${comment}`);
+    if (comment !== undefined) expect(answer?.note).toBe(`from the code of ${path}, not written by the model`);
+  });
+});
