@@ -23,6 +23,8 @@ export interface EngineClientOptions extends LifecycleOptions {
   onActivity(numPending: number): void;
   /** A use of the engine has begun or ended; `numUses` are running. Reading statistics does not count. */
   onUse?(numUses: number): void;
+  /** A task has been answered, not aborted. */
+  onAnswer?(task: Generate['task']): void;
 }
 
 export class EngineClient {
@@ -174,18 +176,19 @@ export class EngineClient {
       signal?.aborted
     )
       return ABORTED;
-    const send = () => {
+    const send = async () => {
       const built = task();
       // Building the task may abort the request.
-      return signal?.aborted
-        ? ABORTED
-        : this.#lifecycle
-            .connected()
-            .generate(
-              { ...rest, task: built },
-              { onChunk, onReasoning, onParts },
-              { ...(signal && { signal }), ...(hurry && { hurry }) },
-            );
+      if (signal?.aborted) return ABORTED;
+      const done = await this.#lifecycle
+        .connected()
+        .generate(
+          { ...rest, task: built },
+          { onChunk, onReasoning, onParts },
+          { ...(signal && { signal }), ...(hurry && { hurry }) },
+        );
+      if (done.finishReason !== 'abort') this.#options.onAnswer?.(built);
+      return done;
     };
     const { epoch } = this;
     try {

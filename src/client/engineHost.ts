@@ -5,6 +5,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
+import { tickStep } from '../walkthrough.ts';
 import type { Config, Settings } from '../config.ts';
 import { compressOf, type LoadOptions } from '../../engine/protocol/messages.ts';
 import type { ErrorCode } from '../../engine/protocol/tasks.ts';
@@ -76,6 +77,7 @@ export class EngineHost implements vscode.Disposable {
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       onUse: (numUses) => this.#idle.used(numUses),
+      onAnswer: tickStep,
       language: vscode.l10n.bundle && { type: 'language', language: vscode.env.language, texts: vscode.l10n.bundle },
       log: (level, text) => {
         log[level](text);

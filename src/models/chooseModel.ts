@@ -40,8 +40,8 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   const known: Known = { models: new Map(), machine: null };
   const pick = vscode.window.createQuickPick<ModelItem>();
   let open = true;
-  pick.title = vscode.l10n.t('Kvasir: Choose Model');
-  pick.placeholder = vscode.l10n.t('Checking the models on this machine…');
+  // Not in the placeholder: the editor shows that again as a tooltip, which covers the list below the mouse.
+  pick.title = titleOf(vscode.l10n.t('checking the models on this machine…'));
   pick.matchOnDescription = true;
   pick.matchOnDetail = true;
   pick.busy = true;
@@ -71,7 +71,7 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
   if (!open) return;
   pick.busy = false;
-  pick.placeholder = placeholder(known);
+  pick.title = titleOf(...summary(known));
 }
 
 function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
@@ -167,11 +167,13 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
   ];
 }
 
-function placeholder({ models, machine }: Known): string {
+const titleOf = (...parts: string[]): string => [vscode.l10n.t('Kvasir: Choose Model'), ...parts].join(' · ');
+
+function summary({ models, machine }: Known): string[] {
   const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
-  const found = vscode.l10n.t('Models that can run here: {0}', models.size - numRefused);
+  const found = vscode.l10n.t('can run here: {0}', models.size - numRefused);
   const not = numRefused ? vscode.l10n.t('cannot run: {0}', numRefused) : '';
   const { numbers } = speech();
   const free = machine ? vscode.l10n.t('{0} of memory free', numbers.bytes(machine.availableBytes)) : '';
-  return [found, not, free].filter(Boolean).join(' · ');
+  return [found, not, free].filter((part) => part !== '');
 }

@@ -113,6 +113,8 @@ export function clientOf(answers = WORKING, version?: number) {
   const engines: ScriptedChannel[] = [];
   const states: string[] = [];
   const activity: number[] = [];
+  /** The kinds of the tasks that were answered. */
+  const answered: string[] = [];
   const script = { answers, loadOptions: () => OPTIONS };
   const client = new EngineClient({
     createTransport: () => {
@@ -123,10 +125,11 @@ export function clientOf(answers = WORKING, version?: number) {
     loadOptions: () => script.loadOptions(),
     onState: (state: EngineState) => states.push(state.kind),
     onActivity: (numPending) => activity.push(numPending),
+    onAnswer: ({ kind }) => answered.push(kind),
     log: () => {},
     t,
   });
-  return { client, engines, states, activity, script };
+  return { client, engines, states, activity, answered, script };
 }
 
 export const ASK: GenerateRequest = { task: () => ({ kind: 'raw', prompt: 'x' }), priority: 'chat' };

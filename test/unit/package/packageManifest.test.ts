@@ -109,8 +109,24 @@ describe('the walkthrough', () => {
       const commands = [...words.matchAll(/\(command:([^)?]+)/g)].map(([, command]) => command!);
       for (const command of commands)
         expect(command.startsWith('workbench.') || known.has(command), command).toBe(true);
-      for (const event of completionEvents) expect(event).toMatch(/^on(Command|View):kvasir\./);
+      for (const event of completionEvents) {
+        expect(event).toMatch(/^on(Command|View|Context):kvasir\./);
+        const [, kind, name] = /^on(\w+):(.*)$/.exec(event)!;
+        if (kind !== 'View') expect(source, event).toContain(`'${name}'`);
+      }
     }
+  });
+  it('ticks a step when what its title names has been done, not when a view or a command offers it', () => {
+    expect(Object.fromEntries(steps.map(({ id, completionEvents }) => [id, completionEvents]))).toEqual({
+      complete: ['onCommand:kvasir.completionAccepted'],
+      chat: ['onContext:kvasir.asked'],
+      summarize: ['onContext:kvasir.summarized'],
+      memory: ['onView:kvasir.cache'],
+      model: ['onCommand:kvasir.chooseModel'],
+    });
+  });
+  it.each(Object.keys(texts))('%s: the editor shows its whole description, in three short lines', (file) => {
+    expect(texts[file]!['walkthrough.description']!.length).toBeLessThanOrEqual(60);
   });
 });
 

@@ -5,22 +5,24 @@ import { ASK, clientOf, settle, SLOW, USAGE, WORKING } from '../../../support/ed
 
 describe('requests', () => {
   test('chunks stream before the result, and the activity counter goes up and down', async () => {
-    const { client, activity } = clientOf();
+    const { client, activity, answered } = clientOf();
     const chunks: string[] = [];
     const done = await client.generate({ ...ASK, onChunk: (text) => chunks.push(text) });
     expect(chunks).toEqual(['a', 'b']);
     expect(done).toMatchObject({ text: 'ab', usage: USAGE });
     expect(activity).toEqual([1, 0]);
+    expect(answered).toEqual(['raw']);
   });
 
   test('an abort reaches the engine, and the request resolves with its answer', async () => {
-    const { client, engines } = clientOf(SLOW);
+    const { client, engines, answered } = clientOf(SLOW);
     const abort = new AbortController();
     const pending = client.generate({ ...ASK, signal: abort.signal });
     await client.ready();
     await settle();
     abort.abort();
     expect((await pending).finishReason).toBe('abort');
+    expect(answered).toEqual([]);
     const [, generate, aborted] = engines[0]!.sent;
     expect(aborted).toEqual({ type: 'abort', requestId: (generate as { requestId: string }).requestId });
   });
