@@ -1,4 +1,5 @@
 /** Makes references to what a question is about: files, folders, selections and definitions. */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
 import { isSecret, SCHEMES } from '../completion/filter.ts';
 import type { Config } from '../config.ts';
@@ -10,7 +11,7 @@ export function refId({ uri, range }: ContextRef): string {
 }
 
 export function fileRef(uri: vscode.Uri, kind: 'file' | 'folder' = 'file'): ContextRef {
-  return { kind, uri: uri.toString(), name: baseName(uri), path: vscode.workspace.asRelativePath(uri) };
+  return { kind, uri: uri.toString(), name: baseName(uri), path: pathOf(uri) };
 }
 
 export function selectionRef(document: vscode.TextDocument, range: vscode.Range, symbol?: string): ContextRef {
@@ -20,7 +21,7 @@ export function selectionRef(document: vscode.TextDocument, range: vscode.Range,
     kind: 'selection',
     uri: document.uri.toString(),
     name: symbol ?? `${baseName(document.uri)}:${lines}`,
-    path: `${vscode.workspace.asRelativePath(document.uri)}:${lines}`,
+    path: `${pathOf(document.uri)}:${lines}`,
     range: {
       startLine: range.start.line,
       startCharacter: range.start.character,
@@ -56,6 +57,9 @@ export async function openRef(ref: ContextRef): Promise<void> {
   else await vscode.window.showTextDocument(uri, ref.range ? { selection: toRange(ref.range) } : {});
 }
 
+/** For display, in one line, as is `baseName`. A file is known by its URI. */
+const pathOf = (uri: vscode.Uri): string => oneLine(vscode.workspace.asRelativePath(uri));
+
 function baseName(uri: vscode.Uri): string {
-  return uri.path.slice(uri.path.replace(/\/$/, '').lastIndexOf('/') + 1);
+  return oneLine(uri.path.slice(uri.path.replace(/\/$/, '').lastIndexOf('/') + 1));
 }

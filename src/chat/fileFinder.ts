@@ -2,6 +2,7 @@
  * Finds what the user may attach to a question or name in it: files and folders of the workspace, and the names that
  * attached files define. Leaves out excluded and secret files. Starts no engine.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
@@ -125,7 +126,7 @@ function openFiles(): vscode.Uri[] {
 }
 
 function entry(uri: vscode.Uri, kind: Found['kind']): Found {
-  const path = vscode.workspace.asRelativePath(uri);
+  const path = oneLine(vscode.workspace.asRelativePath(uri));
   const at = path.lastIndexOf('/');
   return { kind, uri: uri.toString(), name: path.slice(at + 1), detail: at < 0 ? '' : path.slice(0, at) };
 }

@@ -3,6 +3,7 @@
  * replaces the last. Does not know who proposes the edit or where its text comes from. Listens to nothing while no edit
  * is proposed.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import { openDocument } from '../context/openDocuments.ts';
@@ -78,7 +79,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     // A new path each time, because an editor may cache the content of the last one.
     this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(number), fragment: '' });
     this.#setContext();
-    const name = document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1);
+    const name = oneLine(document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1));
     const start = document.positionAt(edit.anchor.range.start);
     await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, {
       preview: false,

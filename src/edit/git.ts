@@ -2,6 +2,7 @@
  * What commit messages need of git: the part of the built-in git extension's API (version 1) that they use, the choice
  * of the repository, and a diff split into its files.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
 
 export interface Repository {
@@ -38,8 +39,8 @@ export async function chooseRepository(
   const meant = repositories.find((repository) => repository.rootUri.toString() === rootUri?.toString());
   if (meant || repositories.length <= 1) return meant ?? repositories[0];
   const items = repositories.map((repository) => ({
-    label: vscode.workspace.asRelativePath(repository.rootUri, true),
-    description: repository.rootUri.path,
+    label: oneLine(vscode.workspace.asRelativePath(repository.rootUri, true)),
+    description: oneLine(repository.rootUri.path),
     repository,
   }));
   const picked = await vscode.window.showQuickPick(items, {

@@ -2,6 +2,7 @@
  * The view `kvasir.cache`: sends statistics to its page while it is visible, and passes on the user's actions. Never
  * starts the engine; without one it says what would start it.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { attachPage } from '../pageView.ts';
@@ -101,7 +102,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
       stats,
       files: files.map((file) => ({
         ...file,
-        name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)),
+        name: oneLine(vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId))),
         codecNote: codecNotes(file.codecs, stats.model, speech()),
         shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken,
       })),

@@ -2,6 +2,7 @@
  * `Kvasir: Summarize Folder`: chooses the folder, sends its files to the engine, shows progress with cancel, and opens
  * the report.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
@@ -161,11 +162,11 @@ function notesOf(
   ];
 }
 
-/** In a workspace folder, the path relative to it; else the last path segment. */
+/** In a workspace folder, the path relative to it; else the last path segment. In one line. */
 function nameOf(folder: vscode.Uri): string {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri;
-  if (root && root.toString() !== folder.toString()) return vscode.workspace.asRelativePath(folder, false);
-  return folder.path.replace(/\/$/, '').split('/').at(-1) ?? '';
+  if (root && root.toString() !== folder.toString()) return oneLine(vscode.workspace.asRelativePath(folder, false));
+  return oneLine(folder.path.replace(/\/$/, '').split('/').at(-1) ?? '');
 }
 
 /** The active file's folder, the workspace's folders, or any other. */
@@ -177,8 +178,8 @@ async function pickFolder(): Promise<vscode.Uri | undefined> {
     (uri, i, all) => all.findIndex((other) => other.path === uri.path) === i,
   );
   const items: (vscode.QuickPickItem & { uri?: vscode.Uri })[] = offered.map((uri) => ({
-    label: `$(folder) ${uri.path.slice(uri.path.lastIndexOf('/') + 1)}`,
-    description: uri.path,
+    label: `$(folder) ${oneLine(uri.path.slice(uri.path.lastIndexOf('/') + 1))}`,
+    description: oneLine(uri.path),
     uri,
   }));
   items.push({ label: `$(folder-opened) ${vscode.l10n.t('Other folder…')}` });

@@ -1,5 +1,6 @@
 /** A folder's summary as a Markdown document, and the provider of these read-only documents. */
 import { posix } from 'node:path';
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
 import type { FolderResult } from './folderSummary.ts';
 
@@ -65,13 +66,13 @@ export function reportOf(
   const t = vscode.l10n.t;
   const files = result.files.map(
     ({ path, summary, notes: known }) =>
-      `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}` +
-      (known.length ? ` *(${plain(known.join('; '))})*` : ''),
+      `- [${line(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}` +
+      (known.length ? ` *(${line(known.join('; '))})*` : ''),
   );
   const skipped = result.skipped.map(
-    ({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason || t('the model gave no summary'))}`,
+    ({ path, reason }) => `- [${line(path)}](<${link(path)}>): ${line(reason || t('the model gave no summary'))}`,
   );
-  const parts = [`# ${plain(t('Summary of {0}', name))}`];
+  const parts = [`# ${line(t('Summary of {0}', name))}`];
   if (result.overview)
     parts.push(
       result.overview
@@ -79,11 +80,14 @@ export function reportOf(
         .map(plain)
         .join('\n\n'),
     );
-  if (notes.length) parts.push(notes.map((note) => `> ${plain(note)}`).join('\n>\n'));
+  if (notes.length) parts.push(notes.map((note) => `> ${line(note)}`).join('\n>\n'));
   if (files.length) parts.push(`## ${t('Files')}`, files.join('\n'));
   if (skipped.length) parts.push(`## ${t('Left out')}`, skipped.join('\n'));
   return `${parts.join('\n\n')}\n`;
 }
+
+/** A path or a message, as one line of Markdown. */
+const line = (text: string): string => plain(oneLine(text));
 
 /**
  * Escapes text for Markdown: neither files nor models may add links, pictures or markup. Code in backticks stays code.

@@ -2,6 +2,7 @@
  * Creates and registers the features that summarize symbols and folders, over one cache of summaries, and the commands that
  * summarize files and selections as a turn of the chat.
  */
+import { oneLine } from '../../engine/protocol/oneLine.ts';
 import { messageOf } from '../format.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
@@ -64,7 +65,7 @@ export async function summarizeFile(chat: ChatView, uri?: vscode.Uri): Promise<v
 
 /** Null for a file that is not text, too large or missing; the user has been told. */
 async function openSource(uri: vscode.Uri): Promise<vscode.TextDocument | null> {
-  const name = uri.path.slice(uri.path.lastIndexOf('/') + 1);
+  const name = oneLine(uri.path.slice(uri.path.lastIndexOf('/') + 1));
   const source = await readSource(uri, true);
   try {
     if ('skipped' in source) throw new Error(source.skipped);

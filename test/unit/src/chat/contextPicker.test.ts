@@ -56,6 +56,15 @@ test.each([
   expect(refs.map(({ name }) => name)).toEqual(names);
 });
 
+test('a name with a line break is one line of the list and of the chip', async () => {
+  world.files = ['/odd\nfolder/two\nlines.ts'];
+  world.choose = 'two';
+  const [ref] = await pickContext(new FileFinder({ current: { completion: { exclude: [] } } } as never), undefined);
+  expect([ref?.name, ref?.path]).toEqual(['two\\nlines.ts', 'odd\\nfolder/two\\nlines.ts']);
+  // The file is found by its own name.
+  expect(ref?.uri).toBe('/odd\nfolder/two\nlines.ts');
+});
+
 test('a file beyond the limit of the list is found by its name', async () => {
   world.files = Array.from({ length: 8000 }, (_, i) => `/build/f${i}.o`);
   const finder = new FileFinder({ current: { completion: { exclude: [] } } } as never);

@@ -37,3 +37,24 @@ test('the report links its files and escapes markup from models and files', () =
   expect(html).toContain('<code>a*b</code>');
   expect(html).toContain('**bold**');
 });
+
+test('a name with a line break stays in its line of the list', () => {
+  const markdown = reportOf(
+    'odd\nfolder',
+    {
+      overview: '',
+      files: [{ path: 'two\n- lines.ts', summary: 'Adds.', notes: [] }],
+      skipped: [{ path: 'a\r\nb.bin', reason: 'binary' }],
+      numComputed: 1,
+      notes: [],
+    },
+    ['left out: x\n# y.ts'],
+    () => 'file:///x',
+  );
+  const html = new MarkdownIt().render(markdown);
+  expect(html.match(/<li>/g)).toHaveLength(2);
+  expect(html.match(/<h1>.*<\/h1>/)?.[0]).toBe('<h1>Summary of odd\\nfolder</h1>');
+  expect(html).toContain('two\\n- lines.ts');
+  expect(html).toContain('a\\r\\nb.bin');
+  expect(html).toContain('left out: x\\n# y.ts');
+});
