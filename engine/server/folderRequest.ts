@@ -2,7 +2,14 @@
 import { toRequestError } from '../protocol/errors.ts';
 import type { EngineMessage } from '../protocol/messages.ts';
 import type { SamplingParams, Task } from '../protocol/tasks.ts';
-import { type FileSummary, fileNotes, prepareSummarize, summarizeFolder } from '../tasks/summarizeTask.ts';
+import {
+  type FileSummary,
+  fileNotes,
+  mayNeedOutline,
+  type OutlinesOf,
+  prepareSummarize,
+  summarizeFolder,
+} from '../tasks/summarizeTask.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { lengthNote, type Outcome, outcomeOf } from './requestOutput.ts';
@@ -16,6 +23,9 @@ interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
   readonly sampling: SamplingParams | undefined;
   /** The comment that describes the file. Then the model is not asked. */
   readonly commentOf: (document: SourceDocument) => string | undefined;
+  /** Parses a document, so that `outlinesOf` is fast. */
+  readonly parse: (document: SourceDocument) => Promise<void> | undefined;
+  readonly outlinesOf: OutlinesOf;
   readonly emit: (message: EngineMessage) => void;
   /** Called when the engine has new work. */
   readonly onReady: () => void;
@@ -77,10 +87,14 @@ export class FolderRequest {
   }
 
   async #summarize(document: SourceDocument, path: string, index: number): Promise<FileSummary | undefined> {
-    const { model, sampling, commentOf, requestId, onReady } = this.#options;
+    const { model, sampling, commentOf, parse, outlinesOf, requestId, onReady } = this.#options;
     const comment = commentOf(document);
     if (comment !== undefined) return { path, text: comment };
-    const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+    if (mayNeedOutline(model.layout, document)) {
+      await parse(document);
+      if (this.#running.isAborted || this.#running.isClosed) return undefined;
+    }
+    const prepared = prepareSummarize(model.layout, document, undefined, sampling, outlinesOf);
     if (prepared.known) {
       this.#notes.push(prepared.known.text.replace(document.path, () => path));
       return undefined;

@@ -20,7 +20,8 @@ import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
 import { type PreparedRequest, prepareRaw } from '../tasks/preparedRequest.ts';
-import { emptySummary, measureSummarize, prepareSummarize } from '../tasks/summarizeTask.ts';
+import { emptySummary, mayNeedOutline, measureSummarize, prepareSummarize } from '../tasks/summarizeTask.ts';
+import { outlinesOf } from '../text/syntax/outline.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 
@@ -133,10 +134,11 @@ export class Requests {
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
     const label = range?.label;
-    this.#parsing.whenParsed(message, isRead && label ? [document] : [], onReady, ([doc = document], waiting) => {
+    const needsTree = range === undefined ? mayNeedOutline(model.layout, document) : isRead && label;
+    this.#parsing.whenParsed(message, needsTree ? [document] : [], onReady, ([doc = document], waiting) => {
       const known = isRead && !waiting.aborted ? this.#commentOf(doc, range) : undefined;
       if (known) return this.#answer(message, known, startMs);
-      const prepared = prepareSummarize(model.layout, doc, range, message.sampling);
+      const prepared = prepareSummarize(model.layout, doc, range, message.sampling, this.#outlinesOf);
       this.#begin(message, prepared, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
@@ -150,6 +152,9 @@ export class Requests {
   }
 
   readonly #factsOf = (document: SourceDocument) => readFacts(this.#syntax, document);
+
+  readonly #outlinesOf = (document: SourceDocument) =>
+    this.#syntax.read(document, (tree, _, text) => outlinesOf(tree, text));
 
   /** Answers without the model. */
   #answer(asker: Asker, { text, note, source }: KnownAnswer, startMs: number): void {
@@ -201,7 +206,7 @@ export class Requests {
   /** The size of the prompt in tokens. Does not run it. @throws the errors of `start` */
   measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
     if (task.kind === 'summarize')
-      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
+      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling, this.#outlinesOf);
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
@@ -256,6 +261,8 @@ export class Requests {
       files: this.#files,
       documents: this.#documents,
       commentOf: (document) => (model.text.manifest.chat.facts ? this.#commentOf(document)?.text : undefined),
+      parse: (document) => this.#syntax.prepare(document),
+      outlinesOf: this.#outlinesOf,
       emit: this.#emit,
       onReady,
     }).run();

@@ -30,6 +30,8 @@ export interface ChatOptions {
   snippets?: readonly Snippet[];
   /** Offset in the host's text of the first document. Decides which part of a large file is shown. */
   cursor?: number;
+  /** The first document may take all that the question and the answer leave of the context. */
+  fill?: boolean;
   /** Whether the model reasons first, for templates that ask. Left out: as the template decides. */
   enableThinking?: boolean;
   /** Asks a model that is too small for the question, too. */
@@ -156,7 +158,7 @@ function chatDefaults(layout: Layout): { maxTokens: number; temperature: number;
 
 function promptOf(
   layout: Layout,
-  { docs, snippets = [], cursor, messages, enableThinking }: ChatOptions,
+  { docs, snippets = [], cursor, fill, messages, enableThinking }: ChatOptions,
   answerTokens: number,
 ): ChatPrompt {
   const [doc, ...others] = docs;
@@ -170,6 +172,7 @@ function promptOf(
   return chatPrompt(layout, {
     doc,
     cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
+    ...(fill ? { fill } : {}),
     attached: [
       ...others.map(({ path, lf }) => ({ path, text: lf })),
       ...snippets.map(({ path, text, startLine }) => ({

@@ -5,9 +5,10 @@
 import { t } from '@vscode/l10n';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
-import { fenced } from '../text/prompt/attachedFiles.ts';
+import { countTokens, fenced } from '../text/prompt/attachedFiles.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import type { Outline } from '../text/syntax/outline.ts';
+import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { RequestError } from '../protocol/errors.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chatTask.ts';
@@ -21,16 +22,34 @@ export interface SummarizeRange {
   label?: string;
 }
 
-/** @throws RequestError `badRequest` for a range outside the text, or a model that cannot summarize */
+/** The outlines of a document, the longest first. Undefined or empty if it has none. */
+export type OutlinesOf = (doc: SourceDocument) => readonly Outline[] | undefined;
+
+/** Whether the file may be too long for the model, so that its outline may be asked for. Does not count tokens. */
+export function mayNeedOutline({ contextTokens }: Layout, { lf }: SourceDocument): boolean {
+  return lf.length > contextTokens;
+}
+
+/**
+ * A file that is too long is summarized from its outline if that fits whole, else from its beginning.
+ * @throws RequestError `badRequest` for a range outside the text, or a model that cannot summarize
+ */
 export function prepareSummarize(
   layout: Layout,
   doc: SourceDocument,
   range?: SummarizeRange,
   sampling?: SamplingParams,
+  outlinesOf?: OutlinesOf,
 ): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
   // The question about a selection contains its code.
-  const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
+  const ofFile = range === undefined || !!range.label;
+  const prepare = (docs: readonly SourceDocument[]) =>
+    prepareAnswer(layout, { ...options, docs }, defaults, sampling, ofFile);
+  const whole = prepare(options.docs);
+  const outlined = whole.notes.length > 0 ? fitting(outlinedDocs(layout, doc, range, outlinesOf), prepare) : undefined;
+  // The outline is not the block of the file.
+  const prepared = outlined ? { ...outlined.made, docId: null, blockTokens: 0, notes: [outlined.note] } : whole;
   if (range === undefined || !layout.text.manifest.chat.facts) return prepared;
   return { ...prepared, shape: (rawText, finished) => noted(prepared.shape(rawText, finished)) };
 }
@@ -48,9 +67,48 @@ export function measureSummarize(
   doc: SourceDocument,
   range?: SummarizeRange,
   sampling?: SamplingParams,
+  outlinesOf?: OutlinesOf,
 ): PromptSize {
   const { options, defaults } = asked(layout, doc, range);
-  return measureAnswer(layout, options, defaults, sampling);
+  const measure = (docs: readonly SourceDocument[]) => measureAnswer(layout, { ...options, docs }, defaults, sampling);
+  const whole = measure(options.docs);
+  const outlined = whole.notes.length > 0 ? fitting(outlinedDocs(layout, doc, range, outlinesOf), measure) : undefined;
+  if (!outlined) return whole;
+  const omittedTokens = countTokens(layout, doc.lf) - countTokens(layout, outlined.doc.lf);
+  const parts = outlined.made.parts.map((part) => ({ ...part, omittedTokens }));
+  return { ...outlined.made, parts, notes: [outlined.note] };
+}
+
+interface OutlinedDoc {
+  doc: SourceDocument;
+  /** Says for the user what is left out. */
+  note: string;
+}
+
+/** The document with each of its outlines as text. None unless it is summarized as a whole. */
+function outlinedDocs(
+  layout: Layout,
+  doc: SourceDocument,
+  range: SummarizeRange | undefined,
+  outlinesOf: OutlinesOf | undefined,
+): OutlinedDoc[] {
+  if (range !== undefined || !mayNeedOutline(layout, doc)) return [];
+  return (outlinesOf?.(doc) ?? []).map(({ text, numLines }) => ({
+    doc: new SourceDocument(doc.docId, doc.path, text, doc.version, doc.language),
+    note: t('{0}: bodies of functions left out, {1} of {2} lines', doc.path, numLines, doc.numWrittenLines),
+  }));
+}
+
+/** The first outline that is left whole, and what is made from it. */
+function fitting<T extends { notes: readonly string[] }>(
+  outlined: readonly OutlinedDoc[],
+  make: (docs: readonly SourceDocument[]) => T,
+): (OutlinedDoc & { made: T }) | undefined {
+  for (const each of outlined) {
+    const made = make([each.doc]);
+    if (made.notes.length === 0) return { ...each, made };
+  }
+  return undefined;
 }
 
 /**
@@ -82,7 +140,7 @@ function asked(
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
   return {
-    options: { docs: [doc], messages, cursor: range?.start ?? 0, enableThinking: false },
+    options: { docs: [doc], messages, cursor: range?.start ?? 0, fill: range === undefined, enableThinking: false },
     defaults: { maxTokens: summary.maxTokens, temperature: 0 },
   };
 }

@@ -31,6 +31,8 @@ export interface ChatPromptOptions {
   doc?: SourceDocument;
   /** Offset in the LF text. Decides which part of a large file is shown. */
   cursorOffset?: number;
+  /** The file may take all that the question and the answer leave. */
+  fill?: boolean;
   /** Other files, and selections. */
   attached?: readonly AttachedFile[];
   messages: readonly ChatMessage[];
@@ -91,10 +93,12 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     parts = turns();
   }
   if (numDropped > 0) notes.push(t('the first {0} messages of the conversation left out', numDropped));
-  if (tooLong() && doc !== undefined && block !== undefined) {
+  const isCut = options.fill === true && block?.omitted !== '';
+  if ((tooLong() || isCut) && doc !== undefined && block !== undefined) {
     block = layout.fileBlock(doc, {
       cursorOffset: options.cursorOffset,
       reserveTokens: parts.after.length + answerTokens,
+      fill: isCut,
     });
   }
   if (tooLong())

@@ -74,12 +74,18 @@ export class Layout {
 
   /**
    * The file block. `cursorOffset` in the LF text matters for large files only. `reserveTokens` above `reservedTokens`
-   * cut the block at its end and never move its start.
+   * cut the block at its end and never move its start. `fill`: it may take all but `reserveTokens`. From the beginning
+   * of a file, it then starts with the tokens of the usual block.
    */
-  fileBlock(doc: SourceDocument, options: { cursorOffset?: number; reserveTokens?: number } = {}): FileBlock {
+  fileBlock(
+    doc: SourceDocument,
+    options: { cursorOffset?: number; reserveTokens?: number; fill?: boolean } = {},
+  ): FileBlock {
     const header = this.header(doc.path);
-    const usual = Math.max(0, this.contextTokens - this.reservedTokens - header.length);
-    const limit = Math.min(usual, Math.max(0, this.contextTokens - (options.reserveTokens ?? 0) - header.length));
+    const limitOf = (reserved: number): number => Math.max(0, this.contextTokens - reserved - header.length);
+    const { reserveTokens = 0 } = options;
+    const usual = limitOf(options.fill ? reserveTokens : this.reservedTokens);
+    const limit = Math.min(usual, limitOf(reserveTokens));
     const { encoding, startLine } = this.#shown(doc, usual, options.cursorOffset ?? 0);
     const start = doc.lineStart(startLine);
 

@@ -11,7 +11,7 @@ import { measureChat, prepareChat, shapeAnswer } from '../../../engine/tasks/cha
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { type PreparedRequest, prepareRaw } from '../../../engine/tasks/preparedRequest.ts';
 import { repeatedEnd, runaway } from '../../../engine/tasks/repetition.ts';
-import { prepareSummarize, summarizeFolder } from '../../../engine/tasks/summarizeTask.ts';
+import { measureSummarize, prepareSummarize, summarizeFolder } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
@@ -682,6 +682,53 @@ describe('a summary', () => {
     expect(shape('There is no `A` in src/a.ts.', true).note).toBe(
       '`A` does occur in src/a.ts: the model overlooked it',
     );
+  });
+
+  describe('of a long file', () => {
+    const text = Array.from({ length: 140 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
+    const outlines = (of: string) => () => [{ text: of, numLines: 90 }];
+    const notesOf = (doc: SourceDocument, ...more: [range?: undefined, sampling?: undefined, outlines?: never]) =>
+      prepareSummarize(layout, doc, ...more).notes;
+    const promptOf = ({ promptIds }: PreparedRequest) => layout.text.tokenizer.decode(promptIds);
+
+    it('reads all that its question and answer leave of the context, more than a chat does', () => {
+      const file = new SourceDocument('a', 'src/a.ts', text);
+      const chat = prepareChat(layout, { docs: [file], messages: [{ role: 'user', content: 'Where is `value3`?' }] });
+      const summary = prepareSummarize(layout, file);
+      expect(chat.notes).toEqual([expect.stringMatching(/^src\/a\.ts: lines \d+-140 of 140 left out$/)]);
+      expect(summary.notes).toEqual([]);
+      expect(promptOf(summary)).toContain(text);
+      // They share the rows of the beginning.
+      const numShared = chat.blockTokens;
+      expect(summary.promptIds.slice(0, numShared)).toEqual(chat.promptIds.slice(0, numShared));
+      expect(summary.promptIds.length + summary.sampling.maxTokens).toBeLessThanOrEqual(2048);
+    });
+
+    it('too long even for that is read as its outline, and says so', () => {
+      const file = new SourceDocument('a', 'src/a.ts', text.repeat(3));
+      expect(notesOf(file)).toEqual([expect.stringMatching(/lines \d+-420 of 420 left out/)]);
+      const outlined = prepareSummarize(layout, file, undefined, undefined, outlines('const short = 1;\n'));
+      expect(outlined.notes).toEqual(['src/a.ts: bodies of functions left out, 90 of 420 lines']);
+      expect(promptOf(outlined)).toContain('const short = 1;');
+      expect(promptOf(outlined)).not.toContain('value1');
+      // The rows of the outline are not those of the file.
+      expect([outlined.docId, outlined.blockTokens]).toEqual([null, 0]);
+      const size = measureSummarize(layout, file, undefined, undefined, outlines('const short = 1;\n'));
+      expect([size.notes, size.promptTokens]).toEqual([outlined.notes, outlined.promptIds.length]);
+    });
+
+    it('takes the longest outline that fits, and the beginning of the file if none does', () => {
+      const file = new SourceDocument('a', 'src/a.ts', text.repeat(3));
+      const both = () => [...outlines(text.repeat(2))(), ...outlines('const short = 1;\n')()];
+      expect(promptOf(prepareSummarize(layout, file, undefined, undefined, both))).toContain('const short');
+      const none = prepareSummarize(layout, file, undefined, undefined, outlines(text.repeat(2)));
+      expect([none.notes, none.docId]).toEqual([[expect.stringMatching(/^src\/a\.ts: lines /)], 'a']);
+    });
+
+    it('that fits is read as it is', () => {
+      const file = new SourceDocument('a', 'src/a.ts', text.slice(0, 600));
+      expect(promptOf(prepareSummarize(layout, file, undefined, undefined, outlines('x\n')))).toContain('value10');
+    });
   });
 
   it('refuses a range outside the text', () => {
