@@ -602,7 +602,7 @@ describe('the program', () => {
       expect(stdout).toMatch(note);
       expect(stdout).not.toContain('cut off');
     }
-    expect(ask('Tell me about it.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
+    expect(ask('Explain this code.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
   });
 
   test('a text with a UTF-16 byte order mark is read as UTF-16', () => {
@@ -695,7 +695,7 @@ describe('the program', () => {
         'chat',
         ...files.flatMap((file) => ['--file', file]),
         '--message',
-        'Which names?',
+        'Explain this code.',
         '--max-tokens',
         '2',
         '--kv-cache-dir',
