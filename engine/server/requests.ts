@@ -114,8 +114,12 @@ export class Requests {
     const options = this.#chatOptions(task);
     const asked = factsAsked(options, this.language, can.chat && chat.facts);
     const startMs = performance.now();
-    this.#parsing.whenParsed(message, asked?.documents ?? [], onReady, (documents, waiting) => {
-      const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
+    const wanted = asked?.documents ?? [];
+    // For the outline of what does not fit.
+    const [first] = options.docs;
+    const needsOutline = first && !wanted.includes(first) && mayNeedOutline(model.layout, first);
+    this.#parsing.whenParsed(message, needsOutline ? [...wanted, first] : wanted, onReady, (parsed, waiting) => {
+      const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.#factsOf);
       if (known) return this.#answer(message, known, startMs);
       // An aborted request ends as such, not with a refusal.
       const { aborted } = waiting;
@@ -152,6 +156,12 @@ export class Requests {
   }
 
   readonly #factsOf = (document: SourceDocument) => readFacts(this.#syntax, document);
+
+  /** The definitions that are not inside functions. None without a tree. */
+  readonly #definitionsOf = (document: SourceDocument) =>
+    (this.#factsOf(document)?.changes.named ?? [])
+      .filter(({ local }) => !local)
+      .map(({ line, owner }) => ({ line, isMember: owner !== undefined }));
 
   readonly #outlinesOf = (document: SourceDocument) =>
     this.#syntax.read(document, (tree, _, text) => outlinesOf(tree, text));
@@ -231,6 +241,7 @@ export class Requests {
     return {
       messages,
       docs: docIds.map((id) => this.#documents.get(id)),
+      definitions: this.#definitionsOf,
       ...(snippets ? { snippets } : {}),
       ...(cursor === undefined ? {} : { cursor }),
       ...(anyway ? { anyway } : {}),

@@ -6,6 +6,7 @@ import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
+import type { DefinitionLine } from '../text/prompt/restOutline.ts';
 import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { reasoningForm, reservedForReasoning } from './reasoning.ts';
@@ -30,6 +31,8 @@ export interface ChatOptions {
   snippets?: readonly Snippet[];
   /** Offset in the host's text of the first document. Decides which part of a large file is shown. */
   cursor?: number;
+  /** See ChatPromptOptions. */
+  definitions?: ((doc: SourceDocument) => readonly DefinitionLine[]) | undefined;
   /** The first document may take all that the question and the answer leave of the context. */
   fill?: boolean;
   /** Whether the model reasons first, for templates that ask. Left out: as the template decides. */
@@ -158,7 +161,7 @@ function chatDefaults(layout: Layout): { maxTokens: number; temperature: number;
 
 function promptOf(
   layout: Layout,
-  { docs, snippets = [], cursor, fill, messages, enableThinking }: ChatOptions,
+  { docs, snippets = [], cursor, definitions, fill, messages, enableThinking }: ChatOptions,
   answerTokens: number,
 ): ChatPrompt {
   const [doc, ...others] = docs;
@@ -173,6 +176,7 @@ function promptOf(
     doc,
     cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
     ...(fill ? { fill } : {}),
+    definitions,
     attached: [
       ...others.map(({ path, lf }) => ({ path, text: lf })),
       ...snippets.map(({ path, text, startLine }) => ({

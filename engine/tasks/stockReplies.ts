@@ -42,7 +42,7 @@ const SUMMARY_EN = new RegExp(
     `|what is ${FILE_EN}(?: for| about)?|what does ${FILE_EN} (?:do|define|contain))$`,
   'i',
 );
-const SUMMARY = new RegExp(`^(?:/(?:summarize|explain)|${SUMMARIZE_PT}${FILE_PT})$`, 'i');
+const SUMMARY = new RegExp(`^(?:/(?:summarize|explain)|what is (?:this|it)|${SUMMARIZE_PT}${FILE_PT})$`, 'i');
 
 /** Replaces a question for the summary of the file by one that the model knows. Does not change other messages. */
 export function knownSummary(message: string, fileQuestion: string): string {

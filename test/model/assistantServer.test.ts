@@ -676,6 +676,18 @@ test('the measured size of a chat equals the usage of its answer', async () => {
       size: { contextTokens: BUILT_IN.contextTokens, promptTokens: answer.usage.promptTokens, notes },
     },
   });
+  // Of the only file that does not fit, the rest is shown as its outline.
+  const long: ChatTask = {
+    ...task,
+    docIds: ['b'],
+    snippets: [],
+    messages: [{ role: 'user', content: 'What is this?' }],
+  };
+  const outlined = done(await talk.generate('long', long, { maxTokens: 4 }));
+  expect(outlined.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines \d+-\d+ of \d+ as outline/));
+  expect(await talk.ask({ type: 'measure', requestId: 'size', task: long, sampling: { maxTokens: 4 } })).toMatchObject({
+    value: { size: { promptTokens: outlined.usage.promptTokens } },
+  });
   expect(
     await talk.ask({ type: 'measure', requestId: 'bad', task: { kind: 'chat', docIds: ['gone'], messages: [] } }),
   ).toMatchObject({ type: 'error', code: 'unknownDocument' });

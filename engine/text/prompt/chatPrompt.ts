@@ -7,6 +7,7 @@ import { RequestError } from '../../protocol/errors.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
 import type { FileBlock, Layout } from './layout.ts';
+import { type DefinitionLine, type RestOutline, restOutline } from './restOutline.ts';
 import type { RenderOptions } from '../format/chatTemplate.ts';
 import type { SourceDocument } from '../syntax/sourceDocument.ts';
 
@@ -33,6 +34,8 @@ export interface ChatPromptOptions {
   cursorOffset?: number;
   /** The file may take all that the question and the answer leave. */
   fill?: boolean;
+  /** The definitions of the file, for an outline of the lines that its block leaves out. Left out: none. */
+  definitions?: ((doc: SourceDocument) => readonly DefinitionLine[]) | undefined;
   /** Other files, and selections. */
   attached?: readonly AttachedFile[];
   messages: readonly ChatMessage[];
@@ -66,8 +69,10 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   const attached = options.attached ?? [];
   let blockInTemplate = doc !== undefined && manifest.fileBlock === 'chatTemplate';
   let asked = withFiles(layout, [], [], 0);
+  let outline: RestOutline | undefined;
   const turns = (): { before: number[]; after: number[] } => {
     asked = withFiles(layout, messages, attached, Math.floor((limit - (block?.tokenIds.length ?? 0)) / 2));
+    if (outline) asked.messages = behindFirst(asked.messages, outline.text);
     if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages, form) };
     const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark, form);
     if (ids.found) return ids;
@@ -79,13 +84,13 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   let parts = turns();
   const userTexts = (): [number, number][] => {
     const contents = asked.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
-    const encode = (text: string): number[] => tokenizer.encode(text);
-    const behind =
-      behindOf.get(chatTemplate) ?? tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode);
-    behindOf.set(chatTemplate, behind);
-    return userRanges(parts.after, contents, encode, behind);
+    return userRanges(parts.after, contents, (text) => tokenizer.encode(text), behindMessages(layout));
   };
 
+  if (doc !== undefined && block !== undefined && block.omitted !== '' && options.definitions) {
+    outline = restOutline(layout, doc, block, options.definitions(doc));
+    if (outline) parts = turns();
+  }
   const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > limit;
   let numDropped = 0;
   while (tooLong() && numTurns(messages) > 1) {
@@ -93,6 +98,10 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     parts = turns();
   }
   if (numDropped > 0) notes.push(t('the first {0} messages of the conversation left out', numDropped));
+  if (tooLong() && outline) {
+    outline = undefined;
+    parts = turns();
+  }
   const isCut = options.fill === true && block?.omitted !== '';
   if ((tooLong() || isCut) && doc !== undefined && block !== undefined) {
     block = layout.fileBlock(doc, {
@@ -107,25 +116,55 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
       t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, limit),
     );
   notes.push(...asked.notes);
-  if (doc !== undefined && block !== undefined && block.omitted !== '') notes.push(`${doc.path}: ${block.omitted}`);
+  if (doc !== undefined && block !== undefined && block.omitted !== '')
+    notes.push(outline?.note ?? `${doc.path}: ${block.omitted}`);
 
   // With other instructions before it, a template may begin in another way than for the shared block.
   const head =
     blockInTemplate && block !== undefined
       ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)]
       : (block?.tokenIds ?? []);
+  const unread = unreadPaths(layout, options, block, asked.parts);
+  const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
+  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, userTexts, parts: sizes, unread, notes };
+}
+
+/** All files with text, if nothing of any of them is in the prompt. */
+function unreadPaths(
+  layout: Layout,
+  { doc, attached = [] }: ChatPromptOptions,
+  block: FileBlock | undefined,
+  parts: readonly PartSize[],
+): string[] {
   const isEmpty = (text: string): boolean => text.trim() === '';
   const isRead = [
     ...(doc === undefined || isEmpty(doc.lf)
       ? []
       : [{ path: doc.path, read: block === undefined || block.tokenIds.length > block.numHeaderTokens }]),
     ...attached.flatMap(({ path, text }, i) =>
-      isEmpty(text) ? [] : [{ path, read: (asked.parts[i]?.omittedTokens ?? 0) < countTokens(layout, text) }],
+      isEmpty(text) ? [] : [{ path, read: (parts[i]?.omittedTokens ?? 0) < countTokens(layout, text) }],
     ),
   ];
-  const unread = isRead.some(({ read }) => read) ? [] : isRead.map(({ path }) => path);
-  const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
-  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, userTexts, parts: sizes, unread, notes };
+  return isRead.some(({ read }) => read) ? [] : isRead.map(({ path }) => path);
+}
+
+/** See tokensBehind. Found once for each template. */
+function behindMessages({ text: { chatTemplate, tokenizer } }: Layout): readonly number[] {
+  if (chatTemplate === undefined) return [];
+  const behind =
+    behindOf.get(chatTemplate) ??
+    tokensBehind(
+      (content) => chatTemplate.encode([{ role: 'user', content }]),
+      (text) => tokenizer.encode(text),
+    );
+  behindOf.set(chatTemplate, behind);
+  return behind;
+}
+
+/** The messages with a text behind the first question. */
+function behindFirst(messages: readonly ChatMessage[], text: string): ChatMessage[] {
+  const first = messages.findIndex(({ role }) => role === 'user');
+  return messages.map((each, i) => (i === first ? { ...each, content: each.content + text } : each));
 }
 
 /** Tokens of the file that its block shows, and of the rest. */
